@@ -1,0 +1,58 @@
+# The interface for everyone who works on Almanac; `make` alone lists it.
+PYTHON ?= python3
+UV_VERSION := 0.13.8
+BIN := .venv/bin
+UV := $(BIN)/uv
+SOURCES := app workers scheduling providers store tests
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-long test-clients check bench fix lock
+
+help: ## list the commands
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+setup: .venv/.installed ## virtual environment in .venv, everything from the lock file
+
+.venv/.installed: requirements/dev.txt pyproject.toml
+	@echo "Setting up .venv from requirements/dev.txt ..."
+	@$(PYTHON) -c 'import sys; sys.exit("Almanac needs Python 3.11 or later; try: make PYTHON=python3.12") if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps -e .
+	@touch $@
+
+.venv/.clients: .venv/.installed requirements/clients.txt
+	@echo "Adding the official provider clients (about 400 MB) ..."
+	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/clients.txt
+	@touch $@
+
+demo: setup ## start everything with demo data; prints a curl line that answers
+	@$(BIN)/almanac demo
+
+test: setup ## the whole suite; needs no service, uses those that are there
+	@$(BIN)/python -m pytest -m "not clients and not long"
+
+test-long: setup ## property tests with 10 000 examples each, schemathesis at length
+	@$(BIN)/python -m pytest -m long
+
+test-clients: .venv/.clients ## the sandbox against the official Google and Microsoft clients
+	@$(BIN)/python -m pytest -m clients
+
+check: setup ## lint, types, import contracts
+	@$(BIN)/ruff check $(SOURCES)
+	@$(BIN)/ruff format --check $(SOURCES)
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+bench: setup ## benchmarks: ratios, each with its baseline in the same run
+	@$(BIN)/python -m tests.benchmarks
+
+fix: setup ## format and mend what can be mended
+	@$(BIN)/ruff check --fix $(SOURCES)
+	@$(BIN)/ruff format $(SOURCES)
+
+lock: setup ## resolve the lock files anew from pyproject.toml
+	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements/runtime.txt
+	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --group dev --group bench -c requirements/runtime.txt -o requirements/dev.txt
+	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --group dev --group bench --group clients -c requirements/dev.txt -o requirements/clients.txt

@@ -1,0 +1,152 @@
+"""What every calendar provider offers, in our own words rather than a vendor's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Protocol
+
+from providers.errors import ProviderError, RateLimited, Reason
+from scheduling.intervals import Intervals
+
+# The main calendar of an account, whatever its real id; both providers know it by this alias.
+PRIMARY = "primary"
+
+
+class ProviderName(StrEnum):
+    """The providers, by their word in URLs and answers."""
+
+    GOOGLE = "google"
+    MICROSOFT = "microsoft"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """An access token, refresh token or client secret; printing it never shows it."""
+
+    reveal: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a token endpoint answered.
+
+    ``refresh_token`` is None when the provider sent none: the old one stays in force (Google never
+    rotates, Microsoft always does). ``scope`` is None when the answer did not say.
+    """
+
+    access_token: Token
+    refresh_token: Token | None
+    expires_at: datetime
+    scope: tuple[str, ...] | None
+
+
+class TokenSource(Protocol):
+    """Where an adapter gets the tokens of one account; it never learns where they live."""
+
+    def access_token(self, *, deadline: float) -> Token:
+        """A token that is not known to be stale.
+
+        :raise AuthorizationInvalid: if the grant is gone
+        """
+        ...
+
+    def renewed(self, rejected: Token, *, deadline: float) -> Token:
+        """A token newer than ``rejected``, which the provider has just answered with 401.
+
+        :raise AuthorizationInvalid: if none can be had
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One connected account as an adapter sees it. ``scopes`` are those granted, as the provider wrote them."""
+
+    email: str | None
+    scopes: frozenset[str]
+    tokens: TokenSource
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """One calendar of an account; ``original`` is the provider's record, untouched."""
+
+    id: str
+    provider: ProviderName
+    subject: str
+    access_role: str
+    primary: bool
+    selected: bool
+    background_color: str
+    foreground_color: str
+    time_zone: str
+    original: dict[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A calendar that was read: its busy periods, clipped to the range asked for, sorted and merged."""
+
+    busy: Intervals
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A calendar, or a whole account, that could not be read. Never the same as "nothing there"."""
+
+    reason: Reason
+    message: str
+    operation: str | None = None
+    retry_after: float | None = None
+
+    @classmethod
+    def because(cls, error: ProviderError) -> Failed:
+        """The value form of an adapter's exception."""
+        retry_after = error.retry_after if isinstance(error, RateLimited) else None
+        return cls(error.reason, error.message, error.operation, retry_after)
+
+
+Outcome = Read | Failed
+
+
+class CalendarProvider(Protocol):
+    """Reads and writes the calendars of one provider.
+
+    ``deadline`` is a moment of ``time.monotonic()``; no call goes on after it. What concerns the whole
+    account is raised as a ``ProviderError``; what concerns one calendar is that calendar's ``Failed``.
+    """
+
+    name: ProviderName
+
+    def calendars(self, account: Account, *, deadline: float) -> list[Calendar]:
+        """Every calendar on the account's list, each page followed."""
+        ...
+
+    def busy(
+        self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float
+    ) -> dict[str, Outcome]:
+        """The outcome of every calendar asked for, over ``[start, end)`` in UTC milliseconds.
+
+        A key for each of ``calendar_ids``, as it was asked (``primary`` answers under ``primary``).
+        """
+        ...
+
+
+class OAuthServer(Protocol):
+    """The token endpoints of one provider."""
+
+    def refresh(self, refresh_token: Token, *, deadline: float) -> Grant:
+        """Trade a refresh token for a new access token.
+
+        :raise GrantGone: when only a new consent helps
+        :raise ProviderNotConfigured: without client id and secret, or when the provider refuses them
+        :raise Unavailable: when the same call may work later
+        """
+        ...
+
+    def revoke(self, token: Token, *, deadline: float) -> None:
+        """End the grant at the provider where it can be ended; a grant already gone is a success."""
+        ...

@@ -1,0 +1,106 @@
+"""Why a provider could not be read: the closed set of reasons, and one exception for each thing to do next."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """The words of the API for a failure; clients switch on them, so the set is closed."""
+
+    ACCESS_DENIED = "accessDenied"
+    AUTHORIZATION_INVALID = "authorizationInvalid"
+    INSUFFICIENT_SCOPES = "insufficientScopes"
+    INVALID_CALENDAR_ID = "invalidCalendarId"
+    MAILBOX_UNAVAILABLE = "mailboxUnavailable"
+    NOT_FOUND = "notFound"
+    PROVIDER_ERROR = "providerError"
+    PROVIDER_NOT_CONFIGURED = "providerNotConfigured"
+    RATE_LIMITED = "rateLimited"
+    TOO_MANY_CALENDARS = "tooManyCalendars"
+
+
+class ProviderError(Exception):
+    """A provider did not do what was asked.
+
+    ``message`` is fit for an end user: it names no token, URL, address or internal.
+    ``operation`` is the provider call in the API's words (``calendar.freebusy.query``), when known.
+    """
+
+    reason = Reason.PROVIDER_ERROR
+    retryable = False
+
+    def __init__(self, message: str, *, operation: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.operation = operation
+
+
+class Unavailable(ProviderError):
+    """The provider is down, slow or unreadable just now; the same call may work in a moment."""
+
+    retryable = True
+
+
+class RateLimited(Unavailable):
+    """The provider asks us to wait ``retry_after`` seconds, or an unknown while when it is None."""
+
+    reason = Reason.RATE_LIMITED
+
+    def __init__(
+        self, message: str, *, operation: str | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, operation=operation)
+        self.retry_after = retry_after
+
+
+class AccessDenied(ProviderError):
+    """The account may not see this calendar or do this; only its owner can mend it."""
+
+    reason = Reason.ACCESS_DENIED
+
+
+class InsufficientScopes(AccessDenied):
+    """The grant is alive but too narrow for this operation."""
+
+    reason = Reason.INSUFFICIENT_SCOPES
+
+
+class AuthorizationInvalid(ProviderError):
+    """The provider rejected the token even after a refresh, or there is nothing to refresh it with."""
+
+    reason = Reason.AUTHORIZATION_INVALID
+
+
+class GrantGone(AuthorizationInvalid):
+    """The provider says that the grant itself is gone: the user has to connect the account again."""
+
+
+class NotFound(ProviderError):
+    """The calendar or event does not exist, or the account cannot see that it does."""
+
+    reason = Reason.NOT_FOUND
+
+
+class InvalidCalendarId(ProviderError):
+    """The provider cannot parse the calendar id."""
+
+    reason = Reason.INVALID_CALENDAR_ID
+
+
+class MailboxUnavailable(ProviderError):
+    """The account has no mailbox or calendar service behind it."""
+
+    reason = Reason.MAILBOX_UNAVAILABLE
+
+
+class TooManyCalendars(ProviderError):
+    """More calendars were asked for than the provider reads at once."""
+
+    reason = Reason.TOO_MANY_CALENDARS
+
+
+class ProviderNotConfigured(ProviderError):
+    """No client id and secret for this provider: the operator has to set them."""
+
+    reason = Reason.PROVIDER_NOT_CONFIGURED
