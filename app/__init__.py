@@ -1,1 +1,40 @@
-"""."""
+"""The web tier: Flask, ``/v1``, and the command line."""
+
+from __future__ import annotations
+
+from flask import Flask
+
+from app import auth, envelope, health, identifiers, request_ids, services
+from app.api import busy, oauth, organizations, scheduling, users
+from store.settings import Settings
+
+LARGEST_BODY = 1024 * 1024
+
+
+def create_app(settings: Settings) -> Flask:
+    """The WSGI application of one process."""
+    app = Flask(__name__)
+    app.config.update(
+        MAX_CONTENT_LENGTH=LARGEST_BODY,
+        API_TITLE="Almanac",
+        API_VERSION="v1",
+        OPENAPI_VERSION="3.1.0",
+        OPENAPI_URL_PREFIX="/v1",
+        OPENAPI_JSON_PATH="openapi.json",
+        OPENAPI_SWAGGER_UI_PATH="docs",
+        OPENAPI_SWAGGER_UI_URL="/static/swagger-ui/",
+        API_SPEC_OPTIONS=envelope.SPEC_OPTIONS,
+    )
+    app.url_map.strict_slashes = False
+    services.install(app, settings)
+    request_ids.install(app)
+    envelope.install(app)
+    auth.install(app)
+    envelope.refuse_unreadable_bodies(app)
+    identifiers.install(app)
+    api = envelope.Api(app)
+    envelope.describe_shapes(api)
+    for part in (users, organizations, oauth, busy, scheduling):
+        api.register_blueprint(part.blp, url_prefix="/v1")
+    health.install(app)
+    return app

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
-from providers.errors import ProviderError, RateLimited, Reason
+from providers.errors import ProviderError, Reason, Unavailable
 from scheduling.intervals import Intervals
 
 # The main calendar of an account, whatever its real id; both providers know it by this alias.
@@ -63,7 +63,7 @@ class TokenSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One connected account as an adapter sees it. ``scopes`` are those granted, as the provider wrote them."""
+    """A connected account as an adapter sees it; ``scopes`` are those granted, as the provider wrote them."""
 
     email: str | None
     scopes: frozenset[str]
@@ -105,7 +105,7 @@ class Failed:
     @classmethod
     def because(cls, error: ProviderError) -> Failed:
         """The value form of an adapter's exception."""
-        retry_after = error.retry_after if isinstance(error, RateLimited) else None
+        retry_after = error.retry_after if isinstance(error, Unavailable) else None
         return cls(error.reason, error.message, error.operation, retry_after)
 
 

@@ -1,4 +1,4 @@
-"""Why a provider could not be read: the closed set of reasons, and one exception for each thing to do next."""
+"""Why a provider could not be read: the closed set of reasons, one exception for each thing to do next."""
 
 from __future__ import annotations
 
@@ -37,21 +37,24 @@ class ProviderError(Exception):
 
 
 class Unavailable(ProviderError):
-    """The provider is down, slow or unreadable just now; the same call may work in a moment."""
+    """The provider is down, slow or unreadable just now; the same call may work in a moment.
+
+    ``retry_after`` is how many seconds it asks us to wait, None when it does not say.
+    """
 
     retryable = True
-
-
-class RateLimited(Unavailable):
-    """The provider asks us to wait ``retry_after`` seconds, or an unknown while when it is None."""
-
-    reason = Reason.RATE_LIMITED
 
     def __init__(
         self, message: str, *, operation: str | None = None, retry_after: float | None = None
     ) -> None:
         super().__init__(message, operation=operation)
         self.retry_after = retry_after
+
+
+class RateLimited(Unavailable):
+    """The provider throttles us."""
+
+    reason = Reason.RATE_LIMITED
 
 
 class AccessDenied(ProviderError):

@@ -1,0 +1,117 @@
+"""OAuth connections."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from flask.views import MethodView
+from sqlalchemy.orm import Session
+
+from app.auth import caller, within
+from app.envelope import Blueprint
+from app.errors import Forbidden, NotFound
+from app.forgetting import forget_cached, forget_connections
+from app.schemas.records import (
+    ConnectionBody,
+    ConnectionSchema,
+    ShowTokenQuery,
+    SuccessSchema,
+    connection_view,
+)
+from app.services import services
+from app.timestamps import EPOCH, MILLISECOND, Moment
+from store.models import OAuthConnection, User
+from store.queries import audit, connections, users
+from store.queries.connections import Tokens
+
+blp = Blueprint("oauth", __name__, description="Provider accounts of a user")
+
+UTC_ZONE = ZoneInfo("UTC")
+
+
+@blp.route("/users/<user_id:userId>/oauth")
+class Connections(MethodView):
+    @blp.arguments(ShowTokenQuery, location="query")
+    @blp.response(200, ConnectionSchema(many=True))
+    def get(self, query: dict[str, Any], userId: str) -> list[dict[str, Any]]:
+        """List a user's connections"""
+        with services().stores.database.reading() as session:
+            user = users.load(session, userId, within=within())
+            if user is None:
+                raise NotFound("User not found")
+        return [_view(row, userId, shown=query["showToken"]) for row in user.connections]
+
+
+@blp.route("/users/<user_id:userId>/oauth/<provider:provider>")
+class Connection(MethodView):
+    @blp.arguments(ShowTokenQuery, location="query")
+    @blp.response(200, ConnectionSchema)
+    def get(self, query: dict[str, Any], userId: str, provider: str) -> dict[str, Any]:
+        """Read a connection"""
+        with services().stores.database.reading() as session:
+            row = connections.find(session, _user(session, userId).id, provider)
+        if row is None:
+            raise NotFound("OAuth connection not found")
+        return _view(row, userId, shown=query["showToken"])
+
+    @blp.arguments(ConnectionBody)
+    @blp.response(201, ConnectionSchema)
+    def post(self, body: dict[str, Any], userId: str, provider: str) -> dict[str, Any]:
+        """Store a connection from tokens that you obtained yourself
+
+        A connection with the same provider is replaced.
+        """
+        stores = services().stores
+        tokens = Tokens(body["accessToken"], body["refreshToken"], _instant(body["expiresAt"]))
+        with stores.database.writing() as session:
+            row, replaced = connections.replace(
+                session,
+                stores.keyring,
+                user_id=_user(session, userId).id,
+                provider=provider,
+                email=body["email"],
+                scope=body["scope"],
+                tokens=tokens,
+            )
+        if replaced is not None:
+            forget_cached([replaced])
+        return connection_view(row)
+
+    @blp.response(200, SuccessSchema)
+    def delete(self, userId: str, provider: str) -> dict[str, bool]:
+        """Delete a connection
+
+        The grant is revoked where the provider offers it; tokens and cached data are removed in any case.
+        """
+        with services().stores.database.reading() as session:
+            _user(session, userId)
+        if not forget_connections(userId, provider):
+            raise NotFound("OAuth connection not found")
+        return {"success": True}
+
+
+def _user(session: Session, custom_id: str) -> User:
+    row = users.find(session, custom_id, within=within())
+    if row is None:
+        raise NotFound("User not found")
+    return row
+
+
+def _view(row: OAuthConnection, custom_id: str, *, shown: bool) -> dict[str, Any]:
+    """A connection, with its tokens when the key may see them; who saw them is written down first."""
+    if not shown:
+        return connection_view(row)
+    if not caller().shows_tokens:
+        raise Forbidden("This API key may not show tokens")
+    stores = services().stores
+    with stores.database.writing() as session:
+        audit.record(
+            session, actor=caller().visible, action="showToken", subject=f"{custom_id}/{row.provider}"
+        )
+    return connection_view(row, connections.open_credentials(row, stores.keyring).tokens)
+
+
+def _instant(moment: Moment | None) -> datetime | None:
+    return None if moment is None else EPOCH + moment.milliseconds(UTC_ZONE) * MILLISECOND

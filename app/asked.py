@@ -1,0 +1,143 @@
+"""What a busy or scheduling request asks for, once its parameters are read: ranges, windows, options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from flask import request
+
+from app.availability import Freshness, Picture, now, oldest_read
+from app.errors import Invalid
+from app.schemas.availability import WEEKDAYS
+from app.services import services
+from app.targets import Wanted
+from scheduling.query import Query, count_limit
+from scheduling.windows import DAY, MINUTE, Window
+from scheduling.written import timestamp
+from store.queries.connections import ConnectionRef
+
+MINUTES_OF_A_DAY = 1440
+
+
+def time_range(query: Mapping[str, Any], zone: ZoneInfo) -> tuple[int, int]:
+    """``start`` and ``end`` in milliseconds.
+
+    :raise Invalid: for a range that is empty or too long
+    """
+    start, end = query["start"].milliseconds(zone), query["end"].milliseconds(zone)
+    if start >= end:
+        raise Invalid("start must be before end")
+    longest = services().settings.longest_range_days
+    if end - start > longest * DAY:
+        raise Invalid(f"The range from start to end must not be longer than {longest} days")
+    return start, end
+
+
+def freshness() -> Freshness:
+    """How fresh the caller wants it, from ``Cache-Control``."""
+    control = request.cache_control
+    if control.no_cache is not None:
+        return Freshness(newer_than=now())
+    if control.max_age is not None:
+        return Freshness(newer_than=now() - max(0, control.max_age) * 1000)
+    return Freshness()
+
+
+def age(pictures: Iterable[Picture]) -> dict[str, str]:
+    """The header that tells how old an answer is, in whole seconds."""
+    oldest = oldest_read(pictures)
+    return {} if oldest is None else {"Age": str(max(0, now() - oldest) // 1000)}
+
+
+def wanted(query: Mapping[str, Any], *, primary_only: bool) -> Wanted:
+    """The calendars asked for."""
+    return Wanted(tuple(query.get("calendarIds", ())), primary_only)
+
+
+def of_provider(connections: Sequence[ConnectionRef], query: Mapping[str, Any]) -> list[ConnectionRef]:
+    """The connections that ``provider`` leaves; all without it."""
+    providers = query["provider"]
+    return [connection for connection in connections if not providers or connection.provider in providers]
+
+
+def slot_query(query: Mapping[str, Any], zone: ZoneInfo, windows: tuple[Window, ...] | None) -> Query:
+    """The question to the engine."""
+    start, end = time_range(query, zone)
+    step = query.get("slotStep")
+    return Query(
+        start=start,
+        end=end,
+        duration=query["slotDuration"] * MINUTE,
+        padding=query["padding"] * MINUTE,
+        max_overlaps=query["maxOverlaps"],
+        zone=str(zone),
+        windows=windows,
+        step=None if step is None else step * MINUTE,
+        align_clock=query["align"] == "clock",
+    )
+
+
+def check_size(questions: Iterable[Query]) -> None:
+    """Refuse an answer that could hold too many slots, before any provider is read.
+
+    :raise Invalid: saying to narrow the range
+    """
+    most = services().settings.most_slots
+    if sum(count_limit(question, 1) for question in questions) > most:
+        raise Invalid(
+            f"The answer could hold more than {most} slots; narrow the range, or ask for longer slots"
+        )
+
+
+def daily_window(query: Mapping[str, Any]) -> tuple[Window, ...] | None:
+    """The window of each day; None when neither edge was given."""
+    earliest, latest = query.get("earliestTimeEachDay"), query.get("latestTimeEachDay")
+    if earliest is None and latest is None:
+        return None
+    return (Window.daily(earliest or 0, latest or MINUTES_OF_A_DAY),)
+
+
+def weekly_windows(schedules: Sequence[Mapping[str, Any]]) -> tuple[Window, ...]:
+    """The windows of weekly schedules."""
+    return tuple(
+        Window(
+            frozenset(WEEKDAYS.index(day) for day in schedule["days"]),
+            schedule["start"],
+            schedule["end"] or MINUTES_OF_A_DAY,
+        )
+        for schedule in schedules
+    )
+
+
+def options(query: Mapping[str, Any], question: Query) -> dict[str, Any]:
+    """The options as they are echoed."""
+    echoed: dict[str, Any] = {
+        "start": timestamp(question.start),
+        "end": timestamp(question.end),
+        "maxOverlaps": query["maxOverlaps"],
+        "padding": query["padding"],
+        "slotDuration": query["slotDuration"],
+    }
+    for name in ("earliestTimeEachDay", "latestTimeEachDay"):
+        if name in query:
+            echoed[name] = clock(query[name])
+    if "slotStep" in query:
+        echoed["slotStep"] = query["slotStep"]
+    if question.align_clock:
+        echoed["align"] = "clock"
+    return echoed
+
+
+def echoed_schedules(schedules: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Weekly schedules as they are echoed."""
+    return [
+        {"days": schedule["days"], "start": clock(schedule["start"]), "end": clock(schedule["end"])}
+        for schedule in schedules
+    ]
+
+
+def clock(minutes: int) -> str:
+    """Minutes since midnight as ``HH:MM``."""
+    return f"{minutes // 60:02d}:{minutes % 60:02d}"

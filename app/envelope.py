@@ -1,0 +1,223 @@
+"""The envelope, the parser and the error bodies: once, for every route."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import flask_smorest
+import orjson
+from flask import Flask, Response, g, request
+from flask.json.provider import JSONProvider
+from kombu.exceptions import OperationalError as BrokerError
+from marshmallow import EXCLUDE, Schema, fields
+from redis.exceptions import RedisError
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from webargs.flaskparser import FlaskParser
+from webargs.multidictproxy import MultiDictProxy
+from werkzeug.datastructures import MultiDict
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, UnsupportedMediaType
+
+from app.errors import ApiError, OutOfService
+from app.fields import Parsed
+from app.identifiers import SHAPES
+from app.schemas.errors import ErrorSchema
+
+log = logging.getLogger(__name__)
+
+LOCATIONS = ("query", "json", "headers", "form", "querystring", "json_or_form", "cookies", "files", "path")
+
+READABLE_STATUS = {
+    404: "There is no such path",
+    405: "This path does not take this method",
+    413: "The request body is larger than 1 MiB",
+    415: "The request body must be application/json",
+    500: "Something went wrong on our side; the X-Request-Id of this answer finds it in our log",
+}
+
+
+class Json(JSONProvider):
+    """JSON by orjson: fast, strict, and without a recursion limit to run into."""
+
+    def dumps(self, obj: Any, **kwargs: Any) -> str:
+        """``obj`` as text."""
+        return orjson.dumps(obj).decode()
+
+    def loads(self, s: str | bytes, **kwargs: Any) -> Any:
+        """The value of a text."""
+        return orjson.loads(s)
+
+    def response(self, *args: Any, **kwargs: Any) -> Response:
+        """One value as a response."""
+        return Response(orjson.dumps(self._prepare_response_obj(args, kwargs)), mimetype="application/json")
+
+
+class Parser(FlaskParser):
+    """Validation failures answer 400; what we do not know is ignored; arrays come in any spelling."""
+
+    DEFAULT_VALIDATION_STATUS = 400
+    DEFAULT_UNKNOWN_BY_LOCATION = dict.fromkeys(LOCATIONS, EXCLUDE)
+
+    def load_querystring(self, req: Any, schema: Schema) -> MultiDictProxy:
+        """The query, ``name[]`` under ``name``."""
+        pairs = [(name.removesuffix("[]"), value) for name, value in req.args.items(multi=True)]
+        return MultiDictProxy(MultiDict(pairs), schema)
+
+    def _raw_load_json(self, req: Any) -> Any:
+        body = req.get_data()
+        if not body:
+            # An absent body lacks fields; the answer names the first that is required.
+            return {}
+        try:
+            return orjson.loads(body)
+        except orjson.JSONDecodeError as error:
+            return self._handle_invalid_json_error(error, req)
+
+
+class Blueprint(flask_smorest.Blueprint):
+    """Answers ``{data: ...}``, in fact and in the OpenAPI document."""
+
+    ARGUMENTS_PARSER = Parser()
+
+    @staticmethod
+    def _prepare_response_content(data: Any) -> dict[str, Any]:
+        return {"data": data, **g.pop("beside", {})}
+
+    @staticmethod
+    def _make_doc_response_schema(schema: Schema | None) -> Schema | None:
+        if schema is None or isinstance(schema, WholeBody | ErrorSchema):
+            return schema
+        return _enveloped(type(schema), schema.many)()
+
+
+class WholeBody(Schema):
+    """A schema that already describes the envelope; its view answers with ``whole``."""
+
+
+def whole(body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A body that is answered as it is; bytes are JSON already."""
+    data = body if isinstance(body, bytes) else orjson.dumps(body)
+    return Response(data, status, headers, mimetype="application/json")
+
+
+def beside(**siblings: object) -> None:
+    """Put fields beside ``data`` in this request's answer."""
+    g.beside = siblings
+
+
+@cache
+def _enveloped(schema: type[Schema], many: bool) -> type[Schema]:
+    name = schema.__name__.removesuffix("Schema")
+    members: dict[str, Any] = {"data": fields.Nested(schema(many=many), required=True)}
+    if many:
+        name += "List"
+        members["nextCursor"] = fields.String(
+            allow_none=True, metadata={"description": "Only with `limit`; null at the end."}
+        )
+    return WholeBody.from_dict(members, name=f"{name}Envelope")
+
+
+class Api(flask_smorest.Api):
+    """Every error in the envelope."""
+
+    ERROR_SCHEMA = ErrorSchema
+
+    def handle_http_exception(self, error: HTTPException) -> tuple[Any, int, Mapping[str, str]]:
+        """An error that Flask, werkzeug or webargs raised."""
+        code = error.code or 500
+        # A redirect for a missing slash would lose the method; say that there is no such path instead.
+        if 300 <= code < 400:
+            code = 404
+        data = getattr(error, "data", None) or {}
+        sentence = READABLE_STATUS.get(code) or error.description or error.name
+        if "messages" in data:
+            sentence = readable(data["messages"])
+        headers = dict(data.get("headers") or {})
+        if code == 405 and getattr(error, "valid_methods", None):
+            headers["Allow"] = ", ".join(sorted(error.valid_methods))  # type: ignore[attr-defined]
+        return {"data": None, "error": sentence}, code, headers
+
+
+SPEC_OPTIONS: dict[str, Any] = {
+    "info": {
+        "description": "Calendar availability and events over Google Calendar and Microsoft 365.",
+        "license": {"name": "MIT", "identifier": "MIT"},
+    },
+    "components": {
+        "securitySchemes": {"apiKey": {"type": "http", "scheme": "bearer", "description": "An API key."}}
+    },
+    "security": [{"apiKey": []}],
+}
+
+
+def describe_shapes(api: Api) -> None:
+    """Let the document know the shapes of our fields, and of identifiers in paths."""
+    api.register_field(Parsed, "string", None)
+    for converter, shape in SHAPES.items():
+        api.register_converter(converter, lambda _converter, shape=shape: shape)
+
+
+def refuse_unreadable_bodies(app: Flask) -> None:
+    """A body that is too large or not JSON is refused before a view looks at it."""
+    app.before_request(_check_body)
+
+
+def _check_body() -> None:
+    if request.content_length is not None and request.content_length > (request.max_content_length or 0):
+        raise RequestEntityTooLarge
+    has_body = bool(request.content_length) or "chunked" in request.headers.get("Transfer-Encoding", "")
+    if has_body and request.endpoint is not None and not request.is_json:
+        raise UnsupportedMediaType
+
+
+def install(app: Flask) -> None:
+    """JSON and error answers for the whole app."""
+    app.json = Json(app)
+    app.register_error_handler(ApiError, _answer)
+    for down in (RedisError, BrokerError, OperationalError, InterfaceError, PoolTimeout):
+        app.register_error_handler(down, _out_of_service)
+
+
+def _answer(error: ApiError) -> tuple[dict[str, Any], int, dict[str, str]]:
+    return error.body(), error.status, error.headers
+
+
+def _out_of_service(error: Exception) -> tuple[dict[str, Any], int, dict[str, str]]:
+    log.error("%s while answering %s: %s", type(error).__name__, request.path, error)
+    return _answer(OutOfService())
+
+
+def readable(messages: Any) -> str:
+    """One sentence out of marshmallow's tree of messages: the first fault, and where it is."""
+    for location in messages.values() if isinstance(messages, dict) else [messages]:
+        for path, message in _faults(location, ""):
+            return f"{path} {message}".strip() if path else _whole(message)
+    return "The request cannot be understood"
+
+
+def _whole(message: str) -> str:
+    if message.startswith("Invalid input type"):
+        return "The request body must be an object"
+    if message.startswith("Invalid JSON"):
+        return "The request body is not valid JSON"
+    return message
+
+
+def _faults(node: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(node, dict):
+        for key, child in node.items():
+            if key == "_schema":
+                inner = path
+            elif isinstance(key, int):
+                inner = f"{path}[{key}]"
+            else:
+                inner = f"{path}.{key}" if path else str(key)
+            yield from _faults(child, inner)
+    elif isinstance(node, list):
+        for child in node:
+            yield from _faults(child, path)
+    else:
+        yield path, str(node)

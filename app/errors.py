@@ -1,0 +1,114 @@
+"""What goes wrong, as the caller sees it: a status, one readable sentence, and what belongs beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from providers.base import Failed
+from providers.errors import Reason
+
+# Also the order in which one of several reasons speaks for a request that failed whole.
+STATUS_OF_REASON = {
+    Reason.INVALID_CALENDAR_ID: 400,
+    Reason.TOO_MANY_CALENDARS: 400,
+    Reason.AUTHORIZATION_INVALID: 401,
+    Reason.ACCESS_DENIED: 403,
+    Reason.MAILBOX_UNAVAILABLE: 403,
+    Reason.INSUFFICIENT_SCOPES: 403,
+    Reason.NOT_FOUND: 404,
+    Reason.PROVIDER_NOT_CONFIGURED: 404,
+    Reason.RATE_LIMITED: 429,
+    Reason.PROVIDER_ERROR: 502,
+}
+_RANK = {reason: rank for rank, reason in enumerate(STATUS_OF_REASON)}
+
+
+class ApiError(Exception):
+    """An answer other than success. ``beside`` are fields of the body besides ``data`` and ``error``."""
+
+    status = 500
+
+    def __init__(
+        self,
+        error: str,
+        *,
+        status: int | None = None,
+        beside: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(error)
+        self.error = error
+        self.status = status or self.status
+        self.beside = dict(beside or {})
+        self.headers = dict(headers or {})
+
+    def body(self) -> dict[str, Any]:
+        """The body of the answer."""
+        return {"data": None, "error": self.error, **self.beside}
+
+
+class Invalid(ApiError):
+    """The request cannot be understood; the message names the field."""
+
+    status = 400
+
+
+class Unauthenticated(ApiError):
+    """No key, or none that is in force."""
+
+    status = 401
+
+    def __init__(self, error: str) -> None:
+        super().__init__(error, headers={"WWW-Authenticate": "Bearer"})
+
+
+class Forbidden(ApiError):
+    """The key may not do this."""
+
+    status = 403
+
+
+class NotFound(ApiError):
+    """No such thing, or none that this key may know of."""
+
+    status = 404
+
+
+class Conflict(ApiError):
+    """The identifier is taken."""
+
+    status = 409
+
+
+class OutOfService(ApiError):
+    """Our own database, Redis or broker is down."""
+
+    status = 503
+
+    def __init__(self) -> None:
+        super().__init__("The service is not available for a moment; try again", headers={"Retry-After": "1"})
+
+
+def most_telling(failures: Iterable[Failed]) -> Failed:
+    """The failure that speaks for several."""
+    return min(failures, key=lambda failed: _RANK[failed.reason])
+
+
+def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = None) -> ApiError:
+    """The answer when nothing, or not enough, could be read.
+
+    ``valid_scopes`` is given when we refused before asking the provider.
+    """
+    beside: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+    if failed.reason is Reason.INSUFFICIENT_SCOPES and failed.operation:
+        beside["operation"] = failed.operation
+        if valid_scopes is not None:
+            beside["validScopes"] = list(valid_scopes)
+    if failed.reason is Reason.RATE_LIMITED and failed.retry_after is not None:
+        # Whole seconds, rounded up: coming back too early costs another refusal.
+        seconds = max(1, int(-(-failed.retry_after // 1)))
+        beside["retryAfter"] = seconds
+        headers["Retry-After"] = str(seconds)
+    return ApiError(failed.message, status=STATUS_OF_REASON[failed.reason], beside=beside, headers=headers)

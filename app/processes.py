@@ -1,0 +1,41 @@
+"""The processes of an installation, as commands: for the command line, and for `almanac up`."""
+
+from __future__ import annotations
+
+import sys
+
+from store.settings import Settings
+from workers.queues import Queue
+
+# Requests wait on workers: a process holds many of them, each in a thread that sleeps.
+WEB_THREADS = 64
+
+
+def web(host: str, port: int, processes: int) -> list[str]:
+    """Gunicorn with threads."""
+    command = [sys.executable, "-m", "gunicorn", "app.wsgi:app", "--bind", f"{host}:{port}"]
+    command += ["--worker-class", "gthread", "--workers", str(processes), "--threads", str(WEB_THREADS)]
+    # A request may wait for the fan-out's deadline; a worker that says nothing for longer is stuck.
+    command += ["--timeout", "60", "--graceful-timeout", "15", "--keep-alive", "15", "--log-level", "warning"]
+    return command
+
+
+def worker(settings: Settings, name: str, queues: tuple[Queue, ...] = tuple(Queue)) -> list[str]:
+    """A Celery worker on threads: its tasks wait on providers, and share one pool of connections."""
+    command = [sys.executable, "-m", "celery", "-A", "workers.main", "worker", "--pool", "threads"]
+    # A task holds a thread for as long as its fan-out has reads in flight here.
+    command += ["--concurrency", str(settings.reads_in_flight), "--queues", ",".join(queues)]
+    command += ["--hostname", f"{name}@%h", "--without-gossip", "--without-mingle", "--loglevel", "WARNING"]
+    return command
+
+
+def beat(settings: Settings) -> list[str]:
+    """Celery's clock."""
+    schedule = settings.data_dir / "beat-schedule"
+    command = [sys.executable, "-m", "celery", "-A", "workers.main", "beat", "--loglevel", "WARNING"]
+    return [*command, "--schedule", str(schedule)]
+
+
+def sandbox(port: int) -> list[str]:
+    """The provider sandbox."""
+    return [sys.executable, "-m", "providers.sandbox", "--port", str(port)]

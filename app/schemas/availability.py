@@ -1,0 +1,267 @@
+"""Busy and scheduling requests, and their answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, pre_load, validate, validates_schema
+
+from app.envelope import WholeBody
+from app.fields import (
+    USER_ID,
+    Clock,
+    Identifier,
+    Instant,
+    IntegerText,
+    Several,
+    Text,
+    Timestamp,
+    TrueOrFalse,
+    Word,
+    Zone,
+)
+from app.schemas.errors import FailedCalendarSchema, FailedUserSchema
+from providers.base import ProviderName
+
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+LONGEST_MINUTES = 10_080
+MOST_OVERLAPS = 1000
+MOST_WINDOWS = 200
+MOST_CALENDARS = 200
+MOST_USERS = 1000
+
+
+class ZoneHeader(Schema):
+    """The zone of local times in the request."""
+
+    zone = Zone(
+        data_key="X-Timezone",
+        load_default="UTC",
+        metadata={"description": "Time zone of the times in the request, an IANA name.", "default": "UTC"},
+    )
+
+
+class RangeQuery(Schema):
+    """From when to when."""
+
+    start = Instant(required=True)
+    end = Instant(required=True)
+    provider = Several(Word(tuple(ProviderName)), load_default=list)
+
+
+class UserBusyQuery(RangeQuery):
+    """Which calendars of a user to read."""
+
+    calendarIds = Several(Text(shortest=1, longest=1024), load_default=list)
+    primaryOnly = TrueOrFalse(load_default=False)
+
+
+class OrganizationBusyQuery(RangeQuery):
+    """Which calendars of the members to read."""
+
+    primaryOnly = TrueOrFalse(load_default=False)
+
+
+class SlotsQuery(RangeQuery):
+    """What a slot is."""
+
+    slotDuration = IntegerText(least=1, most=LONGEST_MINUTES, load_default=30, metadata={"default": "30"})
+    padding = IntegerText(least=0, most=LONGEST_MINUTES, load_default=0, metadata={"default": "0"})
+    maxOverlaps = IntegerText(least=0, most=MOST_OVERLAPS, load_default=0, metadata={"default": "0"})
+    slotStep = IntegerText(
+        least=1,
+        most=LONGEST_MINUTES,
+        metadata={"description": "Slots start every so many minutes; default: `slotDuration`."},
+    )
+    align = Word(
+        ("start", "clock"),
+        load_default="start",
+        metadata={"description": "`clock`: slots start at multiples of `slotStep` on the local clock."},
+    )
+
+
+class UserSlotsQuery(SlotsQuery):
+    """Slots of one user."""
+
+    calendarIds = Several(Text(shortest=1, longest=1024), load_default=list)
+    onFailure = Word(
+        ("fail", "partial"),
+        load_default="fail",
+        metadata={"description": "`partial`: answer although some calendars could not be read."},
+    )
+
+
+class EachDayQuery(Schema):
+    """The daily window."""
+
+    earliestTimeEachDay = Clock()
+    latestTimeEachDay = Clock()
+
+    @validates_schema
+    def is_a_window(self, data: dict[str, Any], **_: Any) -> None:
+        """Equal times are the whole day when both are midnight, and nothing otherwise."""
+        earliest, latest = data.get("earliestTimeEachDay"), data.get("latestTimeEachDay")
+        if earliest is not None and earliest == latest and earliest != 0:
+            raise ValidationError("must differ from earliestTimeEachDay", "latestTimeEachDay")
+
+
+class UserDailySlotsQuery(UserSlotsQuery, EachDayQuery):
+    """Slots of one user inside a daily window."""
+
+
+class OrganizationSlotsQuery(SlotsQuery, EachDayQuery):
+    """Slots of every member of an organization."""
+
+
+class WindowSchema(Schema):
+    """A weekly schedule window."""
+
+    days = fields.List(Word(WEEKDAYS), required=True)
+    start = Clock(required=True)
+    end = Clock(required=True)
+
+    @validates_schema
+    def is_a_window(self, data: dict[str, Any], **_: Any) -> None:
+        """Equal times are the whole day when both are midnight, and nothing otherwise."""
+        if data["start"] == data["end"] != 0:
+            raise ValidationError("must differ from start", "end")
+
+
+class SchedulesBody(Schema):
+    """Weekly schedules; their union counts."""
+
+    schedules = fields.List(
+        fields.Nested(WindowSchema), load_default=None, validate=validate.Length(max=MOST_WINDOWS)
+    )
+
+    @pre_load
+    def one_is_a_list_of_one(self, data: Any, **_: Any) -> Any:
+        """A single window is read as an array of one."""
+        if isinstance(data, dict) and isinstance(data.get("schedules"), dict):
+            return data | {"schedules": [data["schedules"]]}
+        return data
+
+
+class RequiredSchedulesBody(SchedulesBody):
+    """Weekly schedules of one user."""
+
+    schedules = fields.List(
+        fields.Nested(WindowSchema), required=True, validate=validate.Length(max=MOST_WINDOWS)
+    )
+
+
+class WantedUserSchema(SchedulesBody):
+    """One of several users; calendars and schedules of its own go before the request's."""
+
+    id = Identifier(USER_ID, required=True)
+    calendarIds = fields.List(Text(shortest=1, longest=1024), load_default=list)
+
+
+class UsersBody(SchedulesBody):
+    """Several users."""
+
+    users = fields.List(
+        fields.Nested(WantedUserSchema), required=True, validate=validate.Length(max=MOST_USERS)
+    )
+
+
+class BusyPeriodSchema(Schema):
+    """A stretch of busy time, its end not included."""
+
+    start = Timestamp(required=True)
+    end = Timestamp(required=True)
+
+
+class SlotSchema(BusyPeriodSchema):
+    """A free stretch of exactly ``slotDuration``."""
+
+
+class MemberSlotSchema(SlotSchema):
+    """A slot of one member."""
+
+    userId = fields.String(required=True)
+
+
+class OptionsSchema(Schema):
+    """What the slots were computed with."""
+
+    start = Timestamp(required=True)
+    end = Timestamp(required=True)
+    maxOverlaps = fields.Integer(required=True)
+    padding = fields.Integer(required=True, metadata={"description": "Minutes."})
+    slotDuration = fields.Integer(required=True, metadata={"description": "Minutes."})
+    earliestTimeEachDay = fields.String(metadata={"description": "`HH:MM`; only when it was given."})
+    latestTimeEachDay = fields.String(metadata={"description": "`HH:MM`; only when it was given."})
+    slotStep = fields.Integer(metadata={"description": "Minutes; only when it was given."})
+    align = fields.String(metadata={"description": "Only when it was given as `clock`."})
+
+
+class UserSlotsSchema(Schema):
+    """Slots of one user."""
+
+    availableSlots = fields.List(fields.Nested(SlotSchema), required=True)
+    options = fields.Nested(OptionsSchema, required=True)
+
+
+class UserSlotsAnswer(WholeBody):
+    """Slots of one user; failed calendars only with ``onFailure=partial``."""
+
+    data = fields.Nested(UserSlotsSchema, required=True)
+    failedCalendars = fields.List(fields.Nested(FailedCalendarSchema))
+
+
+class OrganizationSlotsSchema(Schema):
+    """Slots of all members."""
+
+    availableSlots = fields.List(fields.Nested(MemberSlotSchema), required=True)
+    options = fields.Nested(OptionsSchema, required=True)
+
+
+class OrganizationSlotsAnswer(WholeBody):
+    """Slots of all members who could be read, and those who could not."""
+
+    data = fields.Nested(OrganizationSlotsSchema, required=True)
+    failedUsers = fields.List(fields.Nested(FailedUserSchema), required=True)
+
+
+class WindowAnswerSchema(Schema):
+    """A weekly schedule window, as it was asked for."""
+
+    days = fields.List(fields.String(), required=True)
+    start = fields.String(required=True)
+    end = fields.String(required=True)
+
+
+class UserEntrySchema(Schema):
+    """One of several users: slots (``ok``), or why there are none (``error``)."""
+
+    userId = fields.String(required=True)
+    status = Word(("ok", "error"), required=True)
+    availableSlots = fields.List(fields.Nested(SlotSchema))
+    options = fields.Nested(OptionsSchema)
+    calendarIds = fields.List(fields.String())
+    schedules = fields.List(fields.Nested(WindowAnswerSchema))
+    error = fields.String()
+    reason = fields.String()
+    failedCalendars = fields.List(fields.Nested(FailedCalendarSchema), required=True)
+
+
+class UsersSlotsAnswer(WholeBody):
+    """An entry for each user asked for, in the order of the request."""
+
+    data = fields.List(fields.Nested(UserEntrySchema), required=True)
+
+
+class UserBusyAnswer(WholeBody):
+    """Busy periods of one user, and the calendars that could not be read."""
+
+    data = fields.List(fields.Nested(BusyPeriodSchema), required=True)
+    failedCalendars = fields.List(fields.Nested(FailedCalendarSchema), required=True)
+
+
+class OrganizationBusyAnswer(WholeBody):
+    """Busy periods of all members, and the members who could not be read whole."""
+
+    data = fields.List(fields.Nested(BusyPeriodSchema), required=True)
+    failedUsers = fields.List(fields.Nested(FailedUserSchema), required=True)

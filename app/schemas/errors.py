@@ -1,0 +1,43 @@
+"""The bodies of answers other than success, and the lists of what could not be read."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields
+
+from app.fields import Word
+from providers.base import ProviderName
+from providers.errors import Reason
+
+REASON = {"description": "Why it could not be read; the set is closed.", "enum": [str(r) for r in Reason]}
+
+
+class ErrorSchema(Schema):
+    """Every answer other than success."""
+
+    data = fields.Constant(None, dump_default=None, metadata={"type": "null"})
+    error = fields.String(required=True, metadata={"description": "One sentence that names what is wrong."})
+    operation = fields.String(metadata={"description": "Insufficient scope: the operation that was refused."})
+    validScopes = fields.List(fields.String(), metadata={"description": "Scopes of which any suffices."})
+    retryAfter = fields.Integer(metadata={"description": "Throttled: seconds to wait."})
+
+
+class FailedCalendarSchema(Schema):
+    """A calendar that could not be read."""
+
+    calendarId = fields.String(required=True)
+    provider = Word(tuple(ProviderName), required=True)
+    reason = fields.String(required=True, metadata=REASON)
+    message = fields.String(required=True)
+
+
+class FailedUserSchema(Schema):
+    """A member of whom at least one calendar could not be read."""
+
+    customId = fields.String(required=True)
+    reason = fields.String(required=True, metadata=REASON)
+    message = fields.String(required=True)
+    failedCalendars = fields.List(
+        fields.Nested(FailedCalendarSchema),
+        required=True,
+        metadata={"description": "Empty when nothing of this member could be read."},
+    )

@@ -1,0 +1,181 @@
+"""Users, organizations and connections as they are answered, and the bodies that make them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validates_schema
+
+from app.fields import (
+    SLUG,
+    USER_ID,
+    Identifier,
+    Instant,
+    IntegerText,
+    Several,
+    Text,
+    Timestamp,
+    TrueOrFalse,
+    Word,
+)
+from providers.base import ProviderName
+from store.models import OAuthConnection, Organization, User
+from store.queries.connections import Tokens
+from store.queries.users import RELATIONS
+
+# As many as one list answer may hold with `limit`.
+MOST_AT_ONCE = 1000
+
+
+class ConnectionSchema(Schema):
+    """A provider account of a user."""
+
+    provider = Word(tuple(ProviderName), required=True)
+    email = fields.String(required=True, allow_none=True)
+    alive = fields.Boolean(
+        required=True, metadata={"description": "False once the provider says that the grant is gone."}
+    )
+    expiresAt = Timestamp(required=True, allow_none=True)
+    scope = fields.List(fields.String(), required=True)
+    type = fields.String(required=True)
+    accessToken = fields.String(required=True, allow_none=True)
+    refreshToken = fields.String(required=True, allow_none=True)
+
+
+class MemberSchema(Schema):
+    """A user as a member of an organization."""
+
+    id = fields.String(required=True)
+    createdAt = Timestamp(required=True)
+
+
+class OrganizationSchema(Schema):
+    """A workspace and its members."""
+
+    slug = fields.String(required=True)
+    name = fields.String(required=True, allow_none=True)
+    createdAt = Timestamp(required=True)
+    members = fields.List(fields.Nested(MemberSchema), required=True)
+
+
+class UserSchema(Schema):
+    """A user; the relations are those asked for with ``include``."""
+
+    id = fields.String(required=True)
+    createdAt = Timestamp(required=True)
+    oauthConnections = fields.List(fields.Nested(ConnectionSchema))
+    organizations = fields.List(fields.Nested(OrganizationSchema))
+
+
+class PageQuery(Schema):
+    """Paging, for those who ask for it."""
+
+    limit = IntegerText(least=1, most=MOST_AT_ONCE)
+    cursor = Text(shortest=1, longest=512)
+
+
+class IncludeQuery(Schema):
+    """Which relations to answer with."""
+
+    include = Several(Word(RELATIONS), load_default=list)
+
+
+class MembersQuery(PageQuery, IncludeQuery):
+    """Paging and relations."""
+
+
+class UserBody(Schema):
+    """A new user."""
+
+    id = Identifier(USER_ID, required=True)
+    organizationSlugs = fields.List(Identifier(SLUG), load_default=list)
+
+
+class RenameBody(Schema):
+    """A user's new identifier."""
+
+    userId = Identifier(USER_ID)
+    id = Identifier(USER_ID)
+
+    @validates_schema
+    def names_one(self, data: dict[str, Any], **_: Any) -> None:
+        """Either name will do; one is needed."""
+        if not data:
+            raise ValidationError("is required", "userId")
+
+
+class OrganizationBody(Schema):
+    """A new organization."""
+
+    slug = Identifier(SLUG, required=True)
+    name = Text(shortest=1, longest=128, load_default=None, allow_none=True)
+
+
+class OrganizationChangeBody(Schema):
+    """What changes of an organization; what is absent stays."""
+
+    slug = Identifier(SLUG)
+    name = Text(shortest=1, longest=128, allow_none=True)
+
+
+class MembersBody(Schema):
+    """Users to add or remove."""
+
+    userIds = fields.List(Identifier(USER_ID), required=True)
+
+
+class ConnectionBody(Schema):
+    """Tokens that the caller obtained by itself."""
+
+    accessToken = Text(shortest=1, longest=16_384, required=True)
+    refreshToken = Text(shortest=1, longest=16_384, load_default=None, allow_none=True)
+    email = Text(shortest=3, longest=320, load_default=None, allow_none=True)
+    expiresAt = Instant(load_default=None, allow_none=True)
+    scope = fields.List(Text(shortest=1, longest=512), required=True)
+
+
+class ShowTokenQuery(Schema):
+    """Whether to reveal tokens."""
+
+    showToken = TrueOrFalse(load_default=False)
+
+
+class SuccessSchema(Schema):
+    """It is done."""
+
+    success = fields.Boolean(required=True)
+
+
+def connection_view(row: OAuthConnection, tokens: Tokens | None = None) -> dict[str, Any]:
+    """A connection for ``ConnectionSchema``; its tokens only when they are handed in."""
+    return {
+        "provider": row.provider,
+        "email": row.email,
+        "alive": row.alive,
+        "expiresAt": row.expires_at,
+        "scope": row.scope,
+        "type": "oauth2",
+        "accessToken": tokens.access_token if tokens else None,
+        "refreshToken": tokens.refresh_token if tokens else None,
+    }
+
+
+def organization_view(row: Organization) -> dict[str, Any]:
+    """An organization for ``OrganizationSchema``."""
+    members = [{"id": user.custom_id, "createdAt": user.created_at} for user in row.members]
+    return {"slug": row.slug, "name": row.name, "createdAt": row.created_at, "members": members}
+
+
+def user_view(row: User, *, within: int | None, include: Collection[str] = ()) -> dict[str, Any]:
+    """A user for ``UserSchema``; no ``include`` means both relations.
+
+    A key that is bound to one organization does not learn of the user's others.
+    """
+    view: dict[str, Any] = {"id": row.custom_id, "createdAt": row.created_at}
+    if not include or "oauthConnections" in include:
+        view["oauthConnections"] = [connection_view(connection) for connection in row.connections]
+    if not include or "organizations" in include:
+        shown = [org for org in row.organizations if within is None or org.id == within]
+        view["organizations"] = [organization_view(org) for org in shown]
+    return view

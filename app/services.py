@@ -1,0 +1,43 @@
+"""What the views need: settings, stores, and the way to the workers."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import cast
+
+from flask import Flask, current_app
+
+from store.settings import Settings
+from store.stores import Stores
+from workers.celery_app import Almanac, create_celery
+from workers.fanout import Fanout
+
+EXTENSION = "almanac"
+
+
+class Services:
+    """One for each web process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.stores = Stores(settings)
+
+    @cached_property
+    def celery(self) -> Almanac:
+        """The Celery app, for sending."""
+        return create_celery(self.settings)
+
+    @cached_property
+    def fanout(self) -> Fanout:
+        """Hands work to the workers."""
+        return Fanout(self.celery, self.stores.redis, tasks=self.settings.fanout_tasks)
+
+
+def install(app: Flask, settings: Settings) -> None:
+    """Give the app its services."""
+    app.extensions[EXTENSION] = Services(settings)
+
+
+def services() -> Services:
+    """The services of the app that handles this request."""
+    return cast(Services, current_app.extensions[EXTENSION])

@@ -1,0 +1,90 @@
+"""Timestamps as callers write them: the ISO 8601 forms that the API takes, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from dateutil.parser import isoparser
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+
+# Zone rules outside these years are guesses, and no provider answers there.
+FIRST_YEAR, LAST_YEAR = 1970, 2199
+
+# The parser takes more than the API promises (a bare year, any separator); this is what the API takes.
+SHAPE = re.compile(
+    r"""
+    (?: \d{4}-\d{2}(?:-\d{2})? | \d{8}                                # calendar date
+      | (?P<week>\d{4}-?W\d{2})(?:-?\d)? | \d{4}-?\d{3} )             # week date, ordinal date
+    (?P<time> [T ]
+      (?: \d{2}(?::\d{2}(?::\d{2}(?:[.,]\d{1,12})?)?)?                # extended
+        | \d{4}(?:\d{2}(?:[.,]\d{1,12})?)? )                          # basic
+      (?P<offset> [Zz] | [+\- ]\d{2}(?::?\d{2})? )?
+    )?
+    """,
+    re.VERBOSE | re.ASCII,
+)
+PARSER = isoparser(sep="T")
+
+
+class NotATimestamp(ValueError):
+    """The text is in none of the forms that the API takes, or names a moment that does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A moment as it was written: an instant, or a local time that waits for its zone."""
+
+    written: datetime
+
+    def milliseconds(self, zone: ZoneInfo) -> int:
+        """The instant, in milliseconds since 1970.
+
+        A local time that a zone skips counts from before the jump; one that it repeats is the first.
+        """
+        instant = self.written if self.written.tzinfo else self.written.replace(tzinfo=zone)
+        return (instant.astimezone(UTC) - EPOCH) // MILLISECOND
+
+
+def parse(text: str) -> Moment:
+    """Read a timestamp. A bare date is midnight at its start.
+
+    :raise NotATimestamp: saying what is wrong, without repeating the text
+    """
+    shape = SHAPE.fullmatch(text)
+    if shape is None:
+        raise NotATimestamp("must be an ISO 8601 date or date-time, like 2026-11-20 or 2026-11-20T09:00:00Z")
+    _check_week(shape["week"])
+    try:
+        written = PARSER.isoparse(_plus_for_space(text, shape))
+    except (ValueError, OverflowError) as error:
+        raise NotATimestamp("names a date or time that does not exist") from error
+    if not FIRST_YEAR <= written.year <= LAST_YEAR:
+        raise NotATimestamp(f"must lie in the years {FIRST_YEAR} to {LAST_YEAR}")
+    return Moment(written)
+
+
+def _plus_for_space(text: str, shape: re.Match[str]) -> str:
+    """The text with ``T`` before its time, and ``+`` where a form-decoded offset lost it."""
+    if shape["time"] is None:
+        return text
+    middle = shape.start("time")
+    rest = text[middle + 1 :]
+    if shape["offset"] and shape["offset"].startswith(" "):
+        rest = rest.replace(" ", "+")
+    return f"{text[:middle]}T{rest}"
+
+
+def _check_week(week: str | None) -> None:
+    """The parser counts week 53 of a year that has 52 as the next year's first."""
+    if week is None:
+        return
+    year, number = int(week[:4]), int(week[-2:])
+    try:
+        date.fromisocalendar(year, number, 1)
+    except ValueError as error:
+        raise NotATimestamp("names a week that its year does not have") from error

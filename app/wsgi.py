@@ -1,0 +1,8 @@
+"""The application that a WSGI server finds: made from the environment."""
+
+from __future__ import annotations
+
+from app import create_app
+from store.settings import read_settings
+
+app = create_app(read_settings())

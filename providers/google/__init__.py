@@ -1,0 +1,1 @@
+"""Google Calendar API v3 behind our own interface."""

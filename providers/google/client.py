@@ -1,0 +1,120 @@
+"""The calls to Google Calendar, by their names in the API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+from urllib.parse import urlencode
+
+import orjson
+
+from providers import periods
+from providers.base import Account, Calendar, Failed, Outcome, ProviderName
+from providers.endpoints import GoogleEndpoints
+from providers.errors import AuthorizationInvalid, ProviderError
+from providers.google import parse
+from providers.google.errors import PROVIDER, error_for
+from providers.google.payloads import CalendarListPage
+from providers.http import Bearer, Call, Json, send
+from providers.instants import DAY, utc_text
+from providers.scopes import Operation, require
+
+# The most calendars in one freeBusy query (calendarExpansionMax), and the most entries on a page:
+# https://developers.google.com/workspace/calendar/api/v3/reference
+CALENDARS_PER_QUERY = 50
+CALENDARS_PER_PAGE = 250
+
+# Google documents no longest range for freeBusy and refuses somewhat more than three months.
+RANGE_PER_QUERY = 60 * DAY
+
+
+class Google:
+    """Google Calendar as a ``CalendarProvider``."""
+
+    name = ProviderName.GOOGLE
+
+    def __init__(self, endpoints: GoogleEndpoints) -> None:
+        self._api = endpoints.api.rstrip("/")
+
+    def calendars(self, account: Account, *, deadline: float) -> list[Calendar]:
+        """Every calendar on the account's list; a page may be short or empty and still have a next one."""
+        require(self.name, account.scopes, Operation.LIST_CALENDARS)
+        pages = self._calendar_pages(Bearer(account.tokens), deadline)
+        return [each for page in pages for each in parse.calendars(page, Operation.LIST_CALENDARS)]
+
+    def busy(
+        self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float
+    ) -> dict[str, Outcome]:
+        """The outcome of every calendar, fifty calendars and sixty days to a call, one call at a time.
+
+        A call that fails as a whole fails its calendars; when every call did, its error is raised. A
+        connection that is no longer accepted is raised at once.
+        """
+        require(self.name, account.scopes, Operation.FREE_BUSY)
+        bearer = Bearer(account.tokens)
+        outcomes: dict[str, Outcome] = {}
+        refused: list[ProviderError] = []
+        chunks = list(_chunks(list(dict.fromkeys(calendar_ids))))
+        for chunk in chunks:
+            try:
+                outcomes |= self._read(bearer, chunk, start, end, deadline)
+            except AuthorizationInvalid:
+                raise
+            except ProviderError as error:
+                refused.append(error)
+                outcomes |= dict.fromkeys(chunk, Failed.because(error))
+        if refused and len(refused) == len(chunks):
+            raise refused[0]
+        return outcomes
+
+    def _read(
+        self, bearer: Bearer, chunk: Sequence[str], start: int, end: int, deadline: float
+    ) -> dict[str, Outcome]:
+        """A calendar is read when every stretch of the range was."""
+        answers = [
+            self._free_busy(bearer, chunk, since, min(since + RANGE_PER_QUERY, end), deadline)
+            for since in range(start, end, RANGE_PER_QUERY)
+        ]
+        return {each: _outcome(answers, each, start, end) for each in chunk}
+
+    def _free_busy(
+        self, bearer: Bearer, chunk: Sequence[str], since: int, until: int, deadline: float
+    ) -> Json:
+        query = {
+            "timeMin": utc_text(since),
+            "timeMax": utc_text(until),
+            "items": [{"id": each} for each in chunk],
+        }
+        call = Call(PROVIDER, Operation.FREE_BUSY, "POST", f"{self._api}/freeBusy", orjson.dumps(query))
+        return send(call, error_for, deadline=deadline, bearer=bearer)
+
+    def _calendar_pages(self, bearer: Bearer, deadline: float) -> Iterator[CalendarListPage]:
+        query = {"maxResults": str(CALENDARS_PER_PAGE)}
+        seen: set[str] = set()
+        while True:
+            url = f"{self._api}/users/me/calendarList?{urlencode(query)}"
+            call = Call(PROVIDER, Operation.LIST_CALENDARS, "GET", url)
+            page = cast("CalendarListPage", send(call, error_for, deadline=deadline, bearer=bearer))
+            yield page
+            token = page.get("nextPageToken")
+            if not token:
+                return
+            if token in seen:
+                raise ProviderError(f"The pages of {PROVIDER} do not end", operation=call.operation)
+            seen.add(token)
+            query["pageToken"] = token
+
+
+def _chunks(calendar_ids: list[str]) -> Iterator[list[str]]:
+    for first in range(0, len(calendar_ids), CALENDARS_PER_QUERY):
+        yield calendar_ids[first : first + CALENDARS_PER_QUERY]
+
+
+def _outcome(answers: Sequence[Json], calendar_id: str, start: int, end: int) -> Outcome:
+    try:
+        found = [
+            period for answer in answers for period in parse.busy(answer, calendar_id, Operation.FREE_BUSY)
+        ]
+    except ProviderError as error:
+        return Failed.because(error)
+    return periods.read(found, start, end)

@@ -1,0 +1,110 @@
+"""What Google's refusals mean to us.
+
+https://developers.google.com/workspace/calendar/api/guides/errors
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from providers.errors import (
+    AccessDenied,
+    AuthorizationInvalid,
+    InsufficientScopes,
+    InvalidCalendarId,
+    MailboxUnavailable,
+    NotFound,
+    ProviderError,
+    ProviderNotConfigured,
+    RateLimited,
+    TooManyCalendars,
+    Unavailable,
+)
+from providers.http import Reply
+
+PROVIDER = "Google Calendar"
+
+# The reason decides before the status does: a 403 is a throttle, a missing scope or a closed door.
+BY_REASON: dict[str, tuple[type[ProviderError], str]] = {
+    "ACCESS_TOKEN_SCOPE_INSUFFICIENT": (InsufficientScopes, "says that the granted scopes do not allow this"),
+    "insufficientPermissions": (InsufficientScopes, "says that the granted scopes do not allow this"),
+    "RATE_LIMIT_EXCEEDED": (RateLimited, "asks us to slow down"),
+    "rateLimitExceeded": (RateLimited, "asks us to slow down"),
+    "userRateLimitExceeded": (RateLimited, "asks us to slow down"),
+    "dailyLimitExceeded": (RateLimited, "asks us to slow down"),
+    "quotaExceeded": (RateLimited, "says that the usage limits of this account are exceeded"),
+    "SERVICE_DISABLED": (ProviderNotConfigured, "API is not enabled for this installation"),
+    "accessNotConfigured": (ProviderNotConfigured, "API is not enabled for this installation"),
+    "notACalendarUser": (MailboxUnavailable, "is not set up for this account"),
+    "forbidden": (AccessDenied, "denies access"),
+    "forbiddenForNonOrganizer": (AccessDenied, "allows this change to the organizer alone"),
+    "forbiddenForServiceAccounts": (AccessDenied, "denies this to service accounts"),
+    "requiredAccessLevel": (AccessDenied, "denies access: the role in this calendar is too low"),
+    "notFound": (NotFound, "does not know this calendar, or not for this account"),
+    "deleted": (NotFound, "says that this has been deleted"),
+    "groupTooBig": (TooManyCalendars, "reads fewer calendars at once than this group has"),
+    "tooManyCalendarsRequested": (TooManyCalendars, "reads fewer calendars at once"),
+    "timeRangeTooLong": (ProviderError, "does not read so long a time at once"),
+    "timeRangeEmpty": (ProviderError, "says that the time range is empty"),
+    "internalError": (Unavailable, "had an internal error"),
+    "backendError": (Unavailable, "had an internal error"),
+    "authError": (AuthorizationInvalid, "no longer accepts this connection"),
+}
+
+BY_STATUS: dict[int, tuple[type[ProviderError], str]] = {
+    401: (AuthorizationInvalid, "no longer accepts this connection"),
+    403: (AccessDenied, "denies access"),
+    404: (NotFound, "does not know this calendar, or not for this account"),
+    408: (Unavailable, "did not answer in time"),
+    410: (NotFound, "says that this has been deleted"),
+    429: (RateLimited, "asks us to slow down"),
+}
+
+
+def error_for(reply: Reply) -> ProviderError:
+    """The exception for an answer that is not 2xx."""
+    reason = _reason(reply.body)
+    if reply.status == 400 and reason == "invalid" and _names_an_id(reply.body):
+        return InvalidCalendarId(
+            f"{PROVIDER} cannot read this calendar id ({reply.operation})", operation=reply.operation
+        )
+    kind, words = BY_REASON.get(reason) or BY_STATUS.get(reply.status) or _by_class(reply.status)
+    return _error(kind, words, reply.operation, reply.retry_after)
+
+
+def error_for_reason(reason: str, operation: str) -> ProviderError:
+    """The exception for an error inside a 200; a reason not known to us is still a failure."""
+    kind, words = BY_REASON.get(reason, (ProviderError, "could not read this calendar"))
+    return _error(kind, words, operation, None)
+
+
+def _error(kind: type[ProviderError], words: str, operation: str, retry_after: float | None) -> ProviderError:
+    message = f"{PROVIDER} {words} ({operation})"
+    if issubclass(kind, Unavailable):
+        return kind(message, operation=operation, retry_after=retry_after)
+    return kind(message, operation=operation)
+
+
+def _by_class(status: int) -> tuple[type[ProviderError], str]:
+    if status >= 500:
+        return Unavailable, f"is not available just now, status {status}"
+    return ProviderError, f"refused the request, status {status}"
+
+
+def _reason(body: Any) -> str:
+    """The most telling reason of either envelope: the ErrorInfo of the front end, else ``errors[0]``."""
+    error = body.get("error") if isinstance(body, dict) else None
+    if not isinstance(error, dict):
+        return ""
+    details = [*_dicts(error.get("details")), *_dicts(error.get("errors"))]
+    reasons = [reason for detail in details if isinstance(reason := detail.get("reason"), str)]
+    return next((reason for reason in reasons if reason in BY_REASON), reasons[0] if reasons else "")
+
+
+def _names_an_id(body: Any) -> bool:
+    # {"domain": "global", "reason": "invalid", "message": "Invalid resource id value."}
+    return any("id value" in str(each.get("message")) for each in _dicts(body["error"].get("errors")))
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

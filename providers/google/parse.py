@@ -1,0 +1,77 @@
+"""Google's JSON read into our own words; pure functions."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from providers.base import Calendar, ProviderName
+from providers.google.errors import PROVIDER, error_for_reason
+from providers.google.payloads import BusyPeriod, CalendarListEntry, CalendarListPage, FreeBusyCalendar
+from providers.http import unreadable
+from providers.instants import instant
+
+Period = tuple[int, int]
+
+# Newer than the role words of the API: may write, but not see what is private.
+_ROLES = {"writerWithoutPrivateAccess": "writer"}
+
+
+def calendars(page: CalendarListPage, operation: str) -> list[Calendar]:
+    """The calendars of one page, which may hold none and still have a next one.
+
+    https://developers.google.com/workspace/calendar/api/v3/reference/calendarList/list
+
+    :raise Unavailable: when this is no such page
+    """
+    if "items" not in page and page.get("kind") != "calendar#calendarList":
+        raise unreadable(PROVIDER, operation)
+    try:
+        return [calendar(entry) for entry in page.get("items", []) if not entry.get("deleted")]
+    except (KeyError, TypeError, AttributeError):
+        raise unreadable(PROVIDER, operation) from None
+
+
+def calendar(entry: CalendarListEntry) -> Calendar:
+    """One entry of the list; the user's own name for it wins over the owner's."""
+    role = entry.get("accessRole", "freeBusyReader")
+    return Calendar(
+        id=entry["id"],
+        provider=ProviderName.GOOGLE,
+        subject=entry.get("summaryOverride") or entry.get("summary", ""),
+        access_role=_ROLES.get(role, role),
+        primary=entry.get("primary", False),
+        selected=entry.get("selected", False),
+        background_color=entry.get("backgroundColor", ""),
+        foreground_color=entry.get("foregroundColor", ""),
+        time_zone=entry.get("timeZone", "UTC"),
+        original=cast("dict[str, Any]", entry),
+    )
+
+
+def busy(answer: object, calendar_id: str, operation: str) -> list[Period]:
+    """The busy periods of one calendar of a freeBusy answer, as they come.
+
+    Google answers 200 with ``errors`` inside when it could not read a calendar, and "additional error
+    types may be added": https://developers.google.com/workspace/calendar/api/v3/reference/freebusy/query
+
+    :raise ProviderError: when the answer has an error for the calendar, or nothing
+    """
+    calendars = answer.get("calendars") if isinstance(answer, dict) else None
+    entry = calendars.get(calendar_id) if isinstance(calendars, dict) else None
+    if not isinstance(entry, dict):
+        raise unreadable(PROVIDER, operation)
+    return _periods(cast("FreeBusyCalendar", entry), operation)
+
+
+def _periods(entry: FreeBusyCalendar, operation: str) -> list[Period]:
+    try:
+        if errors := entry.get("errors"):
+            raise error_for_reason(errors[0].get("reason", ""), operation)
+        return [_period(each) for each in entry["busy"]]
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError):
+        # "busy" missing is not "busy" empty.
+        raise unreadable(PROVIDER, operation) from None
+
+
+def _period(period: BusyPeriod) -> Period:
+    return instant(period["start"]), instant(period["end"], up=True)

@@ -1,0 +1,191 @@
+"""One ``send`` for every call to a provider: its timeout, its retries, its token and its errors."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import orjson
+
+from providers import transport
+from providers.base import Token, TokenSource
+from providers.errors import GrantGone, ProviderError, Unavailable
+
+# Tries after the first. More would not fit an interactive deadline.
+RETRIES = 2
+
+# Seconds before the first retry when the provider names no time; doubled for the second, half of it random.
+BACKOFF = 0.25
+
+# A retry with less time than this, in seconds, before the deadline cannot be answered any more.
+LEAST_LEFT = 0.05
+
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call to a provider. ``provider`` and ``operation`` are how it is named to people.
+
+    ``url`` is quoted already. ``repeatable`` is False for what must not be done twice: it is then sent
+    again only after a 401. ``answers`` is False where success has no body.
+    """
+
+    provider: str
+    operation: str
+    method: str
+    url: str
+    body: bytes | None = None
+    content_type: str = JSON
+    repeatable: bool = True
+    answers: bool = True
+
+    def __repr__(self) -> str:
+        # Bodies carry secrets, URLs carry people's addresses.
+        return f"<{self.provider} {self.operation}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a provider answered to one call, or to one part of a batch. ``body`` is None when unreadable."""
+
+    provider: str
+    operation: str
+    status: int
+    body: Json | None
+    retry_after: float | None = None
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+
+ErrorReader = Callable[[Reply], ProviderError]
+
+
+class Bearer:
+    """The access token of one account for the length of one operation; renewed once at most."""
+
+    def __init__(self, tokens: TokenSource) -> None:
+        self._tokens = tokens
+        self._token: Token | None = None
+        self._renewed = False
+
+    def token(self, *, deadline: float) -> Token:
+        """The token to send, fetched when first needed."""
+        if self._token is None:
+            self._token = self._tokens.access_token(deadline=deadline)
+        return self._token
+
+    def renew(self, provider: str, operation: str, *, deadline: float) -> None:
+        """Replace a token that was answered with 401.
+
+        :raise GrantGone: when that token was itself the fruit of a refresh
+        """
+        if self._renewed or self._token is None:
+            raise GrantGone(f"{provider} no longer accepts this connection", operation=operation)
+        self._token = self._tokens.renewed(self._token, deadline=deadline)
+        self._renewed = True
+
+
+def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer | None = None) -> Json:
+    """The JSON object of a 2xx answer, ``{}`` when the call has none.
+
+    :raise ProviderError: what ``error_for`` makes of any other answer
+    :raise Unavailable: without an answer in time, or with one that is no JSON object
+    :raise GrantGone: for a second 401, after the token was renewed
+    """
+    tries = 0
+    while True:
+        # Outside the "try": a token source that fails has already done its own retries.
+        token = bearer.token(deadline=deadline) if bearer else None
+        try:
+            reply = _attempt(call, token, deadline)
+            if bearer is None or reply.status != 401:
+                return _answer(call, reply, error_for)
+        except ProviderError as error:
+            tries += 1
+            pause = wait_before_retry(error, tries, deadline=deadline)
+            if pause is None or not call.repeatable:
+                raise
+            time.sleep(pause)
+        else:
+            bearer.renew(call.provider, call.operation, deadline=deadline)
+
+
+def wait_before_retry(error: ProviderError, tries: int, *, deadline: float) -> float | None:
+    """Seconds to wait before the call is made again after ``tries`` failures; None when it should not be."""
+    if not error.retryable or tries > RETRIES:
+        return None
+    asked = error.retry_after if isinstance(error, Unavailable) else None
+    pause = BACKOFF * 2 ** (tries - 1) * random.uniform(0.5, 1.5) if asked is None else asked
+    return pause if time.monotonic() + pause + LEAST_LEFT < deadline else None
+
+
+def retry_after(value: str | None) -> float | None:
+    """Seconds of a ``Retry-After``, which is a number or an HTTP date; None when it is neither."""
+    if value is None:
+        return None
+    if value.strip().isdecimal():
+        return float(value)
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+
+
+def unreadable(provider: str, operation: str) -> Unavailable:
+    """The error for an answer that cannot be understood."""
+    return Unavailable(f"{provider} gave an unreadable answer ({operation})", operation=operation)
+
+
+def _attempt(call: Call, token: Token | None, deadline: float) -> Reply:
+    headers = {"Accept": JSON, "Accept-Encoding": "gzip", "User-Agent": "almanac (gzip)"}
+    if call.body is not None:
+        headers["Content-Type"] = call.content_type
+    if token is not None:
+        headers["Authorization"] = f"Bearer {token.reveal}"
+    try:
+        response, content = transport.exchange(call.method, call.url, headers, call.body, deadline=deadline)
+    except transport.OutOfTime:
+        # "from None" here and below: requests' own errors carry the URL.
+        raise _late(call) from None
+    except transport.NoAnswer:
+        raise Unavailable(
+            f"{call.provider} could not be reached ({call.operation})", operation=call.operation
+        ) from None
+    wait = retry_after(response.headers.get("Retry-After"))
+    return Reply(call.provider, call.operation, response.status_code, _object(content), wait)
+
+
+def _late(call: Call) -> Unavailable:
+    return Unavailable(f"{call.provider} did not answer in time ({call.operation})", operation=call.operation)
+
+
+def _object(content: bytes) -> Json | None:
+    try:
+        body = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _answer(call: Call, reply: Reply, error_for: ErrorReader) -> Json:
+    if not reply.ok:
+        raise error_for(reply)
+    if not call.answers:
+        return reply.body or {}
+    if reply.body is None:
+        raise unreadable(call.provider, call.operation)
+    return reply.body

@@ -1,0 +1,58 @@
+"""Moments as UTC milliseconds, to and from the texts of the providers."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, tzinfo
+
+MINUTE = 60_000
+DAY = 86_400_000
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_WALL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - wall clock on purpose: the offset is subtracted apart
+_MILLISECOND = timedelta(milliseconds=1)
+
+# What a ``datetime`` can say; a range beyond it is asked for up to here.
+_FIRST = -62_135_596_800_000
+_LAST = 253_402_300_799_999
+
+# Digits after the sixth that say something: Graph writes seven, ``fromisoformat`` drops them.
+_TAIL = re.compile(r"[.,]\d{6}0*[1-9]")
+
+
+def instant(text: str, *, up: bool = False) -> int:
+    """The millisecond of an RFC 3339 text: rounded down, or up for the end of a period.
+
+    :raise ValueError: for anything else, a text without an offset included
+    """
+    moment = datetime.fromisoformat(text)
+    zone = moment.tzinfo
+    if zone is None:
+        raise ValueError("a moment without an offset")
+    return _milliseconds(moment.replace(tzinfo=None), text, zone, up=up)
+
+
+def wall_instant(text: str, zone: tzinfo, *, up: bool = False) -> int:
+    """As :func:`instant`, for a text without an offset that means the wall clock of ``zone``.
+
+    An hour that occurs twice means its first, one that is skipped means the moment of the skip. An offset
+    in the text wins.
+    """
+    moment = datetime.fromisoformat(text)
+    return _milliseconds(moment.replace(tzinfo=None), text, moment.tzinfo or zone, up=up)
+
+
+def utc_text(milliseconds: int) -> str:
+    """``2026-11-20T09:00:00.000Z``."""
+    moment = _EPOCH + timedelta(milliseconds=min(max(milliseconds, _FIRST), _LAST))
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+def _milliseconds(wall: datetime, text: str, zone: tzinfo, *, up: bool) -> int:
+    # The offset is subtracted as a number: the years 1 and 9999, which Graph sends, have no UTC form.
+    since = wall - _WALL_EPOCH - (zone.utcoffset(wall.replace(tzinfo=zone)) or timedelta())
+    if not up:
+        return since // _MILLISECOND
+    if _TAIL.search(text):
+        since += timedelta(microseconds=1)
+    return -(-since // _MILLISECOND)

@@ -1,0 +1,1 @@
+"""Microsoft Graph v1.0 calendars behind our own interface."""

@@ -1,0 +1,129 @@
+"""Parts of a JSON batch: sent twenty at a time, answered or failed one by one.
+
+https://learn.microsoft.com/en-us/graph/json-batching
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import orjson
+
+from providers.errors import AuthorizationInvalid, ProviderError
+from providers.http import Bearer, Call, Json, Reply, retry_after, send, unreadable, wait_before_retry
+from providers.microsoft.errors import PROVIDER, error_for
+from providers.microsoft.payloads import BatchPart
+
+# https://learn.microsoft.com/en-us/graph/json-batching#batch-size-limitations
+PARTS_PER_BATCH = 20
+
+# Times in UTC, whatever the mailbox prefers; a part carries its own headers.
+_HEADERS = {"Prefer": 'outlook.timezone="UTC"'}
+
+# What came of one part.
+Answer = Json | ProviderError
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One GET of a batch: ``id`` is the caller's, ``path`` begins with a slash under the base URL."""
+
+    id: str
+    path: str
+
+
+class Batches:
+    """The batches of one operation, one at a time: a mailbox takes four calls at once and no more."""
+
+    def __init__(self, base: str, bearer: Bearer, operation: str, *, deadline: float) -> None:
+        self.base = base
+        self.operation = operation
+        self._bearer = bearer
+        self._deadline = deadline
+        self._answered = False
+
+    def fetch(self, parts: Sequence[Part]) -> dict[str, Answer]:
+        """An answer or an error for every part, by its id.
+
+        A batch that fails as a whole fails its parts once another was answered, and is raised before.
+
+        :raise GrantGone: when the token is refused even after a renewal
+        """
+        answers: dict[str, Answer] = {}
+        for first in range(0, len(parts), PARTS_PER_BATCH):
+            answers |= self._settle(parts[first : first + PARTS_PER_BATCH])
+        return answers
+
+    def _settle(self, parts: Sequence[Part]) -> dict[str, Answer]:
+        """One batch, then those of its parts again that may yet succeed."""
+        answers: dict[str, Answer] = {}
+        tries = 0
+        while parts:
+            try:
+                replies = self._replies(parts)
+            except AuthorizationInvalid:
+                raise
+            except ProviderError as error:
+                if not self._answered:
+                    raise
+                return answers | {part.id: error for part in parts}
+            self._answered = True
+            answers |= {part.id: self._answer(replies.get(part.id)) for part in parts}
+            if rejected := [part for part in parts if _status(replies.get(part.id)) == 401]:
+                self._bearer.renew(PROVIDER, self.operation, deadline=self._deadline)
+            tries += 1
+            waits = {part: self._wait(answers[part.id], replies.get(part.id), tries) for part in parts}
+            again = [part for part, wait in waits.items() if wait is not None]
+            if again:
+                time.sleep(max(wait for wait in waits.values() if wait is not None))
+            parts = [*rejected, *again]
+        return answers
+
+    def _wait(self, answer: Answer, reply: Reply | None, tries: int) -> float | None:
+        """Seconds before a part is asked again; only for what Graph itself answered so."""
+        if reply is None or not isinstance(answer, ProviderError):
+            return None
+        return wait_before_retry(answer, tries, deadline=self._deadline)
+
+    def _answer(self, reply: Reply | None) -> Answer:
+        if reply is None or (reply.ok and reply.body is None):
+            return unreadable(PROVIDER, self.operation)
+        return cast("Json", reply.body) if reply.ok else error_for(reply)
+
+    def _replies(self, parts: Sequence[Part]) -> dict[str, Reply]:
+        """What Graph answered, in any order; a part it forgot is missing here."""
+        body = {"requests": [_request(part) for part in parts]}
+        call = Call(PROVIDER, self.operation, "POST", f"{self.base}/$batch", orjson.dumps(body))
+        answer = send(call, error_for, deadline=self._deadline, bearer=self._bearer)
+        responses = answer.get("responses")
+        if not isinstance(responses, list):
+            raise unreadable(PROVIDER, self.operation)
+        return dict(self._read(responses))
+
+    def _read(self, responses: Iterable[Any]) -> Iterator[tuple[str, Reply]]:
+        for each in responses:
+            if isinstance(each, dict) and isinstance(each.get("status"), int):
+                yield str(each.get("id")), self._reply(cast("BatchPart", each))
+
+    def _reply(self, part: BatchPart) -> Reply:
+        body, headers = part.get("body"), part.get("headers")
+        pairs = headers.items() if isinstance(headers, dict) else ()
+        wait = next((str(value) for name, value in pairs if name.lower() == "retry-after"), None)
+        return Reply(
+            PROVIDER,
+            self.operation,
+            part["status"],
+            body if isinstance(body, dict) else None,
+            retry_after(wait),
+        )
+
+
+def _request(part: Part) -> Json:
+    return {"id": part.id, "method": "GET", "url": part.path, "headers": _HEADERS}
+
+
+def _status(reply: Reply | None) -> int | None:
+    return reply.status if reply else None

@@ -1,0 +1,73 @@
+"""What Microsoft Graph's refusals mean to us: by ``error.code`` and status, never by message.
+
+https://learn.microsoft.com/en-us/graph/errors
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from providers.errors import (
+    AccessDenied,
+    AuthorizationInvalid,
+    InvalidCalendarId,
+    MailboxUnavailable,
+    NotFound,
+    ProviderError,
+    RateLimited,
+    Unavailable,
+)
+from providers.http import Reply
+
+PROVIDER = "Microsoft 365"
+
+BY_CODE: dict[str, tuple[type[ProviderError], str]] = {
+    "InvalidAuthenticationToken": (AuthorizationInvalid, "no longer accepts this connection"),
+    # Graph does not say whether a scope or a share is missing; the scopes were compared before the call.
+    "ErrorAccessDenied": (AccessDenied, "denies access"),
+    "Authorization_RequestDenied": (AccessDenied, "denies access"),
+    "ErrorItemNotFound": (NotFound, "does not know this calendar, or not for this account"),
+    "ErrorInvalidIdMalformed": (InvalidCalendarId, "cannot read this calendar id"),
+    "MailboxNotEnabledForRESTAPI": (MailboxUnavailable, "has no mailbox for this account"),
+    "MailboxNotSupportedForRESTAPI": (MailboxUnavailable, "has no mailbox for this account"),
+    "ErrorInvalidUser": (MailboxUnavailable, "has no mailbox for this account"),
+    "ErrorNonExistentMailbox": (MailboxUnavailable, "has no mailbox for this account"),
+    "ApplicationThrottled": (RateLimited, "asks us to slow down"),
+    "TooManyRequests": (RateLimited, "asks us to slow down"),
+}
+
+BY_STATUS: dict[int, tuple[type[ProviderError], str]] = {
+    401: (AuthorizationInvalid, "no longer accepts this connection"),
+    403: (AccessDenied, "denies access"),
+    404: (NotFound, "does not know this calendar, or not for this account"),
+    408: (Unavailable, "did not answer in time"),
+    410: (NotFound, "says that this has been deleted"),
+    429: (RateLimited, "asks us to slow down"),
+}
+
+
+def error_for(reply: Reply) -> ProviderError:
+    """The exception for an answer, or a part of a batch, that is not 2xx."""
+    known = (BY_CODE[code] for code in _codes(reply.body) if code in BY_CODE)
+    kind, words = next(known, None) or BY_STATUS.get(reply.status) or _by_class(reply.status)
+    message = f"{PROVIDER} {words} ({reply.operation})"
+    if issubclass(kind, Unavailable):
+        return kind(message, operation=reply.operation, retry_after=reply.retry_after)
+    return kind(message, operation=reply.operation)
+
+
+def _by_class(status: int) -> tuple[type[ProviderError], str]:
+    if status >= 500:
+        return Unavailable, f"is not available just now, status {status}"
+    return ProviderError, f"refused the request, status {status}"
+
+
+def _codes(body: Any) -> list[str]:
+    """``error.code`` and those of the inner errors; clients are told to walk down to one they know."""
+    codes: list[str] = []
+    error = body.get("error") if isinstance(body, dict) else None
+    while isinstance(error, dict):
+        if isinstance(code := error.get("code"), str):
+            codes.append(code)
+        error = error.get("innerError") or error.get("innererror")
+    return codes

@@ -1,0 +1,59 @@
+"""Every page of an answer of Graph, never some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from providers.errors import ProviderError
+from providers.http import Json
+from providers.microsoft.batch import Batches, Part
+from providers.microsoft.errors import PROVIDER
+
+# All pages of one part, or why they could not all be read.
+Pages = list[Json] | ProviderError
+
+
+def every_page(batches: Batches, parts: Sequence[Part]) -> dict[str, Pages]:
+    """The pages of each part by its id; the links to the next ones go into batches again.
+
+    https://learn.microsoft.com/en-us/graph/paging
+    """
+    found: dict[str, list[Json]] = {part.id: [] for part in parts}
+    failed: dict[str, ProviderError] = {}
+    seen = {part.path for part in parts}
+    while parts:
+        following = []
+        for part_id, answer in batches.fetch(parts).items():
+            try:
+                following += _next(batches, part_id, answer, seen)
+            except ProviderError as error:
+                failed[part_id] = error
+            else:
+                found[part_id] += [answer] if isinstance(answer, dict) else []
+        parts = following
+    return found | failed
+
+
+def relative(link: str, base: str, operation: str) -> str:
+    """The path of a nextLink, which comes absolute.
+
+    :raise ProviderError: when it leads elsewhere: the token must not follow it
+    """
+    path = link.removeprefix(base)
+    if not link.startswith(base) or not path.startswith("/"):
+        raise ProviderError(f"{PROVIDER} sent a page link that leads elsewhere", operation=operation)
+    return path
+
+
+def _next(batches: Batches, part_id: str, answer: Json | ProviderError, seen: set[str]) -> list[Part]:
+    """The part that asks for the next page, if there is one."""
+    if isinstance(answer, ProviderError):
+        raise answer
+    link = answer.get("@odata.nextLink")
+    if link is None:
+        return []
+    path = relative(str(link), batches.base, batches.operation)
+    if path in seen:
+        raise ProviderError(f"The pages of {PROVIDER} do not end", operation=batches.operation)
+    seen.add(path)
+    return [Part(part_id, path)]

@@ -1,0 +1,135 @@
+"""Microsoft Graph's JSON read into our own words; pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, tzinfo
+from typing import Any, cast
+from zoneinfo import ZoneInfo
+
+from providers.base import Calendar, ProviderName
+from providers.errors import AccessDenied, ProviderError
+from providers.http import Json, unreadable
+from providers.instants import wall_instant
+from providers.microsoft import colors
+from providers.microsoft.errors import PROVIDER
+from providers.microsoft.pages import Pages
+from providers.microsoft.payloads import DateTimeTimeZone, GraphCalendar, GraphEvent
+from providers.microsoft.zones import iana_zone
+
+Period = tuple[int, int]
+
+# Any other word is busy, "unknown" and those not yet invented included:
+# https://learn.microsoft.com/en-us/graph/api/resources/event#properties (showAs)
+NOT_BUSY = frozenset({"free", "workingElsewhere"})
+
+_SHAPE_ERRORS = (KeyError, TypeError, AttributeError, ValueError, OverflowError)
+
+
+class UnknownZone(ProviderError):
+    """A time is given in a zone that is known to that mailbox alone, so it cannot be read."""
+
+
+def mailbox_zone(settings: Pages | None, operation: str) -> str | ProviderError:
+    """The IANA zone of a mailbox from the answer for its settings, UTC when they may not be read.
+
+    https://learn.microsoft.com/en-us/graph/api/user-get-mailboxsettings
+    """
+    if settings is None or isinstance(settings, AccessDenied):
+        return "UTC"
+    if isinstance(settings, ProviderError):
+        return settings
+    name = settings[0].get("timeZone")
+    zone = iana_zone(name) if isinstance(name, str) else None
+    return zone or UnknownZone(
+        f"{PROVIDER} does not say the time zone of this mailbox ({operation})", operation=operation
+    )
+
+
+def busy(pages: Iterable[Json], zone: str | ProviderError, operation: str) -> list[Period]:
+    """The busy periods of one calendarView, as they come; ``zone`` is the mailbox's.
+
+    :raise ProviderError: ``zone`` when it is an error and an all-day event needs it; UnknownZone for a
+        time in a zone nobody knows; Unavailable for what is no page of events
+    """
+    try:
+        events = [event for page in pages for event in cast("list[GraphEvent]", page["value"])]
+        return [_period(event, zone, operation) for event in events if blocks(event)]
+    except _SHAPE_ERRORS:
+        raise unreadable(PROVIDER, operation) from None
+
+
+def blocks(event: GraphEvent) -> bool:
+    """Whether the owner is busy: not when cancelled, declined, free or merely elsewhere."""
+    response = (event.get("responseStatus") or {}).get("response")
+    return not event.get("isCancelled") and response != "declined" and event.get("showAs") not in NOT_BUSY
+
+
+def _period(event: GraphEvent, zone: str | ProviderError, operation: str) -> Period:
+    start, end = event["start"], event["end"]
+    if event.get("isAllDay") and _is_midnight(start) and _is_midnight(end):
+        # Dates in truth: labelled with the zone asked for, but not shifted into it.
+        if isinstance(zone, ProviderError):
+            raise zone
+        mailbox = ZoneInfo(zone)
+        return wall_instant(start["dateTime"], mailbox), wall_instant(end["dateTime"], mailbox, up=True)
+    return (
+        wall_instant(start["dateTime"], _zone(start, operation)),
+        wall_instant(end["dateTime"], _zone(end, operation), up=True),
+    )
+
+
+def _is_midnight(moment: DateTimeTimeZone) -> bool:
+    return not moment["dateTime"].partition("T")[2].strip("0:.")
+
+
+def _zone(moment: DateTimeTimeZone, operation: str) -> tzinfo:
+    name = moment["timeZone"]
+    if name == "UTC":
+        return UTC
+    zone = iana_zone(name)
+    if zone is None:
+        raise UnknownZone(
+            f"{PROVIDER} gave a time in an unknown time zone ({operation})", operation=operation
+        )
+    return ZoneInfo(zone)
+
+
+def calendars(pages: Iterable[Json], email: str | None, zone: str, operation: str) -> list[Calendar]:
+    """The calendars of an account; Graph has one zone for all of them, the mailbox's.
+
+    :raise Unavailable: for what is no page of calendars
+    """
+    try:
+        found = [each for page in pages for each in cast("list[GraphCalendar]", page["value"])]
+        own = {_owner(each) for each in found if each.get("isDefaultCalendar")} | {(email or "").lower()}
+        return [_calendar(each, own - {""}, zone) for each in found]
+    except _SHAPE_ERRORS:
+        raise unreadable(PROVIDER, operation) from None
+
+
+def _calendar(entry: GraphCalendar, own: set[str], zone: str) -> Calendar:
+    color = colors.background(entry.get("color", ""), entry.get("hexColor") or "")
+    return Calendar(
+        id=entry["id"],
+        provider=ProviderName.MICROSOFT,
+        subject=entry.get("name", ""),
+        access_role=_role(entry, own),
+        primary=bool(entry.get("isDefaultCalendar")),
+        selected=True,
+        background_color=color,
+        foreground_color=colors.foreground(color),
+        time_zone=zone,
+        original=cast("dict[str, Any]", entry),
+    )
+
+
+def _role(entry: GraphCalendar, own: set[str]) -> str:
+    """Graph has no role: it follows from the owner and from ``canEdit``."""
+    if entry.get("isDefaultCalendar") or _owner(entry) in own:
+        return "owner"
+    return "writer" if entry.get("canEdit") else "reader"
+
+
+def _owner(entry: GraphCalendar) -> str:
+    return ((entry.get("owner") or {}).get("address") or "").lower()

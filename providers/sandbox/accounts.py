@@ -1,0 +1,60 @@
+"""Accounts of either provider, and the grants that let an application read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from providers.sandbox.calendars import Calendar
+
+Provider = Literal["google", "microsoft"]
+
+# The main calendar, whatever its real id.
+PRIMARY = "primary"
+
+
+@dataclass(eq=False)
+class Account:
+    """A person's account; ``calendars`` are in the order of the list."""
+
+    provider: Provider
+    email: str
+    time_zone: str
+    calendars: dict[str, Calendar] = field(default_factory=dict)
+    grants: list[Grant] = field(default_factory=list)
+
+    @property
+    def primary(self) -> Calendar | None:
+        """The main calendar; an account without a mailbox has none."""
+        return next((calendar for calendar in self.calendars.values() if calendar.primary), None)
+
+    def calendar(self, name: str) -> Calendar | None:
+        """The calendar of an id, or of the alias ``primary``."""
+        return self.primary if name == PRIMARY else self.calendars.get(name)
+
+    def names(self, name: str) -> frozenset[str]:
+        """Every name of the calendar that ``name`` names: a fault may say ``primary`` or the real id."""
+        calendar = self.calendar(name)
+        if calendar is None:
+            return frozenset((name,))
+        return frozenset((calendar.id, PRIMARY)) if calendar.primary else frozenset((calendar.id,))
+
+
+@dataclass(eq=False, slots=True)
+class Grant:
+    """One consent; every token made from it dies with it."""
+
+    account: Account
+    scopes: tuple[str, ...]
+    # Seconds that its access tokens live.
+    lifetime: int
+    alive: bool = True
+
+
+@dataclass(eq=False, slots=True)
+class Access:
+    """An access token: the grant it was made from, what it may do, and when it ends (seconds since 1970)."""
+
+    grant: Grant
+    scopes: tuple[str, ...]
+    expires_at: float

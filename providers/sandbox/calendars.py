@@ -1,0 +1,80 @@
+"""Calendars and their events, in the words that both providers share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from providers.sandbox.times import local_midnight
+
+
+@dataclass(slots=True)
+class Event:
+    """One event, or the master of a series.
+
+    ``start`` and ``end`` are instants in milliseconds; those of an all-day event are floating midnights.
+    ``fields`` holds what the owner can write, as the provider spells it. ``version`` grows with each write.
+    """
+
+    id: str
+    start: int
+    end: int
+    start_zone: str
+    end_zone: str
+    all_day: bool
+    fields: dict[str, Any]
+    created: int
+    version: int
+    updated: int
+    deleted: bool = False
+    sequence: int = 0
+    rule: tuple[str, ...] = ()
+    series: str | None = None
+    original_start: int | None = None
+
+
+@dataclass(eq=False)
+class Calendar:
+    """One calendar on an account's list.
+
+    ``error_reason`` makes Google's freeBusy answer that error in its place.
+    """
+
+    id: str
+    subject: str
+    time_zone: str
+    primary: bool = False
+    access_role: str = "owner"
+    error_reason: str | None = None
+    # Makes the events when they are first looked at: ten thousand accounts appear at once.
+    plan: Callable[[], list[Event]] | None = None
+    # Whatever was worked out from the events; gone as soon as one of them changes.
+    derived: dict[Any, Any] = field(default_factory=dict)
+    # What Graph remembers of a caller's transactionId: the event it made, and from what.
+    transactions: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _events: dict[str, Event] = field(default_factory=dict)
+
+    @property
+    def events(self) -> dict[str, Event]:
+        """The events by id; change them through ``put`` alone."""
+        if self.plan is not None:
+            plan, self.plan = self.plan, None
+            self._events.update((event.id, event) for event in plan())
+        return self._events
+
+    def put(self, event: Event) -> None:
+        """Add an event or replace it."""
+        self.events[event.id] = event
+        self.derived.clear()
+
+    def drop(self, event_id: str) -> None:
+        """Remove an event without a trace."""
+        del self.events[event_id]
+        self.derived.clear()
+
+    def edges(self, event: Event) -> tuple[int, int]:
+        """The instants an event spans; an all-day event goes from midnight to midnight of this zone."""
+        if not event.all_day:
+            return event.start, event.end
+        return local_midnight(event.start, self.time_zone), local_midnight(event.end, self.time_zone)

@@ -1,0 +1,166 @@
+"""Controls a running sandbox: for tests, the demo and the benchmarks.
+
+>>> sandbox = Sandbox("http://127.0.0.1:8090")
+>>> alice = sandbox.account("google", "alice@example.com", events=[{"start": …, "end": …}])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+import requests
+
+# Ten thousand accounts take a few seconds.
+TIMEOUT = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxAccount:
+    """An account and the tokens of its first grant."""
+
+    provider: str
+    email: str
+    access_token: str = field(repr=False)
+    refresh_token: str = field(repr=False)
+    expires_at: datetime
+    scope: str
+
+    @classmethod
+    def read(cls, answer: Mapping[str, str]) -> SandboxAccount:
+        """From the answer of the control call."""
+        return cls(
+            provider=answer["provider"],
+            email=answer["email"],
+            access_token=answer["accessToken"],
+            refresh_token=answer["refreshToken"],
+            expires_at=datetime.fromisoformat(answer["expiresAt"]),
+            scope=answer["scope"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """How often the providers were called: HTTP requests, and operations with the parts of batches."""
+
+    total: int
+    by_operation: dict[str, int]
+
+
+class Sandbox:
+    """The control calls of the sandbox at ``url``; a call it refuses raises ``requests.HTTPError``."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url.rstrip("/")
+        self._session = requests.Session()
+        # A proxy of the environment has no business with a server on this machine.
+        self._session.trust_env = False
+
+    def account(
+        self,
+        provider: str,
+        email: str,
+        *,
+        time_zone: str | None = None,
+        scope: str | Iterable[str] | None = None,
+        calendars: Iterable[Mapping[str, Any]] | None = None,
+        events: Iterable[Mapping[str, Any]] = (),
+        expires_in: int | None = None,
+    ) -> SandboxAccount:
+        """Make an account; without ``calendars`` it has one, without ``scope`` a full grant."""
+        body = {
+            "provider": provider,
+            "email": email,
+            "timeZone": time_zone,
+            "scope": scope if scope is None or isinstance(scope, str) else list(scope),
+            "calendars": None if calendars is None else list(calendars),
+            "events": list(events),
+            "expiresIn": expires_in,
+        }
+        return SandboxAccount.read(self._call("POST", "/accounts", body))
+
+    def accounts_in_bulk(
+        self,
+        provider: str,
+        count: int,
+        *,
+        email_pattern: str,
+        events_per_account: int,
+        start: str,
+        days: int,
+        seed: int = 0,
+        **more: Any,
+    ) -> list[SandboxAccount]:
+        """Make many accounts with meetings on the working days from ``start``; ``{n}`` is their number."""
+        body = {
+            "provider": provider,
+            "count": count,
+            "emailPattern": email_pattern,
+            "eventsPerAccount": events_per_account,
+            "start": start,
+            "days": days,
+            "seed": seed,
+            **more,
+        }
+        return [SandboxAccount.read(entry) for entry in self._call("POST", "/accounts/bulk", body)]
+
+    def fault(
+        self,
+        *,
+        email: str | None = None,
+        provider: str | None = None,
+        calendar_id: str | None = None,
+        operation: str | None = None,
+        status: int | None = None,
+        reason: str | None = None,
+        retry_after: float | None = None,
+        latency_ms: float | None = None,
+        body: str | None = None,
+        times: int | None = None,
+    ) -> None:
+        """Put a fault in force for the calls that fit all that is named."""
+        fault = {
+            "email": email,
+            "provider": provider,
+            "calendarId": calendar_id,
+            "operation": operation,
+            "status": status,
+            "reason": reason,
+            "retryAfter": retry_after,
+            "latencyMs": latency_ms,
+            "body": body,
+            "times": times,
+        }
+        self._call("POST", "/faults", fault)
+
+    def clear_faults(self) -> None:
+        """Lift all faults."""
+        self._call("DELETE", "/faults")
+
+    def revoke(self, email: str) -> None:
+        """End every grant of an address."""
+        self._call("POST", f"/accounts/{quote(email, safe='')}/revoke")
+
+    def requests(self) -> Requests:
+        """How often the providers were called since the start or since ``forget_requests``."""
+        answer = self._call("GET", "/requests")
+        return Requests(answer["total"], answer["byOperation"])
+
+    def forget_requests(self) -> None:
+        """Count from zero."""
+        self._call("DELETE", "/requests")
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self._call("DELETE", "")
+
+    def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        json = None if body is None else {name: value for name, value in body.items() if value is not None}
+        response = self._session.request(method, f"{self.url}/sandbox{path}", json=json, timeout=TIMEOUT)
+        if response.status_code == 400:
+            raise requests.HTTPError(response.json()["error"], response=response)
+        response.raise_for_status()
+        return response.json() if response.content else None

@@ -1,0 +1,126 @@
+"""The sandbox's own calls: accounts, faults, revocation, and the count of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+
+from providers.sandbox import seeds
+from providers.sandbox.accounts import Account
+from providers.sandbox.exchange import Answer, Request
+from providers.sandbox.faults import Fault
+from providers.sandbox.world import LIFETIME, World
+
+JSON = {"Content-Type": "application/json"}
+
+
+def respond(world: World, request: Request) -> Answer:
+    """Handle a call below ``/sandbox``."""
+    try:
+        match request.method, request.path[1:]:
+            case "GET", ["health"]:
+                return told({"status": "ok"})
+            case "POST", ["accounts"]:
+                return told(one_account(world, body(request)), 201)
+            case "POST", ["accounts", "bulk"]:
+                return told(many_accounts(world, body(request)), 201)
+            case "POST", ["accounts", email, "revoke"]:
+                return revoke(world, email)
+            case "POST", ["faults"]:
+                world.faults.post(fault(body(request)))
+                return told({"faults": len(world.faults.posted)}, 201)
+            case "DELETE", ["faults"]:
+                world.faults.clear()
+                return Answer(204)
+            case "GET", ["requests"]:
+                return told({"total": world.total, "byOperation": dict(world.by_operation)})
+            case "DELETE", ["requests"]:
+                world.forget_requests()
+                return Answer(204)
+            case "DELETE", []:
+                world.forget()
+                return Answer(204)
+    except seeds.Undescribed as error:
+        return problem(400, str(error))
+    return problem(404, f"No such call: {request.method} /{'/'.join(request.path)}")
+
+
+def told(document: Any, status: int = 200) -> Answer:
+    return Answer(status, document=document, headers=dict(JSON))
+
+
+def problem(status: int, message: str) -> Answer:
+    """An error of the sandbox itself."""
+    return told({"error": message}, status)
+
+
+def body(request: Request) -> dict[str, Any]:
+    try:
+        document = orjson.loads(request.body or b"{}")
+    except orjson.JSONDecodeError as error:
+        raise seeds.Undescribed(f"the body is not JSON: {error}") from error
+    if not isinstance(document, dict):
+        raise seeds.Undescribed("the body is not an object")
+    return document
+
+
+def one_account(world: World, spec: Mapping[str, Any]) -> dict[str, Any]:
+    return admitted(world, seeds.account(world, spec), spec)
+
+
+def many_accounts(world: World, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [admitted(world, account, spec) for account in seeds.in_bulk(world, spec)]
+
+
+def admitted(world: World, account: Account, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Add an account with a grant, and tell its tokens."""
+    world.add(account)
+    scopes = seeds.scopes(account.provider, spec.get("scope"))
+    grant = world.consent(account, scopes, int(spec.get("expiresIn", LIFETIME)))
+    expires_at = datetime.now(UTC) + timedelta(seconds=grant.lifetime)
+    return {
+        "provider": account.provider,
+        "email": account.email,
+        "accessToken": world.access_token(grant),
+        "refreshToken": world.refresh_token(grant),
+        "expiresAt": expires_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "scope": " ".join(scopes),
+    }
+
+
+def revoke(world: World, email: str) -> Answer:
+    """End every grant of an address, at both providers."""
+    accounts = [world.account(provider, email) for provider in ("google", "microsoft")]
+    if not any(accounts):
+        return problem(404, f"No account {email}")
+    for account in accounts:
+        for grant in account.grants if account else ():
+            grant.alive = False
+    return Answer(204)
+
+
+def fault(spec: Mapping[str, Any]) -> Fault:
+    """A fault from its description."""
+    known = {
+        *("email", "provider", "calendarId", "operation", "status", "reason"),
+        *("retryAfter", "latencyMs", "body", "times"),
+    }
+    if unknown := spec.keys() - known:
+        raise seeds.Undescribed(f"a fault has no {', '.join(sorted(unknown))}")
+    if spec.get("body") not in (None, "truncated", "reset", "html"):
+        raise seeds.Undescribed("body is truncated, reset or html")
+    return Fault(
+        provider=spec.get("provider"),
+        email=spec.get("email"),
+        calendar=spec.get("calendarId"),
+        operation=spec.get("operation"),
+        status=spec.get("status"),
+        reason=spec.get("reason"),
+        retry_after=spec.get("retryAfter"),
+        latency=(spec.get("latencyMs") or 0) / 1000,
+        body=spec.get("body"),
+        times=spec.get("times"),
+    )

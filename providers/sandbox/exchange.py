@@ -1,0 +1,82 @@
+"""A request and its answer as values, so that a part of a ``$batch`` is handled like any other call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+from urllib.parse import parse_qs, unquote
+
+import orjson
+
+# How an answer can be spoilt on its way: cut short, or the connection reset.
+Wreck = Literal["truncated", "reset"]
+
+
+@dataclass
+class Request:
+    """One call; header names are lower case, ``target`` is path and query as they came."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+    @cached_property
+    def path(self) -> list[str]:
+        """The segments, each decoded once: an id may hold an encoded slash."""
+        return [unquote(part) for part in self.target.partition("?")[0].split("/") if part]
+
+    @cached_property
+    def query(self) -> dict[str, list[str]]:
+        """Every value of every query parameter."""
+        text = self.target.partition("?")[2]
+        return parse_qs(text, keep_blank_values=True) if text else {}
+
+    @cached_property
+    def form(self) -> dict[str, str]:
+        """The body as a form, the last value of each name."""
+        fields = parse_qs(self.body.decode("utf-8", "replace"), keep_blank_values=True)
+        return {name: values[-1] for name, values in fields.items()}
+
+    def one(self, name: str, default: str = "") -> str:
+        """The last value of a query parameter."""
+        values = self.query.get(name)
+        return values[-1] if values else default
+
+    def flag(self, name: str) -> bool:
+        """Whether a query parameter says ``true``."""
+        return self.one(name) == "true"
+
+    @property
+    def origin(self) -> str:
+        """Scheme and host as the client sees them."""
+        return f"http://{self.headers.get('host', '127.0.0.1')}"
+
+
+@dataclass
+class Answer:
+    """What goes back: a JSON ``document`` or a ready ``body``, ``delay`` seconds after the call."""
+
+    status: int = 200
+    document: Any = None
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+    wreck: Wreck | None = None
+    indent: bool = False
+
+    def content(self) -> bytes:
+        """The bytes of the body."""
+        if self.document is None:
+            return self.body
+        return orjson.dumps(self.document, option=orjson.OPT_INDENT_2 if self.indent else 0)
+
+
+class Refused(Exception):
+    """Ends the handling of a call with this answer."""
+
+    def __init__(self, answer: Answer) -> None:
+        super().__init__(f"refused with {answer.status}")
+        self.answer = answer

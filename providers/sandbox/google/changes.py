@@ -1,0 +1,214 @@
+"""Writing events: ``events.insert``, ``patch``, ``update``, ``delete``.
+
+https://developers.google.com/workspace/calendar/api/v3/reference/events/insert
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import secrets
+import time
+from datetime import UTC, date, datetime
+from typing import Any
+
+from providers.sandbox.calendars import Calendar, Event
+from providers.sandbox.calls import Call
+from providers.sandbox.exchange import Answer
+from providers.sandbox.google.calendars import seen, told
+from providers.sandbox.google.errors import refusal
+from providers.sandbox.google.events import find, is_cancelled
+from providers.sandbox.google.resources import etag, event_resource
+from providers.sandbox.google.times import known_zone
+from providers.sandbox.times import floating, instant, zone
+
+# base32hex in lower case: https://developers.google.com/workspace/calendar/api/v3/reference/events#id
+EVENT_ID = re.compile(r"[a-v0-9]{5,1024}")
+# What the server decides; whatever a caller sends for it is passed over.
+READ_ONLY = {
+    *("kind", "etag", "id", "htmlLink", "created", "updated", "creator", "organizer", "start", "end"),
+    *("iCalUID", "sequence", "recurrence", "recurringEventId", "originalStartTime", "hangoutLink", "locked"),
+    *("privateCopy", "endTimeUnspecified", "attendeesOmitted"),
+}
+# Fields that are left out of an answer while they have this value.
+DEFAULTS = {
+    "transparency": "opaque",
+    "visibility": "default",
+    "guestsCanInviteOthers": True,
+    "guestsCanModify": False,
+    "guestsCanSeeOtherGuests": True,
+    "anyoneCanAddSelf": False,
+}
+VALUES = {
+    "status": ("confirmed", "tentative", "cancelled"),
+    "transparency": ("opaque", "transparent"),
+    "visibility": ("default", "public", "private", "confidential"),
+}
+
+
+def insert(call: Call, calendar_id: str) -> Answer:
+    """``events.insert``: an id of the caller's own makes it safe to repeat."""
+    calendar = writable(call, calendar_id)
+    body = posted(call)
+    event_id = body.get("id") or secrets.token_hex(13)
+    if not isinstance(event_id, str) or not EVENT_ID.fullmatch(event_id):
+        raise refusal("invalid", "Invalid resource id value.")
+    if event_id in calendar.events:
+        raise refusal("duplicate")
+    now = int(time.time() * 1000)
+    blank = Event(event_id, 0, 0, "UTC", "UTC", False, {}, now, 0, now)
+    return stored(call, calendar, filled(call, calendar, blank, body))
+
+
+def patch(call: Call, calendar_id: str, event_id: str) -> Answer:
+    """``events.patch``: objects merge, arrays replace, null removes."""
+    calendar = writable(call, calendar_id)
+    event = matched(call, find(calendar, event_id))
+    body = posted(call)
+    return stored(
+        call, calendar, filled(call, calendar, event, merged(written_fields(call, calendar, event), body))
+    )
+
+
+def update(call: Call, calendar_id: str, event_id: str) -> Answer:
+    """``events.update``: replaces all that can be written."""
+    calendar = writable(call, calendar_id)
+    event = matched(call, find(calendar, event_id))
+    return stored(call, calendar, filled(call, calendar, event, posted(call)))
+
+
+def delete(call: Call, calendar_id: str, event_id: str) -> Answer:
+    """``events.delete``: a tombstone stays behind, so a second time answers 410."""
+    calendar = writable(call, calendar_id)
+    event = matched(call, find(calendar, event_id))
+    if is_cancelled(event):
+        raise refusal("deleted")
+    calendar.put(
+        dataclasses.replace(
+            event, deleted=True, version=next(call.world.versions), updated=int(time.time() * 1000)
+        )
+    )
+    return Answer(204)
+
+
+def writable(call: Call, calendar_id: str) -> Calendar:
+    calendar = seen(call, calendar_id)
+    if calendar.access_role not in ("owner", "writer", "writerWithoutPrivateAccess"):
+        raise refusal("requiredAccessLevel")
+    return calendar
+
+
+def posted(call: Call) -> dict[str, Any]:
+    try:
+        body = call.json()
+    except ValueError as error:
+        raise refusal("parseError") from error
+    if not isinstance(body, dict):
+        raise refusal("parseError")
+    for name, values in VALUES.items():
+        if body.get(name) is not None and body[name] not in values:
+            raise refusal("invalid", f"Invalid value for: {body[name]} is not a valid {name}")
+    return body
+
+
+def matched(call: Call, event: Event) -> Event:
+    """The event, if it is still the one of ``If-Match``."""
+    expected = call.request.headers.get("if-match", "*")
+    if expected not in ("*", etag(event.version)):
+        raise refusal("conditionNotMet", header="If-Match")
+    return event
+
+
+def written_fields(call: Call, calendar: Calendar, event: Event) -> dict[str, Any]:
+    """What a caller could have written to get this event."""
+    whole = event_resource(
+        call.account, calendar, dataclasses.replace(event, deleted=False), event.start_zone
+    )
+    kept = {name: value for name, value in whole.items() if name not in READ_ONLY}
+    if event.deleted:
+        kept["status"] = "cancelled"
+    return kept | {name: whole[name] for name in ("start", "end", "recurrence") if name in whole}
+
+
+def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """``old`` with a patch applied."""
+    both = dict(old)
+    for name, value in new.items():
+        if value is None:
+            both.pop(name, None)
+        elif name in ("start", "end") and isinstance(value, dict):
+            # A date and a time shut each other out, so sending one removes the other.
+            gone = "dateTime" if value.get("date") else "date"
+            both[name] = merged({k: v for k, v in both.get(name, {}).items() if k != gone}, value)
+        elif isinstance(value, dict) and isinstance(both.get(name), dict):
+            both[name] = merged(both[name], value)
+        else:
+            both[name] = value
+    return both
+
+
+def filled(call: Call, calendar: Calendar, event: Event, body: dict[str, Any]) -> Event:
+    """The event with all that can be written taken from ``body``.
+
+    :raise Refused: if it makes no sense
+    """
+    start, start_zone, all_day = edge(calendar, body, "start")
+    end, end_zone, also_all_day = edge(calendar, body, "end")
+    if all_day != also_all_day:
+        raise refusal("invalid", "Start and end times must either both be date or both be dateTime.")
+    # Events of no length are allowed, those that end before they start are not.
+    if end < start or (all_day and end == start):
+        raise refusal("timeRangeEmpty")
+    rule = tuple(body.get("recurrence") or ())
+    if rule and not all_day and not body["start"].get("timeZone"):
+        raise refusal("required", "Missing time zone definition for start time.")
+    fields = {
+        name: value
+        for name, value in body.items()
+        if name not in READ_ONLY and value is not None and DEFAULTS.get(name) != value
+    }
+    if fields.get("status") == "confirmed":
+        del fields["status"]
+    for entry in fields.get("attendees", ()):
+        entry.setdefault("responseStatus", "needsAction")
+        if str(entry.get("email", "")).lower() == call.account.email.lower():
+            entry["self"] = True
+    moved = event.version > 0 and (start, end) != (event.start, event.end)
+    return dataclasses.replace(
+        event,
+        start=start,
+        end=end,
+        start_zone=start_zone,
+        end_zone=end_zone,
+        all_day=all_day,
+        fields=fields,
+        rule=rule,
+        deleted=False,
+        sequence=event.sequence + moved,
+        version=next(call.world.versions),
+        updated=int(time.time() * 1000),
+    )
+
+
+def edge(calendar: Calendar, body: dict[str, Any], name: str) -> tuple[int, str, bool]:
+    """``start`` or ``end``: when, in which zone, and whether it is a date."""
+    value = body.get(name)
+    if not isinstance(value, dict) or not (value.get("date") or value.get("dateTime")):
+        raise refusal("required", f"Missing {name} time.")
+    where = known_zone(value.get("timeZone") or calendar.time_zone)
+    try:
+        if value.get("date"):
+            return floating(date.fromisoformat(value["date"])), where, True
+        moment = datetime.fromisoformat(value["dateTime"])
+    except (ValueError, TypeError) as error:
+        raise refusal("badRequest") from error
+    if moment.tzinfo is None:
+        if not value.get("timeZone"):
+            raise refusal("required", f"Missing time zone definition for {name} time.")
+        moment = moment.replace(tzinfo=zone(where))
+    return instant(moment.astimezone(UTC)), where, False
+
+
+def stored(call: Call, calendar: Calendar, event: Event) -> Answer:
+    calendar.put(event)
+    return told(event_resource(call.account, calendar, event, calendar.time_zone))

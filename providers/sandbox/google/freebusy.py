@@ -1,0 +1,153 @@
+"""Busy periods: ``freebusy.query``.
+
+https://developers.google.com/workspace/calendar/api/v3/reference/freebusy/query
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import Any
+
+import orjson
+
+from providers.sandbox.accounts import Account
+from providers.sandbox.calendars import Calendar, Event
+from providers.sandbox.calls import Call, place
+from providers.sandbox.exchange import Answer, Request
+from providers.sandbox.google.calendars import told
+from providers.sandbox.google.errors import refusal
+from providers.sandbox.google.times import known_zone, parsed, written
+from providers.sandbox.series import expanded
+from providers.sandbox.times import DAY, utc_text_ms
+
+OPERATION = "google.freebusy.query"
+MOST_CALENDARS = 50
+# Undocumented; it answers timeRangeTooLong somewhat beyond three months.
+LONGEST = 92 * DAY
+
+Busy = tuple[list[int], list[int]]
+
+
+def query(call: Call) -> Answer:
+    """``freebusy.query``: an unreadable calendar is an error inside the 200."""
+    asked = question(call)
+    start, end = window(asked)
+    where = known_zone(asked.get("timeZone") or "UTC")
+    ids = calendar_ids(asked)
+    too_many = len(ids) > min(int(asked.get("calendarExpansionMax") or MOST_CALENDARS), MOST_CALENDARS)
+    answers = {}
+    for name in ids:
+        reason = "tooManyCalendarsRequested" if too_many else trouble(call, name)
+        if reason is None:
+            answers[name] = {"busy": periods(call.account, name, start, end, where)}
+        else:
+            answers[name] = {"errors": [{"domain": "global", "reason": reason}], "busy": []}
+    return told(
+        {
+            "kind": "calendar#freeBusy",
+            "timeMin": utc_text_ms(start),
+            "timeMax": utc_text_ms(end),
+            "calendars": answers,
+        }
+    )
+
+
+def question(call: Call) -> dict[str, Any]:
+    try:
+        asked = call.json()
+    except ValueError as error:
+        raise refusal("parseError") from error
+    if not isinstance(asked, dict):
+        raise refusal("parseError")
+    return asked
+
+
+def calendar_ids(asked: dict[str, Any]) -> list[str]:
+    """The ids asked for, each once, in their order."""
+    items = asked.get("items") or []
+    if not isinstance(items, list) or not all(
+        isinstance(i, dict) and isinstance(i.get("id"), str) for i in items
+    ):
+        raise refusal("badRequest")
+    return list(dict.fromkeys(item["id"] for item in items))
+
+
+def calendars_asked_for(request: Request) -> list[str]:
+    """The same before the call is looked at; nothing when it cannot be read."""
+    try:
+        return [str(item["id"]) for item in orjson.loads(request.body)["items"]]
+    except (ValueError, KeyError, TypeError):
+        return []
+
+
+def window(asked: dict[str, Any]) -> tuple[int, int]:
+    for name in ("timeMin", "timeMax"):
+        if not asked.get(name):
+            raise refusal("required", f"Missing {name} parameter.")
+    start, end = parsed(asked["timeMin"]), parsed(asked["timeMax"])
+    if start >= end:
+        raise refusal("timeRangeEmpty", parameter="timeMax")
+    if end - start > LONGEST:
+        raise refusal("timeRangeTooLong", parameter="timeMax")
+    return start, end
+
+
+def trouble(call: Call, name: str) -> str | None:
+    """Why a calendar cannot be read, in Google's word."""
+    if call.world.faults:
+        here = place(call.world, call.account, "google", OPERATION, name, inside=True)
+        if (fault := call.world.faults.strike_calendar(here)) is not None:
+            return fault.reason or ("notFound" if fault.status in (403, 404) else "internalError")
+    calendar = call.account.calendar(name)
+    return "notFound" if calendar is None else calendar.error_reason
+
+
+def periods(account: Account, name: str, start: int, end: int, where: str) -> list[dict[str, str]]:
+    """The busy periods of a calendar, merged and cut to the window."""
+    calendar = account.calendar(name)
+    assert calendar is not None
+    starts, ends = busy(account, calendar, start, end)
+    first, last = bisect_right(ends, start), bisect_left(starts, end)
+    return [
+        {"start": written(max(starts[i], start), where), "end": written(min(ends[i], end), where)}
+        for i in range(first, last)
+    ]
+
+
+def busy(account: Account, calendar: Calendar, start: int, end: int) -> Busy:
+    """Merged busy periods; worked out once for a calendar, each time for one with series."""
+    known: Busy | None = calendar.derived.get("busy")
+    if known is not None:
+        return known
+    if any(event.rule for event in calendar.events.values()):
+        return merged(account, calendar, expanded(calendar, start, end))
+    calendar.derived["busy"] = merged(account, calendar, list(calendar.events.values()))
+    found: Busy = calendar.derived["busy"]
+    return found
+
+
+def merged(account: Account, calendar: Calendar, events: list[Event]) -> Busy:
+    starts: list[int] = []
+    ends: list[int] = []
+    for start, end in sorted(calendar.edges(event) for event in events if blocks(account, event)):
+        if ends and start <= ends[-1]:
+            ends[-1] = max(ends[-1], end)
+        elif start < end:
+            starts.append(start)
+            ends.append(end)
+    return starts, ends
+
+
+def blocks(account: Account, event: Event) -> bool:
+    """Whether an event makes its time busy: opaque, neither cancelled nor declined.
+
+    https://developers.google.com/workspace/calendar/api/v3/reference/events#transparency
+    """
+    fields = event.fields
+    if event.deleted or fields.get("status") == "cancelled" or fields.get("transparency") == "transparent":
+        return False
+    return not any(
+        guest.get("responseStatus") == "declined"
+        and (guest.get("self") or str(guest.get("email", "")).lower() == account.email.lower())
+        for guest in fields.get("attendees", ())
+    )

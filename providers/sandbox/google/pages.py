@@ -1,0 +1,65 @@
+"""Pages of a list, as treacherous as Google's may be.
+
+A page may hold fewer items than asked for, or none at all, and still be followed by another: only the token
+tells. https://developers.google.com/workspace/calendar/api/v3/reference/events/list (``maxResults``)
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from providers.sandbox.exchange import Request
+from providers.sandbox.google.errors import refusal
+
+# Parameters that may differ between the pages of one list.
+FREE = {"pageToken", "maxResults", "prettyPrint", "alt", "key", "quotaUser", "fields"}
+
+
+def page(request: Request, items: Sequence[Any], default: int, largest: int) -> tuple[Sequence[Any], str]:
+    """One page of ``items`` and the token of the next, empty at the end.
+
+    The first of several pages is one short, and an empty one follows it.
+    """
+    size = page_size(request, default, largest)
+    number, offset = position(request)
+    if number == 1:
+        return (), token(request, 2, offset)
+    several = number > 0 or len(items) > size
+    taken = items[offset : offset + (size - 1 if several and number == 0 and size > 1 else size)]
+    after = offset + len(taken)
+    return taken, token(request, number + 1, after) if after < len(items) else ""
+
+
+def page_size(request: Request, default: int, largest: int) -> int:
+    """``maxResults``, held to what the method allows."""
+    text = request.one("maxResults", str(default))
+    if not text.isdecimal() or int(text) < 1:
+        raise refusal("invalidParameter", f"Invalid value '{text}'.", parameter="maxResults")
+    return min(int(text), largest)
+
+
+def token(request: Request, number: int, offset: int) -> str:
+    state = [number, offset, question(request)]
+    return base64.urlsafe_b64encode(orjson.dumps(state)).decode()
+
+
+def position(request: Request) -> tuple[int, int]:
+    """The number of the page asked for, and where it begins."""
+    if not (text := request.one("pageToken")):
+        return 0, 0
+    try:
+        number, offset, asked = orjson.loads(base64.urlsafe_b64decode(text))
+    except (ValueError, TypeError) as error:
+        raise refusal("invalid", parameter="pageToken") from error
+    # All other parameters have to be those of the first page.
+    if asked != question(request):
+        raise refusal("invalid", parameter="pageToken")
+    return int(number), int(offset)
+
+
+def question(request: Request) -> list[list[str]]:
+    return sorted([name, *values] for name, values in request.query.items() if name not in FREE)

@@ -1,0 +1,238 @@
+"""Writing events: create, update, delete.
+
+https://learn.microsoft.com/graph/api/calendar-post-events
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import time
+from typing import Any
+
+import orjson
+
+from providers.microsoft.zones import iana_zone
+from providers.sandbox.calendars import Calendar, Event
+from providers.sandbox.calls import Call
+from providers.sandbox.exchange import Answer
+from providers.sandbox.microsoft.errors import refusal
+from providers.sandbox.microsoft.events import find, told
+from providers.sandbox.microsoft.mailbox import object_id, seen
+from providers.sandbox.microsoft.recurrence import rule
+from providers.sandbox.microsoft.resources import NEVER, NOWHERE, etag, html_body
+from providers.sandbox.microsoft.times import body_instant
+from providers.sandbox.times import DAY, local_midnight, moment
+
+# What the caller decides. Anything else that is sent is passed over.
+WRITABLE = (
+    *("subject", "body", "importance", "sensitivity", "showAs", "isReminderOn", "reminderMinutesBeforeStart"),
+    *("location", "locations", "attendees", "categories", "responseRequested", "allowNewTimeProposals"),
+    *("hideAttendees", "isOnlineMeeting", "onlineMeetingProvider", "transactionId", "recurrence"),
+    "singleValueExtendedProperties",
+)
+VALUES = {
+    "showAs": ("free", "tentative", "busy", "oof", "workingElsewhere", "unknown"),
+    "importance": ("low", "normal", "high"),
+    "sensitivity": ("normal", "personal", "private", "confidential"),
+}
+
+
+def create(call: Call, calendar_id: str = "") -> Answer:
+    """``POST …/events``: the same transactionId and body twice make one event."""
+    calendar = writable(call, seen(call, calendar_id))
+    body = posted(call)
+    if (known := same_transaction(calendar, body)) is not None:
+        return told(call, known, 201)
+    now = int(time.time() * 1000)
+    event_id = "AAMkAG" + secrets.token_urlsafe(32) + "AAAA="
+    event = filled(call, Event(event_id, 0, 0, "UTC", "UTC", False, {}, now, 0, now), body)
+    if body.get("transactionId"):
+        event.fields["transactionId"] = body["transactionId"]
+        calendar.transactions[body["transactionId"]] = event_id, canonical(body)
+    calendar.put(event)
+    answer = told(call, event, 201)
+    answer.headers["Location"] = (
+        f"https://graph.microsoft.com/v1.0/users('{object_id(call.account)}')/events('{event_id}')"
+    )
+    return answer
+
+
+def same_transaction(calendar: Calendar, body: dict[str, Any]) -> Event | None:
+    """The event that this very call has made before.
+
+    https://learn.microsoft.com/graph/api/resources/event (transactionId)
+    """
+    known = calendar.transactions.get(body.get("transactionId") or "")
+    if known is None:
+        return None
+    event_id, before = known
+    if before != canonical(body):
+        raise refusal(
+            "ErrorDuplicateTransactionId",
+            "Your request can't be completed. The TransactionId specified in the request has already been "
+            "used to create a different event.",
+            **{"@event.existingEventId": event_id},
+        )
+    event = calendar.events.get(event_id)
+    return event if event is not None and not event.deleted else None
+
+
+def canonical(body: dict[str, Any]) -> str:
+    return orjson.dumps(body, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def update(call: Call, *ids: str) -> Answer:
+    """``PATCH …/events/{id}``: what is not sent stays as it is."""
+    calendar, event = find(call, ids[-1], *ids[:-1])
+    writable(call, calendar)
+    expected = call.request.headers.get("if-match", "*")
+    if expected not in ("*", etag(event)):
+        raise refusal("ErrorIrresolvableConflict", status=412)
+    changed = filled(call, event, posted(call))
+    calendar.put(changed)
+    return told(call, changed)
+
+
+def delete(call: Call, *ids: str) -> Answer:
+    """``DELETE …/events/{id}``: nothing that can be found stays behind."""
+    calendar, event = find(call, ids[-1], *ids[:-1])
+    writable(call, calendar)
+    # Only an occurrence leaves a mark: its series would bring it back.
+    if event.series is None:
+        calendar.drop(event.id)
+    else:
+        calendar.put(dataclasses.replace(event, deleted=True))
+    return Answer(204)
+
+
+def writable(call: Call, calendar: Calendar) -> Calendar:
+    if calendar.access_role not in ("owner", "writer", "writerWithoutPrivateAccess"):
+        raise refusal("ErrorAccessDenied")
+    return calendar
+
+
+def posted(call: Call) -> dict[str, Any]:
+    try:
+        body = call.json()
+    except ValueError as error:
+        raise refusal("BadRequest", "Unable to read JSON request payload.") from error
+    if not isinstance(body, dict):
+        raise refusal("BadRequest", "Unable to read JSON request payload.")
+    for name, values in VALUES.items():
+        if body.get(name) is not None and body[name] not in values:
+            raise refusal("RequestBodyRead", f"Cannot convert the literal '{body[name]}' of {name}.")
+    return body
+
+
+def filled(call: Call, event: Event, body: dict[str, Any]) -> Event:
+    """The event with what ``body`` says; what it does not say stays.
+
+    :raise Refused: if it makes no sense
+    """
+    all_day = bool(body.get("isAllDay", event.all_day))
+    start, start_zone = edge(event, body, "start", all_day)
+    end, end_zone = edge(event, body, "end", all_day)
+    if end < start or (all_day and end - start < DAY):
+        raise refusal("ErrorPropertyValidationFailure", "The event ends before it starts.")
+    now = int(time.time() * 1000)
+    return dataclasses.replace(
+        event,
+        start=start,
+        end=end,
+        start_zone=start_zone,
+        end_zone=end_zone,
+        all_day=all_day,
+        fields=written(event, body),
+        rule=rule(body["recurrence"]) if "recurrence" in body else event.rule,
+        version=next(call.world.versions),
+        updated=now,
+    )
+
+
+def edge(event: Event, body: dict[str, Any], name: str, all_day: bool) -> tuple[int, str]:
+    """``start`` or ``end``; those of an all-day event are midnights, and float."""
+    if name not in body:
+        if event.version == 0:
+            raise refusal("ErrorPropertyValidationFailure", f"{name} is missing.")
+        kept = (event.start, event.start_zone) if name == "start" else (event.end, event.end_zone)
+        return floated(*kept) if all_day and not event.all_day else kept
+    ms, spelt = body_instant(body[name], name)
+    where = iana_zone(spelt) or "UTC"
+    return floated(ms, where) if all_day else (ms, where)
+
+
+def floated(ms: int, where: str) -> tuple[int, str]:
+    """The date whose midnight an instant is."""
+    clock = moment(ms, where)
+    days = (clock.date() - moment(0, "UTC").date()).days * DAY
+    if local_midnight(days, where) != ms:
+        raise refusal(
+            "ErrorPropertyValidationFailure",
+            "The Event.Start property for an all-day event needs to be set to midnight.",
+        )
+    return days, where
+
+
+def written(event: Event, body: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an event after a write; null takes a field back to what it is by default."""
+    fields = dict(event.fields)
+    for name in WRITABLE:
+        if name not in body or (name == "transactionId" and event.version > 0):
+            continue
+        value = body[name]
+        if value is None:
+            fields.pop(name, None)
+        else:
+            fields[name] = value
+    if body.get("body"):
+        fields["body"] = html_body(body["body"])
+    if body.get("attendees"):
+        fields["attendees"] = [attendee(entry) for entry in body["attendees"]]
+    if "location" in body or "locations" in body:
+        fields |= places(body)
+    if "singleValueExtendedProperties" in body:
+        fields["singleValueExtendedProperties"] = properties(event, body)
+    if body.get("isOnlineMeeting"):
+        fields |= meeting(event)
+    return fields
+
+
+def attendee(entry: dict[str, Any]) -> dict[str, Any]:
+    address = entry.get("emailAddress") or {}
+    named = {"name": address.get("name") or address.get("address", ""), "address": address.get("address", "")}
+    status = {"response": "none", "time": NEVER}
+    return {
+        "type": entry.get("type") or "required",
+        "status": entry.get("status") or status,
+        "emailAddress": named,
+    }
+
+
+def places(body: dict[str, Any]) -> dict[str, Any]:
+    """``location`` replaces ``locations``, and the first of these is the location."""
+    given = body.get("locations") or ([body["location"]] if body.get("location") else [])
+    found = [place(entry) for entry in given if entry.get("displayName")]
+    return {"location": found[0] if found else dict(NOWHERE), "locations": found}
+
+
+def place(entry: dict[str, Any]) -> dict[str, Any]:
+    plain = {k: v for k, v in entry.items() if k != "@odata.type" and v is not None}
+    return {"locationType": "default", "uniqueId": entry["displayName"], "uniqueIdType": "private", **plain}
+
+
+def properties(event: Event, body: dict[str, Any]) -> list[dict[str, str]]:
+    """Extended properties merge by id."""
+    known = {entry["id"]: entry for entry in event.fields.get("singleValueExtendedProperties", ())}
+    for entry in body["singleValueExtendedProperties"] or ():
+        known[entry["id"]] = {"id": entry["id"], "value": entry.get("value", "")}
+    return list(known.values())
+
+
+def meeting(event: Event) -> dict[str, Any]:
+    url = f"https://teams.microsoft.com/l/meetup-join/{event.id[6:30]}"
+    return {
+        "isOnlineMeeting": True,
+        "onlineMeetingProvider": "teamsForBusiness",
+        "onlineMeeting": {"joinUrl": url},
+    }

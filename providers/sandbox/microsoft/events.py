@@ -1,0 +1,121 @@
+"""Reading events: masters and single events, by calendar or by id.
+
+https://learn.microsoft.com/graph/api/calendar-list-events
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import unquote
+
+from providers.sandbox.calendars import Calendar, Event
+from providers.sandbox.calls import Call
+from providers.sandbox.exchange import Answer, Request
+from providers.sandbox.microsoft.errors import refusal
+from providers.sandbox.microsoft.mailbox import seen
+from providers.sandbox.microsoft.pages import CONTEXT, chosen, collection, page
+from providers.sandbox.microsoft.resources import event_resource
+from providers.sandbox.microsoft.view import asked_zone, in_zone, ordered, window
+from providers.sandbox.series import expanded, instances
+
+PROPERTY = "singleValueExtendedProperties"
+# $expand=singleValueExtendedProperties($filter=id eq 'String {…} Name metaId')
+EXPANDED = re.compile(rf"{PROPERTY}\(\$filter=id eq '([^']*)'\)", re.IGNORECASE)
+# $filter=singleValueExtendedProperties/Any(ep: ep/id eq '…' and ep/value eq '…')
+BY_PROPERTY = re.compile(
+    rf"{PROPERTY}/any\((\w+):\s*\1/id eq '([^']*)' and \1/value eq '((?:[^']|'')*)'\)", re.IGNORECASE
+)
+
+
+def list_events(call: Call, calendar_id: str = "") -> Answer:
+    """``GET …/events``: series are not expanded."""
+    calendar = seen(call, calendar_id)
+    found = [e for e in calendar.events.values() if not e.deleted and e.series is None]
+    found = filtered(found, call.request.one("$filter"))
+    if call.request.one("$orderby"):
+        ordered(found, call.request)
+    events, link = page(call.request, found)
+    items = [resource(call, event) for event in events]
+    return in_zone(call.request, collection(call.request, "me/events", items, link))
+
+
+def filtered(events: list[Event], text: str) -> list[Event]:
+    """``$filter`` by the value of an extended property: names match exactly, values in any case."""
+    if not text:
+        return events
+    found = BY_PROPERTY.fullmatch(text.strip())
+    if found is None:
+        raise refusal("ErrorInvalidRequest", f"The filter is not supported: {text}")
+    name, value = found[2], found[3].replace("''", "'").lower()
+    return [event for event in events if str(properties(event).get(folded(name), "")).lower() == value]
+
+
+def properties(event: Event) -> dict[str, str]:
+    """The extended properties of an event by id."""
+    return {folded(entry["id"]): entry["value"] for entry in event.fields.get(PROPERTY, ())}
+
+
+def folded(name: str) -> str:
+    """An id of a property for comparing: the name is case-sensitive, the GUID is not."""
+    return re.sub(r"\{[^}]*\}", lambda guid: guid[0].lower(), name)
+
+
+def find(call: Call, event_id: str, calendar_id: str = "") -> tuple[Calendar, Event]:
+    """An event and its calendar; ids are unique in a mailbox."""
+    calendars = [seen(call, calendar_id)] if calendar_id else list(call.account.calendars.values())
+    seen(call)
+    for calendar in calendars:
+        event = calendar.events.get(event_id) or occurrence(calendar, event_id)
+        if event is not None and not event.deleted:
+            return calendar, event
+    raise refusal("ErrorItemNotFound" if event_id.startswith("AAMk") else "ErrorInvalidIdMalformed")
+
+
+def occurrence(calendar: Calendar, event_id: str) -> Event | None:
+    master = calendar.events.get(event_id.rpartition("_")[0])
+    if master is None or not master.rule:
+        return None
+    return next((one for one in instances(master, None, None) if one.id == event_id), None)
+
+
+def get_event(call: Call, *ids: str) -> Answer:
+    """``GET …/events/{id}``"""
+    _calendar, event = find(call, ids[-1], *ids[:-1])
+    return told(call, event)
+
+
+def list_instances(call: Call, *ids: str) -> Answer:
+    """``GET …/events/{id}/instances``"""
+    calendar, master = find(call, ids[-1], *ids[:-1])
+    start, end = window(call.request)
+    found = [
+        event
+        for event in expanded(calendar, start, end)
+        if event.series == master.id and not event.deleted and event.start < end and event.end > start
+    ]
+    ordered(found, call.request)
+    events, link = page(call.request, found)
+    items = [resource(call, event) for event in events]
+    return in_zone(call.request, collection(call.request, "me/events/instances", items, link))
+
+
+def told(call: Call, event: Event, status: int = 200) -> Answer:
+    """One event as an answer."""
+    document = {"@odata.context": CONTEXT + "me/events/$entity", **resource(call, event)}
+    return in_zone(call.request, Answer(status, document=document))
+
+
+def resource(call: Call, event: Event) -> dict[str, Any]:
+    """An event with what was selected and expanded: extended properties only come when asked for by id."""
+    document = event_resource(call.account, event, asked_zone(call.request), chosen(call.request))
+    if (wanted := expanded_property(call.request)) is not None:
+        kept = [p for p in event.fields.get(PROPERTY, ()) if folded(p["id"]) == folded(wanted)]
+        if kept:
+            document[PROPERTY] = kept
+    return document
+
+
+def expanded_property(request: Request) -> str | None:
+    found = EXPANDED.fullmatch(unquote(request.one("$expand")).strip())
+    return found[1] if found else None

@@ -1,0 +1,189 @@
+"""Microsoft's identity platform: consent and tokens.
+
+https://learn.microsoft.com/entra/identity-platform/v2-oauth2-auth-code-flow
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any
+
+from providers.sandbox.accounts import Account, Grant
+from providers.sandbox.consent import WRONG_SECRET, back_to_application, client_secret, id_token, subject
+from providers.sandbox.exchange import Answer, Request
+from providers.sandbox.microsoft.mailbox import object_id
+from providers.sandbox.microsoft.scopes import OPENID, full_name, short_names
+from providers.sandbox.world import World
+
+HEADERS = {"Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store, no-cache"}
+TENANT = "84bd8158-6d4d-4958-8b9f-9d6445542f95"
+
+# https://learn.microsoft.com/entra/identity-platform/reference-error-codes
+AADSTS: dict[int, tuple[int, str, str, str | None]] = {
+    50173: (
+        400,
+        "invalid_grant",
+        "The provided grant has expired due to it being revoked, a fresh auth token is needed. The user "
+        "might have changed or reset their password.",
+        "bad_token",
+    ),
+    54005: (
+        400,
+        "invalid_grant",
+        "OAuth2 Authorization code was already redeemed, please retry with a new valid code or use an "
+        "existing refresh token.",
+        None,
+    ),
+    65001: (
+        400,
+        "invalid_grant",
+        "The user or administrator has not consented to use the application. Send an interactive "
+        "authorization request for this user and resource.",
+        "consent_required",
+    ),
+    70000: (400, "invalid_grant", "Provided grant is invalid or malformed.", None),
+    70003: (400, "unsupported_grant_type", "The app requested an unsupported grant type.", None),
+    90033: (503, "temporarily_unavailable", "A transient error has occurred. Please try again.", None),
+    900144: (
+        400,
+        "invalid_request",
+        "The request body must contain the following parameter: 'grant_type'.",
+        None,
+    ),
+    7000215: (
+        401,
+        "invalid_client",
+        "Invalid client secret provided. Ensure the secret being sent in the request is the client secret "
+        "value, not the client secret ID, for a secret added to the app.",
+        None,
+    ),
+}
+# The number that stands for a word of the protocol.
+NUMBERS = {word: number for number, (_, word, _, _) in reversed(AADSTS.items())}
+NUMBERS["invalid_grant"] = 50173
+
+
+def oauth_error(number: int, *, word: str = "", status: int = 0) -> Answer:
+    """An error with all that Entra says about it; callers should look at ``error`` alone."""
+    usual_status, usual_word, text, suberror = AADSTS[number]
+    now = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime())
+    trace, correlation = str(uuid.uuid4()), str(uuid.uuid4())
+    document = {
+        "error": word or usual_word,
+        "error_description": (
+            f"AADSTS{number}: {text} Trace ID: {trace} Correlation ID: {correlation} Timestamp: {now}"
+        ),
+        "error_codes": [number],
+        "timestamp": now,
+        "trace_id": trace,
+        "correlation_id": correlation,
+        "error_uri": f"https://login.microsoftonline.com/error?code={number}",
+    }
+    if suberror:
+        document["suberror"] = suberror
+    return Answer(status or usual_status, document=document, headers=dict(HEADERS))
+
+
+def authorize(world: World, request: Request) -> Answer:
+    """Consent as if the person named by ``login_hint`` had agreed to everything."""
+    if request.one("response_type") != "code" or not request.one("redirect_uri"):
+        return oauth_error(900144, word="invalid_request")
+    account = world.account("microsoft", request.one("login_hint"))
+    if account is None:
+        return back_to_application(
+            request,
+            error="access_denied",
+            error_description="AADSTS65004: User declined to consent to access the app.",
+        )
+    scopes = tuple(dict.fromkeys(request.one("scope").split()))
+    offline = "offline_access" in scopes
+    return back_to_application(request, code=world.codes.issue(account, scopes, request, offline=offline))
+
+
+def token(world: World, request: Request) -> Answer:
+    """The token endpoint."""
+    form = request.form
+    if client_secret(request) == WRONG_SECRET:
+        return oauth_error(7000215)
+    match form.get("grant_type"):
+        case "refresh_token":
+            return refreshed(world, form)
+        case "authorization_code":
+            return redeemed(world, form)
+        case None:
+            return oauth_error(900144)
+    return oauth_error(70003)
+
+
+def refreshed(world: World, form: dict[str, str]) -> Answer:
+    """A new access token and a new refresh token; the old one is not revoked."""
+    grant = world.refresh.get(form.get("refresh_token", ""))
+    if grant is None or grant.account.provider != "microsoft":
+        return oauth_error(70000)
+    if not grant.alive:
+        return oauth_error(50173)
+    scopes = narrowed(grant, form.get("scope", ""))
+    if scopes is None:
+        return oauth_error(65001)
+    return tokens(world, grant, scopes, form.get("client_id", ""))
+
+
+def narrowed(grant: Grant, asked: str) -> tuple[str, ...] | None:
+    """The scopes of a refresh: those asked for, or all; None when one of them was never granted."""
+    wanted = short_names(tuple(asked.split())) - {".default"} - OPENID
+    if not wanted:
+        return grant.scopes
+    if not wanted <= short_names(grant.scopes):
+        return None
+    kept = wanted | OPENID
+    return tuple(scope for scope in grant.scopes if short_names((scope,)) <= kept)
+
+
+def redeemed(world: World, form: dict[str, str]) -> Answer:
+    code = world.codes.redeem(form)
+    if code is None or code.account.provider != "microsoft":
+        return oauth_error(54005 if code is None else 70000)
+    grant = world.consent(code.account, code.scopes)
+    return tokens(world, grant, grant.scopes, form.get("client_id", ""), code.nonce)
+
+
+def tokens(world: World, grant: Grant, scopes: tuple[str, ...], client_id: str, nonce: str = "") -> Answer:
+    """What the token endpoint hands out."""
+    document: dict[str, Any] = {
+        "token_type": "Bearer",
+        "scope": " ".join(full_name(scope) for scope in scopes if scope != "offline_access"),
+        "expires_in": max(grant.lifetime - 1, 0),
+        "ext_expires_in": max(grant.lifetime - 1, 0),
+        "access_token": world.access_token(grant, scopes),
+    }
+    if "offline_access" in scopes:
+        document["refresh_token"] = world.refresh_token(grant)
+    if "openid" in scopes:
+        document["id_token"] = id_token(claims(grant.account, scopes, client_id, nonce), grant.lifetime)
+    return Answer(200, document=document, headers=dict(HEADERS))
+
+
+def claims(account: Account, scopes: tuple[str, ...], client_id: str, nonce: str) -> dict[str, Any]:
+    who: dict[str, Any] = {
+        "ver": "2.0",
+        "iss": f"https://login.microsoftonline.com/{TENANT}/v2.0",
+        "sub": subject(account),
+        "aud": client_id,
+        "tid": TENANT,
+    }
+    if "profile" in scopes:
+        name = account.email.partition("@")[0]
+        who |= {"name": name, "preferred_username": account.email, "oid": object_id(account)}
+    if "email" in scopes:
+        who["email"] = account.email
+    return who | ({"nonce": nonce} if nonce else {})
+
+
+def owner(world: World, request: Request) -> Account | None:
+    """Whose tokens a call to this server is about, for the faults."""
+    grant = world.refresh.get(request.form.get("refresh_token", ""))
+    if grant is not None:
+        return grant.account
+    code = world.codes.open.get(request.form.get("code", ""))
+    return code.account if code else world.account("microsoft", request.one("login_hint"))

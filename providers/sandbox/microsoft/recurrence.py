@@ -1,0 +1,65 @@
+"""Graph's recurrence patterns and the RRULE lines that say the same.
+
+https://learn.microsoft.com/graph/api/resources/patternedrecurrence
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+from providers.sandbox.microsoft.errors import refusal
+
+FREQUENCIES = {
+    "daily": "DAILY",
+    "weekly": "WEEKLY",
+    "absoluteMonthly": "MONTHLY",
+    "relativeMonthly": "MONTHLY",
+    "absoluteYearly": "YEARLY",
+    "relativeYearly": "YEARLY",
+}
+INDEXES = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": -1}
+
+
+def rule(recurrence: Any) -> tuple[str, ...]:
+    """The RRULE of a pattern and a range; nothing for a single event."""
+    if recurrence is None:
+        return ()
+    try:
+        pattern, limits = recurrence["pattern"], recurrence["range"]
+        parts = [f"FREQ={FREQUENCIES[pattern['type']]}", f"INTERVAL={int(pattern.get('interval') or 1)}"]
+        parts += days(pattern) + end(limits)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise refusal("ErrorPropertyValidationFailure", "The recurrence pattern is not valid.") from error
+    return ("RRULE:" + ";".join(parts),)
+
+
+def days(pattern: dict[str, Any]) -> list[str]:
+    """On which days of week, month or year it falls."""
+    kind = pattern["type"]
+    names = [str(day)[:2].upper() for day in pattern.get("daysOfWeek") or ()]
+    found = []
+    if kind == "weekly":
+        found = [
+            f"BYDAY={','.join(names)}",
+            f"WKST={str(pattern.get('firstDayOfWeek') or 'sunday')[:2].upper()}",
+        ]
+    elif kind.startswith("relative"):
+        found = [f"BYDAY={','.join(names)}", f"BYSETPOS={INDEXES[pattern.get('index') or 'first']}"]
+    elif kind.startswith("absolute"):
+        found = [f"BYMONTHDAY={int(pattern['dayOfMonth'])}"]
+    if kind.endswith("Yearly"):
+        found.append(f"BYMONTH={int(pattern['month'])}")
+    return found
+
+
+def end(limits: dict[str, Any]) -> list[str]:
+    """How long it goes on; the last day counts."""
+    match limits["type"]:
+        case "noEnd":
+            return []
+        case "numbered":
+            return [f"COUNT={int(limits['numberOfOccurrences'])}"]
+        case "endDate":
+            return [f"UNTIL={date.fromisoformat(limits['endDate']):%Y%m%d}T235959"]
+    raise ValueError(f"no range is of type {limits['type']!r}")

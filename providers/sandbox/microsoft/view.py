@@ -1,0 +1,98 @@
+"""Occurrences in a window: ``calendarView``.
+
+https://learn.microsoft.com/graph/api/calendar-list-calendarview
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from providers.sandbox.calendars import Calendar, Event
+from providers.sandbox.calls import Call
+from providers.sandbox.exchange import Answer, Request
+from providers.sandbox.microsoft.errors import refusal
+from providers.sandbox.microsoft.mailbox import seen
+from providers.sandbox.microsoft.pages import chosen, collection, page
+from providers.sandbox.microsoft.resources import Asked, event_resource
+from providers.sandbox.microsoft.times import preferred_zone, query_instant
+from providers.sandbox.series import expanded
+from providers.sandbox.times import DAY
+
+LONGEST = 1825 * DAY
+
+
+def list_view(call: Call, calendar_id: str = "") -> Answer:
+    """``GET …/calendarView``"""
+    calendar = seen(call, calendar_id)
+    start, end = window(call.request)
+    found = occurrences(calendar, start, end)
+    ordered(found, call.request)
+    events, link = page(call.request, found)
+    answer = collection(call.request, "me/calendarView", rendered(call, calendar, events), link)
+    return in_zone(call.request, answer)
+
+
+def window(request: Request) -> tuple[int, int]:
+    start, end = query_instant(request, "startDateTime"), query_instant(request, "endDateTime")
+    if end < start:
+        raise refusal(
+            "ErrorInvalidParameter",
+            "The value of parameter 'EndDateTime' must be greater than 'StartDateTime'.",
+        )
+    if end - start > LONGEST:
+        raise refusal(
+            "ErrorInvalidRequest",
+            "Your request can't be completed. The range between the start and end dates is greater than the "
+            "allowed range. Maximum number of days: 1825",
+        )
+    return start, end
+
+
+def occurrences(calendar: Calendar, start: int, end: int) -> list[Event]:
+    """What overlaps a window, by start; all-day events are looked for at their midnights in UTC."""
+    known: list[Event] | None = calendar.derived.get("by start")
+    if known is None:
+        events = calendar.events.values()
+        if any(event.rule for event in events):
+            known = sorted(expanded(calendar, start, end), key=lambda event: event.start)
+        else:
+            known = sorted(events, key=lambda event: event.start)
+            calendar.derived["by start"] = known
+    return [
+        e for e in known if e.start < end and (e.end > start or e.start == e.end >= start) and not e.deleted
+    ]
+
+
+def ordered(events: list[Event], request: Request) -> None:
+    """Sort by the one property that clients sort by."""
+    field, _, direction = request.one("$orderby", "start/dateTime").lower().partition(" ")
+    if field not in ("start/datetime", "end/datetime", "subject"):
+        raise refusal("ErrorInvalidRequest", f"The property '{field}' does not support sorting.")
+    keys = {"start/datetime": lambda e: e.start, "end/datetime": lambda e: e.end}
+    events.sort(key=keys.get(field, lambda e: e.fields.get("subject", "")), reverse=direction == "desc")
+
+
+def asked_zone(request: Request) -> Asked:
+    """The zone of the answer: that of the Prefer header, else UTC."""
+    preferred = preferred_zone(request)
+    return Asked(*preferred) if preferred else Asked()
+
+
+def in_zone(request: Request, answer: Answer) -> Answer:
+    """Tell that the zone asked for was used."""
+    if (preferred := preferred_zone(request)) is not None:
+        answer.headers["Preference-Applied"] = f'outlook.timezone="{preferred[0]}"'
+    return answer
+
+
+def rendered(call: Call, calendar: Calendar, events: Iterable[Event]) -> list[dict[str, Any]]:
+    """Events as JSON, kept until the calendar changes: benchmarks ask for the same ones again and again."""
+    names, asked = chosen(call.request), asked_zone(call.request)
+    kept = calendar.derived.setdefault(("json", names, asked), {})
+    found = []
+    for event in events:
+        if event.id not in kept:
+            kept[event.id] = event_resource(call.account, event, asked, names)
+        found.append(kept[event.id])
+    return found

@@ -1,0 +1,74 @@
+"""Recurring events: the instances of a series, on the wall clock of its zone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from dateutil.rrule import rrulestr
+
+from providers.sandbox.calendars import Calendar, Event
+from providers.sandbox.times import DAY, instant, moment, zone
+
+# A series without end is expanded this far when the question has no end either.
+HORIZON = 730 * DAY
+MARGIN = DAY
+
+
+def expanded(calendar: Calendar, start: int | None, end: int | None) -> list[Event]:
+    """Single events and instances that may touch ``[start, end)``: the caller looks closer.
+
+    A stored event with the id of an instance stands in for it: moved, changed or cancelled.
+    """
+    found: list[Event] = []
+    for event in calendar.events.values():
+        if event.rule:
+            found.extend(i for i in instances(event, start, end) if i.id not in calendar.events)
+        elif near(event, start, end):
+            found.append(event)
+    return found
+
+
+def near(event: Event, start: int | None, end: int | None) -> bool:
+    # A day on either side: all-day events begin at another instant in each zone.
+    return (end is None or event.start < end + MARGIN) and (start is None or event.end > start - MARGIN)
+
+
+def instances(master: Event, start: int | None, end: int | None) -> Iterator[Event]:
+    """The instances of a series near a window."""
+    if master.deleted:
+        return
+    length = master.end - master.start
+    last = end if end is not None else (start or master.start) + HORIZON
+    for begins in starts(master, last + MARGIN):
+        if start is None or begins + length > start - MARGIN:
+            yield instance(master, begins)
+
+
+def instance(master: Event, begins: int) -> Event:
+    """One instance; an id as Google makes it, which tells the original start."""
+    moment_ = datetime.fromtimestamp(begins / 1000, UTC)
+    mark = f"{moment_:%Y%m%d}" if master.all_day else f"{moment_:%Y%m%dT%H%M%SZ}"
+    return dataclasses.replace(
+        master,
+        id=f"{master.id}_{mark}",
+        start=begins,
+        end=begins + master.end - master.start,
+        rule=(),
+        series=master.id,
+        original_start=begins,
+    )
+
+
+def starts(master: Event, until: int) -> Iterator[int]:
+    """When the instances begin, in order, up to ``until``."""
+    where = "UTC" if master.all_day else master.start_zone
+    first = moment(master.start, where).replace(tzinfo=None)
+    # Rules speak of the wall clock; an UNTIL in UTC is compared there too, which is near enough here.
+    lines = "\n".join(master.rule).replace("Z;", ";").removesuffix("Z")
+    for wall in rrulestr(lines, dtstart=first, forceset=True, ignoretz=True):
+        begins = instant(wall.replace(tzinfo=zone(where)))
+        if begins > until:
+            return
+        yield begins

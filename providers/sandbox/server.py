@@ -1,0 +1,57 @@
+"""Runs the sandbox: one process, one port, one greenlet for each connection."""
+
+from __future__ import annotations
+
+import gc
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import gevent
+from gevent.server import StreamServer
+
+from providers.sandbox import controls, google, microsoft
+from providers.sandbox.exchange import Answer, Request
+from providers.sandbox.wire import Connection
+from providers.sandbox.world import World
+
+# Several hundred clients may connect in the same instant.
+BACKLOG = 2048
+
+
+def respond(world: World, request: Request) -> Answer:
+    """Pass a call on to the part of the sandbox that its path names."""
+    path = request.path
+    match path[0] if path else "":
+        case "google":
+            return google.respond(world, request)
+        case "microsoft":
+            return microsoft.respond(world, request)
+        case "sandbox":
+            return controls.respond(world, request)
+    return controls.problem(404, "Paths begin with /google, /microsoft or /sandbox")
+
+
+def serve(port: int, host: str = "127.0.0.1", ready_file: str | Path | None = None) -> None:
+    """Serve until SIGTERM or SIGINT; port 0 takes a free one.
+
+    When it listens it says where in one line on standard output, and writes the URL to ``ready_file``.
+    """
+    world = World()
+    # Millions of small objects live as long as the process: searching them for garbage costs more than
+    # answering does.
+    gc.set_threshold(100_000, 50, 1000)
+
+    def connected(sock: Any, _address: Any) -> None:
+        Connection(sock, lambda request: respond(world, request)).run()
+
+    server = StreamServer((host, port), connected, backlog=BACKLOG)
+    server.start()
+    url = f"http://{host}:{server.server_port}"
+    print(f"Sandbox on {url}", flush=True)  # noqa: T201 - the one line that callers wait for
+    if ready_file is not None:
+        Path(ready_file).write_text(url + "\n", encoding="utf-8")
+    for number in (signal.SIGTERM, signal.SIGINT):
+        gevent.signal_handler(number, sys.exit, 0)
+    server.serve_forever()

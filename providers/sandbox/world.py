@@ -1,0 +1,91 @@
+"""Everything the sandbox knows; ``DELETE /sandbox`` makes a new one."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import time
+from collections import Counter
+
+from providers.sandbox.accounts import Access, Account, Grant, Provider
+from providers.sandbox.consent import Codes
+from providers.sandbox.exchange import Request
+from providers.sandbox.faults import Faults
+
+# The look of each provider's tokens; nobody may read anything else into them.
+ACCESS_LOOK: dict[Provider, str] = {"google": "ya29.", "microsoft": "EwB"}
+REFRESH_LOOK: dict[Provider, str] = {"google": "1//0", "microsoft": "M.C5_"}
+LIFETIME = 3600
+
+
+class World:
+    """Accounts, tokens, faults and the count of requests."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.accounts: dict[tuple[Provider, str], Account] = {}
+        self.access: dict[str, Access] = {}
+        self.refresh: dict[str, Grant] = {}
+        self.codes = Codes()
+        self.faults = Faults()
+        self.versions = itertools.count(1)
+        self.serials = itertools.count(1)
+        self.forget_requests()
+
+    def forget_requests(self) -> None:
+        """Count from zero."""
+        self.total = 0
+        self.by_operation: Counter[str] = Counter()
+
+    def account(self, provider: Provider, email: str) -> Account | None:
+        """The account of an address, whatever its case."""
+        return self.accounts.get((provider, email.lower()))
+
+    def add(self, account: Account) -> None:
+        """Add an account; one of the same address goes, and its grants with it."""
+        known = self.account(account.provider, account.email)
+        if known is not None:
+            for grant in known.grants:
+                grant.alive = False
+        self.accounts[account.provider, account.email.lower()] = account
+
+    def consent(self, account: Account, scopes: tuple[str, ...], lifetime: int = LIFETIME) -> Grant:
+        """A new grant of an account."""
+        grant = Grant(account, scopes, lifetime)
+        account.grants.append(grant)
+        return grant
+
+    def access_token(self, grant: Grant, scopes: tuple[str, ...] | None = None) -> str:
+        """A new access token of a grant, for all of its scopes or some."""
+        token = ACCESS_LOOK[grant.account.provider] + secrets.token_urlsafe(24)
+        self.access[token] = Access(grant, scopes or grant.scopes, time.time() + grant.lifetime)
+        return token
+
+    def refresh_token(self, grant: Grant) -> str:
+        """A new refresh token of a grant."""
+        token = REFRESH_LOOK[grant.account.provider] + secrets.token_urlsafe(24)
+        self.refresh[token] = grant
+        return token
+
+    def bearer(self, request: Request, provider: Provider) -> Access | None:
+        """What a call's access token stands for, dead or alive; None if this provider never gave it."""
+        access = self.access.get(bearer_token(request))
+        return access if access is not None and access.grant.account.provider == provider else None
+
+    def count(self, operation: str) -> None:
+        """Count one call, or one part of a ``$batch``."""
+        self.by_operation[operation] += 1
+
+
+def bearer_token(request: Request) -> str:
+    """The token in the Authorization header, or nothing."""
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
+def is_live(access: Access) -> bool:
+    """Whether a token still opens anything."""
+    return access.grant.alive and time.time() < access.expires_at

@@ -1,0 +1,169 @@
+"""Which scopes to request for a level of access, and which of them each operation needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from functools import lru_cache
+
+from providers.base import ProviderName
+from providers.errors import InsufficientScopes
+
+GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
+
+
+class Level(StrEnum):
+    """The levels of access of the API; each includes those above it here."""
+
+    FREE_BUSY = "free-busy"
+    READ = "read"
+    WRITE = "write"
+
+
+class Operation(StrEnum):
+    """The provider calls by their names in the API, the same for both providers."""
+
+    LIST_CALENDARS = "calendar.calendarList.list"
+    FREE_BUSY = "calendar.freebusy.query"
+    LIST_EVENTS = "calendar.events.list"
+    GET_EVENT = "calendar.events.get"
+    INSERT_EVENT = "calendar.events.insert"
+    UPDATE_EVENT = "calendar.events.update"
+    DELETE_EVENT = "calendar.events.delete"
+
+
+REQUIRED_LEVEL = {
+    Operation.LIST_CALENDARS: Level.FREE_BUSY,
+    Operation.FREE_BUSY: Level.FREE_BUSY,
+    Operation.LIST_EVENTS: Level.READ,
+    Operation.GET_EVENT: Level.READ,
+    Operation.INSERT_EVENT: Level.WRITE,
+    Operation.UPDATE_EVENT: Level.WRITE,
+    Operation.DELETE_EVENT: Level.WRITE,
+}
+
+_GOOGLE_PREFIX = "https://www.googleapis.com/auth/"
+_MICROSOFT_PREFIX = "https://graph.microsoft.com/"
+
+
+def _google(*names: str) -> tuple[str, ...]:
+    return tuple(_GOOGLE_PREFIX + name for name in names)
+
+
+# For the e-mail address of the account, which tells the attendee that is oneself.
+_GOOGLE_IDENTITY = ("openid", "email")
+# MailboxSettings.Read: the zone that says when an all-day event begins.
+_MICROSOFT_IDENTITY = ("offline_access", "openid", "email", "profile", "User.Read", "MailboxSettings.Read")
+
+_LEVEL_SCOPES = {
+    (GOOGLE, Level.FREE_BUSY): (
+        *_google("calendar.freebusy", "calendar.calendarlist.readonly"),
+        *_GOOGLE_IDENTITY,
+    ),
+    (GOOGLE, Level.READ): (*_google("calendar.readonly"), *_GOOGLE_IDENTITY),
+    (GOOGLE, Level.WRITE): (*_google("calendar"), *_GOOGLE_IDENTITY),
+    (MICROSOFT, Level.FREE_BUSY): ("Calendars.ReadBasic", *_MICROSOFT_IDENTITY),
+    (MICROSOFT, Level.READ): ("Calendars.Read", *_MICROSOFT_IDENTITY),
+    (MICROSOFT, Level.WRITE): ("Calendars.ReadWrite", *_MICROSOFT_IDENTITY),
+}
+
+# https://developers.google.com/workspace/calendar/api/v3/reference (discovery document 20261030).
+# calendar.events allows neither calendarList.list nor freebusy.query.
+_GOOGLE_READ = _google(
+    "calendar",
+    "calendar.app.created",
+    "calendar.events",
+    "calendar.events.freebusy",
+    "calendar.events.owned",
+    "calendar.events.owned.readonly",
+    "calendar.events.public.readonly",
+    "calendar.events.readonly",
+    "calendar.readonly",
+)
+_GOOGLE_WRITE = _google("calendar", "calendar.app.created", "calendar.events", "calendar.events.owned")
+
+# https://learn.microsoft.com/en-us/graph/permissions-reference
+_MICROSOFT_BY_LEVEL = {
+    Level.FREE_BUSY: ("Calendars.ReadBasic", "Calendars.Read", "Calendars.ReadWrite"),
+    Level.READ: ("Calendars.Read", "Calendars.ReadWrite"),
+    Level.WRITE: ("Calendars.ReadWrite",),
+}
+
+_VALID = {
+    (GOOGLE, Operation.LIST_CALENDARS): _google(
+        "calendar", "calendar.calendarlist", "calendar.calendarlist.readonly", "calendar.readonly"
+    ),
+    (GOOGLE, Operation.FREE_BUSY): _google(
+        "calendar", "calendar.events.freebusy", "calendar.freebusy", "calendar.readonly"
+    ),
+    (GOOGLE, Operation.LIST_EVENTS): _GOOGLE_READ,
+    (GOOGLE, Operation.GET_EVENT): _GOOGLE_READ,
+    (GOOGLE, Operation.INSERT_EVENT): _GOOGLE_WRITE,
+    (GOOGLE, Operation.UPDATE_EVENT): _GOOGLE_WRITE,
+    (GOOGLE, Operation.DELETE_EVENT): _GOOGLE_WRITE,
+} | {(MICROSOFT, operation): _MICROSOFT_BY_LEVEL[level] for operation, level in REQUIRED_LEVEL.items()}
+
+
+def level(name: str) -> Level:
+    """The level of that name; ``edit`` is the old name of ``write``.
+
+    :raise ValueError: for any other word
+    """
+    return Level.WRITE if name == "edit" else Level(name)
+
+
+def level_scopes(provider: ProviderName, name: str) -> tuple[str, ...]:
+    """The scopes to request for a level of access."""
+    return _LEVEL_SCOPES[provider, level(name)]
+
+
+def required_level(operation: str) -> Level:
+    """The least level that allows an operation."""
+    return REQUIRED_LEVEL[Operation(operation)]
+
+
+def valid_scopes(provider: ProviderName, operation: str) -> tuple[str, ...]:
+    """The provider's scopes any one of which allows an operation."""
+    return _VALID[provider, Operation(operation)]
+
+
+def allows(provider: ProviderName, granted: Iterable[str], operation: str) -> bool:
+    """Whether the granted scopes allow an operation; they may be short or URLs, in any case."""
+    return _allows(provider, frozenset(granted), Operation(operation))
+
+
+def has_scope(provider: ProviderName, granted: Iterable[str], scope: str) -> bool:
+    """Whether one scope is among those granted, however both are written."""
+    return _short(provider, scope) in {_short(provider, each) for each in granted}
+
+
+def insufficient(provider: ProviderName, operation: str) -> InsufficientScopes:
+    """The error for a grant too narrow for an operation."""
+    needed = required_level(operation)
+    scopes = " ".join(level_scopes(provider, needed))
+    return InsufficientScopes(
+        f"{operation} needs the scope level {needed}: connect the account again and request {scopes}",
+        operation=operation,
+    )
+
+
+def require(provider: ProviderName, granted: Iterable[str], operation: str) -> None:
+    """Do nothing when the granted scopes allow an operation.
+
+    :raise InsufficientScopes: otherwise
+    """
+    if not allows(provider, granted, operation):
+        raise insufficient(provider, operation)
+
+
+@lru_cache(maxsize=1024)
+def _allows(provider: ProviderName, granted: frozenset[str], operation: Operation) -> bool:
+    short = {_short(provider, scope) for scope in granted}
+    return any(_short(provider, scope) in short for scope in _VALID[provider, operation])
+
+
+def _short(provider: ProviderName, scope: str) -> str:
+    """The scope without its URL prefix, in lower case; Microsoft's "shared" scopes include the plain ones."""
+    prefix = _GOOGLE_PREFIX if provider == GOOGLE else _MICROSOFT_PREFIX
+    short = scope.lower().removeprefix(prefix)
+    return short.removesuffix(".shared") if provider == MICROSOFT else short

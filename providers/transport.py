@@ -1,0 +1,118 @@
+"""The wire under every provider call: kept connections, one TLS context, a clock that is never ignored."""
+
+from __future__ import annotations
+
+import ssl
+import threading
+import time
+from functools import cache
+from typing import Any
+
+import certifi
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.exceptions import HTTPError
+
+# Connect, then read, in seconds: half of the usual fan-out deadline, so that one more try still fits.
+CONNECT_TIMEOUT = 2.0
+READ_TIMEOUT = 4.0
+
+# The answer is read in pieces of this size, and the deadline checked between them.
+PIECE = 65_536
+
+_local = threading.local()
+
+
+class OutOfTime(Exception):
+    """The deadline passed before the answer was there."""
+
+
+class NoAnswer(Exception):
+    """The connection failed, or broke off before the answer was whole."""
+
+
+class _Adapter(HTTPAdapter):
+    """Keeps connections open between calls, and trusts what one TLS context trusts."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, ssl_context=_tls(), **kwargs)
+
+    def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
+        """Leave trust to the context: naming a bundle here would read it anew for every connection."""
+        conn.cert_reqs = "CERT_REQUIRED"
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """What the machine trusts (``SSL_CERT_FILE`` included) and certifi's bundle; 30 ms and more to build."""
+    context = ssl.create_default_context()
+    context.load_verify_locations(certifi.where())
+    return context
+
+
+@cache
+def _adapter() -> HTTPAdapter:
+    """One pool of connections for the process: it outlives the threads that come and go with a fan-out."""
+    return _Adapter(pool_connections=16, pool_maxsize=128, max_retries=0)
+
+
+def _session() -> requests.Session:
+    session: requests.Session | None = getattr(_local, "session", None)
+    if session is None:
+        session = requests.Session()
+        session.trust_env = False  # no .netrc, no proxies of the environment; a quarter of a call's CPU
+        session.mount("https://", _adapter())
+        session.mount("http://", _adapter())
+        _local.session = session
+    return session
+
+
+def exchange(
+    method: str, url: str, headers: dict[str, str], body: bytes | None, *, deadline: float
+) -> tuple[requests.Response, bytes]:
+    """Send one request and read its whole answer, whatever its status; redirects are not followed.
+
+    ``url`` is sent as it is and must be quoted already.
+
+    :raise OutOfTime: at the timeout, or at ``deadline`` when that comes first
+    :raise NoAnswer: when the connection failed or broke off
+    """
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise OutOfTime
+    timeout = (min(CONNECT_TIMEOUT, left), min(READ_TIMEOUT, left))
+    try:
+        with _session().send(
+            _prepared(method, url, headers, body),
+            timeout=timeout,
+            stream=True,
+            allow_redirects=False,
+            proxies={},
+        ) as response:
+            return response, _content(response, deadline)
+    except requests.Timeout as error:
+        raise OutOfTime from error
+    except (requests.RequestException, HTTPError, OSError) as error:
+        raise NoAnswer from error
+
+
+def _prepared(method: str, url: str, headers: dict[str, str], body: bytes | None) -> requests.PreparedRequest:
+    """As little as a request needs: requests' own preparation of cookies and URL costs more than sending."""
+    request = requests.PreparedRequest()
+    request.method = method
+    request.url = url
+    request.prepare_headers(headers)
+    request.body = body
+    if body is not None:
+        request.headers["Content-Length"] = str(len(body))
+    return request
+
+
+def _content(response: requests.Response, deadline: float) -> bytes:
+    """The body, piece by piece: a server that drips cannot hold us much beyond the deadline."""
+    pieces: list[bytes] = []
+    while piece := response.raw.read1(PIECE, decode_content=True):
+        pieces.append(piece)
+        if time.monotonic() > deadline:
+            raise OutOfTime
+    return b"".join(pieces)

@@ -1,0 +1,50 @@
+"""Free stretches cut into the starts of slots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduling.intervals import Indexes, Intervals, Times, cross, progressions
+from scheduling.windows import DAY, clock
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Combs:
+    """Evenly spaced starts: ``counts[i]`` of them from ``firsts[i]`` on, cut from stretch ``rows[i]``."""
+
+    firsts: Times
+    counts: Indexes
+    rows: Indexes
+
+    def starts(self, step: int) -> Times:
+        """All starts, in the order of the combs."""
+        return progressions(self.firsts, self.counts, step)
+
+
+def cut(stretches: Intervals, duration: int, step: int) -> Combs:
+    """A slot every ``step`` from the start of each stretch, as long as a whole one fits."""
+    counts = (stretches.ends - stretches.starts - duration) // step + 1
+    rows = np.flatnonzero(counts > 0)
+    return Combs(stretches.starts[rows], counts[rows], rows)
+
+
+def cut_to_clock(stretches: Intervals, duration: int, step: int, zone: str) -> Combs:
+    """A slot at each instant of a stretch whose local time of day is a multiple of ``step``, if it fits.
+
+    The time of day is what the clock shows: a skipped one starts no slot and a repeated one starts two.
+    The count begins anew at each local midnight, also when ``step`` does not divide the day.
+    """
+    fits = np.flatnonzero(stretches.ends - stretches.starts >= duration)
+    if not fits.size:
+        return Combs(fits, fits, fits)
+    # Where a slot may start: its end may lie beyond a midnight or a change of offset.
+    allowed = Intervals(stretches.starts[fits], stretches.ends[fits] - duration + 1)
+    time = clock(zone, int(allowed.starts.min()), int(allowed.ends.max()))
+    even, origins = time.days() if DAY % step else (time.stretches, -time.offsets)
+    pieces, row, met = cross(allowed, even)
+    firsts = pieces.starts + (origins[met] - pieces.starts) % step
+    counts = (pieces.ends - firsts + step - 1) // step
+    some = np.flatnonzero(counts > 0)
+    return Combs(firsts[some], counts[some], fits[row[some]])

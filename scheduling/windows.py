@@ -1,0 +1,200 @@
+"""Local time turned into instants: the only file that knows zones."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from scheduling.intervals import EMPTY, Intervals, Times, cross, merge
+
+SECOND = 1_000
+MINUTE = 60 * SECOND
+DAY = 24 * 60 * MINUTE
+EVERY_DAY = frozenset(range(7))
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# 1970-01-01 was a Thursday, and Monday is 0.
+_EPOCH_WEEKDAY = 3
+# In seconds. The closest two changes of offset of any zone are four days apart (Freetown, 1939; seven days
+# since 1970), so between two probes there is at most one.
+_PROBE = 2 * DAY // SECOND
+# datetime cannot hold a local time after year 9999: the last days of that year take the offset before them.
+_LAST_PROBE = int((datetime(9999, 12, 29, tzinfo=UTC) - _EPOCH).total_seconds())
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*")
+# Files beside the zones that zoneinfo would open: the machine's own zone, and copies of zones
+# ("right" ones count leap seconds).
+_NOT_ZONES = re.compile(r"localtime|posixrules|posix/.*|right/.*")
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of the local clock on some days of the week.
+
+    ``days``: 0 is Monday. ``earliest`` (included) and ``latest`` (not) are minutes of the local day,
+    1440 its end. With ``earliest > latest`` it ends on the following day and belongs to the day it
+    starts on.
+    """
+
+    days: frozenset[int]
+    earliest: int
+    latest: int
+
+    def __post_init__(self) -> None:
+        if not self.days <= EVERY_DAY:
+            raise ValueError(f"days are 0 (Monday) to 6, got {sorted(self.days)}")
+        if not (0 <= self.earliest < 1440 and 0 <= self.latest <= 1440):
+            raise ValueError(f"minutes of a day are 0 to 1440, got {self.earliest} to {self.latest}")
+        if self.earliest == self.latest:
+            raise ValueError(f"empty window from {self.earliest} to {self.latest}")
+
+    @classmethod
+    def daily(cls, earliest: int, latest: int) -> Window:
+        """The same stretch on every day of the week."""
+        return cls(EVERY_DAY, earliest, latest)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clock:
+    """How a zone's clock runs over a range: in ``stretches[i]`` local time is UTC plus ``offsets[i]`` ms.
+
+    The stretches are sorted and cover the range without a gap.
+    """
+
+    stretches: Intervals
+    offsets: Times
+
+    def days(self) -> tuple[Intervals, Times]:
+        """The stretches cut at local midnights, and for each piece the instant its local midnight has
+        by its own offset (which may lie before the piece, or never have been shown by the clock)."""
+        local = self.stretches.starts + self.offsets, self.stretches.ends + self.offsets
+        days = np.arange(int(local[0].min()) // DAY, int(local[1].max() - 1) // DAY + 1) * DAY
+        pieces, stretch, day = cross(Intervals(*local), Intervals(days, days + DAY))
+        offsets = self.offsets[stretch]
+        return Intervals(pieces.starts - offsets, pieces.ends - offsets), days[day] - offsets
+
+
+@lru_cache(maxsize=1024)
+def zone_exists(name: str) -> bool:
+    """Whether ``name`` is an IANA zone of the database at hand; never opens anything but a zone."""
+    if not _NAME.fullmatch(name) or _NOT_ZONES.fullmatch(name):
+        return False
+    try:
+        ZoneInfo(name)
+    except (OSError, ValueError, KeyError):
+        return False
+    return True
+
+
+def resolve(windows: tuple[Window, ...], zone: str, start: int, end: int) -> Intervals:
+    """The instants of ``[start, end)`` whose local date and time lie in some window, merged.
+
+    So a window loses the hour that spring skips, holds the hour that autumn repeats twice, and is
+    absent where the clock never shows its time.
+    """
+    years = [_resolve_year(windows, zone, year) for year in range(_year(start), _year(end - 1) + 1)]
+    if len(years) == 1:
+        return _cut(years[0], start, end)
+    cuts = [_cut(year, start, end) for year in years]
+    # A window over New Year's midnight comes in two touching pieces.
+    return merge(np.concatenate([cut.starts for cut in cuts]), np.concatenate([cut.ends for cut in cuts]))
+
+
+def clock(zone: str, start: int, end: int) -> Clock:
+    """The offsets of ``zone`` over the non-empty ``[start, end)``."""
+    years = [_clock_year(zone, year) for year in range(_year(start), _year(end - 1) + 1)]
+    edges = np.concatenate([year.stretches.starts for year in years])
+    offsets = np.concatenate([year.offsets for year in years])
+    inside = slice(np.searchsorted(edges, start, "right") - 1, np.searchsorted(edges, end, "left"))
+    starts = np.maximum(edges[inside], start)
+    return Clock(Intervals(starts, np.append(starts[1:], end)), offsets[inside])
+
+
+def _cut(merged: Intervals, start: int, end: int) -> Intervals:
+    """``clip`` for merged intervals: only the two at the edges can change."""
+    first, last = int(merged.ends.searchsorted(start, "right")), int(merged.starts.searchsorted(end, "left"))
+    if first >= last:
+        return Intervals(EMPTY, EMPTY)
+    starts, ends = merged.starts[first:last].copy(), merged.ends[first:last].copy()
+    starts[0], ends[-1] = max(start, int(starts[0])), min(end, int(ends[-1]))
+    return Intervals(starts, ends)
+
+
+# Requests repeat the same few windows over ranges that always differ, so whole years are kept: about 6 kB
+# each.
+@lru_cache(maxsize=2048)
+def _resolve_year(windows: tuple[Window, ...], zone: str, year: int) -> Intervals:
+    """The windows of one UTC year."""
+    time = _clock_year(zone, year)
+    opens = [EMPTY]
+    closes = [EMPTY]
+    for stretch, offset in zip(time.stretches.pairs(), time.offsets.tolist(), strict=True):
+        for window in windows:
+            starts, ends = _local_spans(window, stretch[0] + offset, stretch[1] + offset)
+            opens.append(np.maximum(starts - offset, stretch[0]))
+            closes.append(np.minimum(ends - offset, stretch[1]))
+    return merge(np.concatenate(opens), np.concatenate(closes))
+
+
+def _local_spans(window: Window, start: int, end: int) -> tuple[Times, Times]:
+    """The window on each of its days that may touch the local ``[start, end)``, in local milliseconds."""
+    # From the day before: an overnight window may reach in.
+    days = np.arange(start // DAY - 1, -(-end // DAY))
+    days = days[np.isin((days + _EPOCH_WEEKDAY) % 7, list(window.days))] * DAY
+    overnight = DAY if window.earliest > window.latest else 0
+    return days + window.earliest * MINUTE, days + window.latest * MINUTE + overnight
+
+
+@lru_cache(maxsize=2048)
+def _clock_year(zone: str, year: int) -> Clock:
+    """The offsets of one UTC year."""
+    start, end = _year_start(year), _year_start(year + 1)
+    starts, offsets = zip(*_changes(ZoneInfo(zone), start // SECOND, end // SECOND), strict=True)
+    edges = np.array([*starts, end // SECOND]) * SECOND
+    return Clock(Intervals(edges[:-1], edges[1:]), np.array(offsets) * SECOND)
+
+
+def _changes(zone: tzinfo, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The second ``start`` and every later one before ``end`` at which the offset changes, with the
+    offset from then on."""
+    at, offset = start, _offset(zone, start)
+    yield at, offset
+    for probe in range(start + _PROBE, end + _PROBE, _PROBE):
+        probe = min(probe, end - 1)
+        if _offset(zone, probe) != offset:
+            at = _bisect(zone, at, probe, offset)
+            offset = _offset(zone, at)
+            yield at, offset
+        at = probe
+
+
+def _bisect(zone: tzinfo, before: int, after: int, offset: int) -> int:
+    """The first second in ``(before, after]`` with another offset than ``offset``."""
+    while after - before > 1:
+        middle = (before + after) // 2
+        if _offset(zone, middle) == offset:
+            before = middle
+        else:
+            after = middle
+    return after
+
+
+def _offset(zone: tzinfo, second: int) -> int:
+    """Local time minus UTC, in seconds."""
+    instant = _EPOCH + timedelta(seconds=min(second, _LAST_PROBE))
+    offset = instant.astimezone(zone).utcoffset()
+    assert offset is not None
+    return offset // timedelta(seconds=1)
+
+
+def _year(time: int) -> int:
+    return int(np.datetime64(time, "ms").astype("M8[Y]").astype(np.int64)) + 1970
+
+
+def _year_start(year: int) -> int:
+    return int(np.datetime64(year - 1970, "Y").astype("M8[ms]").astype(np.int64))

@@ -1,0 +1,95 @@
+"""The SQL database: sessions that read, sessions that write, and its migrations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy.engine import Connection, make_url
+from sqlalchemy.orm import Session, sessionmaker
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+class Database:
+    """One engine of a process. No session stays open while a provider or a worker is waited for."""
+
+    def __init__(self, url: str) -> None:
+        self.url = make_url(url)
+        if self.url.get_backend_name() == "sqlite":
+            self.engine = _sqlite_engine(url)
+        else:
+            # A lost connection is noticed before a request is answered with it.
+            self.engine = create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=54)
+        self._reads = sessionmaker(self.engine, expire_on_commit=False)
+        self._writes = sessionmaker(self.engine.execution_options(writes=True), expire_on_commit=False)
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A session for queries; nothing is committed."""
+        with self._reads() as session:
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A session that commits at the end of the block, or not at all."""
+        with self._writes.begin() as session:
+            yield session
+
+    def ping(self) -> None:
+        """Raise when the database does not answer."""
+        with self.engine.connect() as connection:
+            connection.execute(text("SELECT 1"))
+
+    def upgrade(self) -> None:
+        """Run every migration that is missing."""
+        if self.url.get_backend_name() == "sqlite" and self.url.database:
+            Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
+        with self.engine.begin() as connection:
+            command.upgrade(_alembic(connection), "head")
+
+    def is_current(self) -> bool:
+        """Whether every migration has run."""
+        with self.engine.connect() as connection:
+            head = ScriptDirectory(str(MIGRATIONS)).get_current_head()
+            return MigrationContext.configure(connection).get_current_revision() == head
+
+    def close(self) -> None:
+        """Give every pooled connection back."""
+        self.engine.dispose()
+
+
+def _alembic(connection: Connection) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["connection"] = connection
+    return config
+
+
+def _sqlite_engine(url: str) -> Engine:
+    engine = create_engine(url, connect_args={"timeout": 10, "check_same_thread": False})
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: Any, _record: Any) -> None:
+        # The driver's own BEGIN comes late and never IMMEDIATE; `begin` below sends ours instead.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute("PRAGMA synchronous = NORMAL")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # A writer that starts as a reader fails at once when another wrote meanwhile; IMMEDIATE waits.
+        writes = connection.get_execution_options().get("writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine

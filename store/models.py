@@ -1,0 +1,159 @@
+"""The SQL tables."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sqlalchemy import (
+    JSON,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    LargeBinary,
+    MetaData,
+    String,
+    TypeDecorator,
+    UniqueConstraint,
+)
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An instant: stored in UTC, always aware; a naive datetime is refused."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError(f"an instant has an offset, got {value!r}")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        # SQLite keeps no offset; what we stored was UTC.
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def now() -> datetime:
+    """This instant."""
+    return datetime.now(UTC)
+
+
+class Base(DeclarativeBase):
+    """Named constraints, so that migrations can name them and a race can be told by its constraint."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {datetime: UtcDateTime()}  # noqa: RUF012 - read by SQLAlchemy, never changed
+
+
+class Membership(Base):
+    """A user's place in an organization."""
+
+    __tablename__ = "memberships"
+
+    organization_id: Mapped[int] = mapped_column(
+        ForeignKey("organizations.id", ondelete="CASCADE"), primary_key=True
+    )
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, index=True
+    )
+    created_at: Mapped[datetime] = mapped_column(default=now)
+
+
+class User(Base):
+    """A person whose calendars are read. ``custom_id`` is the caller's identifier; it may change."""
+
+    __tablename__ = "users"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    custom_id: Mapped[str] = mapped_column(String(128), unique=True)
+    created_at: Mapped[datetime] = mapped_column(default=now)
+
+    # Lazy loading is refused everywhere: a list of users costs the same statements whatever its length.
+    connections: Mapped[list[OAuthConnection]] = relationship(
+        lazy="raise", order_by="OAuthConnection.provider", passive_deletes=True
+    )
+    organizations: Mapped[list[Organization]] = relationship(
+        secondary="memberships", lazy="raise", order_by="Organization.slug", back_populates="members"
+    )
+
+
+class Organization(Base):
+    """A workspace: a group of users."""
+
+    __tablename__ = "organizations"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    slug: Mapped[str] = mapped_column(String(128), unique=True)
+    name: Mapped[str | None] = mapped_column(String(128))
+    created_at: Mapped[datetime] = mapped_column(default=now)
+
+    members: Mapped[list[User]] = relationship(
+        secondary="memberships", lazy="raise", order_by="User.custom_id", back_populates="organizations"
+    )
+
+
+class OAuthConnection(Base):
+    """A provider account of a user. Tokens are sealed by the keyring, bound to ``id`` and column.
+
+    ``id`` is random and never used again, so that nothing cached for a replaced connection can be
+    taken for its successor's.
+    """
+
+    __tablename__ = "oauth_connections"
+    __table_args__ = (UniqueConstraint("user_id", "provider"),)
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
+    provider: Mapped[str] = mapped_column(String(16))
+    email: Mapped[str | None] = mapped_column(String(320))
+    sealed_access_token: Mapped[bytes] = mapped_column(LargeBinary)
+    sealed_refresh_token: Mapped[bytes | None] = mapped_column(LargeBinary)
+    expires_at: Mapped[datetime | None] = mapped_column(index=True)
+    scope: Mapped[list[str]] = mapped_column(JSON)
+    alive: Mapped[bool] = mapped_column(default=True)
+    created_at: Mapped[datetime] = mapped_column(default=now)
+
+
+class ApiKey(Base):
+    """A caller's key: all of the service, or one organization; reading only, or everything."""
+
+    __tablename__ = "api_keys"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(128))
+    visible: Mapped[str] = mapped_column(String(64), index=True)
+    digest: Mapped[str] = mapped_column(String(64), unique=True)
+    organization_id: Mapped[int | None] = mapped_column(
+        ForeignKey("organizations.id", ondelete="CASCADE"), index=True
+    )
+    read_only: Mapped[bool] = mapped_column(default=False)
+    shows_tokens: Mapped[bool] = mapped_column(default=False)
+    created_at: Mapped[datetime] = mapped_column(default=now)
+    expires_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+
+    organization: Mapped[Organization | None] = relationship(lazy="raise")
+
+
+class AuditRecord(Base):
+    """Who did something that has to be answerable later; ``actor`` is a key's visible part."""
+
+    __tablename__ = "audit_records"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    created_at: Mapped[datetime] = mapped_column(default=now)
+    actor: Mapped[str] = mapped_column(String(128))
+    action: Mapped[str] = mapped_column(String(64))
+    subject: Mapped[str] = mapped_column(String(256))

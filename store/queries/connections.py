@@ -1,0 +1,213 @@
+"""OAuth connections: what the web tier may know of them, and what a worker opens them with."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import Row, Select, delete, select, update
+from sqlalchemy.orm import Session
+
+from store.crypto import Keyring
+from store.models import Membership, OAuthConnection, User
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionRef:
+    """A connection without its tokens: enough to decide what to read and to name what failed."""
+
+    id: str
+    user: str
+    provider: str
+    email: str | None
+    scope: frozenset[str]
+    alive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What a token endpoint, or the caller who posts a connection, gave us."""
+
+    access_token: str = field(repr=False)
+    refresh_token: str | None = field(repr=False)
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A connection opened for a provider call. Exists inside workers only."""
+
+    id: str
+    provider: str
+    email: str | None
+    scope: frozenset[str]
+    tokens: Tokens
+
+
+def of_user(session: Session, custom_id: str, *, within: int | None) -> list[ConnectionRef] | None:
+    """The connections of one user; None when there is no such user."""
+    return of_users(session, [custom_id], within=within).get(custom_id)
+
+
+def of_users(
+    session: Session, custom_ids: Collection[str], *, within: int | None
+) -> dict[str, list[ConnectionRef]]:
+    """The connections of each user that exists, in one statement."""
+    query = _refs().where(User.custom_id.in_(custom_ids))
+    if within is not None:
+        query = query.join(Membership, Membership.user_id == User.id).where(
+            Membership.organization_id == within
+        )
+    return _by_user(session, query)
+
+
+def of_members(session: Session, organization_id: int) -> dict[str, list[ConnectionRef]]:
+    """The connections of every member, in one statement; a member without any has an empty list."""
+    query = (
+        _refs()
+        .join(Membership, Membership.user_id == User.id)
+        .where(Membership.organization_id == organization_id)
+    )
+    return _by_user(session, query)
+
+
+def find(session: Session, user_id: int, provider: str) -> OAuthConnection | None:
+    """A user's connection with one provider."""
+    query = select(OAuthConnection).where(
+        OAuthConnection.user_id == user_id, OAuthConnection.provider == provider
+    )
+    return session.scalars(query).one_or_none()
+
+
+def sealed(session: Session, ids: Collection[str]) -> dict[str, OAuthConnection]:
+    """Connections as they are stored, in one statement; those deleted meanwhile are absent."""
+    rows = session.scalars(select(OAuthConnection).where(OAuthConnection.id.in_(ids)))
+    return {row.id: row for row in rows}
+
+
+def open_credentials(row: OAuthConnection, keyring: Keyring) -> Credentials:
+    """A connection opened for a provider call.
+
+    :raise Undecipherable: when its key is no longer on the ring
+    """
+    refresh = row.sealed_refresh_token
+    return Credentials(
+        id=row.id,
+        provider=row.provider,
+        email=row.email,
+        scope=frozenset(row.scope),
+        tokens=Tokens(
+            access_token=keyring.decrypt(row.sealed_access_token, _place(row.id, "access")),
+            refresh_token=keyring.decrypt(refresh, _place(row.id, "refresh")) if refresh else None,
+            expires_at=row.expires_at,
+        ),
+    )
+
+
+def replace(
+    session: Session,
+    keyring: Keyring,
+    *,
+    user_id: int,
+    provider: str,
+    email: str | None,
+    scope: Sequence[str],
+    tokens: Tokens,
+) -> tuple[OAuthConnection, str | None]:
+    """Store a connection in the place of an older one; returns it and the id of the one it replaced."""
+    older = find(session, user_id, provider)
+    if older is not None:
+        session.delete(older)
+        session.flush()
+    row = OAuthConnection(
+        id=secrets.token_hex(16),
+        user_id=user_id,
+        provider=provider,
+        email=email,
+        scope=list(scope),
+        alive=True,
+    )
+    _seal(row, keyring, tokens)
+    session.add(row)
+    session.flush()
+    return row, older.id if older is not None else None
+
+
+def renew(session: Session, keyring: Keyring, connection_id: str, tokens: Tokens) -> None:
+    """Store refreshed tokens; a connection deleted meanwhile stays deleted."""
+    row = session.get(OAuthConnection, connection_id)
+    if row is not None:
+        _seal(row, keyring, tokens)
+        row.alive = True
+
+
+def mark_dead(session: Session, connection_id: str) -> None:
+    """The provider says that the grant is gone."""
+    session.execute(update(OAuthConnection).where(OAuthConnection.id == connection_id).values(alive=False))
+
+
+def remove(session: Session, ids: Collection[str]) -> None:
+    """Forget connections and their tokens."""
+    session.execute(delete(OAuthConnection).where(OAuthConnection.id.in_(ids)))
+
+
+def expiring(session: Session, *, before: datetime, limit: int) -> list[str]:
+    """Living connections that can be refreshed and whose access token ends before ``before``."""
+    query = (
+        select(OAuthConnection.id)
+        .where(
+            OAuthConnection.alive,
+            OAuthConnection.sealed_refresh_token.is_not(None),
+            OAuthConnection.expires_at < before,
+        )
+        .order_by(OAuthConnection.expires_at)
+        .limit(limit)
+    )
+    return list(session.scalars(query))
+
+
+def _refs() -> Select[str, str, str, str | None, list[str], bool]:
+    return (
+        select(
+            User.custom_id,
+            OAuthConnection.id,
+            OAuthConnection.provider,
+            OAuthConnection.email,
+            OAuthConnection.scope,
+            OAuthConnection.alive,
+        )
+        .join(OAuthConnection, OAuthConnection.user_id == User.id, isouter=True)
+        .order_by(User.custom_id, OAuthConnection.provider)
+    )
+
+
+def _by_user(
+    session: Session,
+    query: Select[str, str, str, str | None, list[str], bool],
+) -> dict[str, list[ConnectionRef]]:
+    users: dict[str, list[ConnectionRef]] = {}
+    for row in session.execute(query):
+        mine = users.setdefault(row.custom_id, [])
+        if row.id is not None:
+            mine.append(_ref(row))
+    return users
+
+
+def _ref(
+    row: Row[str, str, str, str | None, list[str], bool],
+) -> ConnectionRef:
+    return ConnectionRef(row.id, row.custom_id, row.provider, row.email, frozenset(row.scope), row.alive)
+
+
+def _seal(row: OAuthConnection, keyring: Keyring, tokens: Tokens) -> None:
+    row.sealed_access_token = keyring.encrypt(tokens.access_token, _place(row.id, "access"))
+    row.sealed_refresh_token = (
+        keyring.encrypt(tokens.refresh_token, _place(row.id, "refresh")) if tokens.refresh_token else None
+    )
+    row.expires_at = tokens.expires_at
+
+
+def _place(connection_id: str, column: str) -> str:
+    return f"oauth_connections/{connection_id}/{column}"

@@ -1,0 +1,64 @@
+"""Users and what hangs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import Select, select
+from sqlalchemy.orm import Session, selectinload
+
+from store.models import Membership, Organization, User
+
+RELATIONS = ("oauthConnections", "organizations")
+
+
+def load(session: Session, custom_id: str, *, within: int | None) -> User | None:
+    """One user with both relations, or None. ``within`` limits to one organization's members."""
+    return session.scalars(_users(within, RELATIONS).where(User.custom_id == custom_id)).one_or_none()
+
+
+def find(session: Session, custom_id: str, *, within: int | None) -> User | None:
+    """One user, bare."""
+    return session.scalars(_users(within, ()).where(User.custom_id == custom_id)).one_or_none()
+
+
+def page(
+    session: Session,
+    *,
+    within: int | None,
+    include: Collection[str] = RELATIONS,
+    after: str | None = None,
+    limit: int | None = None,
+) -> Sequence[User]:
+    """Users ordered by identifier, those after ``after``; a constant number of statements."""
+    query = _users(within, include).order_by(User.custom_id)
+    if after is not None:
+        query = query.where(User.custom_id > after)
+    return session.scalars(query.limit(limit)).all()
+
+
+def ids(session: Session, custom_ids: Collection[str], *, within: int | None) -> dict[str, int]:
+    """The internal id of each of ``custom_ids`` that exists."""
+    query = select(User.custom_id, User.id).where(User.custom_id.in_(custom_ids))
+    if within is not None:
+        query = query.join(Membership, Membership.user_id == User.id).where(
+            Membership.organization_id == within
+        )
+    return {row.custom_id: row.id for row in session.execute(query)}
+
+
+def organization_ids(session: Session, user_id: int) -> set[int]:
+    """The organizations that a user is a member of."""
+    query = select(Membership.organization_id).where(Membership.user_id == user_id)
+    return set(session.scalars(query))
+
+
+def _users(within: int | None, include: Collection[str]) -> Select[User]:
+    query = select(User)
+    if within is not None:
+        query = query.where(User.organizations.any(Organization.id == within))
+    if "oauthConnections" in include:
+        query = query.options(selectinload(User.connections))
+    if "organizations" in include:
+        query = query.options(selectinload(User.organizations).selectinload(Organization.members))
+    return query

@@ -1,0 +1,54 @@
+"""What one process keeps open: the database, Redis, and the caches in it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from redis import Redis
+
+from store.busy_cache import BusyCache
+from store.calendar_lists import CalendarLists
+from store.crypto import Keyring
+from store.database import Database
+from store.settings import Settings
+
+# Redis is beside us: one that takes longer is down, and the caller had better know soon.
+REDIS_TIMEOUT = 2.0
+
+
+class Stores:
+    """Opened when first used, so that a command that needs only the database connects only there."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+
+    @cached_property
+    def database(self) -> Database:
+        """The SQL database."""
+        return Database(self.settings.database_url)
+
+    @cached_property
+    def redis(self) -> Redis:
+        """Redis, one pool for all threads of the process."""
+        return Redis.from_url(
+            self.settings.redis_url,
+            socket_connect_timeout=REDIS_TIMEOUT,
+            # Longer than the longest blocking pop, which is a fan-out's join.
+            socket_timeout=self.settings.fanout_deadline_seconds + REDIS_TIMEOUT,
+        )
+
+    @cached_property
+    def keyring(self) -> Keyring:
+        """What seals and opens tokens."""
+        return Keyring(self.settings.encryption_keys)
+
+    @cached_property
+    def busy(self) -> BusyCache:
+        """The busy cache."""
+        settings = self.settings
+        return BusyCache(self.redis, ttl_seconds=settings.busy_ttl_seconds, bucket=settings.busy_bucket)
+
+    @cached_property
+    def calendar_lists(self) -> CalendarLists:
+        """The remembered calendar lists."""
+        return CalendarLists(self.redis, self.settings.busy_ttl_seconds)

@@ -1,0 +1,204 @@
+"""The adapters against real sockets: the sandbox for what providers do, a script for what they should not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from providers.base import Account, OAuthServer, ProviderName, Token
+from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
+from providers.errors import ProviderError
+from providers.google.client import Google
+from providers.microsoft.client import Microsoft
+from providers.oauth import GoogleOAuth, MicrosoftOAuth
+from providers.sandbox.client import Sandbox, SandboxAccount
+
+CLIENT = Client("client-id", Token("client-secret"))
+
+
+@pytest.fixture(scope="session")
+def sandbox_process() -> Iterator[str]:
+    """The URL of a sandbox of its own process."""
+    command = [sys.executable, "-m", "providers.sandbox", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("Sandbox on "), "the sandbox did not start"
+        yield line.removeprefix("Sandbox on ").strip()
+        process.terminate()
+        assert process.wait(timeout=5) == 0
+
+
+@pytest.fixture
+def sandbox(sandbox_process: str) -> Sandbox:
+    """Controls an empty sandbox; ``.url`` is where it is."""
+    sandbox = Sandbox(sandbox_process)
+    sandbox.reset()
+    return sandbox
+
+
+@pytest.fixture
+def google_endpoints(sandbox: Sandbox) -> GoogleEndpoints:
+    google = f"{sandbox.url}/google"
+    return GoogleEndpoints(
+        api=f"{google}/calendar/v3",
+        auth=f"{google}/o/oauth2/v2/auth",
+        token=f"{google}/token",
+        revoke=f"{google}/revoke",
+        userinfo=f"{google}/userinfo",
+    )
+
+
+@pytest.fixture
+def microsoft_endpoints(sandbox: Sandbox) -> MicrosoftEndpoints:
+    return MicrosoftEndpoints(graph=f"{sandbox.url}/microsoft/v1.0", login=f"{sandbox.url}/microsoft")
+
+
+@pytest.fixture
+def google(google_endpoints: GoogleEndpoints) -> Google:
+    return Google(google_endpoints)
+
+
+@pytest.fixture
+def microsoft(microsoft_endpoints: MicrosoftEndpoints) -> Microsoft:
+    return Microsoft(microsoft_endpoints)
+
+
+@pytest.fixture
+def oauth(
+    google_endpoints: GoogleEndpoints, microsoft_endpoints: MicrosoftEndpoints
+) -> dict[str, OAuthServer]:
+    return {
+        ProviderName.GOOGLE: GoogleOAuth(google_endpoints, CLIENT),
+        ProviderName.MICROSOFT: MicrosoftOAuth(microsoft_endpoints, CLIENT),
+    }
+
+
+class Tokens:
+    """The tokens of one account, refreshed at a real token endpoint when rejected."""
+
+    def __init__(self, access: str, refresh: str, server: OAuthServer | None) -> None:
+        self.access = Token(access)
+        self.refresh = Token(refresh)
+        self.server = server
+        self.renewals = 0
+
+    def access_token(self, *, deadline: float) -> Token:
+        return self.access
+
+    def renewed(self, rejected: Token, *, deadline: float) -> Token:
+        self.renewals += 1
+        if self.server is not None:
+            grant = self.server.refresh(self.refresh, deadline=deadline)
+            self.access, self.refresh = grant.access_token, grant.refresh_token or self.refresh
+        return self.access
+
+
+@pytest.fixture
+def connect(oauth: dict[str, OAuthServer]) -> Callable[..., Account]:
+    """Turn an account of the sandbox into what an adapter is given; ``access`` replaces its token."""
+
+    def connected(account: SandboxAccount, access: str | None = None) -> Account:
+        tokens = Tokens(access or account.access_token, account.refresh_token, oauth[account.provider])
+        return Account(account.email, frozenset(account.scope.split()), tokens)
+
+    return connected
+
+
+@dataclass
+class Script:
+    """Answers a server gives in turn, the last one for ever; ``asked`` is what it was asked."""
+
+    url: str
+    answers: list[Callable[[BaseHTTPRequestHandler], None]] = field(default_factory=list)
+    asked: list[dict[str, Any]] = field(default_factory=list)
+
+    def say(self, status: int = 200, body: Any = None, **headers: str) -> None:
+        """Add an answer; bytes go out as they are, anything else as JSON."""
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+
+        def answer(handler: BaseHTTPRequestHandler) -> None:
+            handler.send_response(status)
+            for name, value in headers.items():
+                handler.send_header(name.replace("_", "-"), value)
+            handler.send_header("Content-Length", str(len(content)))
+            handler.end_headers()
+            handler.wfile.write(content)
+
+        self.answers.append(answer)
+
+    def act(self, answer: Callable[[BaseHTTPRequestHandler], None]) -> None:
+        """Add an answer that writes itself."""
+        self.answers.append(answer)
+
+
+@pytest.fixture
+def script() -> Iterator[Script]:
+    """A server that says what it is told to."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def handle_any(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            asked = {"method": self.command, "path": self.path, "headers": dict(self.headers)}
+            told.asked.append(asked | {"body": body, "peer": self.client_address, "at": time.monotonic()})
+            answer = told.answers.pop(0) if len(told.answers) > 1 else told.answers[0]
+            answer(self)
+
+        do_GET = do_POST = do_PATCH = handle_any
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    told = Script(f"http://127.0.0.1:{server.server_address[1]}")
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    yield told
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def scripted_account() -> Account:
+    """An account for scripted servers, with every scope the tests need; a renewal gives another token."""
+
+    class Fresh(Tokens):
+        def renewed(self, rejected: Token, *, deadline: float) -> Token:
+            self.access = Token(f"{rejected.reveal}+")
+            return super().renewed(rejected, deadline=deadline)
+
+    scopes = {"https://www.googleapis.com/auth/calendar", "Calendars.ReadWrite", "MailboxSettings.Read"}
+    return Account("ada@example.com", frozenset(scopes), Fresh("secret-access", "secret-refresh", None))
+
+
+@pytest.fixture
+def soon() -> Callable[[float], float]:
+    """A deadline so many seconds from now."""
+    return lambda seconds=5.0: time.monotonic() + seconds
+
+
+@pytest.fixture
+def is_fit_for_people() -> Callable[[ProviderError], None]:
+    """Check that the text of an error names no URL, address, token or secret, and says what was called."""
+
+    def check(error: ProviderError) -> None:
+        shown = f"{error} {error!r} {error.message}"
+        for forbidden in ("http", "127.0.0.1", "@", "secret", "Bearer", "Traceback"):
+            assert forbidden not in shown
+        assert error.message
+        assert error.__cause__ is None
+
+    return check

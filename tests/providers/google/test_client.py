@@ -1,0 +1,244 @@
+"""Google Calendar over a socket: what is read, and how each failure is named."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from providers.base import Failed, Read
+from providers.endpoints import GoogleEndpoints
+from providers.errors import (
+    GrantGone,
+    InsufficientScopes,
+    MailboxUnavailable,
+    ProviderError,
+    ProviderNotConfigured,
+    RateLimited,
+    Reason,
+    Unavailable,
+)
+from providers.google.client import Google
+from providers.instants import DAY, instant
+
+START = instant("2026-12-03T00:00:00Z")
+END = instant("2026-12-04T00:00:00Z")
+MEETING = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
+NINE, TEN = instant(MEETING["start"]), instant(MEETING["end"])
+FREE_BUSY = "google.freebusy.query"
+
+
+@pytest.fixture
+def alice(sandbox: Any, connect: Any) -> Any:
+    return connect(sandbox.account("google", "alice@example.com", events=[MEETING]))
+
+
+def busy(google: Any, account: Any, ids: Any = ("primary",), start: int = START, end: int = END, left=5.0):
+    return google.busy(account, ids, start, end, deadline=time.monotonic() + left)
+
+
+def test_a_busy_day_is_read_with_one_call(sandbox, google, alice):
+    assert busy(google, alice)["primary"].busy.pairs() == [(NINE, TEN)]
+    assert sandbox.requests().by_operation == {FREE_BUSY: 1}
+
+
+def test_the_answer_has_the_ids_as_they_were_asked(google, alice):
+    assert set(busy(google, alice, ["primary", "alice@example.com", "primary"])) == {
+        "primary",
+        "alice@example.com",
+    }
+
+
+def test_periods_are_clipped_to_the_range(google, alice):
+    half = (NINE + TEN) // 2
+    assert busy(google, alice, start=half)["primary"].busy.pairs() == [(half, TEN)]
+
+
+def test_a_year_is_read_sixty_days_at_a_time_and_what_crosses_a_seam_is_one_period(sandbox, google, connect):
+    seam = START + 60 * DAY
+    crossing = {"start": "2027-01-31T23:00:00Z", "end": "2027-02-01T01:00:00Z"}
+    assert instant("2027-02-01T00:00:00Z") == seam
+    account = connect(sandbox.account("google", "year@example.com", events=[MEETING, crossing]))
+    outcome = busy(google, account, end=START + 366 * DAY)["primary"]
+    assert outcome.busy.pairs() == [(NINE, TEN), (seam - DAY // 24, seam + DAY // 24)]
+    assert sandbox.requests().by_operation == {FREE_BUSY: 7}
+
+
+def test_a_hundred_and_one_calendars_are_three_calls_and_each_has_its_outcome(sandbox, google, connect):
+    ids = [f"cal{n}@group.calendar.google.com" for n in range(101)]
+    calendars = [{"id": "many@example.com", "subject": "Main", "primary": True}]
+    calendars += [{"id": each, "subject": each} for each in ids]
+    account = connect(sandbox.account("google", "many@example.com", calendars=calendars))
+    outcomes = busy(google, account, ids)
+    assert list(outcomes) == ids
+    assert all(isinstance(each, Read) for each in outcomes.values())
+    assert sandbox.requests().by_operation == {FREE_BUSY: 3}
+
+
+def test_a_calendar_google_cannot_read_is_reported_not_treated_as_free(google, alice):
+    outcomes = busy(google, alice, ["primary", "nosuch@example.invalid"])
+    assert isinstance(outcomes["primary"], Read)
+    failed = outcomes["nosuch@example.invalid"]
+    assert (failed.reason, failed.operation) == (Reason.NOT_FOUND, "calendar.freebusy.query")
+
+
+def test_an_internal_error_of_one_calendar_inside_a_200_fails_that_calendar_alone(sandbox, google, connect):
+    calendars = [
+        {"id": "two@example.com", "subject": "Main", "primary": True},
+        {"id": "side@group.calendar.google.com", "subject": "Side"},
+    ]
+    account = connect(sandbox.account("google", "two@example.com", calendars=calendars))
+    sandbox.fault(calendar_id="side@group.calendar.google.com", reason="internalError")
+    outcomes = busy(google, account, ["primary", "side@group.calendar.google.com"])
+    assert isinstance(outcomes["primary"], Read)
+    assert outcomes["side@group.calendar.google.com"].reason is Reason.PROVIDER_ERROR
+
+
+def test_when_one_of_several_calls_fails_its_calendars_fail_and_the_others_count(script, scripted_account):
+    ids = [f"c{n}" for n in range(51)]
+    script.say(body={"calendars": {each: {"busy": []} for each in ids}})
+    script.say(404, {"error": {"errors": [{"reason": "notFound"}], "code": 404}})
+    outcomes = busy(scripted_google(script), scripted_account, ids)
+    assert isinstance(outcomes["c49"], Read)
+    assert outcomes["c50"].reason is Reason.NOT_FOUND
+
+
+def test_when_one_stretch_of_the_range_fails_the_calendar_fails(script, scripted_account):
+    script.say(body={"calendars": {"c": {"busy": []}}})
+    script.say(body={"calendars": {"c": {"errors": [{"reason": "internalError"}], "busy": []}}})
+    outcome = busy(scripted_google(script), scripted_account, ["c"], end=START + 61 * DAY)["c"]
+    assert isinstance(outcome, Failed)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"calendars": None},
+        {"calendars": {}},
+        {"calendars": {"c": {}}},
+        {"calendars": {"c": None}},
+        {"calendars": {"c": {"busy": None}}},
+        {"calendars": {"c": {"busy": [{"start": "2026-12-03T09:00:00Z"}]}}},
+        {"calendars": {"c": {"busy": [{"start": "2026-12-03T09:00:00", "end": "2026-12-03T10:00:00"}]}}},
+        {"calendars": {"c": {"errors": [{"reason": "newReason"}], "busy": []}}},
+        {"calendars": {"c": {"errors": ["odd"], "busy": []}}},
+    ],
+)
+def test_an_answer_that_does_not_tell_a_calendar_fails_it(script, scripted_account, answer):
+    script.say(body=answer)
+    outcome = busy(scripted_google(script), scripted_account, ["c"])["c"]
+    assert isinstance(outcome, Failed)
+    assert outcome.reason is Reason.PROVIDER_ERROR
+
+
+FAULTS = [
+    ({"status": 500}, Unavailable),
+    ({"status": 503}, Unavailable),
+    ({"body": "html"}, Unavailable),
+    ({"body": "truncated"}, Unavailable),
+    ({"body": "reset"}, Unavailable),
+    ({"status": 429, "retry_after": 60}, RateLimited),
+    ({"status": 403, "reason": "rateLimitExceeded"}, RateLimited),
+    ({"status": 403, "reason": "userRateLimitExceeded"}, RateLimited),
+    ({"status": 403, "reason": "quotaExceeded"}, RateLimited),
+    ({"status": 403, "reason": "insufficientPermissions"}, InsufficientScopes),
+    ({"status": 400, "reason": "timeRangeTooLong"}, ProviderError),
+    ({"status": 403, "reason": "notACalendarUser"}, MailboxUnavailable),
+    ({"status": 403, "reason": "accessNotConfigured"}, ProviderNotConfigured),
+]
+
+
+@pytest.mark.parametrize(("fault", "error"), FAULTS, ids=str)
+@pytest.mark.parametrize("operation", [FREE_BUSY, "google.calendarList.list"])
+def test_a_failed_call_is_named_and_never_an_empty_answer(
+    sandbox, google, alice, is_fit_for_people, fault, error, operation
+):
+    sandbox.fault(operation=operation, **fault)
+    with pytest.raises(ProviderError) as raised:
+        if operation == FREE_BUSY:
+            busy(google, alice, left=1.5)
+        else:
+            google.calendars(alice, deadline=time.monotonic() + 1.5)
+    assert type(raised.value) is error
+    assert raised.value.operation == operation.replace("google", "calendar")
+    is_fit_for_people(raised.value)
+
+
+def test_a_slow_answer_ends_at_the_deadline(sandbox, google, alice):
+    sandbox.fault(operation=FREE_BUSY, latency_ms=3000)
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match="did not answer in time"):
+        busy(google, alice, left=0.4)
+    assert time.monotonic() - began < 0.7
+
+
+@pytest.mark.parametrize("fault", [{"status": 503}, {"body": "reset"}, {"status": 429, "retry_after": 0.2}])
+def test_a_passing_failure_is_tried_again(sandbox, google, alice, fault):
+    sandbox.fault(operation=FREE_BUSY, times=1, **fault)
+    assert busy(google, alice)["primary"].busy.pairs() == [(NINE, TEN)]
+    assert sandbox.requests().by_operation == {FREE_BUSY: 2}
+
+
+def test_a_wait_that_does_not_fit_before_the_deadline_is_not_begun(sandbox, google, alice):
+    sandbox.fault(operation=FREE_BUSY, status=429, retry_after=30)
+    began = time.monotonic()
+    with pytest.raises(RateLimited) as raised:
+        busy(google, alice, left=3)
+    assert raised.value.retry_after == 30
+    assert time.monotonic() - began < 1
+    assert sandbox.requests().by_operation == {FREE_BUSY: 1}
+
+
+def test_a_stale_token_is_renewed_once_and_the_call_made_again(sandbox, google, connect):
+    account = connect(sandbox.account("google", "bob@example.com", events=[MEETING]), access="ya29.stale")
+    assert busy(google, account)["primary"].busy.pairs() == [(NINE, TEN)]
+    assert account.tokens.renewals == 1
+    assert sandbox.requests().by_operation == {FREE_BUSY: 2, "google.token": 1}
+
+
+def test_a_revoked_grant_is_gone(sandbox, google, alice):
+    sandbox.revoke("alice@example.com")
+    with pytest.raises(GrantGone):
+        busy(google, alice)
+
+
+def test_a_second_401_after_a_renewal_means_that_the_grant_is_gone(script, scripted_account):
+    script.say(401, {"error": {"code": 401, "errors": [{"reason": "authError"}]}})
+    with pytest.raises(GrantGone):
+        busy(scripted_google(script), scripted_account)
+    assert [each["headers"]["Authorization"] for each in script.asked] == [
+        "Bearer secret-access",
+        "Bearer secret-access+",
+    ]
+
+
+def test_a_grant_too_narrow_is_told_without_a_call(sandbox, google, connect):
+    scope = "https://www.googleapis.com/auth/calendar.events"
+    account = connect(sandbox.account("google", "narrow@example.com", scope=scope))
+    with pytest.raises(InsufficientScopes, match=r"calendar\.freebusy\.query.*free-busy.*auth/calendar\.freebusy"):
+        busy(google, account)
+    assert sandbox.requests().total == 0
+
+
+def test_calendars_are_read_to_the_last_page_over_short_and_empty_ones(sandbox, google, connect):
+    calendars = [{"id": "main@example.com", "subject": "Main", "primary": True, "timeZone": "Europe/Berlin"}]
+    calendars += [{"id": f"c{n}@group.calendar.google.com", "subject": f"C{n}"} for n in range(600)]
+    account = connect(sandbox.account("google", "main@example.com", calendars=calendars))
+    found = google.calendars(account, deadline=time.monotonic() + 10)
+    assert {each.id for each in found} == {each["id"] for each in calendars}
+    assert [(each.id, each.time_zone) for each in found if each.primary] == [
+        ("main@example.com", "Europe/Berlin")
+    ]
+    assert sandbox.requests().by_operation["google.calendarList.list"] > 3
+
+
+def test_pages_that_never_end_are_an_error_not_a_part_of_the_list(script, scripted_account):
+    script.say(body={"kind": "calendar#calendarList", "items": [{"id": "a"}], "nextPageToken": "again"})
+    with pytest.raises(ProviderError, match="do not end"):
+        scripted_google(script).calendars(scripted_account, deadline=time.monotonic() + 5)
+
+
+def scripted_google(script: Any) -> Any:
+    return Google(GoogleEndpoints(api=script.url))

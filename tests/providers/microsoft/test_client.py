@@ -1,0 +1,367 @@
+"""Microsoft 365 over a socket: what is read, and how each failure is named."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from providers.base import Failed, Read
+from providers.endpoints import MicrosoftEndpoints
+from providers.errors import GrantGone, InsufficientScopes, ProviderError, RateLimited, Reason, Unavailable
+from providers.instants import DAY, instant
+from providers.microsoft.client import Microsoft
+
+START = instant("2026-12-03T00:00:00Z")
+END = instant("2026-12-04T00:00:00Z")
+MEETING = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
+NINE, TEN = instant(MEETING["start"]), instant(MEETING["end"])
+HOUR = DAY // 24
+ALL_DAY = {"start": "2026-12-03", "end": "2026-12-04", "allDay": True}
+BATCH, VIEW = "microsoft.batch", "microsoft.calendarView.list"
+SETTINGS = "microsoft.mailboxSettings.get"
+
+
+@pytest.fixture
+def alice(sandbox: Any, connect: Any) -> Any:
+    return connect(sandbox.account("microsoft", "alice@contoso.com", events=[MEETING]))
+
+
+@pytest.fixture
+def many(sandbox: Any, connect: Any) -> Any:
+    calendars = [{"id": "main", "subject": "Calendar", "primary": True}]
+    calendars += [{"id": f"cal-{n}", "subject": f"C{n}"} for n in range(44)]
+    events = [MEETING | {"calendarId": f"cal-{n}"} for n in range(44)]
+    return connect(sandbox.account("microsoft", "many@contoso.com", calendars=calendars, events=events))
+
+
+def busy(microsoft: Any, account: Any, ids: Any = ("primary",), start=START, end=END, left=5.0):
+    return microsoft.busy(account, ids, start, end, deadline=time.monotonic() + left)
+
+
+def test_a_busy_day_is_read_with_one_http_call(sandbox, microsoft, alice):
+    assert busy(microsoft, alice)["primary"].busy.pairs() == [(NINE, TEN)]
+    asked = sandbox.requests()
+    assert asked.total == 1
+    assert asked.by_operation == {BATCH: 1, VIEW: 1, SETTINGS: 1}
+
+
+def test_periods_are_clipped_and_those_of_the_days_around_are_dropped(sandbox, microsoft, connect):
+    events = [
+        {"start": "2026-12-02T08:00:00Z", "end": "2026-12-02T09:00:00Z"},
+        {"start": "2026-12-02T23:00:00Z", "end": "2026-12-03T01:00:00Z"},
+        {"start": "2026-12-04T00:00:00Z", "end": "2026-12-04T01:00:00Z"},
+    ]
+    account = connect(sandbox.account("microsoft", "edges@contoso.com", events=events))
+    assert busy(microsoft, account)["primary"].busy.pairs() == [(START, START + HOUR)]
+
+
+@pytest.mark.parametrize(
+    ("shows", "is_busy"),
+    [
+        ("busy", True),
+        ("oof", True),
+        ("tentative", True),
+        ("unknown", True),
+        ("free", False),
+        ("workingElsewhere", False),
+    ],
+)
+def test_what_an_event_shows_decides_whether_it_blocks(sandbox, microsoft, connect, shows, is_busy):
+    event = MEETING | {"showAs": shows}
+    account = connect(sandbox.account("microsoft", "shows@contoso.com", events=[event]))
+    assert busy(microsoft, account)["primary"].busy.pairs() == ([(NINE, TEN)] if is_busy else [])
+
+
+def test_an_all_day_event_spans_the_local_midnights_of_the_mailbox(sandbox, microsoft, connect):
+    zone = "Pacific Standard Time"
+    account = connect(sandbox.account("microsoft", "pst@contoso.com", time_zone=zone, events=[ALL_DAY]))
+    midnight = START + 8 * HOUR
+    assert busy(microsoft, account, end=END + DAY)["primary"].busy.pairs() == [(midnight, midnight + DAY)]
+
+
+def test_an_all_day_event_east_of_utc_is_found_by_the_part_of_it_before_utc_midnight(
+    sandbox, microsoft, connect
+):
+    event = {"start": "2026-12-04", "end": "2026-12-05", "allDay": True}
+    account = connect(
+        sandbox.account("microsoft", "tokyo@contoso.com", time_zone="Asia/Tokyo", events=[event])
+    )
+    assert busy(microsoft, account)["primary"].busy.pairs() == [(END - 9 * HOUR, END)]
+
+
+def test_without_the_scope_for_the_settings_they_are_not_asked_for_and_days_are_those_of_utc(
+    sandbox, microsoft, connect
+):
+    account = connect(
+        sandbox.account(
+            "microsoft",
+            "narrow@contoso.com",
+            time_zone="Asia/Tokyo",
+            scope="https://graph.microsoft.com/calendars.readbasic",
+            events=[ALL_DAY],
+        )
+    )
+    assert busy(microsoft, account)["primary"].busy.pairs() == [(START, END)]
+    assert SETTINGS not in sandbox.requests().by_operation
+
+
+def test_settings_that_may_not_be_read_mean_utc(sandbox, microsoft, connect):
+    account = connect(
+        sandbox.account("microsoft", "denied@contoso.com", time_zone="Asia/Tokyo", events=[ALL_DAY])
+    )
+    sandbox.fault(operation=SETTINGS, status=403)
+    assert busy(microsoft, account)["primary"].busy.pairs() == [(START, END)]
+
+
+def test_settings_that_fail_fail_the_calendars_with_all_day_events_and_no_others(
+    sandbox, microsoft, connect
+):
+    calendars = [
+        {"id": "main", "subject": "Calendar", "primary": True},
+        {"id": "days", "subject": "Days"},
+        {"id": "free-days", "subject": "Free days"},
+    ]
+    events = [MEETING, ALL_DAY | {"calendarId": "days"}]
+    events += [ALL_DAY | {"calendarId": "free-days", "showAs": "free"}]
+    account = connect(sandbox.account("microsoft", "odd@contoso.com", calendars=calendars, events=events))
+    ids = {each.subject: each.id for each in microsoft.calendars(account, deadline=time.monotonic() + 5)}
+    sandbox.fault(operation=SETTINGS, status=500)
+    outcomes = busy(microsoft, account, list(ids.values()), left=3)
+    assert outcomes[ids["Calendar"]].busy.pairs() == [(NINE, TEN)]
+    assert outcomes[ids["Free days"]].busy.pairs() == []
+    assert outcomes[ids["Days"]].reason is Reason.PROVIDER_ERROR
+
+
+def test_a_thousand_events_are_read_over_all_pages(sandbox, microsoft, connect):
+    minute = DAY // 1440
+    events = [
+        {"start": f"2026-12-03T{n // 60:02}:{n % 60:02}:00Z", "end": f"2026-12-03T{n // 60:02}:{n % 60:02}:30Z"}
+        for n in range(1200)
+    ]
+    account = connect(sandbox.account("microsoft", "pages@contoso.com", events=events))
+    pairs = busy(microsoft, account)["primary"].busy.pairs()
+    assert pairs == [(START + n * minute, START + n * minute + minute // 2) for n in range(1200)]
+    assert sandbox.requests().by_operation[VIEW] == 2
+
+
+def test_forty_calendars_are_read_in_batches_of_twenty(sandbox, microsoft, many):
+    found = microsoft.calendars(many, deadline=time.monotonic() + 5)
+    ids = [each.id for each in found if not each.primary]
+    assert len(ids) == 44
+    sandbox.forget_requests()
+    outcomes = busy(microsoft, many, ids)
+    assert list(outcomes) == ids
+    assert all(each.busy.pairs() == [(NINE, TEN)] for each in outcomes.values())
+    assert sandbox.requests().by_operation == {BATCH: 3, VIEW: 44, SETTINGS: 1}
+
+
+def test_a_calendar_that_does_not_exist_fails_alone(microsoft, alice):
+    outcomes = busy(microsoft, alice, ["primary", "AAMkAGnosuch="])
+    assert isinstance(outcomes["primary"], Read)
+    failed = outcomes["AAMkAGnosuch="]
+    assert failed.reason in (Reason.NOT_FOUND, Reason.INVALID_CALENDAR_ID)
+    assert failed.operation == "calendar.freebusy.query"
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ({"status": 404, "reason": "ErrorItemNotFound"}, Reason.NOT_FOUND),
+        ({"status": 400, "reason": "ErrorInvalidIdMalformed"}, Reason.INVALID_CALENDAR_ID),
+        ({"status": 403, "reason": "ErrorAccessDenied"}, Reason.ACCESS_DENIED),
+        ({"status": 404, "reason": "MailboxNotEnabledForRESTAPI"}, Reason.MAILBOX_UNAVAILABLE),
+        ({"status": 429, "retry_after": 60}, Reason.RATE_LIMITED),
+        ({"status": 503}, Reason.PROVIDER_ERROR),
+    ],
+    ids=str,
+)
+def test_a_part_that_fails_is_named_and_the_other_parts_count(sandbox, microsoft, many, fault, reason):
+    found = microsoft.calendars(many, deadline=time.monotonic() + 5)
+    good, bad = (each.id for each in found[1:3])
+    sandbox.fault(calendar_id=bad, operation=VIEW, **fault)
+    outcomes = busy(microsoft, many, [good, bad], left=2)
+    assert outcomes[good].busy.pairs() == [(NINE, TEN)]
+    assert outcomes[bad].reason is reason
+
+
+def test_a_throttled_part_is_asked_again_alone_after_its_time(sandbox, microsoft, many):
+    found = microsoft.calendars(many, deadline=time.monotonic() + 5)
+    good, bad = (each.id for each in found[1:3])
+    sandbox.fault(calendar_id=bad, operation=VIEW, status=429, retry_after=0.4, times=1)
+    sandbox.forget_requests()
+    began = time.monotonic()
+    outcomes = busy(microsoft, many, [good, bad])
+    assert all(each.busy.pairs() == [(NINE, TEN)] for each in outcomes.values())
+    assert time.monotonic() - began >= 0.4
+    assert sandbox.requests().by_operation == {BATCH: 2, VIEW: 3, SETTINGS: 1}
+
+
+def test_a_part_answered_with_401_renews_the_token_once(sandbox, microsoft, alice):
+    sandbox.fault(operation=VIEW, status=401, times=1)
+    assert busy(microsoft, alice)["primary"].busy.pairs() == [(NINE, TEN)]
+    assert alice.tokens.renewals == 1
+
+
+def test_a_part_answered_with_401_again_means_that_the_grant_is_gone(sandbox, microsoft, alice):
+    sandbox.fault(operation=VIEW, status=401)
+    with pytest.raises(GrantGone):
+        busy(microsoft, alice)
+    assert alice.tokens.renewals == 1
+
+
+FAULTS = [
+    ({"status": 500}, Unavailable),
+    ({"status": 503, "retry_after": 60}, Unavailable),
+    ({"body": "html"}, Unavailable),
+    ({"body": "truncated"}, Unavailable),
+    ({"body": "reset"}, Unavailable),
+    ({"status": 429, "retry_after": 60}, RateLimited),
+]
+
+
+@pytest.mark.parametrize(("fault", "error"), FAULTS, ids=str)
+@pytest.mark.parametrize("call", ["busy", "calendars"])
+def test_a_batch_that_fails_is_named_and_never_an_empty_answer(
+    sandbox, microsoft, alice, is_fit_for_people, fault, error, call
+):
+    sandbox.fault(operation=BATCH, **fault)
+    with pytest.raises(ProviderError) as raised:
+        if call == "busy":
+            busy(microsoft, alice, left=1.5)
+        else:
+            microsoft.calendars(alice, deadline=time.monotonic() + 1.5)
+    assert type(raised.value) is error
+    is_fit_for_people(raised.value)
+
+
+def test_when_the_second_batch_fails_its_calendars_fail_and_the_first_counts(script, scripted_account):
+    ids = [f"c{n}" for n in range(20)]
+    empty = {"status": 200, "body": {"value": []}}
+    settings = {"id": "settings", "status": 200, "body": {"timeZone": "UTC"}}
+    script.say(body={"responses": [settings, *({"id": str(n)} | empty for n in range(19))]})
+    script.say(400, {"error": {"code": "BadRequest"}})
+    outcomes = busy(scripted(script), scripted_account, ids)
+    assert [isinstance(each, Read) for each in outcomes.values()] == [True] * 19 + [False]
+
+
+def test_a_slow_answer_ends_at_the_deadline(sandbox, microsoft, alice):
+    sandbox.fault(operation=BATCH, latency_ms=3000)
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match="did not answer in time"):
+        busy(microsoft, alice, left=0.4)
+    assert time.monotonic() - began < 0.7
+
+
+def test_a_stale_token_is_renewed_and_the_rotated_refresh_token_kept(sandbox, microsoft, connect):
+    created = sandbox.account("microsoft", "stale@contoso.com", events=[MEETING])
+    account = connect(created, access="stale")
+    assert busy(microsoft, account)["primary"].busy.pairs() == [(NINE, TEN)]
+    assert account.tokens.refresh.reveal != created.refresh_token
+
+
+def test_a_revoked_grant_is_gone(sandbox, microsoft, alice):
+    sandbox.revoke("alice@contoso.com")
+    with pytest.raises(GrantGone):
+        busy(microsoft, alice)
+
+
+def test_a_grant_too_narrow_is_told_without_a_call(sandbox, microsoft, connect):
+    account = connect(sandbox.account("microsoft", "none@contoso.com", scope="User.Read"))
+    with pytest.raises(InsufficientScopes, match=r"calendar\.freebusy\.query.*Calendars\.ReadBasic"):
+        busy(microsoft, account)
+    assert sandbox.requests().total == 0
+
+
+@pytest.mark.parametrize(
+    "responses",
+    [
+        [],
+        [{"id": "7", "status": 200, "body": {"value": []}}],
+        [{"id": "0", "body": {"value": []}}],
+        [{"id": "0", "status": 200, "body": None}],
+        [{"id": "0", "status": 204, "body": None}],
+        [{"id": "0", "status": 200, "body": "<html>"}],
+        [{"id": "0", "status": 200, "body": {}}],
+        [{"id": "0", "status": 200, "body": {"value": None}}],
+        [{"id": "0", "status": 200, "body": {"value": [None]}}],
+        [{"id": "0", "status": 200, "body": {"value": [{"showAs": "busy"}]}}],
+        [{"id": "0", "status": 424, "body": {"error": {"code": "FailedDependency"}}}],
+        ["odd"],
+    ],
+)
+def test_a_part_that_is_missing_or_unreadable_fails_its_calendar(script, scripted_account, responses):
+    script.say(body={"responses": responses})
+    outcome = busy(scripted(script), scripted_account, ["c"], left=1.0)["c"]
+    assert isinstance(outcome, Failed)
+    assert outcome.reason is Reason.PROVIDER_ERROR
+
+
+@pytest.mark.parametrize("answer", [{}, {"responses": None}, {"responses": {}}])
+def test_a_batch_without_responses_is_unreadable(script, scripted_account, answer):
+    script.say(body=answer)
+    with pytest.raises(Unavailable, match="unreadable"):
+        busy(scripted(script), scripted_account, ["c"])
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        "https://evil.example/v1.0/me/calendars",
+        "http://127.0.0.1:1/me",
+        "{url}.evil.example/me",
+        "{url}@evil.example/me",
+        "/me/calendars",
+        7,
+    ],
+)
+def test_a_page_link_that_leads_elsewhere_is_refused_and_the_calendar_fails(script, scripted_account, link):
+    link = link.format(url=script.url) if isinstance(link, str) else link
+    page = {"value": [], "@odata.nextLink": link}
+    script.say(body={"responses": [{"id": "0", "status": 200, "body": page}]})
+    outcome = busy(scripted(script), scripted_account, ["c"])["c"]
+    assert isinstance(outcome, Failed)
+    assert "leads elsewhere" in outcome.message
+    assert len(script.asked) == 1
+
+
+def test_pages_that_never_end_fail_the_calendar(script, scripted_account):
+    page = {"value": [], "@odata.nextLink": f"{script.url}/me/calendars/c/calendarView?$skip=1"}
+    script.say(body={"responses": [{"id": "0", "status": 200, "body": page}]})
+    outcome = busy(scripted(script), scripted_account, ["c"])["c"]
+    assert isinstance(outcome, Failed)
+    assert "do not end" in outcome.message
+
+
+def test_ids_are_quoted_in_the_path_of_a_part(script, scripted_account):
+    script.say(body={"responses": [{"id": "0", "status": 200, "body": {"value": []}}]})
+    busy(scripted(script), scripted_account, ["a/b=?c"])
+    assert b"/me/calendars/a%2Fb%3D%3Fc/calendarView?" in script.asked[0]["body"]
+
+
+def test_calendars_have_a_role_a_zone_and_readable_colours(sandbox, microsoft, connect):
+    calendars = [
+        {"id": "main", "subject": "Calendar", "primary": True},
+        {"id": "theirs", "subject": "Theirs", "accessRole": "reader"},
+        {"id": "shared", "subject": "Shared", "accessRole": "writer"},
+    ]
+    account = connect(
+        sandbox.account(
+            "microsoft", "list@contoso.com", time_zone="Pacific Standard Time", calendars=calendars
+        )
+    )
+    found = {each.subject: each for each in microsoft.calendars(account, deadline=time.monotonic() + 5)}
+    assert {name: each.access_role for name, each in found.items()} == {
+        "Calendar": "owner",
+        "Theirs": "reader",
+        "Shared": "writer",
+    }
+    assert all(each.time_zone == "America/Los_Angeles" and each.selected for each in found.values())
+    assert all(each.background_color.startswith("#") for each in found.values())
+    assert [name for name, each in found.items() if each.primary] == ["Calendar"]
+    assert sandbox.requests().total == 1
+
+
+def scripted(script: Any) -> Microsoft:
+    return Microsoft(MicrosoftEndpoints(graph=script.url))

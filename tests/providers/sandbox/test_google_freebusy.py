@@ -1,0 +1,147 @@
+"""freebusy.query, as https://developers.google.com/workspace/calendar/api/v3/reference/freebusy/query says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from providers.sandbox.client import Sandbox
+from tests.providers.sandbox.callers import DAY, MEETING, Caller, free_busy, google, reason
+
+BUSY = [{"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}]
+ADA = "ada@example.com"
+
+
+def ada(sandbox: Sandbox, *events: dict[str, Any], **more: Any) -> Caller:
+    return google(sandbox, sandbox.account("google", ADA, events=events, **more))
+
+
+def test_the_primary_calendar_answers_under_the_name_it_was_asked_by(sandbox: Sandbox) -> None:
+    assert free_busy(ada(sandbox, MEETING), "primary", ADA) == {
+        "primary": {"busy": BUSY},
+        ADA: {"busy": BUSY},
+    }
+
+
+def test_an_unknown_calendar_is_an_error_inside_the_200(sandbox: Sandbox) -> None:
+    answer = free_busy(ada(sandbox, MEETING), "primary", "nosuch@example.com")
+    assert answer["primary"] == {"busy": BUSY}
+    assert answer["nosuch@example.com"] == {
+        "errors": [{"domain": "global", "reason": "notFound"}],
+        "busy": [],
+    }
+
+
+def test_touching_and_overlapping_events_are_merged_and_cut_to_the_window(sandbox: Sandbox) -> None:
+    events = [
+        {"start": "2026-12-02T22:00:00Z", "end": "2026-12-03T01:00:00Z"},
+        {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T09:30:00Z"},
+        {"start": "2026-12-03T09:30:00Z", "end": "2026-12-03T10:00:00Z"},
+        {"start": "2026-12-03T12:00:00Z", "end": "2026-12-03T14:00:00Z"},
+        {"start": "2026-12-03T13:00:00Z", "end": "2026-12-03T13:30:00Z"},
+        {"start": "2026-12-03T15:00:00Z", "end": "2026-12-03T15:00:00Z"},
+        {"start": "2026-12-03T23:00:00Z", "end": "2026-12-04T02:00:00Z"},
+    ]
+    busy = free_busy(ada(sandbox, *events), "primary")["primary"]["busy"]
+    assert [(b["start"][11:16], b["end"][11:16]) for b in busy] == [
+        ("00:00", "01:00"),
+        ("09:00", "10:00"),
+        ("12:00", "14:00"),
+        ("23:00", "00:00"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("event", "is_busy"),
+    [
+        ({"showAs": "busy"}, True),
+        ({"showAs": "oof"}, True),
+        ({"showAs": "tentative"}, True),
+        ({"showAs": "free"}, False),
+        ({"showAs": "workingElsewhere"}, False),
+        ({"status": "cancelled"}, False),
+        ({"isCancelled": True}, False),
+        ({"responseStatus": "declined"}, False),
+        ({"responseStatus": "tentative"}, True),
+        ({"responseStatus": "needsAction"}, True),
+    ],
+)
+def test_what_makes_an_event_busy(sandbox: Sandbox, event: dict[str, Any], is_busy: bool) -> None:
+    answer = free_busy(ada(sandbox, MEETING | event), "primary")
+    assert answer == {"primary": {"busy": BUSY if is_busy else []}}
+
+
+def test_an_all_day_event_spans_midnights_of_the_calendars_zone(sandbox: Sandbox) -> None:
+    event = {"start": "2026-12-03", "end": "2026-12-04", "allDay": True}
+    busy = free_busy(ada(sandbox, event, time_zone="Europe/Berlin"), "primary")["primary"]["busy"]
+    assert busy == [{"start": "2026-12-03T00:00:00Z", "end": "2026-12-03T23:00:00Z"}]
+
+
+def test_a_series_is_expanded_on_the_wall_clock_of_its_zone(sandbox: Sandbox) -> None:
+    # Berlin leaves summer time on the 25th of October 2026.
+    event = {
+        "start": "2026-10-19T09:00:00",
+        "end": "2026-10-19T10:00:00",
+        "recurrence": ["RRULE:FREQ=WEEKLY;COUNT=3"],
+    }
+    call = ada(sandbox, event, time_zone="Europe/Berlin")
+    answer = free_busy(call, "primary", timeMin="2026-10-18T00:00:00Z", timeMax="2026-11-30T00:00:00Z")
+    assert [b["start"] for b in answer["primary"]["busy"]] == [
+        "2026-10-19T07:00:00Z",
+        "2026-10-26T08:00:00Z",
+        "2026-11-02T08:00:00Z",
+    ]
+
+
+def test_times_come_in_the_zone_asked_for_and_the_window_comes_back_in_utc(sandbox: Sandbox) -> None:
+    call = ada(sandbox, MEETING)
+    asked = {**DAY, "timeZone": "America/New_York", "items": [{"id": "primary"}]}
+    answer = call("POST", "freeBusy", json=asked).json()
+    assert answer["calendars"]["primary"]["busy"] == [
+        {"start": "2026-12-03T04:00:00-05:00", "end": "2026-12-03T05:00:00-05:00"}
+    ]
+    assert (answer["timeMin"], answer["timeMax"]) == ("2026-12-03T00:00:00.000Z", "2026-12-04T00:00:00.000Z")
+    assert "groups" not in answer
+
+
+def test_more_than_fifty_calendars_are_refused_one_by_one(sandbox: Sandbox) -> None:
+    ids = ["primary", *(f"c{n}@group.calendar.google.com" for n in range(50))]
+    answer = free_busy(ada(sandbox, MEETING), *ids)
+    assert len(answer) == 51
+    assert answer["primary"]["errors"][0]["reason"] == "tooManyCalendarsRequested"
+    assert free_busy(ada(sandbox, MEETING), *ids[:50])["primary"] == {"busy": BUSY}
+
+
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [
+        ({"timeMin": None}, "required"),
+        ({"timeMax": None}, "required"),
+        ({"timeMin": "2026-12-04T00:00:00Z"}, "timeRangeEmpty"),
+        ({"timeMin": "2026-12-03T00:00:00"}, "badRequest"),
+        ({"timeMin": "yesterday"}, "badRequest"),
+        ({"timeMax": "2027-03-06T00:00:00Z"}, "timeRangeTooLong"),
+    ],
+)
+def test_a_window_that_makes_no_sense_is_refused(
+    sandbox: Sandbox, window: dict[str, Any], expected: str
+) -> None:
+    asked = {**DAY, "items": [{"id": "primary"}], **window}
+    assert reason(ada(sandbox)("POST", "freeBusy", json=asked)) == (400, expected)
+
+
+def test_ninety_two_days_are_allowed(sandbox: Sandbox) -> None:
+    asked = {"timeMin": "2026-12-03T00:00:00+01:00", "timeMax": "2027-03-05T00:00:00+01:00"}
+    assert free_busy(ada(sandbox), "primary", **asked) == {"primary": {"busy": []}}
+
+
+def test_a_body_that_is_not_json_is_a_parse_error(sandbox: Sandbox) -> None:
+    assert reason(ada(sandbox)("POST", "freeBusy", data=b"{")) == (400, "parseError")
+
+
+def test_a_calendar_can_be_made_to_answer_an_error(sandbox: Sandbox) -> None:
+    calendars = [{"primary": True}, {"id": "team", "subject": "Team", "errorReason": "internalError"}]
+    answer = free_busy(ada(sandbox, calendars=calendars), "team", "primary")
+    assert answer["team"]["errors"] == [{"domain": "global", "reason": "internalError"}]
+    assert answer["primary"] == {"busy": []}

@@ -1,0 +1,183 @@
+"""Free stretches and slots, against counting busy periods minute by minute."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduling.intervals import Groups
+from scheduling.query import Query, busy_union, count_limit, free, slots
+from scheduling.windows import DAY, MINUTE, Window
+from tests.scheduling import oracle
+from tests.scheduling.strategies import at, calendars, members_of, questions
+
+asked = questions().flatmap(lambda query: st.tuples(st.just(query), members_of(query)))
+
+
+def laid(members):
+    """Calendars and the member of each, as the engine takes them."""
+    flat = [calendar for member in members for calendar in member]
+    of = [n for n, member in enumerate(members) for _ in member]
+    return Groups.of(flat), np.array(of, dtype=np.int64), len(members)
+
+
+def free_stretches(query, members):
+    groups = free(query, *laid(members))
+    return [groups.group(n).pairs() for n in range(len(groups))]
+
+
+def slot_pairs(query, members):
+    found = slots(query, *laid(members))
+    assert found.duration == query.duration
+    return list(zip(found.starts.tolist(), found.members.tolist(), strict=True))
+
+
+@given(asked)
+def test_a_minute_is_free_exactly_when_allowed_and_not_too_busy(case):
+    query, members = case
+    assert free_stretches(query, members) == [oracle.free(query, member) for member in members]
+
+
+@given(asked)
+def test_slots_are_cut_from_each_members_free_stretches_in_order_of_start_then_member(case):
+    query, members = case
+    assert slot_pairs(query, members) == sorted(
+        (start, n)
+        for n, member in enumerate(members)
+        for stretch in oracle.free(query, member)
+        for start in oracle.slots(query, stretch)
+    )
+
+
+@given(
+    st.lists(st.lists(calendars(-9, 50, 12), max_size=3), max_size=4),
+    st.integers(1, 40),
+    st.integers(1, 9),
+    st.integers(0, 5),
+    st.integers(0, 3),
+    st.none() | st.integers(1, 12),
+)
+def test_the_engine_is_exact_to_the_millisecond(members, length, duration, padding, overlaps, step):
+    query = Query(3, 3 + length, duration, padding, overlaps, step=step)
+    expected = [oracle.free(query, member, unit=1) for member in members]
+    assert free_stretches(query, members) == expected
+    assert slot_pairs(query, members) == sorted(
+        (start, n)
+        for n, found in enumerate(expected)
+        for pair in found
+        for start in oracle.slots(query, pair)
+    )
+
+
+@given(asked)
+def test_many_members_at_once_are_each_member_alone(case):
+    query, members = case
+    together = slot_pairs(query, members)
+    alone = [(start, n) for n, member in enumerate(members) for start, _ in slot_pairs(query, [member])]
+    assert together == sorted(alone)
+
+
+@given(asked, st.data())
+def test_a_busy_period_more_never_adds_free_time(case, data):
+    query, members = case
+    before = free_stretches(query, members)
+    start = data.draw(st.integers(query.start - DAY, query.end + DAY))
+    # In a calendar of its own: within one it could join two periods, whose paddings then overlap no more.
+    more = [(start, start + data.draw(st.integers(0, DAY)))]
+    after = free_stretches(query, [[*member, more] for member in members])
+    for then, now in zip(before, after, strict=True):
+        assert all(any(a <= c and d <= b for a, b in then) for c, d in now)
+
+
+@given(asked)
+def test_padding_is_no_padding_over_wider_periods(case):
+    query, members = case
+    # One calendar for each merged period, so that widening cannot merge any.
+    periods = [[[p] for row in member for p in oracle.merged(row, MINUTE)] for member in members]
+    wider = [[[(a - query.padding, b + query.padding)] for [(a, b)] in member] for member in periods]
+    assert slot_pairs(query, members) == slot_pairs(replace(query, padding=0), wider)
+
+
+@given(asked)
+def test_every_slot_lies_in_one_free_stretch(case):
+    query, members = case
+    stretches = free_stretches(query, members)
+    for start, member in slot_pairs(query, members):
+        assert any(a <= start and start + query.duration <= b for a, b in stretches[member])
+
+
+@given(asked)
+def test_the_count_limit_is_never_passed(case):
+    query, members = case
+    assert len(slot_pairs(query, members)) <= count_limit(query, len(members))
+
+
+@given(questions(), st.integers(0, 3))
+def test_the_count_limit_is_exact_when_nothing_is_busy(query, members):
+    found = len(slot_pairs(query, [[]] * members))
+    if query.align_clock or query.stride <= query.duration:
+        assert found == count_limit(query, members)
+    else:
+        assert found <= count_limit(query, members)
+
+
+@given(st.lists(calendars(-9, 50, 12), max_size=4), st.integers(-5, 30), st.integers(1, 40))
+def test_busy_union_is_everybodys_busy_time_within_the_range(rows, start, length):
+    groups = Groups.of(rows)
+    expected = oracle.runs(
+        {unit for row in rows for a, b in row for unit in range(a, b) if start <= unit < start + length}, 1
+    )
+    assert busy_union(groups, start, start + length).pairs() == expected
+    assert busy_union(groups.flat(), start, start + length).pairs() == expected
+
+
+YEAR = Query(at("2026-01-01"), at("2027-01-02"), 30 * MINUTE, padding=7 * DAY, max_overlaps=1000)
+
+
+@pytest.mark.parametrize("query", [YEAR, replace(YEAR, max_overlaps=0), replace(YEAR, end=YEAR.start + 1)])
+def test_extreme_questions_have_answers(query):
+    busy = [[(0, 2**52)], [], [(query.start - 8 * DAY, query.start - 7 * DAY)]]
+    found = free_stretches(query, [busy[:1], busy[1:], []])
+    whole = [(query.start, query.end)]
+    assert found == [[] if query.max_overlaps == 0 else whole, whole, whole]
+
+
+def test_more_members_than_one_pass_takes():
+    query = Query(0, DAY, 60 * MINUTE, windows=(Window.daily(540, 1020),))
+    members = [[[(n % 24 * 60 * MINUTE, (n % 24 + 1) * 60 * MINUTE)]] if n % 3 else [] for n in range(1203)]
+    expected = [oracle.free(query, member) for member in members[:72]]
+    found = free_stretches(query, members)
+    assert found == [expected[n % 72] for n in range(1203)]
+    assert slot_pairs(query, members) == sorted(
+        (start, n) for n, rows in enumerate(found) for row in rows for start in oracle.slots(query, row)
+    )
+
+
+def test_nobody_has_no_slots():
+    assert slot_pairs(YEAR, []) == []
+    assert free_stretches(YEAR, []) == []
+
+
+def test_what_must_be_read_reaches_as_far_as_padding():
+    assert Query(1000, 2000, 1, padding=300).busy_range() == (700, 2300)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"end": 0}, {"duration": 0}, {"step": 0}, {"padding": -1}, {"max_overlaps": -1}]
+)
+def test_a_question_without_sense_is_refused(wrong):
+    with pytest.raises(ValueError, match=r"range|length|negative"):
+        Query(**{"start": 0, "end": 1, "duration": 1} | wrong)
+
+
+def test_slots_too_many_to_number_are_refused():
+    with pytest.raises(OverflowError):
+        slots(Query(0, 2**58, 2**57), *laid([[]] * 100))
+
+
+def test_busy_arrays_are_left_as_they_were():
+    busy = Groups.of([[(5, 9), (2, 4)]])
+    slots(Query(0, 20, 1, padding=1, max_overlaps=1), busy, np.zeros(1, np.int64), 1)
+    assert busy.flat().pairs() == [(5, 9), (2, 4)]

@@ -1,0 +1,64 @@
+"""JSON written in bulk, against the json module over one dictionary for each item."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduling.intervals import Intervals
+from scheduling.query import Slots
+from scheduling.windows import MINUTE
+from scheduling.written import busy_json, slots_json, timestamp
+from tests.scheduling.strategies import at
+
+LAST = at("9999-12-31T23:59:59") + 999
+times = st.one_of(st.integers(0, LAST), st.integers(0, LAST // MINUTE).map(lambda minute: minute * MINUTE))
+# Near one another, as in an answer: a table of days must not be made for 8000 years in each example.
+near = times.flatmap(
+    lambda time: st.lists(
+        st.integers(0, 10**9).map(lambda later: min(time + later, LAST)), min_size=1, max_size=6
+    )
+)
+ids = st.lists(st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{2,12}", fullmatch=True), min_size=1, max_size=4)
+
+
+def plain(time):
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03}Z"
+
+
+def compact(items):
+    return json.dumps(items, separators=(",", ":")).encode()
+
+
+@given(times)
+def test_timestamps_are_utc_with_milliseconds(time):
+    assert timestamp(time) == plain(time)
+
+
+@given(near, st.integers(0, 10**9))
+def test_busy_periods_are_written_as_json_would(starts, length):
+    pairs = [(start, min(start + length, LAST)) for start in starts]
+    expected = [{"start": plain(start), "end": plain(end)} for start, end in pairs]
+    assert busy_json(Intervals.of(pairs)) == compact(expected)
+
+
+@given(near, st.integers(1, 10_080).map(lambda minutes: minutes * MINUTE), ids, st.data())
+def test_slots_are_written_as_json_would(starts, duration, member_ids, data):
+    starts = sorted(min(start, LAST - duration) for start in starts)
+    members = data.draw(
+        st.lists(st.integers(0, len(member_ids) - 1), min_size=len(starts), max_size=len(starts))
+    )
+    found = Slots(np.array(starts), np.array(members), duration)
+    items = [{"start": plain(start), "end": plain(start + duration)} for start in starts]
+    assert slots_json(found) == compact(items)
+    named = [item | {"userId": member_ids[member]} for item, member in zip(items, members, strict=True)]
+    assert slots_json(found, member_ids) == compact(named)
+
+
+def test_nothing_is_an_empty_array():
+    nothing = Slots(np.empty(0, np.int64), np.empty(0, np.int64), MINUTE)
+    assert slots_json(nothing) == slots_json(nothing, []) == slots_json(nothing, ["abc"]) == b"[]"
+    assert busy_json(Intervals.of([])) == b"[]"

@@ -1,0 +1,38 @@
+"""One connection as a provider adapter wants it, and what a provider's answer means for the connection."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from providers.base import Account, CalendarProvider, ProviderName
+from providers.errors import GrantGone, ProviderError
+from store.queries import connections
+from store.queries.connections import Credentials
+from workers.runtime import Runtime
+from workers.tokens import ConnectionTokens
+
+log = logging.getLogger(__name__)
+
+
+def open_account(runtime: Runtime, credentials: Credentials) -> tuple[CalendarProvider, Account]:
+    """The adapter for a connection, and the account it is to be used with."""
+    provider = runtime.providers[ProviderName(credentials.provider)]
+    tokens = ConnectionTokens(runtime.stores, provider.oauth, credentials)
+    return provider.calendars, Account(credentials.email, credentials.scope, tokens)
+
+
+@contextmanager
+def minding_the_grant(runtime: Runtime, connection_id: str) -> Iterator[None]:
+    """Mark the connection dead when the provider says that its grant is gone, and log every failure."""
+    try:
+        yield
+    except ProviderError as error:
+        log.info(
+            "provider failure: %s", error.reason, extra={"connection": connection_id, "why": error.message}
+        )
+        if isinstance(error, GrantGone):
+            with runtime.stores.database.writing() as session:
+                connections.mark_dead(session, connection_id)
+        raise

@@ -1,0 +1,67 @@
+"""The Celery app. Each setting has its reason beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from celery import Celery
+from kombu import Queue as KombuQueue
+
+from store.settings import Settings
+from workers.queues import Queue
+
+if TYPE_CHECKING:
+    from workers.runtime import Runtime
+
+RENEWAL_SECONDS = 300.0
+
+
+class Almanac(Celery):  # type: ignore[misc]  # Celery has no type hints
+    """Celery with what our tasks need beside it."""
+
+    runtime: Runtime
+
+
+def create_celery(settings: Settings) -> Almanac:
+    """The Celery app of this process, for sending tasks as well as for running them."""
+    # Imported here: the tasks bind to the app that is current when they are first used.
+    from workers import tasks
+    from workers.runtime import Runtime
+
+    app = Almanac("almanac", broker=settings.broker_url, include=[tasks.__name__])
+    app.runtime = Runtime(settings)
+    app.conf.update(
+        task_serializer="json",
+        # A task's arguments are ids and instants; nothing else is ever decoded.
+        accept_content=["json"],
+        # Replies travel on the request's own Redis list; results would only cost round trips.
+        task_ignore_result=True,
+        task_default_queue=Queue.READS,
+        task_queues=[KombuQueue(queue) for queue in Queue],
+        # One request's task must not wait behind another's in the same process while a process is idle.
+        worker_prefetch_multiplier=1,
+        # A read that was cut short is not worth repeating: its request has its answer by then.
+        task_acks_late=False,
+        # A web request that cannot reach the broker answers 503 at once instead of waiting.
+        task_publish_retry=False,
+        broker_connection_retry_on_startup=True,
+        broker_transport_options={"socket_connect_timeout": 2.0} if _is_redis(settings.broker_url) else {},
+        # Flower lists the tasks from these; there are few tasks, however many reads they do.
+        worker_send_task_events=True,
+        # Logging is the command line's, once for all processes.
+        worker_hijack_root_logger=False,
+        timezone="UTC",
+        beat_schedule={
+            "renew tokens": {
+                "task": "upkeep.renew_tokens",
+                "schedule": RENEWAL_SECONDS,
+                # Missed while no worker ran: the next one does the same work.
+                "options": {"queue": Queue.UPKEEP, "expires": RENEWAL_SECONDS},
+            }
+        },
+    )
+    return app
+
+
+def _is_redis(url: str) -> bool:
+    return url.startswith(("redis", "unix"))

@@ -1,0 +1,46 @@
+"""What the tasks of one process share: stores, providers, and the pool that reads."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from providers.base import ProviderName, Token
+from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
+from providers.registry import Provider, providers
+from store.settings import Settings
+from store.stores import Stores
+from workers.places import Places
+
+
+class Runtime:
+    """Opened when first used: the web tier makes the same Celery app and never reads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.stores = Stores(settings)
+
+    @cached_property
+    def providers(self) -> dict[ProviderName, Provider]:
+        """Both providers, at the addresses of the settings."""
+        there = self.settings.providers
+        return providers(
+            GoogleEndpoints(
+                api=there.google_api_url,
+                auth=there.google_auth_url,
+                token=there.google_token_url,
+                revoke=there.google_revoke_url,
+                userinfo=there.google_userinfo_url,
+            ),
+            Client(there.google_client_id, Token(there.google_client_secret)),
+            MicrosoftEndpoints(
+                graph=there.microsoft_graph_url,
+                login=there.microsoft_login_url,
+                tenant=there.microsoft_tenant,
+            ),
+            Client(there.microsoft_client_id, Token(there.microsoft_client_secret)),
+        )
+
+    @cached_property
+    def places(self) -> Places:
+        """As many reads at once as this process may have in flight, across all requests."""
+        return Places(self.settings.reads_in_flight)

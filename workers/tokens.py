@@ -1,0 +1,76 @@
+"""Tokens of one connection, for a provider adapter: refreshed once, whoever needs them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from providers.base import Grant, OAuthServer, Token
+from providers.errors import AuthorizationInvalid, Unavailable
+from store.locks import LockTimeout, refresh_lock
+from store.queries import connections
+from store.queries.connections import Credentials, Tokens
+from store.stores import Stores
+
+# A token that ends sooner could end on the way to the provider.
+MARGIN = timedelta(seconds=60)
+
+
+class ConnectionTokens:
+    """A ``TokenSource``: what the row holds, renewed under one lock for each connection."""
+
+    def __init__(self, stores: Stores, oauth: OAuthServer, credentials: Credentials) -> None:
+        self._stores = stores
+        self._oauth = oauth
+        self._id = credentials.id
+        self._tokens = credentials.tokens
+
+    def access_token(self, *, deadline: float) -> Token:
+        """The stored token, or a fresh one when it is about to end and can be refreshed.
+
+        :raise AuthorizationInvalid: if the grant is gone
+        """
+        current = self._tokens
+        if current.refresh_token and _ends_soon(current):
+            return self.renewed(Token(current.access_token), deadline=deadline)
+        return Token(current.access_token)
+
+    def renewed(self, rejected: Token, *, deadline: float) -> Token:
+        """A token other than ``rejected``, from the row if somebody else has just refreshed it.
+
+        :raise AuthorizationInvalid: if the grant is gone, or there is nothing to refresh with
+        :raise Unavailable: if the token endpoint, or another refresh, takes too long
+        """
+        try:
+            with refresh_lock(self._stores.redis, self._id, deadline=deadline):
+                self._tokens = self._reload()
+                if self._tokens.access_token == rejected.reveal:
+                    self._refresh(deadline)
+        except LockTimeout as error:
+            raise Unavailable("Refreshing the account's access took too long") from error
+        return Token(self._tokens.access_token)
+
+    def _reload(self) -> Tokens:
+        with self._stores.database.reading() as session:
+            row = connections.sealed(session, [self._id]).get(self._id)
+        if row is None:
+            raise AuthorizationInvalid("The connection was removed")
+        return connections.open_credentials(row, self._stores.keyring).tokens
+
+    def _refresh(self, deadline: float) -> None:
+        old = self._tokens.refresh_token
+        if old is None:
+            raise AuthorizationInvalid("The account's access has ended; connect it again")
+        grant = self._oauth.refresh(Token(old), deadline=deadline)
+        self._tokens = _tokens(grant, old)
+        with self._stores.database.writing() as session:
+            connections.renew(session, self._stores.keyring, self._id, self._tokens)
+
+
+def _tokens(grant: Grant, old_refresh: str) -> Tokens:
+    # Google answers a refresh without a refresh token: the old one stays in force.
+    rotated = grant.refresh_token.reveal if grant.refresh_token else old_refresh
+    return Tokens(grant.access_token.reveal, rotated, grant.expires_at)
+
+
+def _ends_soon(tokens: Tokens) -> bool:
+    return tokens.expires_at is not None and tokens.expires_at - MARGIN <= datetime.now(UTC)
