@@ -30,11 +30,16 @@ class Ask(NamedTuple):
 
 
 class CalendarOutcome(NamedTuple):
-    """What became of one calendar; ``read_at`` is when the oldest part of it was read, in milliseconds."""
+    """What became of one calendar.
+
+    ``read_at`` is when the oldest part of it was read, in milliseconds. ``of_account``: it failed because
+    its whole account did.
+    """
 
     target: Target
     outcome: Outcome
     read_at: int | None = None
+    of_account: bool = False
 
 
 @dataclass(slots=True)
@@ -149,7 +154,7 @@ class _Look:
     def _read(self, targets: set[Target]) -> dict[Target, CalendarOutcome]:
         """Read known calendars: one round trip to the cache, one job for each account that lacks some."""
         refused = {
-            target: CalendarOutcome(target, self._refused[target.connection.id])
+            target: CalendarOutcome(target, self._refused[target.connection.id], of_account=True)
             for target in targets
             if target.connection.id in self._refused
         }
@@ -220,7 +225,7 @@ def _joined(target: Target, cached: Cached, job: ReadBusy, reply: Reply) -> Cale
     """What the cache had of a calendar, together with what was read."""
     outcome = reply.failed or reply.outcomes[target.key.calendar]
     if isinstance(outcome, Failed):
-        return CalendarOutcome(target, outcome)
+        return CalendarOutcome(target, outcome, of_account=reply.failed is not None)
     # The job's hull may be wider than what this calendar lacked: inside it the new picture counts.
     outside = cached.busy.take((cached.busy.ends <= job.start) | (cached.busy.starts >= job.end))
     busy = Intervals(

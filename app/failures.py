@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from app.availability import Picture
 from app.errors import ApiError, most_telling, whole_request_failed
-from providers.base import PRIMARY, Failed, ProviderName
+from providers.base import PRIMARY, Failed, ProviderName, Read
 from providers.errors import Reason
 from providers.scopes import allows, valid_scopes
 from store.queries.connections import ConnectionRef
@@ -16,6 +16,7 @@ class _Failure(NamedTuple):
     calendar_id: str
     connection: ConnectionRef
     failed: Failed
+    of_account: bool
 
 
 class Failures:
@@ -23,19 +24,19 @@ class Failures:
 
     def __init__(self, picture: Picture) -> None:
         # An account whose calendars are not known goes by its main one.
-        self._accounts = [
-            _Failure(connection.email or PRIMARY, connection, failed)
+        self._failures = [
+            _Failure(connection.email or PRIMARY, connection, failed, of_account=True)
             for connection, failed in picture.accounts
         ]
-        self._calendars = [
-            _Failure(target.shown, target.connection, outcome)
-            for target, outcome, _ in picture.calendars
-            if isinstance(outcome, Failed)
+        self._failures += [
+            _Failure(each.target.shown, each.target.connection, each.outcome, each.of_account)
+            for each in picture.calendars
+            if isinstance(each.outcome, Failed)
         ]
-        self.something_read = len(self._calendars) < len(picture.calendars)
+        self.something_read = any(isinstance(each.outcome, Read) for each in picture.calendars)
 
     def __bool__(self) -> bool:
-        return bool(self._accounts or self._calendars)
+        return bool(self._failures)
 
     def calendars(self) -> list[dict[str, Any]]:
         """Entries for ``failedCalendars``."""
@@ -46,7 +47,7 @@ class Failures:
                 "reason": failure.failed.reason,
                 "message": failure.failed.message,
             }
-            for failure in [*self._accounts, *self._calendars]
+            for failure in self._failures
         ]
 
     def user(self, custom_id: str) -> dict[str, Any]:
@@ -56,7 +57,7 @@ class Failures:
             "customId": custom_id,
             "reason": told.reason,
             "message": told.message,
-            "failedCalendars": self.calendars() if self._calendars or self.something_read else [],
+            "failedCalendars": self.calendars() if self.something_read or not self._accounts_only() else [],
         }
 
     def entry(self) -> dict[str, Any]:
@@ -69,10 +70,12 @@ class Failures:
         told = self._most_telling()
         return whole_request_failed(told.failed, _scopes_that_would_do(told))
 
+    def _accounts_only(self) -> bool:
+        return all(failure.of_account for failure in self._failures)
+
     def _most_telling(self) -> _Failure:
-        failures = [*self._accounts, *self._calendars]
-        told = most_telling(failure.failed for failure in failures)
-        return next(failure for failure in failures if failure.failed is told)
+        told = most_telling(failure.failed for failure in self._failures)
+        return next(failure for failure in self._failures if failure.failed is told)
 
 
 def _scopes_that_would_do(failure: _Failure) -> tuple[str, ...] | None:

@@ -10,6 +10,10 @@ from workers.queues import Queue
 # Requests wait on workers: a process holds many of them, each in a thread that sleeps.
 WEB_THREADS = 64
 
+# Celery warns root of pickled messages; ours are JSON and nothing else is decoded.
+_QUIET = ["-W", "ignore:You're running the worker with superuser privileges"]
+_CELERY = [sys.executable, *_QUIET, "-m", "celery", "--quiet", "-A", "workers.main"]
+
 
 def web(host: str, port: int, processes: int) -> list[str]:
     """Gunicorn with threads."""
@@ -22,7 +26,7 @@ def web(host: str, port: int, processes: int) -> list[str]:
 
 def worker(settings: Settings, name: str, queues: tuple[Queue, ...] = tuple(Queue)) -> list[str]:
     """A Celery worker on threads: its tasks wait on providers, and share one pool of connections."""
-    command = [sys.executable, "-m", "celery", "-A", "workers.main", "worker", "--pool", "threads"]
+    command = [*_CELERY, "worker", "--pool", "threads"]
     # A task holds a thread for as long as its fan-out has reads in flight here.
     command += ["--concurrency", str(settings.reads_in_flight), "--queues", ",".join(queues)]
     command += ["--hostname", f"{name}@%h", "--without-gossip", "--without-mingle", "--loglevel", "WARNING"]
@@ -32,8 +36,7 @@ def worker(settings: Settings, name: str, queues: tuple[Queue, ...] = tuple(Queu
 def beat(settings: Settings) -> list[str]:
     """Celery's clock."""
     schedule = settings.data_dir / "beat-schedule"
-    command = [sys.executable, "-m", "celery", "-A", "workers.main", "beat", "--loglevel", "WARNING"]
-    return [*command, "--schedule", str(schedule)]
+    return [*_CELERY, "beat", "--loglevel", "WARNING", "--schedule", str(schedule)]
 
 
 def sandbox(port: int) -> list[str]:

@@ -83,7 +83,7 @@ class Everything:
         _require_free(self._port, "--port")
         if self._sandbox_port is not None:
             _require_free(self._sandbox_port, "--sandbox-port")
-            os.environ.update(_sandbox_environment(f"http://{HOST}:{self._sandbox_port}"))
+            os.environ.update(sandbox_environment(f"http://{HOST}:{self._sandbox_port}"))
         settings = read_settings()
         if settings.embedded_redis:
             self._report("Starting Redis ...")
@@ -135,7 +135,7 @@ def _require_free(port: int, option: str) -> None:
             raise click.ClickException(f"Port {port} is in use; choose another with {option}") from error
 
 
-def _sandbox_environment(url: str) -> dict[str, str]:
+def sandbox_environment(url: str) -> dict[str, str]:
     """Settings that point at the sandbox instead of the real providers."""
     return {
         "ALMANAC_GOOGLE_API_URL": f"{url}/google/calendar/v3",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -24,6 +25,9 @@ BACKOFF = 0.25
 
 # A retry with less time than this, in seconds, before the deadline cannot be answered any more.
 LEAST_LEFT = 0.05
+
+# A fraction is not in the standard, and some send it.
+_SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]+)?")
 
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
@@ -55,12 +59,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a provider answered to one call, or to one part of a batch. ``body`` is None when unreadable."""
+    """What a provider answered to one call or one part of a batch; ``body`` is None when unreadable."""
 
     provider: str
     operation: str
     status: int
-    body: Json | None
+    body: Json | None = field(repr=False)
     retry_after: float | None = None
 
     @property
@@ -134,7 +138,7 @@ def retry_after(value: str | None) -> float | None:
     """Seconds of a ``Retry-After``, which is a number or an HTTP date; None when it is neither."""
     if value is None:
         return None
-    if value.strip().isdecimal():
+    if _SECONDS.fullmatch(value.strip()):
         return float(value)
     try:
         moment = parsedate_to_datetime(value)

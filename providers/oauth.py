@@ -75,7 +75,9 @@ class OAuth:
 
     def _require_client(self) -> None:
         if not self._client.complete:
-            raise ProviderNotConfigured(f"{self._title} is not configured: it needs a client id and secret")
+            raise ProviderNotConfigured(
+                f"{self._title} is not configured: this installation is not registered there"
+            )
 
     def _post(
         self, operation: str, url: str, form: dict[str, str], deadline: float, *, answers: bool = True
@@ -139,7 +141,9 @@ def error_for(reply: Reply) -> ProviderError:
     if word == "invalid_token":
         return AuthorizationInvalid(f"{reply.provider} does not know this token", **call)
     if word in MISCONFIGURED:
-        return ProviderNotConfigured(f"{reply.provider} refuses our client id and secret", **call)
+        return ProviderNotConfigured(
+            f"{reply.provider} refuses the registration of this installation", **call
+        )
     if reply.status == 429:
         return RateLimited(f"{reply.provider} asks us to slow down", **call, retry_after=reply.retry_after)
     if word in PASSING or reply.status >= 500 or reply.status == 408 or not word:

@@ -1,4 +1,8 @@
-"""The wire under every provider call: kept connections, one TLS context, a clock that is never ignored."""
+"""The wire under every provider call: kept connections, one TLS context, a clock that is never ignored.
+
+The adapter of requests is used without a ``Session``: cookies, redirects, proxies and ``.netrc`` of the
+environment are all things that must not happen to these calls, and the pool serves any number of threads.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,11 @@ READ_TIMEOUT = 4.0
 # The answer is read in pieces of this size, and the deadline checked between them.
 PIECE = 65_536
 
-_local = threading.local()
+# Hosts, and connections kept to each: more than one process reads at once, so that none is opened twice.
+POOLS = 16
+CONNECTIONS = 256
+
+_building = threading.Lock()
 
 
 class OutOfTime(Exception):
@@ -50,21 +58,15 @@ def _tls() -> ssl.SSLContext:
     return context
 
 
-@cache
 def _adapter() -> HTTPAdapter:
     """One pool of connections for the process: it outlives the threads that come and go with a fan-out."""
-    return _Adapter(pool_connections=16, pool_maxsize=128, max_retries=0)
+    with _building:  # the threads of a first fan-out must not each build one
+        return _built()
 
 
-def _session() -> requests.Session:
-    session: requests.Session | None = getattr(_local, "session", None)
-    if session is None:
-        session = requests.Session()
-        session.trust_env = False  # no .netrc, no proxies of the environment; a quarter of a call's CPU
-        session.mount("https://", _adapter())
-        session.mount("http://", _adapter())
-        _local.session = session
-    return session
+@cache
+def _built() -> HTTPAdapter:
+    return _Adapter(pool_connections=POOLS, pool_maxsize=CONNECTIONS, max_retries=0)
 
 
 def exchange(
@@ -82,12 +84,8 @@ def exchange(
         raise OutOfTime
     timeout = (min(CONNECT_TIMEOUT, left), min(READ_TIMEOUT, left))
     try:
-        with _session().send(
-            _prepared(method, url, headers, body),
-            timeout=timeout,
-            stream=True,
-            allow_redirects=False,
-            proxies={},
+        with _adapter().send(
+            _prepared(method, url, headers, body), stream=True, timeout=timeout, proxies={}
         ) as response:
             return response, _content(response, deadline)
     except requests.Timeout as error:

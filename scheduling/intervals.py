@@ -84,11 +84,11 @@ class Groups:
 
     def sizes(self) -> Indexes:
         """How many rows each owner has."""
-        return np.diff(self.offsets)
+        return self.offsets[1:] - self.offsets[:-1]
 
     def owners(self) -> Indexes:
         """The owner of each row."""
-        return np.repeat(np.arange(len(self)), self.sizes())
+        return np.arange(len(self)).repeat(self.sizes())
 
     def group(self, owner: int) -> Intervals:
         """One owner's rows, as a view."""
@@ -113,7 +113,7 @@ _ZERO = np.zeros(1, np.int64)
 def merge(starts: Times, ends: Times) -> Intervals:
     """Union of intervals in any order: overlapping and touching ones joined, empty ones dropped."""
     real = starts < ends
-    return _join(np.sort(starts[real]), np.sort(ends[real]))
+    return join(np.sort(starts[real]), np.sort(ends[real]))
 
 
 def merge_each(groups: Groups) -> Groups:
@@ -122,8 +122,8 @@ def merge_each(groups: Groups) -> Groups:
     Each group's time is moved to a lane of its own, so that two sorts keep every group in its
     place and no two groups meet.
     """
-    real = np.flatnonzero(groups.starts < groups.ends)
-    if not real.size:
+    real = groups.starts < groups.ends
+    if not real.any():
         return Groups(EMPTY, EMPTY, np.zeros_like(groups.offsets))
     starts, ends = groups.starts[real], groups.ends[real]
     base = int(starts.min())
@@ -132,22 +132,28 @@ def merge_each(groups: Groups) -> Groups:
         half = len(groups) // 2
         parts = (groups.span(0, half), groups.span(half, len(groups)))
         return Groups.concat([merge_each(part) for part in parts])
-    shift = groups.owners()[real] * lane - base
-    merged = _join(np.sort(starts + shift), np.sort(ends + shift))
-    offsets = np.searchsorted(merged.starts, np.arange(len(groups) + 1) * lane)
-    back = np.repeat(np.arange(len(groups)) * lane - base, np.diff(offsets))
+    lanes = np.arange(len(groups) + 1) * lane
+    shift = lanes[:-1] - base
+    moved = shift.repeat(groups.sizes())[real]
+    starts += moved
+    ends += moved
+    starts.sort()
+    ends.sort()
+    merged = join(starts, ends)
+    offsets = merged.starts.searchsorted(lanes)
+    back = shift.repeat(offsets[1:] - offsets[:-1])
     return Groups(merged.starts - back, merged.ends - back, offsets)
 
 
-def _join(starts: Times, ends: Times) -> Intervals:
+def join(starts: Times, ends: Times) -> Intervals:
     """Union of non-empty intervals from their starts and their ends, each sorted by itself.
 
     After ``m`` ends there is a gap exactly where the next start comes later than end ``m``: which
     start belongs to which end does not matter.
     """
-    gaps = np.flatnonzero(starts[1:] > ends[:-1])
     if not starts.size:
         return Intervals(starts, ends)
+    gaps = (starts[1:] > ends[:-1]).nonzero()[0]
     return Intervals(np.concatenate((starts[:1], starts[gaps + 1])), np.concatenate((ends[gaps], ends[-1:])))
 
 
@@ -158,8 +164,17 @@ def clip(intervals: Intervals, start: int, end: int) -> Intervals:
 
 
 def intersect(a: Intervals, b: Intervals) -> Intervals:
-    """What lies in both; both are merged."""
-    return cross(a, b)[0]
+    """What lies in both; both are merged.
+
+    Two intervals run at once from start ``m + 1`` to end ``m``, wherever that end comes later.
+    """
+    starts = np.concatenate((a.starts, b.starts))
+    ends = np.concatenate((a.ends, b.ends))
+    starts.sort()
+    ends.sort()
+    starts, ends = starts[1:], ends[:-1]
+    both = starts < ends
+    return Intervals(starts[both], ends[both])
 
 
 def cross(rows: Intervals, cover: Intervals) -> tuple[Intervals, Indexes, Indexes]:
@@ -177,6 +192,9 @@ def cross(rows: Intervals, cover: Intervals) -> tuple[Intervals, Indexes, Indexe
 
 def progressions(firsts: Times, counts: Indexes, stride: int) -> Times:
     """``counts[i]`` values from ``firsts[i]`` on, ``stride`` apart; one progression after another."""
-    after = np.cumsum(counts)
+    after = counts.cumsum()
     total = int(after[-1]) if after.size else 0
-    return np.repeat(firsts - (after - counts) * stride, counts) + np.arange(total) * stride
+    values = np.arange(total)
+    values *= stride
+    values += (firsts - (after - counts) * stride).repeat(counts)
+    return values

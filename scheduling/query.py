@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scheduling import few
 from scheduling.intervals import (
     EMPTY,
     KEYS,
@@ -15,9 +16,11 @@ from scheduling.intervals import (
     Intervals,
     Times,
     clip,
-    cross,
+    intersect,
+    join,
     merge,
     merge_each,
+    progressions,
 )
 from scheduling.slots import Combs, cut, cut_to_clock
 from scheduling.windows import Window, resolve
@@ -89,15 +92,16 @@ def slots(query: Query, calendars: Groups, member_of: Indexes, members: int) -> 
     bits = members.bit_length()
     if (query.end - query.start << bits) > KEYS:
         raise OverflowError(f"too long a range for {members} members")
-    within = query.within()
     keys = [EMPTY]
-    for first, unblocked in _passes(query, calendars, member_of, members):
-        stretches, row = _meet(unblocked, within)
-        combs = _cut(query, stretches)
-        owner = unblocked.owners()[row[combs.rows]] + first
+    for first, stretches in _passes(query, calendars, member_of, members):
+        combs = _cut(query, stretches.flat())
+        if members == 1:
+            starts = combs.starts(query.stride)
+            return Slots(starts, np.zeros_like(starts), query.duration)
+        owner = stretches.owners()[combs.rows] + first
         # Start and member in one number: it sorts into the order of the answer, and a step is one sum.
         firsts = (combs.firsts - query.start << bits) | owner
-        keys.append(Combs(firsts, combs.counts, combs.rows).starts(query.stride << bits))
+        keys.append(progressions(firsts, combs.counts, query.stride << bits))
     key = np.concatenate(keys)
     key.sort()
     return Slots((key >> bits) + query.start, key & (1 << bits) - 1, query.duration)
@@ -105,13 +109,7 @@ def slots(query: Query, calendars: Groups, member_of: Indexes, members: int) -> 
 
 def free(query: Query, calendars: Groups, member_of: Indexes, members: int) -> Groups:
     """Each member's maximal free stretches, sorted; arguments as for ``slots``."""
-    within = query.within()
-    parts = []
-    for _, unblocked in _passes(query, calendars, member_of, members):
-        stretches, row = _meet(unblocked, within)
-        sizes = np.bincount(unblocked.owners()[row], minlength=len(unblocked))
-        parts.append(Groups.sized(stretches.starts, stretches.ends, sizes))
-    return Groups.concat(parts)
+    return Groups.concat([part for _, part in _passes(query, calendars, member_of, members)])
 
 
 def count_limit(query: Query, members: int) -> int:
@@ -139,70 +137,86 @@ def _cut(query: Query, stretches: Intervals) -> Combs:
     return cut(stretches, query.duration, query.stride)
 
 
-def _meet(unblocked: Groups, within: Intervals) -> tuple[Intervals, Indexes]:
-    """The free stretches, and the unblocked row that each is of."""
-    stretches, row, _ = cross(unblocked.flat(), within)
-    return stretches, row
-
-
 def _passes(
     query: Query, calendars: Groups, member_of: Indexes, members: int
 ) -> Iterator[tuple[int, Groups]]:
-    """Blocks of members, each as its first member and the unblocked stretches of its members."""
+    """Blocks of members, each as its first member and the free stretches of its members."""
+    within = query.within()
     rows = int(calendars.starts.size)
+    if members == 1 and rows <= few.FEW:
+        yield 0, _free_of_few(query, calendars, within)
+        return
     block = max(1, min(_MEMBERS_IN_A_PASS, _ROWS_IN_A_PASS * members // max(1, rows)))
-    edges = [*range(0, members, block), members]
-    bounds = np.searchsorted(member_of, edges)
-    for number, first in enumerate(edges[:-1]):
-        here = slice(bounds[number], bounds[number + 1])
-        part = calendars.span(here.start, here.stop)
-        yield first, _unblocked(query, part, member_of[here] - first, edges[number + 1] - first)
+    if members <= block:
+        yield 0, _free(query, calendars, member_of, members, within)
+        return
+    for first in range(0, members, block):
+        last = min(first + block, members)
+        low, high = member_of.searchsorted((first, last))
+        yield (
+            first,
+            _free(query, calendars.span(low, high), member_of[low:high] - first, last - first, within),
+        )
 
 
-def _unblocked(query: Query, calendars: Groups, member_of: Indexes, members: int) -> Groups:
-    """The stretches of the range that at most ``max_overlaps`` padded periods of a member cover.
+def _free_of_few(query: Query, calendars: Groups, within: Intervals) -> Groups:
+    """``_free`` for one member with few periods."""
+    gaps = few.unblocked(calendars, query.padding, query.max_overlaps, query.start, query.end)
+    found = intersect(Intervals.of(gaps), within)
+    return Groups.sized(found.starts, found.ends, [len(found)])
+
+
+def _free(query: Query, calendars: Groups, member_of: Indexes, members: int, within: Intervals) -> Groups:
+    """Range and windows without what more than ``max_overlaps`` padded periods of a member cover.
 
     At a moment when ``m`` of a member's periods have ended, no more than K run exactly until the
-    one numbered ``m + K`` starts: so the answer is the union over m of [end m - 1, start m + K),
-    with starts and ends each sorted by itself.
+    one numbered ``m + K`` starts: so what is not blocked is the union over m of
+    [end m - 1, start m + K), with starts and ends each sorted by itself.
     """
-    allowed = query.max_overlaps + 1
     opening, closing = query.busy_range()
-    starts, ends, owner = _counted(query, calendars, member_of)
-    # Every member's time in a lane of its own, with an empty period at its opening: the end number -1.
-    span = closing - opening + 1
-    lanes = np.arange(members) * span
-    shift = lanes[owner] - opening
-    begun = np.sort(np.concatenate((lanes, starts + shift)))
-    ended = np.sort(np.concatenate((lanes, ends + shift)))
+    allowed = query.max_overlaps + 1
+    busy = _counted(query, calendars, member_of.searchsorted(np.arange(members + 1)))
+    sizes = busy.sizes()
+    # Each member's time in a lane of its own, so that one sort keeps every member in place. An empty
+    # period at the opening of each lane is the end number -1.
+    lanes = np.arange(members + 1) * (closing - opening + 1)
+    shift = lanes[:-1] - opening
+    moved = shift.repeat(sizes)
+    begun = np.concatenate((lanes[:-1], busy.starts + moved))
+    ended = np.concatenate((lanes[:-1], busy.ends + moved))
+    begun.sort()
+    ended.sort()
 
-    lo = ended + query.padding
-    hi = np.repeat(lanes + (query.end - opening), np.bincount(owner, minlength=members) + 1)
-    # Where fewer than K + 1 periods are left in a lane this takes a start of a later lane: past the end too.
-    np.minimum(hi[:-allowed], begun[allowed:] - query.padding, out=hi[:-allowed])
-    return _in_lanes(lo, hi, lanes, query.start - query.padding, span)
+    low = ended + query.padding
+    high = (shift + query.end).repeat(sizes + 1)
+    # With fewer than K + 1 periods left in a lane, this meets a start of a later lane: past the end too.
+    np.minimum(high[:-allowed], begun[allowed:] - query.padding, out=high[:-allowed])
+    some = low < high
+    found = Intervals(low[some], high[some])
+    if query.max_overlaps:
+        found = join(found.starts, found.ends)
+    if query.windows is not None:
+        every = shift[:, np.newaxis]
+        found = intersect(found, Intervals((every + within.starts).ravel(), (every + within.ends).ravel()))
+
+    offsets = found.starts.searchsorted(lanes)
+    back = shift.repeat(offsets[1:] - offsets[:-1])
+    return Groups(found.starts - back, found.ends - back, offsets)
 
 
-def _counted(query: Query, calendars: Groups, member_of: Indexes) -> tuple[Times, Times, Indexes]:
-    """The periods that count, with the member of each: merged within a calendar, cut to what can matter."""
+def _counted(query: Query, calendars: Groups, bounds: Indexes) -> Groups:
+    """Each member's periods that count, merged within a calendar and cut to what can matter.
+
+    Member ``i`` has the calendars ``bounds[i]:bounds[i + 1]``.
+    """
     opening, closing = query.busy_range()
     starts, ends = np.maximum(calendars.starts, opening), np.minimum(calendars.ends, closing)
     if query.max_overlaps:
         merged = merge_each(Groups(starts, ends, calendars.offsets))
-        return merged.starts, merged.ends, np.repeat(member_of, merged.sizes())
-    # Where one period already blocks, merging first changes nothing: only the empty ones must go.
-    real = np.flatnonzero(starts < ends)
-    return starts[real], ends[real], np.repeat(member_of, calendars.sizes())[real]
-
-
-def _in_lanes(lo: Times, hi: Times, lanes: Times, opening: int, span: int) -> Groups:
-    """Candidates ``[lo, hi)`` back in their members' own time: empty ones dropped, meeting ones joined."""
-    real = np.flatnonzero(lo < hi)
-    lo, hi = lo[real], hi[real]
-    apart = np.flatnonzero(lo[1:] > hi[:-1])
-    if lo.size:
-        lo = np.concatenate((lo[:1], lo[apart + 1]))
-        hi = np.concatenate((hi[apart], hi[-1:]))
-    offsets = np.searchsorted(lo, np.append(lanes, lanes.size * span))
-    back = np.repeat(lanes - opening, np.diff(offsets))
-    return Groups(lo - back, hi - back, offsets)
+        return Groups(merged.starts, merged.ends, merged.offsets[bounds])
+    # Where one period already blocks, merging first changes nothing. Only the empty ones must not be
+    # widened into real ones: at the opening none is.
+    empty = starts >= ends
+    starts[empty] = opening
+    ends[empty] = opening
+    return Groups(starts, ends, calendars.offsets[bounds])

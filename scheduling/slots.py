@@ -26,7 +26,7 @@ class Combs:
 def cut(stretches: Intervals, duration: int, step: int) -> Combs:
     """A slot every ``step`` from the start of each stretch, as long as a whole one fits."""
     counts = (stretches.ends - stretches.starts - duration) // step + 1
-    rows = np.flatnonzero(counts > 0)
+    rows = (counts > 0).nonzero()[0]
     return Combs(stretches.starts[rows], counts[rows], rows)
 
 

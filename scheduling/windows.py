@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -21,6 +22,8 @@ EVERY_DAY = frozenset(range(7))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # 1970-01-01 was a Thursday, and Monday is 0.
 _EPOCH_WEEKDAY = 3
+# Room for zones and paddings before 1970.
+_FIRST_YEAR = 1900
 # In seconds. The closest two changes of offset of any zone are four days apart (Freetown, 1939; seven days
 # since 1970), so between two probes there is at most one.
 _PROBE = 2 * DAY // SECOND
@@ -153,7 +156,7 @@ def _local_spans(window: Window, start: int, end: int) -> tuple[Times, Times]:
 @lru_cache(maxsize=2048)
 def _clock_year(zone: str, year: int) -> Clock:
     """The offsets of one UTC year."""
-    start, end = _year_start(year), _year_start(year + 1)
+    start, end = _year_starts()[year - _FIRST_YEAR : year - _FIRST_YEAR + 2]
     starts, offsets = zip(*_changes(ZoneInfo(zone), start // SECOND, end // SECOND), strict=True)
     edges = np.array([*starts, end // SECOND]) * SECOND
     return Clock(Intervals(edges[:-1], edges[1:]), np.array(offsets) * SECOND)
@@ -193,8 +196,12 @@ def _offset(zone: tzinfo, second: int) -> int:
 
 
 def _year(time: int) -> int:
-    return int(np.datetime64(time, "ms").astype("M8[Y]").astype(np.int64)) + 1970
+    """The UTC year of an instant."""
+    return bisect_right(_year_starts(), time) - 1 + _FIRST_YEAR
 
 
-def _year_start(year: int) -> int:
-    return int(np.datetime64(year - 1970, "Y").astype("M8[ms]").astype(np.int64))
+@lru_cache(maxsize=1)
+def _year_starts() -> list[int]:
+    """The first instant of every year that a timestamp can name, and of the year after."""
+    years = np.arange(_FIRST_YEAR - 1970, 10_001 - 1970).astype("M8[Y]")
+    return years.astype("M8[ms]").astype(np.int64).tolist()

@@ -53,7 +53,7 @@ class Database:
         if self.url.get_backend_name() == "sqlite" and self.url.database:
             Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
         with self.engine.begin() as connection:
-            command.upgrade(_alembic(connection), "head")
+            command.upgrade(alembic_config(connection), "head")
 
     def is_current(self) -> bool:
         """Whether every migration has run."""
@@ -66,7 +66,8 @@ class Database:
         self.engine.dispose()
 
 
-def _alembic(connection: Connection) -> Config:
+def alembic_config(connection: Connection) -> Config:
+    """What Alembic's commands need to work on ``connection``."""
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection

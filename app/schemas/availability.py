@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from marshmallow import Schema, ValidationError, fields, pre_load, validate, validates_schema
 
@@ -37,7 +38,7 @@ class ZoneHeader(Schema):
 
     zone = Zone(
         data_key="X-Timezone",
-        load_default="UTC",
+        load_default=ZoneInfo("UTC"),
         metadata={"description": "Time zone of the times in the request, an IANA name.", "default": "UTC"},
     )
 

@@ -36,7 +36,7 @@ def respond(world: World, request: Request) -> Answer:
 def serve(port: int, host: str = "127.0.0.1", ready_file: str | Path | None = None) -> None:
     """Serve until SIGTERM or SIGINT; port 0 takes a free one.
 
-    When it listens it says where in one line on standard output, and writes the URL to ``ready_file``.
+    When it listens it writes its URL to ``ready_file`` and says it in one line on standard output.
     """
     world = World()
     # Millions of small objects live as long as the process: searching them for garbage costs more than
@@ -49,9 +49,9 @@ def serve(port: int, host: str = "127.0.0.1", ready_file: str | Path | None = No
     server = StreamServer((host, port), connected, backlog=BACKLOG)
     server.start()
     url = f"http://{host}:{server.server_port}"
-    print(f"Sandbox on {url}", flush=True)  # noqa: T201 - the one line that callers wait for
-    if ready_file is not None:
-        Path(ready_file).write_text(url + "\n", encoding="utf-8")
     for number in (signal.SIGTERM, signal.SIGINT):
         gevent.signal_handler(number, sys.exit, 0)
+    if ready_file is not None:
+        Path(ready_file).write_text(url + "\n", encoding="utf-8")
+    print(f"Sandbox on {url}", flush=True)  # noqa: T201 - the one line that callers wait for
     server.serve_forever()

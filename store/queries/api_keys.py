@@ -69,18 +69,9 @@ def every(session: Session) -> Sequence[ApiKey]:
 
 
 def revoke(session: Session, which: str, *, prefix: str) -> int:
-    """Revoke the keys named ``which``, or that it is (the visible part of); returns how many were in force."""
+    """Revoke the keys of that name or visible part, which a whole key has too; returns how many."""
+    same = or_(ApiKey.name == which, ApiKey.visible == visible_part(which, prefix))
     result = session.execute(
-        update(ApiKey)
-        .where(
-            or_(
-                ApiKey.name == which,
-                ApiKey.visible == visible_part(which, prefix),
-                ApiKey.digest == digest(which),
-            ),
-            ApiKey.revoked_at.is_(None),
-        )
-        .values(revoked_at=now())
-        .returning(ApiKey.id)
+        update(ApiKey).where(same, ApiKey.revoked_at.is_(None)).values(revoked_at=now()).returning(ApiKey.id)
     )
     return len(result.all())

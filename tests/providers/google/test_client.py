@@ -156,11 +156,13 @@ def test_a_failed_call_is_named_and_never_an_empty_answer(
     sandbox, google, alice, is_fit_for_people, fault, error, operation
 ):
     sandbox.fault(operation=operation, **fault)
+    deadline = time.monotonic() + 1.5
+    calls = {
+        FREE_BUSY: lambda: google.busy(alice, ["primary"], START, END, deadline=deadline),
+        "google.calendarList.list": lambda: google.calendars(alice, deadline=deadline),
+    }
     with pytest.raises(ProviderError) as raised:
-        if operation == FREE_BUSY:
-            busy(google, alice, left=1.5)
-        else:
-            google.calendars(alice, deadline=time.monotonic() + 1.5)
+        calls[operation]()
     assert type(raised.value) is error
     assert raised.value.operation == operation.replace("google", "calendar")
     is_fit_for_people(raised.value)
@@ -217,7 +219,9 @@ def test_a_second_401_after_a_renewal_means_that_the_grant_is_gone(script, scrip
 def test_a_grant_too_narrow_is_told_without_a_call(sandbox, google, connect):
     scope = "https://www.googleapis.com/auth/calendar.events"
     account = connect(sandbox.account("google", "narrow@example.com", scope=scope))
-    with pytest.raises(InsufficientScopes, match=r"calendar\.freebusy\.query.*free-busy.*auth/calendar\.freebusy"):
+    with pytest.raises(
+        InsufficientScopes, match=r"calendar\.freebusy\.query.*free-busy.*auth/calendar\.freebusy"
+    ):
         busy(google, account)
     assert sandbox.requests().total == 0
 

@@ -1,4 +1,4 @@
-"""freebusy.query, as https://developers.google.com/workspace/calendar/api/v3/reference/freebusy/query says."""
+"""freebusy.query: https://developers.google.com/workspace/calendar/api/v3/reference/freebusy/query"""
 
 from __future__ import annotations
 

@@ -1,0 +1,220 @@
+"""The real parts, once for a session: sandbox, Redis, a Celery worker, and the web application on them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from app import create_app, processes
+from app.services import EXTENSION, Services
+from app.up import sandbox_environment
+from providers.sandbox.client import Sandbox, SandboxAccount
+from store import embedded_redis
+from store.database import Database
+from store.queries import api_keys, organizations
+from store.settings import Settings, read_settings
+from store.stores import Stores
+
+START_SECONDS = 30.0
+
+
+@pytest.fixture(scope="session")
+def sandbox_process() -> Iterator[str]:
+    """The URL of a sandbox of its own process."""
+    command = [sys.executable, "-m", "providers.sandbox", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("Sandbox on "), "the sandbox did not start"
+        yield line.removeprefix("Sandbox on ").strip()
+        process.terminate()
+        assert process.wait(timeout=5) == 0
+
+
+@pytest.fixture
+def sandbox(sandbox_process: str) -> Sandbox:
+    """Controls an empty sandbox; ``.url`` is where it is."""
+    sandbox = Sandbox(sandbox_process)
+    sandbox.reset()
+    return sandbox
+
+
+@pytest.fixture(scope="session")
+def environment(sandbox_process: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The settings of an embedded installation that talks to the sandbox; its Redis runs."""
+    folder = tmp_path_factory.mktemp("almanac")
+    ours = sandbox_environment(sandbox_process) | {
+        "ALMANAC_DATA_DIR": str(folder),
+        # Short enough to wait for in tests of what misses it.
+        "ALMANAC_FANOUT_DEADLINE": "3",
+    }
+    # An operator's own settings have no business in a test.
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("ALMANAC_")}
+    redis = embedded_redis.start(folder, settings_of(clean | ours).redis_socket)
+    yield clean | ours
+    redis.terminate()
+    redis.wait(timeout=5)
+
+
+def settings_of(environment: Mapping[str, str]) -> Settings:
+    """The settings that a process with this environment reads."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("ALMANAC_")]:
+            patch.delenv(name)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        return read_settings()
+
+
+@pytest.fixture(scope="session")
+def settings(environment: dict[str, str]) -> Settings:
+    """The settings of web and worker."""
+    return settings_of(environment)
+
+
+@pytest.fixture(scope="session")
+def database(settings: Settings) -> Iterator[Database]:
+    """The database of web and worker, migrated."""
+    database = Database(settings.database_url)
+    database.upgrade()
+    yield database
+    database.close()
+
+
+@pytest.fixture(scope="session")
+def worker(environment: dict[str, str], settings: Settings, database: Database) -> Iterator[None]:
+    """A real Celery worker, as production runs it."""
+    with subprocess.Popen(processes.worker(settings, "test"), env=environment) as process:
+        application = create_app(settings)
+        services: Services = application.extensions[EXTENSION]
+        give_up = time.monotonic() + START_SECONDS
+        while not services.celery.control.ping(timeout=0.5, limit=1):
+            assert process.poll() is None, "the worker ended by itself"
+            assert time.monotonic() < give_up, "the worker does not answer"
+        yield
+        process.terminate()
+        process.wait(timeout=20)
+
+
+@pytest.fixture(scope="session")
+def app(settings: Settings, database: Database) -> Flask:
+    """The web application, without a worker: for what needs none."""
+    return create_app(settings)
+
+
+@dataclass
+class Api:
+    """A caller with a key: ``api.get("/users", limit=2)``; paths are below ``/v1``."""
+
+    client: FlaskClient
+    key: str
+
+    def get(self, path: str, /, headers: Mapping[str, str] | None = None, **query: Any) -> TestResponse:
+        return self.call("GET", path, headers=headers, query_string=query)
+
+    def post(self, path: str, body: Any = None, /, **more: Any) -> TestResponse:
+        return self.call("POST", path, json=body, **more)
+
+    def put(self, path: str, body: Any = None, /, **more: Any) -> TestResponse:
+        return self.call("PUT", path, json=body, **more)
+
+    def delete(self, path: str, body: Any = None, /, **more: Any) -> TestResponse:
+        return self.call("DELETE", path, **({} if body is None else {"json": body}), **more)
+
+    def call(
+        self, method: str, path: str, /, headers: Mapping[str, str] | None = None, **more: Any
+    ) -> TestResponse:
+        sent = {"Authorization": f"Bearer {self.key}", **(headers or {})}
+        return self.client.open(f"/v1{path}", method=method, headers=sent, **more)
+
+
+@pytest.fixture
+def stores(settings: Settings, database: Database) -> Iterator[Stores]:
+    """Stores of the test's own, on the same database and Redis."""
+    stores = Stores(settings)
+    yield stores
+    stores.database.close()
+    stores.redis.close()
+
+
+@pytest.fixture
+def new_api(app: Flask, stores: Stores) -> Callable[..., Api]:
+    """Make a caller: ``new_api(organization="acme", read_only=True)``."""
+
+    def make(organization: str | None = None, **rights: Any) -> Api:
+        with stores.database.writing() as session:
+            organization_id = None
+            if organization is not None:
+                organization_id = organizations.ids(session, [organization], within=None)[organization]
+            key = api_keys.create(
+                session, prefix="alm_", name="test", organization_id=organization_id, **rights
+            )
+        return Api(app.test_client(), key)
+
+    return make
+
+
+@pytest.fixture
+def api(new_api: Callable[..., Api]) -> Api:
+    """A caller who may do everything but show tokens."""
+    return new_api()
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def unique() -> Callable[[str], str]:
+    """An identifier that no other test uses: ``unique("ada")``."""
+    return lambda name: f"{name}-{next(_numbers)}"
+
+
+@pytest.fixture
+def new_user(api: Api, unique: Callable[[str], str]) -> Callable[..., str]:
+    """Register a user with accounts of the sandbox connected, all over HTTP; returns the user's id."""
+
+    def make(*accounts: SandboxAccount, name: str = "user", slugs: tuple[str, ...] = ()) -> str:
+        user = unique(name)
+        made = api.post("/users", {"id": user, "organizationSlugs": slugs})
+        assert made.status_code == 201, made.json
+        for account in accounts:
+            connect(api, user, account)
+        return user
+
+    return make
+
+
+def connect(api: Api, user: str, account: SandboxAccount, **changed: Any) -> None:
+    """Connect an account of the sandbox to a user."""
+    body = {
+        "accessToken": account.access_token,
+        "refreshToken": account.refresh_token,
+        "email": account.email,
+        "expiresAt": account.expires_at.isoformat(),
+        "scope": account.scope.split(),
+    }
+    made = api.post(f"/users/{user}/oauth/{account.provider}", body | changed)
+    assert made.status_code == 201, made.json
+
+
+@pytest.fixture
+def new_organization(api: Api, unique: Callable[[str], str]) -> Callable[[], str]:
+    """Create an empty organization; returns its slug."""
+
+    def make() -> str:
+        slug = unique("org")
+        assert api.post("/organizations", {"slug": slug, "name": None}).status_code == 200
+        return slug
+
+    return make

@@ -1,0 +1,107 @@
+"""Google's payloads, the odd ones kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from providers.errors import NotFound, ProviderError, TooManyCalendars, Unavailable
+from providers.google import parse
+from providers.instants import instant
+
+OPERATION = "calendar.freebusy.query"
+BUSY = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
+
+
+def answer(**calendar: Any) -> dict[str, Any]:
+    return {"kind": "calendar#freeBusy", "calendars": {"c": calendar}}
+
+
+@pytest.mark.parametrize(
+    ("period", "expected"),
+    [
+        (BUSY, ("2026-12-03T09:00:00Z", "2026-12-03T10:00:00Z")),
+        # In the offset of the zone asked for, across a change of the clocks.
+        (
+            {"start": "2026-10-25T02:30:00+02:00", "end": "2026-10-25T02:30:00+01:00"},
+            ("2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"),
+        ),
+        (
+            {"start": "2026-12-03T09:00:00.000Z", "end": "2026-12-03T10:00:00.500Z"},
+            ("2026-12-03T09:00:00Z", "2026-12-03T10:00:00.500Z"),
+        ),
+    ],
+)
+def test_a_period_is_read_whatever_its_offset(period, expected):
+    assert parse.busy(answer(busy=[period]), "c", OPERATION) == [tuple(map(instant, expected))]
+
+
+@pytest.mark.parametrize(
+    ("reason", "error"),
+    [
+        ("notFound", NotFound),
+        ("internalError", Unavailable),
+        ("groupTooBig", TooManyCalendars),
+        ("tooManyCalendarsRequested", TooManyCalendars),
+        ("additionalTypesMayBeAdded", ProviderError),
+        (None, ProviderError),
+    ],
+)
+def test_an_error_inside_a_200_is_an_error(reason, error):
+    """https://developers.google.com/workspace/calendar/api/v3/reference/freebusy/query (errors)"""
+    inside = answer(errors=[{"domain": "global", "reason": reason}], busy=[BUSY])
+    with pytest.raises(ProviderError) as raised:
+        parse.busy(inside, "c", OPERATION)
+    assert type(raised.value) is error
+
+
+ENTRY = {
+    "kind": "calendar#calendarListEntry",
+    "id": "en.german#holiday@group.v.calendar.google.com",
+    "summary": "Holidays in Germany",
+    "timeZone": "Europe/Berlin",
+    "backgroundColor": "#16a765",
+    "foregroundColor": "#000000",
+    "accessRole": "reader",
+}
+
+
+def test_what_is_false_is_left_out_by_google():
+    calendar = parse.calendar(ENTRY)
+    assert (calendar.primary, calendar.selected) == (False, False)
+    assert calendar.original is ENTRY
+
+
+def test_the_users_own_name_for_a_calendar_wins():
+    assert parse.calendar(ENTRY).subject == "Holidays in Germany"
+    assert parse.calendar(ENTRY | {"summaryOverride": "Holidays"}).subject == "Holidays"
+
+
+@pytest.mark.parametrize(
+    ("role", "ours"),
+    [
+        ("freeBusyReader", "freeBusyReader"),
+        ("reader", "reader"),
+        ("writerWithoutPrivateAccess", "writer"),
+        ("writer", "writer"),
+        ("owner", "owner"),
+    ],
+)
+def test_roles_are_four(role, ours):
+    assert parse.calendar(ENTRY | {"accessRole": role}).access_role == ours
+
+
+def test_deleted_entries_are_no_calendars():
+    page = {"items": [ENTRY, ENTRY | {"id": "gone", "deleted": True}]}
+    assert [each.id for each in parse.calendars(page, OPERATION)] == [ENTRY["id"]]
+
+
+def test_an_empty_page_is_a_page():
+    assert parse.calendars({"kind": "calendar#calendarList"}, OPERATION) == []
+
+
+@pytest.mark.parametrize("page", [{}, {"items": None}, {"items": ["odd"]}, {"items": [{}]}, {"error": {}}])
+def test_what_is_no_page_is_no_empty_list(page):
+    with pytest.raises(Unavailable):
+        parse.calendars(page, OPERATION)

@@ -1,0 +1,197 @@
+"""Graph's payloads, the odd ones kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from providers.errors import AccessDenied, ProviderError, Unavailable
+from providers.instants import DAY, instant
+from providers.microsoft import parse
+
+OPERATION = "calendar.freebusy.query"
+NINE, TEN = instant("2026-12-03T09:00:00Z"), instant("2026-12-03T10:00:00Z")
+
+
+def at(text: str, zone: str = "UTC") -> dict[str, str]:
+    return {"dateTime": f"{text}.0000000", "timeZone": zone}
+
+
+def event(**more: Any) -> dict[str, Any]:
+    """After https://learn.microsoft.com/en-us/graph/api/resources/event"""
+    return {
+        "@odata.etag": 'W/"abc=="',
+        "showAs": "busy",
+        "isAllDay": False,
+        "isCancelled": False,
+        "responseStatus": {"response": "organizer", "time": "0001-01-01T00:00:00Z"},
+        "start": at("2026-12-03T09:00:00"),
+        "end": at("2026-12-03T10:00:00"),
+    } | more
+
+
+def all_day(first: str, last: str, **more: Any) -> dict[str, Any]:
+    return event(isAllDay=True, start=at(f"{first}T00:00:00"), end=at(f"{last}T00:00:00"), **more)
+
+
+def busy(*events: dict[str, Any], zone: Any = "UTC") -> list[tuple[int, int]]:
+    return parse.busy([{"value": list(events)}], zone, OPERATION)
+
+
+@pytest.mark.parametrize(
+    ("more", "is_busy"),
+    [
+        ({"showAs": "busy"}, True),
+        ({"showAs": "oof"}, True),
+        ({"showAs": "tentative"}, True),
+        ({"showAs": "unknown"}, True),
+        ({"showAs": "unknownFutureValue"}, True),
+        ({"showAs": None}, True),
+        ({"showAs": "free"}, False),
+        ({"showAs": "workingElsewhere"}, False),
+        ({"isCancelled": True}, False),
+        ({"responseStatus": {"response": "declined"}}, False),
+        ({"responseStatus": {"response": "tentativelyAccepted"}}, True),
+        ({"responseStatus": {"response": "notResponded"}}, True),
+        ({"responseStatus": None}, True),
+    ],
+)
+def test_what_blocks(more, is_busy):
+    assert busy(event(**more)) == ([(NINE, TEN)] if is_busy else [])
+
+
+@pytest.mark.parametrize(
+    ("zone", "hour"),
+    [
+        ("UTC", 9),
+        ("tzone://Microsoft/Utc", 9),
+        ("Pacific Standard Time", 17),
+        ("W. Europe Standard Time", 8),
+        ("Asia/Tokyo", 0),
+    ],
+)
+def test_a_label_other_than_utc_is_converted(zone, hour):
+    moved = event(start=at("2026-12-03T09:00:00", zone), end=at("2026-12-03T10:00:00", zone))
+    start = instant(f"2026-12-03T{hour:02}:00:00Z")
+    assert busy(moved) == [(start, start + DAY // 24)]
+
+
+@pytest.mark.parametrize(
+    "zone", ["Customized Time Zone", "tzone://Microsoft/Custom", "Nowhere", "", "../etc"]
+)
+def test_a_zone_nobody_knows_is_not_guessed(zone):
+    with pytest.raises(parse.UnknownZone):
+        busy(event(start=at("2026-12-03T09:00:00", zone)))
+
+
+def test_a_day_is_as_long_as_it_is_in_the_zone_of_the_mailbox():
+    spring = all_day("2026-03-08", "2026-03-09")
+    autumn = all_day("2026-11-01", "2026-11-02")
+    lengths = [(end - start) * 24 / DAY for start, end in busy(spring, autumn, zone="America/New_York")]
+    assert lengths == [23, 25]
+
+
+def test_a_day_whose_midnight_is_skipped_begins_when_the_clocks_do():
+    (day,) = busy(all_day("2018-11-04", "2018-11-05"), zone="America/Sao_Paulo")
+    assert day == (instant("2018-11-04T03:00:00Z"), instant("2018-11-05T02:00:00Z"))
+
+
+def test_an_all_day_event_that_was_shifted_after_all_is_read_as_moments():
+    shifted = event(isAllDay=True, start=at("2026-12-03T08:00:00"), end=at("2026-12-04T08:00:00"))
+    assert busy(shifted, zone="Asia/Tokyo") == [
+        (instant("2026-12-03T08:00:00Z"), instant("2026-12-04T08:00:00Z"))
+    ]
+
+
+def test_without_a_zone_only_busy_all_day_events_fail():
+    unknown = ProviderError("no zone")
+    assert busy(event(), all_day("2026-12-03", "2026-12-04", showAs="free"), zone=unknown) == [(NINE, TEN)]
+    with pytest.raises(ProviderError, match="no zone"):
+        busy(event(), all_day("2026-12-03", "2026-12-04"), zone=unknown)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/Los_Angeles"])
+def test_dates_at_the_ends_of_the_calendar_do_not_crash(zone):
+    forever = event(
+        start=at("0001-01-01T00:00:00"), end={"dateTime": "9999-12-31T23:59:59.9999999", "timeZone": "UTC"}
+    )
+    first = all_day("0001-01-01", "0001-01-02")
+    assert all(start < end for start, end in busy(forever, first, zone=zone))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        {},
+        {"value": None},
+        {"value": [{"showAs": "busy"}]},
+        {"value": ["odd"]},
+        {"value": [event(start=None)]},
+    ],
+)
+def test_what_is_no_page_of_events_is_not_free_time(page):
+    with pytest.raises(Unavailable, match="unreadable"):
+        parse.busy([page], "UTC", OPERATION)
+
+
+@pytest.mark.parametrize(
+    ("settings", "zone"),
+    [
+        (None, "UTC"),
+        (AccessDenied("no"), "UTC"),
+        ([{"timeZone": "Pacific Standard Time"}], "America/Los_Angeles"),
+        ([{"timeZone": "Europe/Berlin"}], "Europe/Berlin"),
+    ],
+)
+def test_the_zone_of_a_mailbox(settings, zone):
+    assert parse.mailbox_zone(settings, OPERATION) == zone
+
+
+@pytest.mark.parametrize("name", [None, "", 7, "Customized Time Zone", "tzone://Microsoft/Custom"])
+def test_a_mailbox_without_a_known_zone_has_none(name):
+    assert isinstance(parse.mailbox_zone([{"timeZone": name}], OPERATION), parse.UnknownZone)
+
+
+def test_settings_that_failed_are_that_failure():
+    failure = Unavailable("down")
+    assert parse.mailbox_zone(failure, OPERATION) is failure
+
+
+CALENDAR = {
+    "id": "AAMkAGI2TGuLAAA=",
+    "name": "Calendar",
+    "color": "auto",
+    "hexColor": "",
+    "canEdit": True,
+    "isDefaultCalendar": True,
+    "owner": {"name": "Samantha Booth", "address": "samanthab@adatum.onmicrosoft.com"},
+}
+THEIRS = CALENDAR | {"isDefaultCalendar": False, "owner": {"address": "alex@adatum.onmicrosoft.com"}}
+
+
+@pytest.mark.parametrize(
+    ("entry", "email", "role"),
+    [
+        (CALENDAR, None, "owner"),
+        (CALENDAR | {"isDefaultCalendar": False}, "SamanthaB@adatum.onmicrosoft.com", "owner"),
+        (THEIRS, "samanthab@adatum.onmicrosoft.com", "writer"),
+        (THEIRS | {"canEdit": False}, "samanthab@adatum.onmicrosoft.com", "reader"),
+        (THEIRS | {"canEdit": False, "owner": None}, None, "reader"),
+    ],
+)
+def test_the_role_follows_from_owner_and_rights(entry, email, role):
+    (calendar,) = parse.calendars([{"value": [entry]}], email, "UTC", OPERATION)
+    assert calendar.access_role == role
+
+
+def test_the_owner_of_the_default_calendar_is_the_account_itself():
+    second = CALENDAR | {"id": "second", "isDefaultCalendar": False}
+    found = parse.calendars([{"value": [second, CALENDAR]}], None, "UTC", OPERATION)
+    assert [each.access_role for each in found] == ["owner", "owner"]
+
+
+@pytest.mark.parametrize("page", [{}, {"value": None}, {"value": [{}]}, {"value": ["odd"]}])
+def test_what_is_no_page_of_calendars_is_no_empty_list(page):
+    with pytest.raises(Unavailable):
+        parse.calendars([page], None, "UTC", OPERATION)

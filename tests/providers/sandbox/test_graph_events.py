@@ -1,0 +1,181 @@
+"""Reading and writing events of Microsoft Graph."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from providers.sandbox.client import Sandbox
+from tests.providers.sandbox.callers import VIEW, Caller, code, graph
+
+META = "String {66f5a359-4659-4830-9070-00047ec6ac6e} Name metaId"
+EXPAND = {"$expand": f"singleValueExtendedProperties($filter=id eq '{META}')"}
+
+
+def when(text: str, zone: str = "Pacific Standard Time") -> dict[str, str]:
+    return {"dateTime": text, "timeZone": zone}
+
+
+LUNCH: dict[str, Any] = {
+    "subject": "Lunch",
+    "start": when("2026-12-03T12:00:00"),
+    "end": when("2026-12-03T13:00:00"),
+}
+
+
+@pytest.fixture
+def call(sandbox: Sandbox) -> Caller:
+    calendars = [{"primary": True}, {"id": "AAMkteam", "subject": "Team"}]
+    return graph(sandbox, sandbox.account("microsoft", "bob@example.com", calendars=calendars))
+
+
+def make(call: Caller, path: str = "me/events", **more: Any) -> dict[str, Any]:
+    answer = call("POST", path, json=LUNCH | more)
+    assert answer.status_code == 201, answer.text
+    made: dict[str, Any] = answer.json()
+    return made
+
+
+def test_a_created_event_is_seen_at_once_and_gone_after_its_deletion(call: Caller) -> None:
+    made = make(call)
+    assert made["start"] == when("2026-12-03T20:00:00.0000000", "UTC")
+    (seen,) = call.get("me/calendarView", **VIEW)["value"]
+    assert seen["id"] == made["id"]
+    path = f"me/events/{quote(made['id'])}"
+    assert call.get(path)["subject"] == "Lunch"
+    assert call("DELETE", path).status_code == 204
+    assert code(call("DELETE", path)) == (404, "ErrorItemNotFound")
+    assert call.get("me/calendarView", **VIEW)["value"] == []
+
+
+def test_ids_are_good_in_the_whole_mailbox(call: Caller) -> None:
+    made = make(call, "me/calendars/AAMkteam/events")
+    assert call.get("me/events")["value"] == []
+    assert call.get(f"me/events/{made['id']}")["id"] == made["id"]
+    assert [e["id"] for e in call.get("me/calendars/AAMkteam/events")["value"]] == [made["id"]]
+
+
+def test_a_patch_changes_what_it_names(call: Caller) -> None:
+    made = make(call, body={"contentType": "text", "content": "a < b"}, location={"displayName": "Bar"})
+    assert made["bodyPreview"] == "a < b"
+    assert made["body"]["contentType"] == "html"
+    change = {"subject": "Dinner", "end": when("2026-12-03T15:00:00"), "location": {"displayName": "Inn"}}
+    changed = call("PATCH", f"me/events/{made['id']}", json=change).json()
+    assert (changed["subject"], changed["bodyPreview"]) == ("Dinner", "a < b")
+    assert (changed["start"], changed["end"]["dateTime"]) == (made["start"], "2026-12-03T23:00:00.0000000")
+    assert [place["displayName"] for place in changed["locations"]] == ["Inn"]
+    assert changed["changeKey"] != made["changeKey"]
+
+
+def test_an_all_day_event_goes_from_midnight_to_midnight_of_one_zone(call: Caller) -> None:
+    whole = {"isAllDay": True, "start": when("2026-12-03T00:00:00"), "end": when("2026-12-04T00:00:00")}
+    made = make(call, **whole)
+    assert made["start"] == when("2026-12-03T00:00:00.0000000", "UTC")
+    crooked = call("POST", "me/events", json=LUNCH | {"isAllDay": True})
+    assert code(crooked) == (400, "ErrorPropertyValidationFailure")
+
+
+def test_an_extended_property_comes_only_when_expanded_by_its_id(call: Caller) -> None:
+    made = make(call, singleValueExtendedProperties=[{"id": META, "value": "m-42"}])
+    path = f"me/events/{made['id']}"
+    assert "singleValueExtendedProperties" not in made
+    assert "singleValueExtendedProperties" not in call.get(
+        path, **{"$expand": "singleValueExtendedProperties"}
+    )
+    assert call.get(path, **EXPAND)["singleValueExtendedProperties"] == [{"id": META, "value": "m-42"}]
+
+
+def test_events_are_found_by_an_extended_property(call: Caller) -> None:
+    made = make(call, singleValueExtendedProperties=[{"id": META, "value": "m-42"}])
+    make(call)
+
+    def found(value: str) -> list[str]:
+        name = "singleValueExtendedProperties"
+        text = f"{name}/Any(ep: ep/id eq '{META}' and ep/value eq '{value}')"
+        return [e["id"] for e in call.get("me/events", **{"$filter": text})["value"]]
+
+    assert found("M-42") == [made["id"]]
+    assert found("m-43") == []
+
+
+def test_the_same_transaction_twice_makes_one_event(call: Caller) -> None:
+    first = make(call, transactionId="t-1")
+    assert make(call, transactionId="t-1")["id"] == first["id"]
+    other = call("POST", "me/events", json=LUNCH | {"transactionId": "t-1", "subject": "Other"})
+    assert code(other) == (400, "ErrorDuplicateTransactionId")
+    assert other.json()["error"]["@event.existingEventId"] == first["id"]
+
+
+def test_a_recurrence_makes_a_series(call: Caller) -> None:
+    recurrence = {
+        "pattern": {"type": "weekly", "interval": 1, "daysOfWeek": ["thursday"], "firstDayOfWeek": "sunday"},
+        "range": {"type": "endDate", "startDate": "2026-12-03", "endDate": "2026-12-17"},
+    }
+    made = make(call, recurrence=recurrence)
+    assert (made["type"], made["recurrence"]) == ("seriesMaster", recurrence)
+    window = {"startDateTime": "2026-12-01T00:00:00Z", "endDateTime": "2027-02-01T00:00:00Z"}
+    days = [e["start"]["dateTime"][:10] for e in call.get("me/calendarView", **window)["value"]]
+    assert days == ["2026-12-03", "2026-12-10", "2026-12-17"]
+    instances = call.get(f"me/events/{made['id']}/instances", **window)["value"]
+    assert [e["recurrence"] for e in instances] == [None, None, None]
+    assert call("DELETE", f"me/events/{instances[1]['id']}").status_code == 204
+    assert len(call.get("me/calendarView", **window)["value"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("pattern", "days"),
+    [
+        ({"type": "daily", "interval": 2}, ["12-03", "12-05", "12-07"]),
+        ({"type": "absoluteMonthly", "interval": 1, "dayOfMonth": 3}, ["12-03", "01-03", "02-03"]),
+        (
+            {"type": "relativeMonthly", "interval": 1, "daysOfWeek": ["thursday"], "index": "first"},
+            ["12-03", "01-07", "02-04"],
+        ),
+    ],
+)
+def test_patterns(call: Caller, pattern: dict[str, Any], days: list[str]) -> None:
+    make(call, recurrence={"pattern": pattern, "range": {"type": "numbered", "numberOfOccurrences": 3}})
+    window = {"startDateTime": "2026-12-01T00:00:00Z", "endDateTime": "2027-03-01T00:00:00Z"}
+    found = call.get("me/calendarView", **window)["value"]
+    assert [e["start"]["dateTime"][5:10] for e in found] == days
+
+
+def test_an_online_meeting_has_a_link(call: Caller) -> None:
+    made = make(call, isOnlineMeeting=True, onlineMeetingProvider="teamsForBusiness")
+    assert made["onlineMeeting"]["joinUrl"].startswith("https://teams.microsoft.com/")
+
+
+def test_attendees_wait_for_an_answer(call: Caller) -> None:
+    made = make(call, attendees=[{"emailAddress": {"address": "eve@example.com"}, "type": "optional"}])
+    (guest,) = made["attendees"]
+    assert (guest["type"], guest["status"]["response"]) == ("optional", "none")
+
+
+def test_a_stale_etag_is_refused(call: Caller) -> None:
+    made = make(call)
+    path = f"me/events/{made['id']}"
+    match = {"If-Match": made["@odata.etag"]}
+    assert call("PATCH", path, json={"subject": "A"}, headers=match).status_code == 200
+    assert call("PATCH", path, json={"subject": "B"}, headers=match).status_code == 412
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"start": None},
+        {"end": when("2026-12-03T11:00:00")},
+        {"start": when("2026-12-03T12:00:00", "Nowhere")},
+        {"showAs": "asleep"},
+        {"recurrence": {"pattern": {"type": "never"}, "range": {"type": "noEnd"}}},
+    ],
+)
+def test_an_event_that_makes_no_sense_is_refused(call: Caller, change: dict[str, Any]) -> None:
+    assert call("POST", "me/events", json=LUNCH | change).status_code == 400
+
+
+def test_a_calendar_one_may_only_read_takes_no_event(sandbox: Sandbox) -> None:
+    calendars = [{"primary": True}, {"id": "AAMkboss", "subject": "Boss", "accessRole": "reader"}]
+    call = graph(sandbox, sandbox.account("microsoft", "bob@example.com", calendars=calendars))
+    assert code(call("POST", "me/calendars/AAMkboss/events", json=LUNCH)) == (403, "ErrorAccessDenied")

@@ -1,0 +1,205 @@
+"""Both OAuth servers: consent, tokens, refresh, revocation."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import requests
+
+from providers.sandbox.client import Sandbox
+from tests.providers.sandbox.callers import Caller, code, google, graph, reason, token_call
+
+PROVIDERS = ("google", "microsoft")
+ADA = "ada@example.com"
+REDIRECT = "https://almanac.example.com/oauth/callback"
+VERIFIER = "a-verifier-of-at-least-forty-three-characters-in-length"
+CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
+SCOPES = {
+    "google": "openid email https://www.googleapis.com/auth/calendar.readonly",
+    "microsoft": "openid email profile offline_access User.Read Calendars.Read",
+}
+
+
+def works(sandbox: Sandbox, provider: str, token: str) -> bool:
+    base, path = (
+        ("google/calendar/v3", "users/me/calendarList")
+        if provider == "google"
+        else ("microsoft/v1.0", "me/calendars")
+    )
+    return Caller(f"{sandbox.url}/{base}", token)("GET", path).status_code == 200
+
+
+def consent(sandbox: Sandbox, provider: str, **more: str) -> dict[str, str]:
+    """Where the authorize endpoint sends the browser: the query of the redirect."""
+    path = "google/o/oauth2/v2/auth" if provider == "google" else "microsoft/common/oauth2/v2.0/authorize"
+    asked = {
+        "client_id": "almanac",
+        "redirect_uri": REDIRECT,
+        "response_type": "code",
+        "scope": SCOPES[provider],
+        "state": "s-1",
+        "login_hint": ADA,
+        "access_type": "offline",
+        "code_challenge": CHALLENGE,
+        "code_challenge_method": "S256",
+        "nonce": "n-1",
+    } | more
+    answer = requests.get(f"{sandbox.url}/{path}", params=asked, allow_redirects=False, timeout=10)
+    assert answer.status_code == 302, answer.text
+    location = answer.headers["Location"]
+    assert location.startswith(f"{REDIRECT}?")
+    return {name: values[0] for name, values in parse_qs(urlsplit(location).query).items()}
+
+
+def redeem(sandbox: Sandbox, provider: str, code: str, **more: str) -> requests.Response:
+    form = {"code": code, "redirect_uri": REDIRECT, "code_verifier": VERIFIER} | more
+    return token_call(sandbox, provider, grant_type="authorization_code", **form)
+
+
+def claims(id_token: str) -> dict[str, Any]:
+    body = id_token.split(".")[1]
+    found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+    return found
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_refresh_gives_a_token_that_works(sandbox: Sandbox, provider: str) -> None:
+    account = sandbox.account(provider, ADA, expires_in=0)
+    assert not works(sandbox, provider, account.access_token)
+    sandbox.account(provider, ADA)
+    dead = token_call(sandbox, provider, grant_type="refresh_token", refresh_token=account.refresh_token)
+    assert dead.status_code == 400, "the grant of an account that was replaced is gone"
+    account = sandbox.account(provider, ADA)
+    answer = token_call(sandbox, provider, grant_type="refresh_token", refresh_token=account.refresh_token)
+    assert answer.status_code == 200
+    assert answer.json()["expires_in"] == 3599
+    assert works(sandbox, provider, answer.json()["access_token"])
+
+
+def test_google_never_rotates_a_refresh_token(sandbox: Sandbox) -> None:
+    account = sandbox.account("google", ADA)
+    for _ in range(2):
+        answer = token_call(
+            sandbox, "google", grant_type="refresh_token", refresh_token=account.refresh_token
+        )
+        assert "refresh_token" not in answer.json()
+    assert "https://www.googleapis.com/auth/userinfo.email" in answer.json()["scope"].split()
+
+
+def test_microsoft_always_rotates_and_the_old_one_stays_good(sandbox: Sandbox) -> None:
+    account = sandbox.account("microsoft", ADA)
+    tokens = [account.refresh_token]
+    for _ in range(2):
+        form = {"grant_type": "refresh_token", "refresh_token": tokens[0]}
+        tokens.append(token_call(sandbox, "microsoft", **form).json()["refresh_token"])
+    assert len(set(tokens)) == 3
+    form = {"grant_type": "refresh_token", "refresh_token": tokens[-1]}
+    assert token_call(sandbox, "microsoft", **form).status_code == 200
+
+
+def test_microsoft_narrows_a_refresh_and_refuses_what_was_never_granted(sandbox: Sandbox) -> None:
+    refresh = sandbox.account("microsoft", ADA, scope="Calendars.Read User.Read offline_access").refresh_token
+    form = {"grant_type": "refresh_token", "refresh_token": refresh}
+    narrow = token_call(sandbox, "microsoft", **form, scope="https://graph.microsoft.com/User.Read")
+    assert narrow.json()["scope"] == "https://graph.microsoft.com/User.Read"
+    more = token_call(sandbox, "microsoft", **form, scope="Calendars.ReadWrite offline_access")
+    assert (more.json()["error"], more.json()["suberror"]) == ("invalid_grant", "consent_required")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_revoked_grant_is_gone_for_good(sandbox: Sandbox, provider: str) -> None:
+    account = sandbox.account(provider, ADA)
+    sandbox.revoke(ADA.upper())
+    answer = token_call(sandbox, provider, grant_type="refresh_token", refresh_token=account.refresh_token)
+    assert answer.status_code == 400
+    assert answer.json()["error"] == "invalid_grant"
+    if provider == "google":
+        assert answer.json()["error_description"] == "Token has been expired or revoked."
+        assert reason(google(sandbox, account)("GET", "users/me/calendarList")) == (401, "authError")
+    else:
+        assert answer.json()["error_codes"] == [50173]
+        assert answer.json()["error_description"].startswith("AADSTS50173: ")
+        assert code(graph(sandbox, account)("GET", "me/calendars")) == (401, "InvalidAuthenticationToken")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_an_unknown_refresh_token_is_an_invalid_grant(sandbox: Sandbox, provider: str) -> None:
+    answer = token_call(sandbox, provider, grant_type="refresh_token", refresh_token="nonsense")
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_wrong_client_secret_is_the_operators_fault(sandbox: Sandbox, provider: str) -> None:
+    form = {"grant_type": "refresh_token", "refresh_token": sandbox.account(provider, ADA).refresh_token}
+    answer = token_call(sandbox, provider, **form, client_secret="wrong")
+    assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_code_is_redeemed_once_by_whoever_holds_the_verifier(sandbox: Sandbox, provider: str) -> None:
+    sandbox.account(provider, ADA)
+    back = consent(sandbox, provider, prompt="consent")
+    assert back["state"] == "s-1"
+    answer = redeem(sandbox, provider, back["code"])
+    tokens = answer.json()
+    assert works(sandbox, provider, tokens["access_token"])
+    assert tokens["refresh_token"]
+    who = claims(tokens["id_token"])
+    assert (who["email"], who["aud"], who["nonce"]) == (ADA, "almanac", "n-1")
+    assert redeem(sandbox, provider, back["code"]).json()["error"] == "invalid_grant"
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(
+    "wrong", [{"code_verifier": "guessed"}, {"redirect_uri": "https://evil.example.com"}]
+)
+def test_a_stolen_code_is_worth_nothing(sandbox: Sandbox, provider: str, wrong: dict[str, str]) -> None:
+    sandbox.account(provider, ADA)
+    stolen = consent(sandbox, provider)["code"]
+    assert redeem(sandbox, provider, stolen, **wrong).json()["error"] == "invalid_grant"
+
+
+def test_google_gives_a_refresh_token_with_the_first_consent_or_when_asked_again(sandbox: Sandbox) -> None:
+    account = sandbox.account("google", ADA)
+    again = redeem(sandbox, "google", consent(sandbox, "google")["code"]).json()
+    assert "refresh_token" not in again
+    sandbox.revoke(ADA)
+    first = redeem(sandbox, "google", consent(sandbox, "google")["code"]).json()
+    assert first["refresh_token"] != account.refresh_token
+
+
+def test_the_granted_scope_is_what_was_asked_for(sandbox: Sandbox) -> None:
+    sandbox.account("google", ADA)
+    answer = redeem(sandbox, "google", consent(sandbox, "google")["code"]).json()
+    call = Caller(f"{sandbox.url}/google/calendar/v3", answer["access_token"])
+    assert call("GET", "users/me/calendarList").status_code == 200
+    when = {"date": "2026-12-03"}
+    written = call("POST", "calendars/primary/events", json={"start": when, "end": when})
+    assert reason(written) == (403, "insufficientPermissions")
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_nobody_consents_for_an_unknown_person(sandbox: Sandbox, provider: str) -> None:
+    assert consent(sandbox, provider)["error"] == "access_denied"
+
+
+def test_revoking_at_google_ends_the_whole_grant(sandbox: Sandbox) -> None:
+    account = sandbox.account("google", ADA)
+    url = f"{sandbox.url}/google/revoke"
+    assert requests.post(url, data={"token": account.access_token}, timeout=10).status_code == 200
+    form = {"grant_type": "refresh_token", "refresh_token": account.refresh_token}
+    assert token_call(sandbox, "google", **form).json()["error"] == "invalid_grant"
+    again = requests.post(url, data={"token": account.refresh_token}, timeout=10)
+    assert (again.status_code, again.json()["error"]) == (400, "invalid_token")
+
+
+def test_userinfo_tells_the_address(sandbox: Sandbox) -> None:
+    account = sandbox.account("google", ADA)
+    call = Caller(f"{sandbox.url}/google", account.access_token)
+    assert call.get("userinfo")["email"] == ADA
+    assert Caller(f"{sandbox.url}/google", "nonsense")("GET", "userinfo").status_code == 401

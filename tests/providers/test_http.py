@@ -1,0 +1,244 @@
+"""One send() for every call: timeout, retries, token and errors, over a real socket."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+import pytest
+
+from providers.errors import GrantGone, ProviderError, RateLimited, Unavailable
+from providers.google.errors import error_for
+from providers.http import Bearer, Call, retry_after, send
+
+
+def call(script: Any, **more: Any) -> Call:
+    return Call("Google Calendar", "calendar.freebusy.query", "POST", f"{script.url}/freeBusy", b"{}", **more)
+
+
+def sent(script: Any, left: float = 5.0, **more: Any) -> Any:
+    return send(call(script, **more), error_for, deadline=time.monotonic() + left)
+
+
+def test_a_deadline_already_passed_sends_nothing(script):
+    script.say(body={})
+    with pytest.raises(Unavailable, match="did not answer in time"):
+        sent(script, left=0)
+    assert script.asked == []
+
+
+def test_a_connection_is_kept_between_calls(script):
+    script.say(body={})
+    for _ in range(3):
+        sent(script)
+    assert len({each["peer"] for each in script.asked}) == 1
+
+
+def test_a_connection_is_kept_after_an_error_too(script):
+    script.say(404, {"error": {}})
+    for _ in range(3):
+        with pytest.raises(ProviderError):
+            sent(script)
+    assert len({each["peer"] for each in script.asked}) == 1
+
+
+def test_nothing_of_the_environment_is_used(script, monkeypatch):
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    script.say(body={"ok": True})
+    assert sent(script) == {"ok": True}
+
+
+def test_cookies_are_not_carried_from_one_account_to_the_next(script):
+    script.say(body={}, Set_Cookie="session=alice; Path=/")
+    sent(script)
+    sent(script)
+    assert "Cookie" not in script.asked[1]["headers"]
+
+
+def test_a_redirect_is_not_followed_with_the_token(script, scripted_account):
+    script.say(302, {}, Location=f"{script.url}/elsewhere")
+    with pytest.raises(ProviderError, match="status 302"):
+        send(call(script), error_for, deadline=time.monotonic() + 5, bearer=Bearer(scripted_account.tokens))
+    assert [each["path"] for each in script.asked] == ["/freeBusy"]
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"<html></html>", b'{"calendars": {', b"[]", b"null", b'"text"', b"\xff"]
+)
+def test_a_success_that_is_no_json_object_is_unavailable(script, is_fit_for_people, body):
+    script.say(body=body)
+    with pytest.raises(Unavailable, match="unreadable answer") as raised:
+        sent(script, left=1)
+    is_fit_for_people(raised.value)
+
+
+def broken_off(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}")
+    handler.close_connection = True
+
+
+def broken_chunks(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n50\r\nabc")
+    handler.close_connection = True
+
+
+def reset(handler: BaseHTTPRequestHandler) -> None:
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    handler.connection.close()
+    handler.close_connection = True
+
+
+def nonsense(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"SSH-2.0-OpenSSH_9.6\r\n")
+    handler.close_connection = True
+
+
+def wrong_gzip(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}")
+
+
+@pytest.mark.parametrize("answer", [broken_off, broken_chunks, reset, nonsense, wrong_gzip])
+def test_an_answer_that_breaks_off_is_unavailable_even_when_its_beginning_is_json(
+    script, is_fit_for_people, answer
+):
+    script.act(answer)
+    with pytest.raises(Unavailable, match="could not be reached") as raised:
+        sent(script, left=1)
+    is_fit_for_people(raised.value)
+
+
+def test_a_server_that_is_not_there_could_not_be_reached(is_fit_for_people):
+    nobody = Call("Google Calendar", "calendar.freebusy.query", "GET", "http://127.0.0.1:1/")
+    with pytest.raises(Unavailable, match="could not be reached") as raised:
+        send(nobody, error_for, deadline=time.monotonic() + 0.5)
+    is_fit_for_people(raised.value)
+
+
+def test_a_server_that_drips_is_left_at_the_deadline(script):
+    def drip(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
+        try:
+            for _ in range(100):
+                handler.wfile.write(b" ")
+                time.sleep(0.05)
+        except OSError:
+            handler.close_connection = True
+
+    script.act(drip)
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match="did not answer in time"):
+        sent(script, left=0.4)
+    assert time.monotonic() - began < 0.7
+
+
+def test_a_failing_call_is_made_three_times_and_no_more(script):
+    script.say(500, {"error": {}})
+    with pytest.raises(Unavailable):
+        sent(script)
+    assert len(script.asked) == 3
+
+
+def test_the_wait_before_the_second_retry_is_longer(script):
+    script.say(500, {"error": {}})
+    with pytest.raises(Unavailable):
+        sent(script)
+    first, second, third = (each["at"] for each in script.asked)
+    assert 0.1 < second - first < 0.6
+    assert 0.2 < third - second < 1.0
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 409, 410, 412])
+def test_what_cannot_get_better_is_not_tried_again(script, status):
+    script.say(status, {"error": {}})
+    with pytest.raises(ProviderError):
+        sent(script)
+    assert len(script.asked) == 1
+
+
+def test_what_must_not_happen_twice_is_sent_once(script):
+    script.say(503, {"error": {}})
+    with pytest.raises(Unavailable):
+        sent(script, repeatable=False)
+    assert len(script.asked) == 1
+
+
+def test_what_must_not_happen_twice_is_sent_again_after_a_401_which_did_nothing(script, scripted_account):
+    script.say(401, {"error": {}})
+    script.say(body={"id": "event"})
+    bearer = Bearer(scripted_account.tokens)
+    written = call(script, repeatable=False)
+    assert send(written, error_for, deadline=time.monotonic() + 5, bearer=bearer) == {"id": "event"}
+    assert len(script.asked) == 2
+
+
+def test_a_success_without_a_body_is_one_only_where_none_is_expected(script):
+    script.say(204, b"")
+    assert sent(script, answers=False) == {}
+    with pytest.raises(Unavailable):
+        sent(script, left=0.3)
+
+
+def test_a_bearer_renews_once_over_all_calls_of_an_operation(script, scripted_account):
+    script.say(401, {})
+    script.say(body={})
+    script.say(401, {})
+    bearer = Bearer(scripted_account.tokens)
+    send(call(script), error_for, deadline=time.monotonic() + 5, bearer=bearer)
+    with pytest.raises(GrantGone):
+        send(call(script), error_for, deadline=time.monotonic() + 5, bearer=bearer)
+    assert scripted_account.tokens.renewals == 1
+
+
+def test_a_token_source_that_is_down_is_asked_once(script):
+    class Down:
+        asked = 0
+
+        def access_token(self, *, deadline: float) -> Any:
+            Down.asked += 1
+            raise Unavailable("Google is not available just now")
+
+    with pytest.raises(Unavailable, match="not available"):
+        send(call(script), error_for, deadline=time.monotonic() + 5, bearer=Bearer(Down()))
+    assert Down.asked == 1
+
+
+def test_a_retry_waits_as_long_as_it_was_asked_to(script):
+    script.say(429, {}, Retry_After="1")
+    script.say(body={"ok": True})
+    assert sent(script) == {"ok": True}
+    first, second = (each["at"] for each in script.asked)
+    assert 1.0 <= second - first < 1.4
+
+
+def test_a_date_of_long_ago_means_at_once(script):
+    script.say(503, {}, Retry_After="Wed, 21 Oct 2015 07:28:00 GMT")
+    script.say(body={"ok": True})
+    assert sent(script) == {"ok": True}
+
+
+def test_a_retry_that_would_come_too_late_is_left_and_the_wait_told(script):
+    script.say(429, {}, Retry_After="3600")
+    with pytest.raises(RateLimited) as raised:
+        sent(script, left=5)
+    assert raised.value.retry_after == 3600
+    assert len(script.asked) == 1
+
+
+@pytest.mark.parametrize("value", [None, "", "soon", "-5", "nan", "inf", "1e9", "²"])
+def test_a_retry_after_that_says_nothing_is_none(value):
+    assert retry_after(value) is None
+
+
+def test_a_retry_after_may_be_a_date():
+    moment = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
+    assert 85 < (retry_after(moment) or 0) <= 90
+
+
+def test_a_call_shows_neither_its_url_nor_its_body(script):
+    shown = repr(call(script))
+    assert shown == "<Google Calendar calendar.freebusy.query>"

@@ -1,0 +1,201 @@
+"""Token endpoints over a socket: what ends a connection and what does not."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from providers.base import Grant, ProviderName, Token
+from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
+from providers.errors import GrantGone, ProviderError, ProviderNotConfigured, RateLimited, Unavailable
+from providers.http import Reply
+from providers.oauth import GoogleOAuth, MicrosoftOAuth
+
+BOTH = pytest.mark.parametrize("provider", ["google", "microsoft"])
+CLIENT = Client("client-id", Token("secret-of-client"))
+
+
+def refreshed(server: Any, token: str = "secret-refresh", left: float = 5.0) -> Grant:
+    return server.refresh(Token(token), deadline=time.monotonic() + left)
+
+
+def scripted(script: Any) -> GoogleOAuth:
+    return GoogleOAuth(GoogleEndpoints(token=f"{script.url}/token", revoke=f"{script.url}/revoke"), CLIENT)
+
+
+def test_google_keeps_the_refresh_token(sandbox, oauth):
+    account = sandbox.account("google", "ada@example.com")
+    grant = refreshed(oauth["google"], account.refresh_token)
+    assert grant.refresh_token is None
+    assert grant.access_token.reveal != account.access_token
+    assert "https://www.googleapis.com/auth/calendar" in (grant.scope or ())
+
+
+def test_microsoft_rotates_the_refresh_token(sandbox, oauth):
+    account = sandbox.account("microsoft", "ada@contoso.com")
+    grant = refreshed(oauth["microsoft"], account.refresh_token)
+    assert grant.refresh_token is not None
+    assert grant.refresh_token.reveal != account.refresh_token
+
+
+@BOTH
+def test_a_grant_says_when_its_access_token_ends(sandbox, oauth, provider):
+    account = sandbox.account(provider, "ada@example.com")
+    life = refreshed(oauth[provider], account.refresh_token).expires_at - datetime.now(UTC)
+    assert timedelta(minutes=50) < life < timedelta(minutes=91)
+
+
+@BOTH
+def test_a_revoked_grant_is_gone(sandbox, oauth, provider):
+    account = sandbox.account(provider, "ada@example.com")
+    sandbox.revoke("ada@example.com")
+    with pytest.raises(GrantGone):
+        refreshed(oauth[provider], account.refresh_token)
+
+
+@BOTH
+def test_a_foreign_refresh_token_is_gone(oauth, provider):
+    with pytest.raises(GrantGone):
+        refreshed(oauth[provider], "no-such-token")
+
+
+def test_a_wrong_client_secret_is_the_operators_fault(google_endpoints, microsoft_endpoints, sandbox):
+    wrong = Client("client-id", Token("wrong"))
+    for server in (GoogleOAuth(google_endpoints, wrong), MicrosoftOAuth(microsoft_endpoints, wrong)):
+        account = sandbox.account(server.name, "ada@example.com")
+        with pytest.raises(ProviderNotConfigured):
+            refreshed(server, account.refresh_token)
+
+
+@pytest.mark.parametrize("client", [Client("", Token("s")), Client("id", Token("")), Client("", Token(""))])
+def test_without_a_client_no_call_is_made(script, client):
+    script.say(body={})
+    with pytest.raises(ProviderNotConfigured):
+        refreshed(GoogleOAuth(GoogleEndpoints(token=script.url), client))
+    with pytest.raises(ProviderNotConfigured):
+        refreshed(MicrosoftOAuth(MicrosoftEndpoints(login=script.url), client))
+    assert script.asked == []
+
+
+REFUSALS = [
+    (400, {"error": "invalid_grant", "error_description": "Token has been expired or revoked."}, GrantGone),
+    (400, {"error": "invalid_grant", "error_subtype": "invalid_rapt"}, GrantGone),
+    (400, {"error": "invalid_grant", "error_codes": [700082]}, GrantGone),
+    (400, {"error": "invalid_grant", "error_codes": [65001], "suberror": "consent_required"}, GrantGone),
+    (400, {"error": "interaction_required", "error_codes": [50079], "claims": "{}"}, GrantGone),
+    (400, {"error": "consent_required"}, GrantGone),
+    (400, {"error": "login_required"}, GrantGone),
+    (400, {"error": "invalid_grant", "error_codes": [50196]}, RateLimited),
+    (401, {"error": "invalid_client", "error_codes": [7000215]}, ProviderNotConfigured),
+    (400, {"error": "unauthorized_client", "error_codes": [700016]}, ProviderNotConfigured),
+    (401, {"error": "unauthorized_client"}, ProviderNotConfigured),
+    (400, {"error": "invalid_scope", "error_codes": [70011]}, ProviderError),
+    (400, {"error": "invalid_request"}, ProviderError),
+    (503, {"error": "temporarily_unavailable"}, Unavailable),
+    (400, {"error": "temporarily_unavailable"}, Unavailable),
+    (400, {"error": "internal_failure"}, Unavailable),
+    (400, {"error": "server_error"}, Unavailable),
+    (500, {"error": {"code": 500}}, Unavailable),
+    (502, b"<html></html>", Unavailable),
+    (400, b"<html></html>", Unavailable),
+    (429, {"error": "too_many"}, RateLimited),
+]
+
+
+@pytest.mark.parametrize(("status", "body", "error"), REFUSALS, ids=str)
+def test_each_refusal_has_its_meaning(script, is_fit_for_people, status, body, error):
+    """After RFC 6749, 5.2 and
+    https://learn.microsoft.com/en-us/entra/identity-platform/reference-error-codes
+    """
+    script.say(status, body)
+    with pytest.raises(ProviderError) as raised:
+        refreshed(scripted(script), left=0.5)
+    assert type(raised.value) is error
+    is_fit_for_people(raised.value)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"access_token": None},
+        {"access_token": ""},
+        {"access_token": 7},
+        {"access_token": "t", "expires_in": "soon"},
+        {"access_token": "t", "expires_in": 10**30},
+        b"<html></html>",
+        b'{"access_token": "t"',
+    ],
+)
+def test_an_answer_without_a_token_is_unreadable_and_no_verdict_on_the_grant(script, body):
+    script.say(body=body)
+    with pytest.raises(Unavailable):
+        refreshed(scripted(script), left=0.5)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "fault", [{"status": 503}, {"body": "html"}, {"body": "truncated"}, {"body": "reset"}]
+)
+def test_an_endpoint_that_fails_leaves_the_connection_alive(sandbox, oauth, provider, fault):
+    account = sandbox.account(provider, "ada@example.com")
+    sandbox.fault(operation=f"{provider}.token", **fault)
+    with pytest.raises(Unavailable):
+        refreshed(oauth[provider], account.refresh_token, left=0.8)
+
+
+def test_a_slow_endpoint_is_left_at_the_deadline(sandbox, oauth):
+    account = sandbox.account("google", "ada@example.com")
+    sandbox.fault(operation="google.token", latency_ms=2000)
+    with pytest.raises(Unavailable, match="in time"):
+        refreshed(oauth["google"], account.refresh_token, left=0.3)
+
+
+def test_secrets_travel_in_the_body_and_not_in_the_url(script):
+    script.say(body={"access_token": "t", "expires_in": "3599"})
+    refreshed(scripted(script))
+    asked = script.asked[0]
+    assert asked["path"] == "/token"
+    assert b"client_secret=secret-of-client" in asked["body"]
+    assert asked["headers"]["Content-Type"] == "application/x-www-form-urlencoded"
+
+
+def test_revoking_at_google_ends_the_grant(sandbox, oauth):
+    account = sandbox.account("google", "ada@example.com")
+    oauth["google"].revoke(Token(account.refresh_token), deadline=time.monotonic() + 5)
+    with pytest.raises(GrantGone):
+        refreshed(oauth["google"], account.refresh_token)
+
+
+def test_revoking_what_is_already_gone_is_a_success(oauth):
+    oauth["google"].revoke(Token("gone"), deadline=time.monotonic() + 5)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}"])
+def test_revoking_may_be_answered_with_nothing(script, content):
+    script.say(body=content)
+    scripted(script).revoke(Token("t"), deadline=time.monotonic() + 5)
+    assert script.asked[0]["body"] == b"token=t"
+
+
+def test_a_revocation_that_failed_is_told(script):
+    script.say(503, {})
+    with pytest.raises(Unavailable):
+        scripted(script).revoke(Token("t"), deadline=time.monotonic() + 0.5)
+
+
+def test_microsoft_has_nothing_to_revoke_with(sandbox, oauth):
+    oauth["microsoft"].revoke(Token("any"), deadline=time.monotonic() + 5)
+    assert sandbox.requests().total == 0
+
+
+def test_no_secret_is_shown_by_anything_that_holds_one(script):
+    grant = Grant(Token("secret-a"), Token("secret-b"), datetime.now(UTC), None)
+    server = scripted(script)
+    reply = Reply("Google", "oauth.token.refresh", 200, {"access_token": "secret-d"})
+    for shown in (CLIENT, grant, server, Token("secret-c"), reply):
+        assert "secret-" not in f"{shown!r} {shown!s}"
+    assert ProviderName(server.name) is ProviderName.GOOGLE

@@ -1,0 +1,95 @@
+"""The wire: whom it trusts over TLS, and that connections outlive threads."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from providers import transport
+
+
+@pytest.fixture
+def impostor(tmp_path: Path) -> Iterator[str]:
+    """The URL of an HTTPS server whose certificate nobody we trust has signed."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (tmp_path / "pem").write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "pem")
+
+    class Quiet(HTTPServer):
+        def handle_error(self, *_: object) -> None:
+            """The refused handshake is what the test is about."""
+
+    server = Quiet(("127.0.0.1", 0), BaseHTTPRequestHandler)
+    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    yield f"https://localhost:{server.server_address[1]}/"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_certificate_nobody_vouches_for_is_refused(impostor):
+    with pytest.raises(transport.NoAnswer) as raised:
+        transport.exchange("GET", impostor, {}, None, deadline=time.monotonic() + 5)
+    assert "CERTIFICATE_VERIFY_FAILED" in repr(raised.value.__cause__)
+
+
+def test_an_authority_the_operator_trusts_is_trusted(impostor, tmp_path):
+    program = (
+        "import sys, time; from providers import transport\n"
+        "answer, _ = transport.exchange('GET', sys.argv[1], {}, None, deadline=time.monotonic() + 5)\n"
+        "print(answer.status_code)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, impostor],
+        env=os.environ | {"SSL_CERT_FILE": str(tmp_path / "pem")},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert ran.stdout.strip() == "501"
+
+
+def test_a_connection_outlives_the_thread_that_opened_it(script: Any):
+    script.say(body={})
+    for _ in range(3):
+        thread = threading.Thread(
+            target=transport.exchange,
+            args=("GET", script.url, {}, None),
+            kwargs={"deadline": time.monotonic() + 5},
+        )
+        thread.start()
+        thread.join()
+    assert len({each["peer"] for each in script.asked}) == 1

@@ -1,0 +1,73 @@
+"""Services that a machine may have beside the embedded default: used where present, required in CI."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+
+import psycopg
+import redis
+from kombu import Connection
+from kombu.exceptions import OperationalError
+
+POSTGRESQL = os.environ.get("ALMANAC_TEST_DATABASE_URL", "postgresql://postgres@127.0.0.1:5432/test")
+REDIS = os.environ.get("ALMANAC_TEST_REDIS_URL", "redis://127.0.0.1:6379/9")
+RABBITMQ = os.environ.get("ALMANAC_TEST_BROKER_URL", "amqp://guest:guest@127.0.0.1:5672//")
+
+IN_CI = os.environ.get("CI", "").lower() in ("1", "true")
+
+
+@dataclass(frozen=True)
+class Service:
+    """Whether a service is here, and how it presents itself."""
+
+    name: str
+    version: str | None
+
+    @property
+    def present(self) -> bool:
+        return self.version is not None
+
+    def require(self) -> None:
+        """Skip the test on a machine that lacks the service; in CI that is a failure."""
+        import pytest
+
+        if self.present:
+            return
+        if IN_CI:
+            pytest.fail(f"{self.name} is missing, and CI needs it")
+        pytest.skip(f"{self.name} is not on this machine")
+
+
+def postgresql() -> Service:
+    try:
+        with psycopg.connect(POSTGRESQL, connect_timeout=2) as connection:
+            return Service("PostgreSQL", str(connection.info.server_version // 10_000))
+    except psycopg.Error:
+        return Service("PostgreSQL", None)
+
+
+def redis_server() -> Service:
+    client = redis.Redis.from_url(REDIS, socket_connect_timeout=2)
+    try:
+        return Service("Redis", client.info("server")["redis_version"])
+    except redis.RedisError:
+        return Service("Redis", None)
+    finally:
+        client.close()
+
+
+def rabbitmq() -> Service:
+    try:
+        with Connection(RABBITMQ, connect_timeout=2) as connection:
+            connection.ensure_connection(max_retries=1, timeout=2)
+            properties = connection.transport.driver_version()
+            return Service("RabbitMQ", f"amqp {properties}")
+    except (OperationalError, OSError):
+        return Service("RabbitMQ", None)
+
+
+def chromium() -> Service:
+    found = shutil.which("chromium")
+    return Service("Chromium", found)

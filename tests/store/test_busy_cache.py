@@ -1,0 +1,165 @@
+"""The busy cache: what it knows, what it says is missing, and what it never mixes up."""
+
+from __future__ import annotations
+
+import fakeredis
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from redis import Redis
+
+from scheduling.intervals import Intervals, clip, merge
+from store.busy_cache import BusyCache, CalendarKey
+from store.stores import Stores
+
+BUCKET = 1000
+KEY = CalendarKey("c1", "primary")
+OTHER = CalendarKey("c1", "team")
+
+
+@pytest.fixture
+def redis() -> Redis:
+    return fakeredis.FakeRedis()
+
+
+@pytest.fixture
+def cache(redis: Redis) -> BusyCache:
+    return BusyCache(redis, ttl_seconds=60, bucket=BUCKET)
+
+
+def put(redis: Redis, cache: BusyCache, busy: Intervals, start: int, end: int, *, read_at=7, key=KEY) -> None:
+    with redis.pipeline(transaction=False) as pipe:
+        cache.store(pipe, key, busy, start, end, read_at=read_at)
+        pipe.execute()
+
+
+def merged(intervals: Intervals) -> list[tuple[int, int]]:
+    return merge(intervals.starts, intervals.ends).pairs()
+
+
+@given(
+    pairs=st.lists(st.tuples(st.integers(-500, 4500), st.integers(1, 1500)), max_size=12),
+    start=st.integers(0, 3900),
+    length=st.integers(1, 4000),
+)
+def test_any_range_inside_what_was_read_comes_back_whole(pairs, start, length):
+    redis = fakeredis.FakeRedis()
+    cache = BusyCache(redis, ttl_seconds=60, bucket=BUCKET)
+    busy = Intervals.of((at, at + minutes) for at, minutes in pairs)
+    busy = merge(busy.starts, busy.ends)
+    put(redis, cache, clip(busy, 0, 4000), 0, 4000)
+    end = min(start + length, 4000)
+
+    (cached,) = cache.load([KEY], start, end)
+
+    assert cached.missing is None
+    known = merge(cached.busy.starts, cached.busy.ends)
+    assert clip(known, start, end).pairs() == clip(busy, start, end).pairs()
+
+
+def test_read_and_nothing_there_is_not_the_same_as_not_read(redis, cache):
+    put(redis, cache, Intervals.of([]), 0, 1000)
+
+    (read,), (unread,) = cache.load([KEY], 0, 1000), cache.load([OTHER], 0, 1000)
+
+    assert (read.missing, len(read.busy)) == (None, 0)
+    assert unread.missing == (0, 1000)
+
+
+def test_what_is_missing_is_the_hull_and_the_rest_is_kept(redis, cache):
+    put(redis, cache, Intervals.of([(100, 200)]), 0, 1000)
+    put(redis, cache, Intervals.of([(2100, 2200)]), 2000, 3000)
+    put(redis, cache, Intervals.of([(4100, 4200)]), 4000, 5000)
+
+    (cached,) = cache.load([KEY], 500, 4500)
+
+    assert cached.missing == (1000, 4000)
+    # The bucket in the middle will be read again: its old picture must not stand beside the new one.
+    assert cached.busy.pairs() == [(100, 200), (4100, 4200)]
+
+
+def test_a_period_across_a_border_is_one_period_again(redis, cache):
+    put(redis, cache, Intervals.of([(900, 2100)]), 0, 3000)
+
+    (cached,) = cache.load([KEY], 0, 3000)
+
+    assert merged(cached.busy) == [(900, 2100)]
+
+
+def test_the_age_is_that_of_the_oldest_part(redis, cache):
+    put(redis, cache, Intervals.of([]), 0, 1000, read_at=50)
+    put(redis, cache, Intervals.of([]), 1000, 2000, read_at=30)
+
+    assert cache.load([KEY], 0, 2000)[0].oldest_read == 30
+    assert cache.load([KEY], 0, 500)[0].oldest_read == 50
+
+
+def test_what_is_older_than_wanted_counts_as_missing(redis, cache):
+    put(redis, cache, Intervals.of([]), 0, 1000, read_at=50)
+    put(redis, cache, Intervals.of([]), 1000, 2000, read_at=30)
+
+    assert cache.load([KEY], 0, 2000, newer_than=40)[0].missing == (1000, 2000)
+    assert cache.load([KEY], 0, 2000, newer_than=51)[0].missing == (0, 2000)
+
+
+def test_everything_wanted_comes_in_one_round_trip(stores: Stores):
+    keys = [CalendarKey(f"one-round-trip-{n}", "primary") for n in range(50)]
+    before = stores.redis.info("commandstats").get("cmdstat_mget", {"calls": 0})["calls"]
+
+    stores.busy.load(keys, 0, 10 * stores.settings.busy_bucket)
+
+    assert stores.redis.info("commandstats")["cmdstat_mget"]["calls"] == before + 1
+
+
+def test_calendars_of_the_same_name_in_two_connections_are_two(redis, cache):
+    put(redis, cache, Intervals.of([(1, 2)]), 0, 1000)
+
+    assert cache.load([CalendarKey("c2", "primary")], 0, 1000)[0].missing == (0, 1000)
+
+
+@pytest.mark.parametrize("garbage", [b"", b"short", b"x" * 16, np.array([9, 9], "<i8").tobytes()])
+def test_bytes_that_are_not_ours_count_as_missing(redis, cache, garbage):
+    put(redis, cache, Intervals.of([(1, 2)]), 0, 1000)
+    (name,) = [name for name in redis.scan_iter() if name.startswith(b"busy:")]
+    redis.set(name, garbage)
+
+    assert cache.load([KEY], 0, 1000)[0].missing == (0, 1000)
+
+
+def test_everything_is_forgotten_after_its_time(redis, cache):
+    put(redis, cache, Intervals.of([(1, 2)]), 0, 3000)
+
+    assert all(0 < redis.pttl(name) <= 60_000 for name in redis.scan_iter())
+
+
+def test_forgetting_a_connection_leaves_the_others(redis, cache):
+    theirs = CalendarKey("c2", "primary")
+    for key in (KEY, OTHER, theirs):
+        put(redis, cache, Intervals.of([(1, 2)]), 0, 2000, key=key)
+
+    cache.forget(["c1"])
+
+    assert [each.missing for each in cache.load([KEY, OTHER, theirs], 0, 2000)] == [
+        (0, 2000),
+        (0, 2000),
+        None,
+    ]
+    assert all(b"c1" not in name for name in redis.scan_iter())
+
+
+def test_without_a_time_to_live_nothing_is_kept(redis):
+    cache = BusyCache(redis, ttl_seconds=0, bucket=BUCKET)
+    put(redis, cache, Intervals.of([(1, 2)]), 0, 1000)
+
+    assert list(redis.scan_iter()) == []
+    assert cache.load([KEY], 0, 1000)[0].missing == (0, 1000)
+
+
+def test_buckets_reach_before_1970(redis, cache):
+    put(redis, cache, Intervals.of([(-1500, -500)]), -2000, 0)
+
+    (cached,) = cache.load([KEY], -1800, -1)
+
+    assert cached.missing is None
+    assert merged(cached.busy) == [(-1500, -500)]

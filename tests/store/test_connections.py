@@ -1,0 +1,133 @@
+"""Connections and their tokens."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import text
+
+from store.crypto import Keyring, Undecipherable
+from store.database import Database
+from store.models import User
+from store.queries import connections, users
+from store.queries.connections import Tokens
+
+SOON = datetime(2026, 11, 20, tzinfo=UTC)
+TOKENS = Tokens("planted-access", "planted-refresh", SOON)
+
+
+@pytest.fixture
+def user_id(fresh_database: Database) -> int:
+    with fresh_database.writing() as session:
+        user = User(custom_id="ada")
+        session.add(user)
+    return user.id
+
+
+def put(
+    database: Database, keyring: Keyring, user_id: int, tokens: Tokens = TOKENS
+) -> tuple[str, str | None]:
+    with database.writing() as session:
+        row, replaced = connections.replace(
+            session,
+            keyring,
+            user_id=user_id,
+            provider="google",
+            email="ada@example.com",
+            scope=["calendar"],
+            tokens=tokens,
+        )
+    return row.id, replaced
+
+
+def test_tokens_are_sealed_in_the_database(fresh_database, keyring, user_id):
+    put(fresh_database, keyring, user_id)
+
+    with fresh_database.engine.connect() as connection:
+        row = connection.execute(text("SELECT * FROM oauth_connections")).one()
+    stored = b"".join(bytes(value) for value in row if isinstance(value, bytes | memoryview))
+    assert len(stored) > len("planted-access" + "planted-refresh")
+    assert b"planted" not in stored
+    assert "planted" not in str(row)
+
+
+def test_credentials_open_what_was_stored_and_show_nothing(fresh_database, keyring, user_id):
+    connection_id, _ = put(fresh_database, keyring, user_id)
+
+    with fresh_database.reading() as session:
+        row = connections.sealed(session, [connection_id])[connection_id]
+    credentials = connections.open_credentials(row, keyring)
+
+    assert credentials.tokens == TOKENS
+    assert "planted" not in repr(credentials)
+
+
+def test_tokens_copied_to_another_row_do_not_open(fresh_database, keyring, user_id):
+    put(fresh_database, keyring, user_id)
+    with fresh_database.writing() as session:
+        session.execute(text("UPDATE oauth_connections SET id = 'other'"))
+
+    with fresh_database.reading() as session:
+        row = connections.sealed(session, ["other"])["other"]
+    with pytest.raises(Undecipherable):
+        connections.open_credentials(row, keyring)
+
+
+def test_posting_again_replaces_under_a_new_id(fresh_database, keyring, user_id):
+    first, replaced_at_first = put(fresh_database, keyring, user_id)
+    second, replaced = put(fresh_database, keyring, user_id, Tokens("newer", None, None))
+
+    assert replaced_at_first is None
+    assert replaced == first != second
+    with fresh_database.reading() as session:
+        assert list(connections.sealed(session, [first, second])) == [second]
+
+
+def test_renewing_revives_and_a_removed_connection_stays_removed(fresh_database, keyring, user_id):
+    connection_id, _ = put(fresh_database, keyring, user_id)
+    with fresh_database.writing() as session:
+        connections.mark_dead(session, connection_id)
+    with fresh_database.reading() as session:
+        assert connections.of_user(session, "ada", within=None)[0].alive is False
+
+    with fresh_database.writing() as session:
+        connections.renew(session, keyring, connection_id, Tokens("newer", "rotated", SOON))
+    with fresh_database.reading() as session:
+        ref = connections.of_user(session, "ada", within=None)[0]
+        assert ref.alive is True
+
+    with fresh_database.writing() as session:
+        connections.remove(session, [connection_id])
+    with fresh_database.writing() as session:
+        connections.renew(session, keyring, connection_id, TOKENS)
+    with fresh_database.reading() as session:
+        assert connections.of_user(session, "ada", within=None) == []
+
+
+def test_nobody_and_nobody_connected_are_different(fresh_database, user_id):
+    with fresh_database.reading() as session:
+        assert connections.of_user(session, "ada", within=None) == []
+        assert connections.of_user(session, "nobody", within=None) is None
+
+
+def test_expiring_finds_living_connections_that_can_be_refreshed(fresh_database, keyring, user_id):
+    connection_id, _ = put(fresh_database, keyring, user_id)
+
+    def found(before: datetime) -> list[str]:
+        with fresh_database.reading() as session:
+            return connections.expiring(session, before=before, limit=10)
+
+    assert found(SOON) == []
+    assert found(SOON + timedelta(seconds=1)) == [connection_id]
+    with fresh_database.writing() as session:
+        connections.mark_dead(session, connection_id)
+    assert found(SOON + timedelta(days=1)) == []
+    put(fresh_database, keyring, user_id, Tokens("access", None, SOON))
+    assert found(SOON + timedelta(days=1)) == []
+
+
+def test_ids_outside_an_organization_are_unknown_to_its_key(fresh_database, user_id):
+    with fresh_database.reading() as session:
+        assert users.ids(session, ["ada"], within=None) == {"ada": user_id}
+        assert users.ids(session, ["ada"], within=12345) == {}

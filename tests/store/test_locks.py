@@ -1,0 +1,54 @@
+"""The refresh lock."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from store.locks import LockTimeout, refresh_lock
+from store.stores import Stores
+
+
+def test_one_holder_at_a_time(stores: Stores):
+    inside = 0
+    most = 0
+
+    def hold() -> None:
+        nonlocal inside, most
+        with refresh_lock(stores.redis, "one", deadline=time.monotonic() + 10):
+            inside += 1
+            most = max(most, inside)
+            time.sleep(0.01)
+            inside -= 1
+
+    threads = [threading.Thread(target=hold) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert most == 1
+
+
+def test_waiting_ends_with_the_deadline(stores: Stores):
+    with (
+        refresh_lock(stores.redis, "two", deadline=time.monotonic() + 1),
+        pytest.raises(LockTimeout),
+        refresh_lock(stores.redis, "two", deadline=time.monotonic() + 0.05),
+    ):
+        pytest.fail("held twice")
+
+
+def test_other_connections_do_not_wait(stores: Stores):
+    with (
+        refresh_lock(stores.redis, "three", deadline=time.monotonic() + 1),
+        refresh_lock(stores.redis, "four", deadline=time.monotonic() + 1),
+    ):
+        assert stores.redis.exists("lock:refresh:three", "lock:refresh:four") == 2
+
+
+def test_a_lock_lost_while_held_is_no_error(stores: Stores):
+    with refresh_lock(stores.redis, "five", deadline=time.monotonic() + 1):
+        stores.redis.delete("lock:refresh:five")

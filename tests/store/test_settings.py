@@ -1,0 +1,129 @@
+"""Settings: the embedded default, what production requires, and errors that say how to mend them."""
+
+from __future__ import annotations
+
+import base64
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from store.settings import SettingsError, new_secrets, read_settings
+
+KEY = base64.urlsafe_b64encode(bytes(range(32))).decode()
+PRODUCTION = {
+    "DATABASE_URL": "postgresql://almanac:planted-password@db/almanac",
+    "REDIS_URL": "redis://cache/0",
+    "SECRET_KEY": "planted-secret",
+    "ENCRYPTION_KEYS": KEY,
+}
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("ALMANAC_")]:
+        monkeypatch.delenv(name)
+
+
+def set_environment(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
+    for name, value in values.items():
+        monkeypatch.setenv(f"ALMANAC_{name}", value)
+
+
+def test_without_any_setting_everything_is_in_the_data_folder(tmp_path: Path):
+    settings = read_settings(tmp_path)
+
+    assert settings.database_url == f"sqlite:///{tmp_path / 'almanac.db'}"
+    assert settings.redis_url == f"unix://{tmp_path / 'redis.sock'}"
+    assert settings.broker_url == f"redis+socket://{tmp_path / 'redis.sock'}"
+    assert settings.embedded_redis
+
+
+def test_the_embedded_secrets_are_made_once_and_for_the_owner_only(tmp_path: Path):
+    first, second = read_settings(tmp_path), read_settings(tmp_path)
+
+    assert first.secret_key == second.secret_key
+    assert first.encryption_keys == second.encryption_keys
+    assert stat.S_IMODE((tmp_path / "secrets").stat().st_mode) == 0o600
+    assert read_settings(tmp_path / "another").secret_key != first.secret_key
+
+
+def test_a_long_data_folder_still_has_a_socket_that_can_be_opened(tmp_path: Path):
+    deep = tmp_path / ("d" * 120)
+
+    assert len(str(read_settings(deep).redis_socket)) < 104
+    assert read_settings(deep).redis_socket != read_settings(tmp_path / ("e" * 120)).redis_socket
+
+
+@pytest.mark.parametrize("missing", ["SECRET_KEY", "ENCRYPTION_KEYS"])
+def test_production_without_a_secret_refuses_to_start(monkeypatch, missing):
+    set_environment(monkeypatch, **{name: value for name, value in PRODUCTION.items() if name != missing})
+
+    with pytest.raises(SettingsError, match=f"ALMANAC_{missing} must be set"):
+        read_settings()
+
+
+def test_production_settings_are_taken_as_they_are(monkeypatch):
+    set_environment(monkeypatch, **PRODUCTION)
+
+    settings = read_settings()
+
+    assert settings.database_url == "postgresql+psycopg://almanac:planted-password@db/almanac"
+    assert settings.broker_url == settings.redis_url == "redis://cache/0"
+    assert not settings.embedded_redis
+
+
+def test_the_broker_can_be_another_server(monkeypatch):
+    set_environment(monkeypatch, **PRODUCTION, BROKER_URL="amqp://rabbit//")
+
+    assert read_settings().broker_url == "amqp://rabbit//"
+
+
+def test_several_encryption_keys_keep_their_order(monkeypatch):
+    older = base64.urlsafe_b64encode(bytes(32)).decode()
+    set_environment(monkeypatch, **PRODUCTION | {"ENCRYPTION_KEYS": f"{KEY},{older}"})
+
+    assert read_settings().encryption_keys == (bytes(range(32)), bytes(32))
+
+
+@pytest.mark.parametrize("key", ["short", base64.b64encode(bytes(31)).decode(), "ü" * 44])
+def test_an_encryption_key_of_the_wrong_size_is_refused(monkeypatch, key):
+    set_environment(monkeypatch, **PRODUCTION | {"ENCRYPTION_KEYS": key})
+
+    with pytest.raises(SettingsError, match="ALMANAC_ENCRYPTION_KEYS"):
+        read_settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("FANOUT_DEADLINE", "soon"),
+        ("FANOUT_DEADLINE", "0"),
+        ("BUSY_TTL", "-1"),
+        ("READS_IN_FLIGHT", "0"),
+        ("BUSY_BUCKET_DAYS", "0"),
+        ("MAX_SLOTS", "many"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_named(monkeypatch, tmp_path, name, value):
+    set_environment(monkeypatch, **{name: value})
+
+    with pytest.raises(SettingsError, match=name):
+        read_settings(tmp_path)
+
+
+def test_settings_show_no_secret(monkeypatch):
+    set_environment(monkeypatch, **PRODUCTION, GOOGLE_CLIENT_SECRET="planted-client")
+
+    shown = repr(read_settings())
+
+    assert "planted" not in shown
+    assert KEY not in shown
+
+
+def test_fresh_secrets_are_good_settings(monkeypatch):
+    secret, encryption = new_secrets()
+    set_environment(monkeypatch, **PRODUCTION | {"SECRET_KEY": secret, "ENCRYPTION_KEYS": encryption})
+
+    assert len(read_settings().encryption_keys[0]) == 32
