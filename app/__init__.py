@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from flask import Flask
+import flask
 
-from app import auth, envelope, health, identifiers, request_ids, services
+from app import auth, envelope, health, identifiers, openapi, request_ids, services
 from app.api import busy, oauth, organizations, scheduling, users
 from store.settings import Settings
 
 LARGEST_BODY = 1024 * 1024
 
 
-def create_app(settings: Settings) -> Flask:
+def create_app(settings: Settings) -> flask.Flask:
     """The WSGI application of one process."""
-    app = Flask(__name__)
+    app = request_ids.Flask(__name__)
     app.config.update(
         MAX_CONTENT_LENGTH=LARGEST_BODY,
         API_TITLE="Almanac",
@@ -23,9 +23,11 @@ def create_app(settings: Settings) -> Flask:
         OPENAPI_JSON_PATH="openapi.json",
         OPENAPI_SWAGGER_UI_PATH="docs",
         OPENAPI_SWAGGER_UI_URL="/static/swagger-ui/",
-        API_SPEC_OPTIONS=envelope.SPEC_OPTIONS,
+        OPENAPI_SWAGGER_UI_CONFIG=openapi.SWAGGER_UI,
+        API_SPEC_OPTIONS=openapi.OPTIONS,
     )
-    app.url_map.strict_slashes = False
+    # A path is there or not: a redirect would be an answer without our envelope.
+    app.url_map.strict_slashes = app.url_map.merge_slashes = False
     services.install(app, settings)
     request_ids.install(app)
     envelope.install(app)
@@ -33,7 +35,6 @@ def create_app(settings: Settings) -> Flask:
     envelope.refuse_unreadable_bodies(app)
     identifiers.install(app)
     api = envelope.Api(app)
-    envelope.describe_shapes(api)
     for part in (users, organizations, oauth, busy, scheduling):
         api.register_blueprint(part.blp, url_prefix="/v1")
     health.install(app)

@@ -38,7 +38,7 @@ def time_range(query: Mapping[str, Any], zone: ZoneInfo) -> tuple[int, int]:
 def freshness() -> Freshness:
     """How fresh the caller wants it, from ``Cache-Control``."""
     control = request.cache_control
-    if control.no_cache is not None:
+    if control.no_cache:
         return Freshness(newer_than=now())
     if control.max_age is not None:
         return Freshness(newer_than=now() - max(0, control.max_age) * 1000)
@@ -46,9 +46,9 @@ def freshness() -> Freshness:
 
 
 def age(pictures: Iterable[Picture]) -> dict[str, str]:
-    """The header that tells how old an answer is, in whole seconds."""
+    """The header that tells how old an answer is, in whole seconds; without anything read it is new."""
     oldest = oldest_read(pictures)
-    return {} if oldest is None else {"Age": str(max(0, now() - oldest) // 1000)}
+    return {"Age": str(0 if oldest is None else max(0, now() - oldest) // 1000)}
 
 
 def wanted(query: Mapping[str, Any], *, primary_only: bool) -> Wanted:

@@ -16,6 +16,7 @@ from scheduling.intervals import Intervals
 from store.busy_cache import Cached
 from store.calendar_lists import ListedCalendar
 from store.queries.connections import ConnectionRef
+from workers.fanout import LATE
 from workers.jobs import Job, ListCalendars, ReadBusy, Reply
 from workers.queues import Queue
 
@@ -89,109 +90,74 @@ class _Look:
         self._freshness = freshness
         self._deadline = time.monotonic() + services().settings.fanout_deadline_seconds
         self._stores = services().stores
-        self._refused: dict[str, Failed] = {}
+        # Answers that need no provider: the grant is gone, or too narrow.
+        self._refused: dict[str, Reply] = {}
         for connections, wanted in asks:
             for connection in connections:
                 failed = refusal(connection, lists=wanted.everything)
                 if failed is not None:
-                    self._refused[connection.id] = failed
+                    self._refused[connection.id] = Reply(failed=failed)
 
     def pictures(self) -> list[Picture]:
         """A picture for each ask, in order."""
         lists = self._lists()
         targets = [_targets(ask, lists) for ask in self._asks]
-        outcomes = self._read({target for each in targets for target in each})
-        whole = self._read_whole(lists)
-        return [
-            self._picture(ask, own, outcomes, whole) for ask, own in zip(self._asks, targets, strict=True)
-        ]
+        known = self._known(dict.fromkeys(target for each in targets for target in each))
+        jobs = _jobs(known) | self._jobs_for_all(lists)
+        replies = self._refused | self._gather(jobs)
+        pictures = [Picture([_outcome(t, known.get(t), jobs, replies) for t in each]) for each in targets]
+        for ask, picture in zip(self._asks, pictures, strict=True):
+            for connection in _unlisted(ask, lists):
+                _add_all(picture, connection, replies[connection.id])
+        return pictures
 
-    def _picture(
-        self,
-        ask: Ask,
-        targets: Iterable[Target],
-        outcomes: Mapping[Target, CalendarOutcome],
-        whole: Mapping[str, Failed | list[CalendarOutcome]],
-    ) -> Picture:
-        picture = Picture([outcomes[target] for target in targets])
-        if ask.wanted.everything:
-            for connection in ask.connections:
-                result = self._refused.get(connection.id) or whole.get(connection.id, [])
-                if isinstance(result, Failed):
-                    picture.accounts.append((connection, result))
-                else:
-                    picture.calendars += result
-        return picture
+    def _willing(self, connections: Iterable[ConnectionRef]) -> list[ConnectionRef]:
+        return [connection for connection in connections if connection.id not in self._refused]
 
-    def _willing(self, ask: Ask) -> list[ConnectionRef]:
-        return [connection for connection in ask.connections if connection.id not in self._refused]
-
-    def _gather(self, jobs: Sequence[Job]) -> list[Reply]:
-        return services().fanout.gather(jobs, queue=Queue.READS, deadline=self._deadline)
+    def _gather(self, jobs: Mapping[str, Job]) -> dict[str, Reply]:
+        """The reply to each connection's job."""
+        fanout = services().fanout
+        replies = fanout.gather(list(jobs.values()), queue=Queue.READS, deadline=self._deadline)
+        return dict(zip(jobs, replies, strict=True))
 
     def _lists(self) -> Lists:
         """The calendar lists that say what to read, or in which account to look for it, as far as known."""
         asks = [ask for ask in self._asks if ask.wanted.needs_lists(len(ask.connections))]
-        ids = [connection.id for ask in asks for connection in self._willing(ask)]
+        ids = [connection.id for ask in asks for connection in self._willing(ask.connections)]
         known: dict[str, Sequence[ListedCalendar]] = {}
         if self._freshness.newer_than is None:
             known.update(self._stores.calendar_lists.load(ids))
-        missing = [
-            connection.id
+        missing = {
+            connection.id: ListCalendars(connection.id)
             for ask in asks
             # Where everything is wanted, one job lists and reads.
             if not ask.wanted.everything
-            for connection in self._willing(ask)
+            for connection in self._willing(ask.connections)
             if connection.id not in known
-        ]
-        for connection_id, reply in zip(
-            missing, self._gather([ListCalendars(connection_id) for connection_id in missing]), strict=True
-        ):
-            if reply.listed is not None:
-                known[connection_id] = reply.listed
-        return known
-
-    def _read(self, targets: set[Target]) -> dict[Target, CalendarOutcome]:
-        """Read known calendars: one round trip to the cache, one job for each account that lacks some."""
-        refused = {
-            target: CalendarOutcome(target, self._refused[target.connection.id], of_account=True)
-            for target in targets
-            if target.connection.id in self._refused
         }
-        asked = [target for target in targets if target not in refused]
-        known = self._stores.busy.load(
-            [target.key for target in asked], self._start, self._end, newer_than=self._freshness.newer_than
-        )
-        jobs = _jobs(asked, known)
-        replies = dict(zip(jobs, self._gather(list(jobs.values())), strict=True))
-        read = {}
-        for target, cached in zip(asked, known, strict=True):
-            connection_id = target.connection.id
-            if cached.missing is None:
-                read[target] = CalendarOutcome(target, Read(cached.busy), cached.oldest_read)
-            else:
-                read[target] = _joined(target, cached, jobs[connection_id], replies[connection_id])
-        return refused | read
+        replies = self._gather(missing)
+        return known | {name: reply.listed for name, reply in replies.items() if reply.listed is not None}
 
-    def _read_whole(self, lists: Lists) -> dict[str, Failed | list[CalendarOutcome]]:
-        """Read every calendar of the accounts whose list is not known."""
+    def _known(self, targets: Iterable[Target]) -> dict[Target, Cached]:
+        """What the cache has of the calendars that may be read, in one round trip."""
+        asked = [target for target in targets if target.connection.id not in self._refused]
+        keys = [target.key for target in asked]
+        cached = self._stores.busy.load(keys, self._start, self._end, newer_than=self._freshness.newer_than)
+        return dict(zip(asked, cached, strict=True))
+
+    def _jobs_for_all(self, lists: Lists) -> dict[str, ReadBusy]:
+        """Jobs that read every calendar of the accounts whose list is not known."""
         start, end = self._stores.busy.hull(self._start, self._end)
-        unlisted = [
-            connection
-            for ask in self._asks
-            if ask.wanted.everything
-            for connection in self._willing(ask)
-            if connection.id not in lists
-        ]
-        replies = self._gather([ReadBusy(connection.id, None, start, end) for connection in unlisted])
         return {
-            connection.id: reply.failed
-            or [
-                CalendarOutcome(target, reply.outcomes[target.key.calendar], reply.read_at)
-                for target in listed(connection, reply.listed or ())
-            ]
-            for connection, reply in zip(unlisted, replies, strict=True)
+            connection.id: ReadBusy(connection.id, None, start, end)
+            for ask in self._asks
+            for connection in self._willing(_unlisted(ask, lists))
         }
+
+
+def _unlisted(ask: Ask, lists: Lists) -> list[ConnectionRef]:
+    """The accounts of which everything is wanted and the list is not known."""
+    return [each for each in ask.connections if ask.wanted.everything and each.id not in lists]
 
 
 def _targets(ask: Ask, lists: Lists) -> list[Target]:
@@ -205,10 +171,10 @@ def _targets(ask: Ask, lists: Lists) -> list[Target]:
     return [main_calendar(connection) for connection in connections]
 
 
-def _jobs(targets: Sequence[Target], known: Sequence[Cached]) -> dict[str, ReadBusy]:
+def _jobs(known: Mapping[Target, Cached]) -> dict[str, ReadBusy]:
     """One job for each connection: the calendars that lack something, over the hull of what they lack."""
     jobs: dict[str, ReadBusy] = {}
-    for target, cached in zip(targets, known, strict=True):
+    for target, cached in known.items():
         if cached.missing is None:
             continue
         start, end = cached.missing
@@ -221,10 +187,15 @@ def _jobs(targets: Sequence[Target], known: Sequence[Cached]) -> dict[str, ReadB
     return jobs
 
 
-def _joined(target: Target, cached: Cached, job: ReadBusy, reply: Reply) -> CalendarOutcome:
-    """What the cache had of a calendar, together with what was read."""
+def _outcome(
+    target: Target, cached: Cached | None, jobs: Mapping[str, ReadBusy], replies: Mapping[str, Reply]
+) -> CalendarOutcome:
+    """A calendar known by id: what the cache had, joined with what was read. Not ``cached``: refused."""
+    if cached is not None and cached.missing is None:
+        return CalendarOutcome(target, Read(cached.busy), cached.oldest_read)
+    job, reply = jobs.get(target.connection.id), replies[target.connection.id]
     outcome = reply.failed or reply.outcomes[target.key.calendar]
-    if isinstance(outcome, Failed):
+    if isinstance(outcome, Failed) or cached is None or job is None:
         return CalendarOutcome(target, outcome, of_account=reply.failed is not None)
     # The job's hull may be wider than what this calendar lacked: inside it the new picture counts.
     outside = cached.busy.take((cached.busy.ends <= job.start) | (cached.busy.starts >= job.end))
@@ -234,3 +205,15 @@ def _joined(target: Target, cached: Cached, job: ReadBusy, reply: Reply) -> Cale
     )
     read_at = reply.read_at if cached.oldest_read is None else min(reply.read_at, cached.oldest_read)
     return CalendarOutcome(target, Read(busy), read_at)
+
+
+def _add_all(picture: Picture, connection: ConnectionRef, reply: Reply) -> None:
+    """Put all of an account into a picture, each calendar by itself as soon as its list is known."""
+    if reply.listed is None:
+        picture.accounts.append((connection, reply.failed or LATE))
+        return
+    for target in listed(connection, reply.listed):
+        outcome = reply.failed or reply.outcomes[target.key.calendar]
+        read_at = reply.read_at if isinstance(outcome, Read) else None
+        of_account = reply.failed is not None
+        picture.calendars.append(CalendarOutcome(target, outcome, read_at, of_account))

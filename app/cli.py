@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 import click
 
 from app import logs
-from store.database import Database
 from store.embedded_redis import NoRedis
 from store.queries import api_keys, organizations
 from store.settings import Settings, SettingsError, new_secrets, read_settings
@@ -136,7 +135,8 @@ def db() -> None:
 @data_option
 def upgrade(data: Path | None) -> None:
     """Run every migration that is missing."""
-    Database(_settings(data).database_url).upgrade()
+    with Stores(_settings(data)) as stores:
+        stores.database.upgrade()
     click.echo("The database is up to date")
 
 
@@ -155,8 +155,7 @@ def create_key(
     name: str, organization: str | None, read_only: bool, show_tokens: bool, data: Path | None
 ) -> None:
     """Create a key and print it, alone, on standard output. It cannot be shown again."""
-    stores = Stores(_settings(data))
-    with stores.database.writing() as session:
+    with Stores(_settings(data)) as stores, stores.database.writing() as session:
         organization_id = None
         if organization is not None:
             organization_id = organizations.ids(session, [organization], within=None).get(organization)
@@ -177,7 +176,7 @@ def create_key(
 @data_option
 def list_keys(data: Path | None) -> None:
     """List keys by their visible part."""
-    with Stores(_settings(data)).database.reading() as session:
+    with Stores(_settings(data)) as stores, stores.database.reading() as session:
         for key in api_keys.every(session):
             reach = key.organization.slug if key.organization else "everything"
             rights = "read-only" if key.read_only else "full"
@@ -190,8 +189,7 @@ def list_keys(data: Path | None) -> None:
 @data_option
 def revoke_key(key: str, data: Path | None) -> None:
     """Revoke keys by name, by visible part, or by the whole key."""
-    stores = Stores(_settings(data))
-    with stores.database.writing() as session:
+    with Stores(_settings(data)) as stores, stores.database.writing() as session:
         revoked = api_keys.revoke(session, key, prefix=stores.settings.api_key_prefix)
     if not revoked:
         raise click.ClickException("No key in force has that name or visible part")
@@ -217,7 +215,8 @@ def seed_demo(sandbox_url: str, data: Path | None) -> None:
     """Create the demo organization, with accounts in the sandbox."""
     from app.demo import seed as fill
 
-    fill(Stores(_settings(data)), sandbox_url, report=click.echo)
+    with Stores(_settings(data)) as stores:
+        fill(stores, sandbox_url, report=click.echo)
 
 
 def _become(command: list[str]) -> None:

@@ -71,9 +71,8 @@ def run(port: int, sandbox_port: int) -> None:
             del os.environ[name]
         os.environ["ALMANAC_DATA_DIR"] = folder
         with Everything(port, sandbox_port) as everything:
-            stores = Stores(read_settings())
-            key = seed(stores, f"http://127.0.0.1:{sandbox_port}", report=click.echo)
-            stores.database.close()
+            with Stores(read_settings()) as stores:
+                key = seed(stores, f"http://127.0.0.1:{sandbox_port}", report=click.echo)
             click.echo(_invitation(everything.url, key))
             everything.wait()
 

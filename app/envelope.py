@@ -21,9 +21,9 @@ from webargs.multidictproxy import MultiDictProxy
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, UnsupportedMediaType
 
+from app import openapi
 from app.errors import ApiError, OutOfService
-from app.fields import Parsed
-from app.identifiers import SHAPES
+from app.request_ids import request_id
 from app.schemas.errors import ErrorSchema
 
 log = logging.getLogger(__name__)
@@ -68,6 +68,9 @@ class Parser(FlaskParser):
 
     def _raw_load_json(self, req: Any) -> Any:
         body = req.get_data()
+        # werkzeug cuts a body of undeclared length off at the limit, without a word.
+        if req.content_length is None and len(body) >= (req.max_content_length or 0):
+            raise RequestEntityTooLarge
         if not body:
             # An absent body lacks fields; the answer names the first that is required.
             return {}
@@ -120,17 +123,12 @@ def _enveloped(schema: type[Schema], many: bool) -> type[Schema]:
     return WholeBody.from_dict(members, name=f"{name}Envelope")
 
 
-class Api(flask_smorest.Api):
+class Api(openapi.Api):
     """Every error in the envelope."""
-
-    ERROR_SCHEMA = ErrorSchema
 
     def handle_http_exception(self, error: HTTPException) -> tuple[Any, int, Mapping[str, str]]:
         """An error that Flask, werkzeug or webargs raised."""
         code = error.code or 500
-        # A redirect for a missing slash would lose the method; say that there is no such path instead.
-        if 300 <= code < 400:
-            code = 404
         data = getattr(error, "data", None) or {}
         sentence = READABLE_STATUS.get(code) or error.description or error.name
         if "messages" in data:
@@ -139,25 +137,6 @@ class Api(flask_smorest.Api):
         if code == 405 and getattr(error, "valid_methods", None):
             headers["Allow"] = ", ".join(sorted(error.valid_methods))  # type: ignore[attr-defined]
         return {"data": None, "error": sentence}, code, headers
-
-
-SPEC_OPTIONS: dict[str, Any] = {
-    "info": {
-        "description": "Calendar availability and events over Google Calendar and Microsoft 365.",
-        "license": {"name": "MIT", "identifier": "MIT"},
-    },
-    "components": {
-        "securitySchemes": {"apiKey": {"type": "http", "scheme": "bearer", "description": "An API key."}}
-    },
-    "security": [{"apiKey": []}],
-}
-
-
-def describe_shapes(api: Api) -> None:
-    """Let the document know the shapes of our fields, and of identifiers in paths."""
-    api.register_field(Parsed, "string", None)
-    for converter, shape in SHAPES.items():
-        api.register_converter(converter, lambda _converter, shape=shape: shape)
 
 
 def refuse_unreadable_bodies(app: Flask) -> None:
@@ -186,7 +165,7 @@ def _answer(error: ApiError) -> tuple[dict[str, Any], int, dict[str, str]]:
 
 
 def _out_of_service(error: Exception) -> tuple[dict[str, Any], int, dict[str, str]]:
-    log.error("%s while answering %s: %s", type(error).__name__, request.path, error)
+    log.error("%s %s out of service, request %s: %s", request.method, request.path, request_id(), error)
     return _answer(OutOfService())
 
 
@@ -199,7 +178,7 @@ def readable(messages: Any) -> str:
 
 
 def _whole(message: str) -> str:
-    if message.startswith("Invalid input type"):
+    if message == "must be an object":
         return "The request body must be an object"
     if message.startswith("Invalid JSON"):
         return "The request body is not valid JSON"

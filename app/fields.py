@@ -17,7 +17,10 @@ from scheduling.written import timestamp
 USER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{2,127}", re.ASCII)
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{2,127}", re.ASCII)
 INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
+
+EXAMPLES = {USER_ID: "ada", SLUG: "design-team"}
 
 # Marshmallow's own fields speak in our messages too.
 fields.Field.default_error_messages = {
@@ -58,7 +61,7 @@ class Parsed(fields.Field[Internal]):
 
 
 class Text(Parsed[str]):
-    """A string of bounded length, without control characters (a database refuses NUL)."""
+    """A string of bounded length, in one line and without control characters (a database refuses NUL)."""
 
     def __init__(self, *, shortest: int = 0, longest: int, **options: Any) -> None:
         super().__init__(shape={"minLength": shortest, "maxLength": longest}, **options)
@@ -69,16 +72,21 @@ class Text(Parsed[str]):
         """The text itself."""
         if not self.shortest <= len(text) <= self.longest:
             raise ValidationError(f"must have {self.shortest} to {self.longest} characters")
-        if not text.isprintable():
+        if CONTROL.search(text):
             raise ValidationError("must not contain control characters")
         return text
+
+
+def identifier_shape(pattern: re.Pattern[str]) -> dict[str, Any]:
+    """How the document describes an identifier."""
+    return {"pattern": f"^{pattern.pattern}$", "examples": [EXAMPLES[pattern]]}
 
 
 class Identifier(Parsed[str]):
     """A user id or an organization slug."""
 
     def __init__(self, pattern: re.Pattern[str], **options: Any) -> None:
-        super().__init__(shape={"pattern": f"^{pattern.pattern}$"}, **options)
+        super().__init__(shape=identifier_shape(pattern), **options)
         self.pattern = pattern
 
     def parse(self, text: str) -> str:
@@ -92,7 +100,8 @@ class Instant(Parsed[timestamps.Moment]):
     """A timestamp in any of the forms of the API."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(shape={"examples": ["2026-11-20", "2026-11-20T09:00:00Z"]}, **options)
+        shape = {"examples": ["2026-11-20T09:00:00Z", "2026-11-20", "2026-11-20T10:00:00+01:00"]}
+        super().__init__(shape=shape, **options)
 
     def parse(self, text: str) -> timestamps.Moment:
         """The moment, which may wait for its zone."""
@@ -105,6 +114,9 @@ class Instant(Parsed[timestamps.Moment]):
 class Timestamp(fields.DateTime):
     """An instant as we answer it: UTC, milliseconds, ``Z``. Dumps an aware datetime."""
 
+    def __init__(self, **options: Any) -> None:
+        super().__init__(metadata={"examples": ["2026-11-20T09:00:00.000Z"]}, **options)
+
     def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> str | None:
         if value is None:
             return None
@@ -115,7 +127,10 @@ class IntegerText(Parsed[int]):
     """An integer as a query string holds it: ASCII digits, no leading zeros, within bounds."""
 
     def __init__(self, *, least: int, most: int, **options: Any) -> None:
-        shape = {"pattern": "^(0|[1-9][0-9]*)$", "maxLength": len(str(most))}
+        shape = {
+            "pattern": "^[1-9][0-9]*$" if least > 0 else "^(0|[1-9][0-9]*)$",
+            "maxLength": len(str(most)),
+        }
         super().__init__(shape=shape, **options)
         self.least = least
         self.most = most
@@ -180,10 +195,10 @@ class Zone(Parsed[ZoneInfo]):
 
     def parse(self, text: str) -> ZoneInfo:
         """The zone."""
-        name = text if zone_exists(text) else iana_zone(text)
-        if name is None:
-            raise ValidationError("must be a time zone name, like Europe/Berlin")
-        return ZoneInfo(name)
+        for name in (text, iana_zone(text)):
+            if name is not None and zone_exists(name):
+                return ZoneInfo(name)
+        raise ValidationError("must be a time zone name, like Europe/Berlin")
 
 
 class Several(fields.List[Any]):

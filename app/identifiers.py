@@ -8,7 +8,7 @@ from flask import Flask, request
 from werkzeug.routing import UnicodeConverter
 
 from app.errors import Invalid
-from app.fields import SLUG, USER_ID
+from app.fields import SLUG, USER_ID, identifier_shape
 from providers.base import ProviderName
 
 
@@ -25,8 +25,8 @@ class Provider(UnicodeConverter):
 
 
 SHAPES: dict[type[UnicodeConverter], dict[str, Any]] = {
-    UserId: {"type": "string", "pattern": f"^{USER_ID.pattern}$"},
-    OrgSlug: {"type": "string", "pattern": f"^{SLUG.pattern}$"},
+    UserId: {"type": "string", **identifier_shape(USER_ID)},
+    OrgSlug: {"type": "string", **identifier_shape(SLUG)},
     Provider: {"type": "string", "enum": [str(name) for name in ProviderName]},
 }
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import base64
-import binascii
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from app.envelope import beside
 from app.errors import Invalid
+from app.fields import USER_ID
 
 Row = TypeVar("Row")
 
 
-def after(query: dict[str, Any]) -> str | None:
+def after(query: Mapping[str, Any]) -> str | None:
     """The identifier that the page starts after.
 
     :raise Invalid: for a cursor that is not ours
@@ -22,23 +22,34 @@ def after(query: dict[str, Any]) -> str | None:
     if cursor is None:
         return None
     try:
-        return base64.urlsafe_b64decode(cursor).decode("ascii")
-    except (binascii.Error, ValueError) as error:
-        raise Invalid("cursor is not one that this service gave") from error
+        identifier = base64.b64decode(cursor, altchars=b"-_", validate=True).decode("ascii")
+    except ValueError:
+        identifier = ""
+    # Slugs and provider names have the shape of a user id too.
+    if not USER_ID.fullmatch(identifier):
+        raise Invalid("cursor is not one that this service gave")
+    return identifier
 
 
-def one_more(query: dict[str, Any]) -> int | None:
+def one_more(query: Mapping[str, Any]) -> int | None:
     """How many rows to fetch: one more than the page, to see whether it is the last."""
     limit: int | None = query.get("limit")
     return None if limit is None else limit + 1
 
 
-def cut(query: dict[str, Any], rows: Sequence[Row], identifier: str) -> Sequence[Row]:
-    """The page out of the rows fetched; puts ``nextCursor`` beside the data when a page was asked for."""
+def cut(query: Mapping[str, Any], rows: Sequence[Row], identifier: str) -> Sequence[Row]:
+    """The page out of the rows fetched; puts ``nextCursor`` beside the data when paging was asked for."""
     limit = query.get("limit")
-    if limit is None:
+    if limit is None and "cursor" not in query:
         return rows
     page = rows[:limit]
-    last = getattr(page[-1], identifier) if len(rows) > limit else None
+    last = getattr(page[-1], identifier) if len(rows) > len(page) else None
     beside(nextCursor=base64.urlsafe_b64encode(last.encode()).decode() if last else None)
     return page
+
+
+def cut_short_list(query: Mapping[str, Any], rows: Sequence[Row], identifier: str) -> Sequence[Row]:
+    """The page out of all rows, which are few and sorted by ``identifier``."""
+    start = after(query)
+    later = [row for row in rows if start is None or getattr(row, identifier) > start]
+    return cut(query, later, identifier)

@@ -17,7 +17,8 @@ _CELERY = [sys.executable, *_QUIET, "-m", "celery", "--quiet", "-A", "workers.ma
 
 def web(host: str, port: int, processes: int) -> list[str]:
     """Gunicorn with threads."""
-    command = [sys.executable, "-m", "gunicorn", "app.wsgi:app", "--bind", f"{host}:{port}"]
+    # Loaded once, before the processes part; nothing connects until the first request.
+    command = [sys.executable, "-m", "gunicorn", "app.wsgi:app", "--preload", "--bind", f"{host}:{port}"]
     command += ["--worker-class", "gthread", "--workers", str(processes), "--threads", str(WEB_THREADS)]
     # A request may wait for the fan-out's deadline; a worker that says nothing for longer is stuck.
     command += ["--timeout", "60", "--graceful-timeout", "15", "--keep-alive", "15", "--log-level", "warning"]

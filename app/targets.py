@@ -32,8 +32,12 @@ class Wanted:
         return not self.ids and not self.primary_only
 
     def needs_lists(self, accounts: int) -> bool:
-        """Whether calendar lists are needed; of one account alone, whatever is named belongs to it."""
-        return self.everything or (bool(self.ids) and accounts > 1)
+        """Whether calendar lists are needed: to know all calendars, or whose each of those named is.
+
+        Of one account alone whatever is named belongs to it; but the main calendar might be named twice.
+        """
+        may_repeat = PRIMARY in self.ids and len(self.ids) > 1
+        return self.everything or may_repeat or (bool(self.ids) and accounts > 1)
 
 
 class Target(NamedTuple):

@@ -17,8 +17,8 @@ import requests
 
 from app import processes
 from store import embedded_redis
-from store.database import Database
 from store.settings import read_settings
+from store.stores import Stores
 
 HOST = "127.0.0.1"
 
@@ -89,7 +89,8 @@ class Everything:
             self._report("Starting Redis ...")
             self._running["redis"] = embedded_redis.start(settings.data_dir, settings.redis_socket)
         self._report("Bringing the database up to date ...")
-        Database(settings.database_url).upgrade()
+        with Stores(settings) as stores:
+            stores.database.upgrade()
         if self._sandbox_port is not None:
             self._report("Starting the provider sandbox ...")
             self._run("sandbox", processes.sandbox(self._sandbox_port))

@@ -64,6 +64,11 @@ def _adapter() -> HTTPAdapter:
         return _built()
 
 
+def prepare() -> None:
+    """Build now what the first call would have to wait for: trust is read from a bundle of certificates."""
+    _adapter()
+
+
 @cache
 def _built() -> HTTPAdapter:
     return _Adapter(pool_connections=POOLS, pool_maxsize=CONNECTIONS, max_retries=0)

@@ -113,7 +113,10 @@ _ZERO = np.zeros(1, np.int64)
 def merge(starts: Times, ends: Times) -> Intervals:
     """Union of intervals in any order: overlapping and touching ones joined, empty ones dropped."""
     real = starts < ends
-    return join(np.sort(starts[real]), np.sort(ends[real]))
+    starts, ends = starts[real], ends[real]
+    starts.sort()
+    ends.sort()
+    return join(starts, ends)
 
 
 def merge_each(groups: Groups) -> Groups:
@@ -122,13 +125,15 @@ def merge_each(groups: Groups) -> Groups:
     Each group's time is moved to a lane of its own, so that two sorts keep every group in its
     place and no two groups meet.
     """
+    if len(groups) == 1:
+        return Groups.pack([merge(groups.starts, groups.ends)])
     real = groups.starts < groups.ends
     if not real.any():
         return Groups(EMPTY, EMPTY, np.zeros_like(groups.offsets))
     starts, ends = groups.starts[real], groups.ends[real]
     base = int(starts.min())
     lane = int(ends.max()) - base + 1
-    if len(groups) > 1 and lane * len(groups) > KEYS:
+    if lane * len(groups) > KEYS:
         half = len(groups) // 2
         parts = (groups.span(0, half), groups.span(half, len(groups)))
         return Groups.concat([merge_each(part) for part in parts])

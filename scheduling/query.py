@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduling import few
 from scheduling.intervals import (
     EMPTY,
     KEYS,
@@ -143,9 +142,6 @@ def _passes(
     """Blocks of members, each as its first member and the free stretches of its members."""
     within = query.within()
     rows = int(calendars.starts.size)
-    if members == 1 and rows <= few.FEW:
-        yield 0, _free_of_few(query, calendars, within)
-        return
     block = max(1, min(_MEMBERS_IN_A_PASS, _ROWS_IN_A_PASS * members // max(1, rows)))
     if members <= block:
         yield 0, _free(query, calendars, member_of, members, within)
@@ -159,49 +155,51 @@ def _passes(
         )
 
 
-def _free_of_few(query: Query, calendars: Groups, within: Intervals) -> Groups:
-    """``_free`` for one member with few periods."""
-    gaps = few.unblocked(calendars, query.padding, query.max_overlaps, query.start, query.end)
-    found = intersect(Intervals.of(gaps), within)
-    return Groups.sized(found.starts, found.ends, [len(found)])
-
-
 def _free(query: Query, calendars: Groups, member_of: Indexes, members: int, within: Intervals) -> Groups:
-    """Range and windows without what more than ``max_overlaps`` padded periods of a member cover.
-
-    At a moment when ``m`` of a member's periods have ended, no more than K run exactly until the
-    one numbered ``m + K`` starts: so what is not blocked is the union over m of
-    [end m - 1, start m + K), with starts and ends each sorted by itself.
-    """
+    """Range and windows without what more than ``max_overlaps`` padded periods of a member cover."""
     opening, closing = query.busy_range()
-    allowed = query.max_overlaps + 1
     busy = _counted(query, calendars, member_of.searchsorted(np.arange(members + 1)))
-    sizes = busy.sizes()
-    # Each member's time in a lane of its own, so that one sort keeps every member in place. An empty
-    # period at the opening of each lane is the end number -1.
+    if members == 1:
+        # The same without lanes: they would double the time of a small question.
+        found = _unblocked(query, np.array([opening]), busy.flat(), query.end)
+        found = intersect(found, within)
+        return Groups.sized(found.starts, found.ends, [len(found)])
+    # Each member's time in a lane of its own, so that sorting all lanes keeps every member in place.
     lanes = np.arange(members + 1) * (closing - opening + 1)
     shift = lanes[:-1] - opening
+    sizes = busy.sizes()
     moved = shift.repeat(sizes)
-    begun = np.concatenate((lanes[:-1], busy.starts + moved))
-    ended = np.concatenate((lanes[:-1], busy.ends + moved))
-    begun.sort()
-    ended.sort()
-
-    low = ended + query.padding
-    high = (shift + query.end).repeat(sizes + 1)
-    # With fewer than K + 1 periods left in a lane, this meets a start of a later lane: past the end too.
-    np.minimum(high[:-allowed], begun[allowed:] - query.padding, out=high[:-allowed])
-    some = low < high
-    found = Intervals(low[some], high[some])
-    if query.max_overlaps:
-        found = join(found.starts, found.ends)
+    rows = Intervals(busy.starts + moved, busy.ends + moved)
+    found = _unblocked(query, lanes[:-1], rows, (shift + query.end).repeat(sizes + 1))
     if query.windows is not None:
         every = shift[:, np.newaxis]
         found = intersect(found, Intervals((every + within.starts).ravel(), (every + within.ends).ravel()))
-
     offsets = found.starts.searchsorted(lanes)
     back = shift.repeat(offsets[1:] - offsets[:-1])
     return Groups(found.starts - back, found.ends - back, offsets)
+
+
+def _unblocked(query: Query, openings: Times, busy: Intervals, closings: Times | int) -> Intervals:
+    """What no more than ``max_overlaps`` padded periods of a lane cover, up to the lane's closing.
+
+    At a moment when ``m`` of a member's periods have ended, no more than K run exactly until the
+    one numbered ``m + K`` starts: so the answer is the union over m of [end m - 1, start m + K),
+    with starts and ends each sorted by itself. An empty period at the opening of each lane is the
+    end number -1. With fewer than K + 1 periods left, a start of a later lane is met: past the
+    closing too.
+    """
+    allowed = query.max_overlaps + 1
+    begun = np.concatenate((openings, busy.starts, np.full(allowed, KEYS)))
+    ended = np.concatenate((openings, busy.ends))
+    begun.sort()
+    ended.sort()
+    ended += query.padding
+    begun -= query.padding
+    until = np.minimum(begun[allowed:], closings)
+    some = ended < until
+    free = Intervals(ended[some], until[some])
+    # With K = 0 no two of these meet.
+    return join(free.starts, free.ends) if query.max_overlaps else free
 
 
 def _counted(query: Query, calendars: Groups, bounds: Indexes) -> Groups:

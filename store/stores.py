@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Self
 
 from redis import Redis
 
@@ -21,6 +22,19 @@ class Stores:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close what was opened; what is used afterwards opens anew."""
+        for name in ("database", "redis"):
+            opened = self.__dict__.pop(name, None)
+            if opened is not None:
+                opened.close()
 
     @cached_property
     def database(self) -> Database:

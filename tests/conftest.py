@@ -8,7 +8,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -25,8 +26,17 @@ from store.database import Database
 from store.queries import api_keys, organizations
 from store.settings import Settings, read_settings
 from store.stores import Stores
+from tests import services
 
 START_SECONDS = 30.0
+
+
+def pytest_report_header() -> str:
+    """Say what the tests run against besides the embedded default."""
+    found = [services.postgresql(), services.redis_server(), services.rabbitmq()]
+    return "services: embedded Redis and SQLite; " + ", ".join(
+        f"{service.name} {service.version or 'not here'}" for service in found
+    )
 
 
 @pytest.fixture(scope="session")
@@ -97,9 +107,9 @@ def worker(environment: dict[str, str], settings: Settings, database: Database) 
     """A real Celery worker, as production runs it."""
     with subprocess.Popen(processes.worker(settings, "test"), env=environment) as process:
         application = create_app(settings)
-        services: Services = application.extensions[EXTENSION]
+        wired: Services = application.extensions[EXTENSION]
         give_up = time.monotonic() + START_SECONDS
-        while not services.celery.control.ping(timeout=0.5, limit=1):
+        while not wired.celery.control.ping(timeout=0.5, limit=1):
             assert process.poll() is None, "the worker ended by itself"
             assert time.monotonic() < give_up, "the worker does not answer"
         yield
@@ -142,10 +152,8 @@ class Api:
 @pytest.fixture
 def stores(settings: Settings, database: Database) -> Iterator[Stores]:
     """Stores of the test's own, on the same database and Redis."""
-    stores = Stores(settings)
-    yield stores
-    stores.database.close()
-    stores.redis.close()
+    with Stores(settings) as stores:
+        yield stores
 
 
 @pytest.fixture
@@ -218,3 +226,18 @@ def new_organization(api: Api, unique: Callable[[str], str]) -> Callable[[], str
         return slug
 
     return make
+
+
+@pytest.fixture
+def new_app(settings: Settings, database: Database) -> Iterator[Callable[..., Flask]]:
+    """Make another web application with other settings: ``new_app(most_slots=10)``."""
+    with ExitStack() as closing:
+
+        def make(**changed: Any) -> Flask:
+            application = create_app(replace(settings, **changed))
+            wired: Services = application.extensions[EXTENSION]
+            closing.callback(wired.stores.redis.close)
+            closing.callback(wired.stores.database.close)
+            return application
+
+        yield make

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import psycopg
+import pytest
 import redis
 from kombu import Connection
 from kombu.exceptions import OperationalError
@@ -31,8 +35,6 @@ class Service:
 
     def require(self) -> None:
         """Skip the test on a machine that lacks the service; in CI that is a failure."""
-        import pytest
-
         if self.present:
             return
         if IN_CI:
@@ -71,3 +73,13 @@ def rabbitmq() -> Service:
 def chromium() -> Service:
     found = shutil.which("chromium")
     return Service("Chromium", found)
+
+
+@contextmanager
+def own_database() -> Iterator[str]:
+    """The URL of an empty PostgreSQL database, gone afterwards."""
+    name = f"almanac_{secrets.token_hex(6)}"
+    with psycopg.connect(POSTGRESQL, autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name}")
+        yield f"{POSTGRESQL.rsplit('/', 1)[0]}/{name}"
+        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from celery import Celery
+from celery.signals import worker_init
 from kombu import Queue as KombuQueue
 
 from store.settings import Settings
@@ -30,6 +31,7 @@ def create_celery(settings: Settings) -> Almanac:
 
     app = Almanac("almanac", broker=settings.broker_url, include=[tasks.__name__])
     app.runtime = Runtime(settings)
+    worker_init.connect(lambda **_: app.runtime.prepare(), weak=False)
     app.conf.update(
         task_serializer="json",
         # A task's arguments are ids and instants; nothing else is ever decoded.

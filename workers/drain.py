@@ -43,32 +43,30 @@ class Drain:
         self._perform = perform
         self._done: queue.SimpleQueue[Done] = queue.SimpleQueue()
         self._in_flight = 0
+        self._exhausted = False
 
     def run(self) -> None:
         """Work until the list is empty or the deadline has passed, and every job taken is answered."""
-        more = True
-        while more or self._in_flight:
-            if more:
-                more = self._take()
-            if self._in_flight:
-                self._answer(self._finished())
+        while True:
+            self._fill()
+            if not self._in_flight:
+                return
+            self._answer(self._finished())
 
-    def _take(self) -> bool:
-        """Start what there are places for; whether there may be more."""
-        if time.monotonic() >= self._deadline:
-            return False
+    def _fill(self) -> None:
+        """Start jobs until no place is free, nothing is left, or the deadline has passed."""
         places = self._runtime.places
-        # With reads of our own in flight, one of them frees a place: no need to wait for others' here.
-        until = 0.0 if self._in_flight else self._deadline
-        claimed = places.claim(BATCH, until=until)
-        if not claimed:
-            return self._in_flight > 0
-        taken = self._runtime.stores.redis.lpop(work_list(self._fanout), claimed) or []
-        jobs = [unpack_job(data) for data in cast(list[bytes], taken)]
-        places.give_back(claimed - len(jobs))
-        if jobs:
-            self._start(jobs)
-        return len(jobs) == claimed
+        while not self._exhausted and time.monotonic() < self._deadline:
+            # With jobs of our own in flight, one of them frees a place: no need to wait for others' here.
+            claimed = places.claim(BATCH, until=0.0 if self._in_flight else self._deadline)
+            if not claimed:
+                return
+            taken = self._runtime.stores.redis.lpop(work_list(self._fanout), claimed) or []
+            jobs = [unpack_job(data) for data in cast(list[bytes], taken)]
+            places.give_back(claimed - len(jobs))
+            self._exhausted = len(jobs) < claimed
+            if jobs:
+                self._start(jobs)
 
     def _start(self, jobs: list[tuple[int, Job]]) -> None:
         sealed = self._sealed({job.connection for _, job in jobs})

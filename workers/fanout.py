@@ -28,6 +28,13 @@ JOBS_PER_TASK = 16
 # Replies that arrive after the join are deleted by time.
 LEFTOVER_SECONDS = 60
 
+# How much of the time workers may use: what they give up on themselves still arrives, with its reason.
+WORKERS_SHARE = 0.97
+
+# One blocking pop, in seconds: less than the time to wait for any answer of Redis; and since Redis before 7
+# counts in milliseconds and 0 means for ever, never less than some of those.
+LONGEST_POP, SHORTEST_POP = 1.0, 0.01
+
 LATE = Failed(Reason.PROVIDER_ERROR, "The provider did not answer in time")
 
 
@@ -72,7 +79,7 @@ class Fanout:
             pipe.expire(work_list(fanout), int(left) + LEFTOVER_SECONDS)
             pipe.execute()
         tasks = min(self._tasks, -(-len(jobs) // JOBS_PER_TASK))
-        arguments = {"fanout": fanout, "deadline": time.time() + left}
+        arguments = {"fanout": fanout, "deadline": time.time() + left * WORKERS_SHARE}
         with self._celery.producer_pool.acquire(block=True) as producer:
             for _ in range(tasks):
                 self._celery.send_task(
@@ -83,9 +90,9 @@ class Fanout:
         replies: dict[int, Reply] = {}
         name = reply_list(fanout)
         while len(replies) < expected and (left := deadline - time.monotonic()) > 0:
-            first = self._redis.blpop([name], timeout=left)
+            first = self._redis.blpop([name], timeout=min(max(left, SHORTEST_POP), LONGEST_POP))
             if first is None:
-                break
+                continue
             more = self._redis.lpop(name, expected) or []
             replies.update(unpack_reply(data) for data in cast(list[bytes], [first[1], *more]))
         return replies

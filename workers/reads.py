@@ -15,27 +15,23 @@ from workers.runtime import Runtime
 
 def perform(runtime: Runtime, job: Job, credentials: Credentials, deadline: float) -> Reply:
     """Do one job of the reads queue. An expected failure is in the reply, never raised."""
+    if not isinstance(job, ReadBusy | ListCalendars):
+        raise TypeError(f"{job!r} is not a read")
     provider, account = open_account(runtime, credentials)
+    read_at = time.time_ns() // 1_000_000
+    listed: tuple[ListedCalendar, ...] | None = None
+    outcomes: dict[str, Outcome] = {}
     try:
         with minding_the_grant(runtime, credentials.id):
-            match job:
-                case ReadBusy():
-                    return _read_busy(provider, account, job, deadline)
-                case ListCalendars():
-                    return Reply(listed=_list(provider, account, deadline))
-                case _:
-                    raise TypeError(f"{job!r} is not a read")
+            if isinstance(job, ListCalendars) or job.calendars is None:
+                listed = _list(provider, account, deadline)
+            if isinstance(job, ReadBusy):
+                calendars = job.calendars or tuple(asked_as(calendar) for calendar in listed or ())
+                if calendars:
+                    outcomes = provider.busy(account, calendars, job.start, job.end, deadline=deadline)
     except ProviderError as error:
-        return Reply(failed=Failed.because(error))
-
-
-def _read_busy(provider: CalendarProvider, account: Account, job: ReadBusy, deadline: float) -> Reply:
-    read_at = time.time_ns() // 1_000_000
-    listed = _list(provider, account, deadline) if job.calendars is None else None
-    calendars = job.calendars or tuple(asked_as(calendar) for calendar in listed or ())
-    outcomes: dict[str, Outcome] = {}
-    if calendars:
-        outcomes = provider.busy(account, calendars, job.start, job.end, deadline=deadline)
+        # With the list, when that much was read: then each calendar can be named.
+        return Reply(failed=Failed.because(error), listed=listed)
     return Reply(read_at=read_at, listed=listed, outcomes=outcomes)
 
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from functools import cached_property
 
+from redis.exceptions import RedisError
+from sqlalchemy.exc import SQLAlchemyError
+
+from providers import transport
 from providers.base import ProviderName, Token
 from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 from providers.registry import Provider, providers
 from store.settings import Settings
 from store.stores import Stores
 from workers.places import Places
+
+log = logging.getLogger(__name__)
 
 
 class Runtime:
@@ -18,6 +25,16 @@ class Runtime:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stores = Stores(settings)
+
+    def prepare(self) -> None:
+        """Open now what the first request would have to wait for; what is down is tried again by it."""
+        transport.prepare()
+        _ = self.providers, self.places
+        for ping in (self.stores.database.ping, self.stores.redis.ping):
+            try:
+                ping()
+            except (SQLAlchemyError, RedisError) as error:
+                log.warning("not there yet: %s", type(error).__name__)
 
     @cached_property
     def providers(self) -> dict[ProviderName, Provider]:

@@ -26,20 +26,20 @@ def renew_tokens(runtime: Runtime, *, before: datetime) -> int:
     with runtime.stores.database.reading() as session:
         ids = connections.expiring(session, before=before, limit=MOST_RENEWALS)
         rows = connections.sealed(session, ids)
-    return sum(_renew(runtime, connection_id, rows) for connection_id in ids)
+    return sum(_renew(runtime, row) for row in rows.values())
 
 
-def _renew(runtime: Runtime, connection_id: str, rows: dict[str, OAuthConnection]) -> bool:
+def _renew(runtime: Runtime, row: OAuthConnection) -> bool:
     deadline = time.monotonic() + SECONDS_FOR_EACH
     try:
-        credentials = connections.open_credentials(rows[connection_id], runtime.stores.keyring)
+        credentials = connections.open_credentials(row, runtime.stores.keyring)
         _, account = open_account(runtime, credentials)
-        with minding_the_grant(runtime, connection_id):
+        with minding_the_grant(runtime, row.id):
             account.tokens.renewed(Token(credentials.tokens.access_token), deadline=deadline)
     except ProviderError:
         # Logged where it happened; a grant that is gone is marked, anything else is tried next time.
         return False
     except Undecipherable:
-        log.exception("tokens cannot be opened", extra={"connection": connection_id})
+        log.exception("tokens cannot be opened", extra={"connection": row.id})
         return False
     return True

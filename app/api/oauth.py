@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from flask.views import MethodView
 from sqlalchemy.orm import Session
 
+from app import paging
 from app.auth import caller, within
 from app.envelope import Blueprint
 from app.errors import Forbidden, NotFound
@@ -16,6 +17,7 @@ from app.forgetting import forget_cached, forget_connections
 from app.schemas.records import (
     ConnectionBody,
     ConnectionSchema,
+    ConnectionsQuery,
     ShowTokenQuery,
     SuccessSchema,
     connection_view,
@@ -33,15 +35,16 @@ UTC_ZONE = ZoneInfo("UTC")
 
 @blp.route("/users/<user_id:userId>/oauth")
 class Connections(MethodView):
-    @blp.arguments(ShowTokenQuery, location="query")
+    @blp.arguments(ConnectionsQuery, location="query")
     @blp.response(200, ConnectionSchema(many=True))
     def get(self, query: dict[str, Any], userId: str) -> list[dict[str, Any]]:
         """List a user's connections"""
         with services().stores.database.reading() as session:
-            user = users.load(session, userId, within=within())
+            user = users.load(session, userId, within=within(), include=["oauthConnections"])
             if user is None:
                 raise NotFound("User not found")
-        return [_view(row, userId, shown=query["showToken"]) for row in user.connections]
+        page = paging.cut_short_list(query, user.connections, "provider")
+        return [_view(row, userId, shown=query["showToken"]) for row in page]
 
 
 @blp.route("/users/<user_id:userId>/oauth/<provider:provider>")
@@ -49,7 +52,10 @@ class Connection(MethodView):
     @blp.arguments(ShowTokenQuery, location="query")
     @blp.response(200, ConnectionSchema)
     def get(self, query: dict[str, Any], userId: str, provider: str) -> dict[str, Any]:
-        """Read a connection"""
+        """Read a connection
+
+        `showToken` needs an API key that may show tokens; who saw them is written down.
+        """
         with services().stores.database.reading() as session:
             row = connections.find(session, _user(session, userId).id, provider)
         if row is None:
@@ -59,9 +65,9 @@ class Connection(MethodView):
     @blp.arguments(ConnectionBody)
     @blp.response(201, ConnectionSchema)
     def post(self, body: dict[str, Any], userId: str, provider: str) -> dict[str, Any]:
-        """Store a connection from tokens that you obtained yourself
+        """Store a connection
 
-        A connection with the same provider is replaced.
+        From tokens that you obtained yourself. A connection with the same provider is replaced.
         """
         stores = services().stores
         tokens = Tokens(body["accessToken"], body["refreshToken"], _instant(body["expiresAt"]))

@@ -36,7 +36,7 @@ blp = Blueprint("organizations", __name__, description="Workspaces: groups of us
 class MessageSchema(WholeBody):
     """A sentence that says what was done."""
 
-    data = fields.String(required=True)
+    data = fields.String(required=True, metadata={"examples": ["2 users added successfully to design-team"]})
 
 
 @blp.route("/organizations")
@@ -74,9 +74,12 @@ class OrganizationBySlug(MethodView):
     @blp.arguments(OrganizationChangeBody)
     @blp.response(200, OrganizationSchema)
     def put(self, body: dict[str, Any], orgSlug: str) -> dict[str, Any]:
-        """Rename an organization"""
+        """Rename an organization
+
+        What the body does not name stays as it is.
+        """
         with services().stores.database.writing() as session:
-            row = _find(session, orgSlug)
+            row = _find(session, orgSlug, to_change=True)
             with conflict_on(Organization.slug, "Organization with slug already exists"):
                 row.slug = body.get("slug", row.slug)
                 row.name = body.get("name", row.name)
@@ -85,13 +88,15 @@ class OrganizationBySlug(MethodView):
 
     @blp.response(200, OrganizationSchema)
     def delete(self, orgSlug: str) -> dict[str, Any]:
-        """Delete an organization; its users stay"""
+        """Delete an organization
+
+        Answers with the deleted organization. Its users stay; API keys that are bound to it end.
+        """
         with services().stores.database.writing() as session:
-            row = _find(session, orgSlug)
+            row = _find(session, orgSlug, to_change=True)
             require_whole_service("Deleting an organization")
-            view = organization_view(row)
-            session.delete(row)
-        return view
+            organizations.remove(session, row.id)
+        return organization_view(row)
 
 
 @blp.route("/organizations/<org_slug:orgSlug>/members")
@@ -100,24 +105,28 @@ class Members(MethodView):
     @blp.response(200, UserSchema(many=True))
     def get(self, query: dict[str, Any], orgSlug: str) -> list[dict[str, Any]]:
         """List an organization's members"""
+        include = query["include"] or users.RELATIONS
         with services().stores.database.reading() as session:
             rows = users.page(
                 session,
                 within=_id(session, orgSlug),
-                include=query["include"] or users.RELATIONS,
+                include=include,
                 after=paging.after(query),
                 limit=paging.one_more(query),
             )
         page = paging.cut(query, rows, "custom_id")
-        return [user_view(row, within=within(), include=query["include"]) for row in page]
+        return [user_view(row, within=within(), include=include) for row in page]
 
     @blp.arguments(MembersBody)
     @blp.response(201, MessageSchema)
     @blp.alt_response(200, schema=MessageSchema, success=True, description="All were members already")
     def post(self, body: dict[str, Any], orgSlug: str) -> Response:
-        """Add members; an unknown user adds nobody"""
+        """Add members
+
+        An unknown user adds nobody.
+        """
         with services().stores.database.writing() as session:
-            organization_id = _id(session, orgSlug)
+            organization_id = _id(session, orgSlug, keep=True)
             added = organizations.add_members(session, organization_id, _user_ids(session, body["userIds"]))
         if not added:
             return whole({"data": f"All users are already members of {orgSlug}"})
@@ -126,22 +135,25 @@ class Members(MethodView):
     @blp.arguments(MembersBody)
     @blp.response(200, MessageSchema)
     def delete(self, body: dict[str, Any], orgSlug: str) -> Response:
-        """Remove members; the users stay"""
+        """Remove members
+
+        The users stay. An unknown user removes nobody.
+        """
         with services().stores.database.writing() as session:
             organization_id = _id(session, orgSlug)
             organizations.remove_members(session, organization_id, _user_ids(session, body["userIds"]))
         return whole({"data": f"Users removed successfully from {orgSlug}"})
 
 
-def _find(session: Session, slug: str) -> Organization:
-    row = organizations.load(session, slug, within=within())
+def _find(session: Session, slug: str, *, to_change: bool = False) -> Organization:
+    row = organizations.load(session, slug, within=within(), to_change=to_change)
     if row is None:
         raise NotFound("Organization not found")
     return row
 
 
-def _id(session: Session, slug: str) -> int:
-    found = organizations.ids(session, [slug], within=within())
+def _id(session: Session, slug: str, *, keep: bool = False) -> int:
+    found = organizations.ids(session, [slug], within=within(), keep=keep)
     if not found:
         raise NotFound("Organization not found")
     return found[slug]
@@ -149,7 +161,7 @@ def _id(session: Session, slug: str) -> int:
 
 def _user_ids(session: Session, custom_ids: Sequence[str]) -> list[int]:
     """The internal ids of users that this key may know of; all of them, or an error."""
-    found = users.ids(session, set(custom_ids), within=within())
+    found = users.ids(session, set(custom_ids), within=within(), keep=True)
     if len(found) < len(set(custom_ids)):
         raise NotFound("User not found")
     return list(found.values())

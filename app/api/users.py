@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from flask.views import MethodView
@@ -20,6 +21,8 @@ from app.schemas.records import (
     RenameBody,
     UserBody,
     UserSchema,
+    organization_view,
+    organizations_shown,
     user_view,
 )
 from app.services import services
@@ -39,7 +42,8 @@ class Users(MethodView):
             rows = users.page(
                 session, within=within(), after=paging.after(query), limit=paging.one_more(query)
             )
-        return [user_view(row, within=within()) for row in paging.cut(query, rows, "custom_id")]
+        page = paging.cut(query, rows, "custom_id")
+        return [user_view(row, within=within(), include=users.RELATIONS) for row in page]
 
     @blp.arguments(UserBody)
     @blp.response(201, UserSchema)
@@ -50,18 +54,18 @@ class Users(MethodView):
         """
         slugs = set(body["organizationSlugs"])
         with services().stores.database.writing() as session:
-            memberships = organizations.ids(session, slugs, within=within())
+            memberships = organizations.ids(session, slugs, within=within(), keep=True)
             if slugs - memberships.keys():
                 raise NotFound("Organization not found")
             own = within()
             organization_ids = {*memberships.values(), *([own] if own is not None else [])}
+            user = User(custom_id=body["id"])
             with conflict_on(User.custom_id, "User already exists"):
-                user = User(custom_id=body["id"])
                 session.add(user)
                 session.flush()
             for organization_id in organization_ids:
                 organizations.add_members(session, organization_id, [user.id])
-        return _loaded(body["id"])
+            return _view(session, body["id"])
 
 
 @blp.route("/users/<user_id:userId>")
@@ -71,58 +75,70 @@ class UserById(MethodView):
     def get(self, query: dict[str, Any], userId: str) -> dict[str, Any]:
         """Read a user"""
         with services().stores.database.reading() as session:
-            row = users.load(session, userId, within=within())
-        if row is None:
-            raise NotFound("User not found")
-        return user_view(row, within=within(), include=query["include"])
+            return _view(session, userId, query["include"])
 
+    @blp.arguments(IncludeQuery, location="query")
     @blp.arguments(RenameBody)
     @blp.response(200, UserSchema)
-    def put(self, body: dict[str, Any], userId: str) -> dict[str, Any]:
-        """Rename a user"""
+    def put(self, query: dict[str, Any], body: dict[str, Any], userId: str) -> dict[str, Any]:
+        """Rename a user
+
+        Connections and memberships stay. `id` is accepted in the place of `userId`.
+        """
         new_id: str = body["userId"] if "userId" in body else body["id"]
         with services().stores.database.writing() as session:
             row = _own(session, userId)
             with conflict_on(User.custom_id, "User already exists"):
                 row.custom_id = new_id
                 session.flush()
-        return _loaded(new_id)
+            return _view(session, new_id, query["include"])
 
+    @blp.arguments(IncludeQuery, location="query")
     @blp.response(200, UserSchema)
-    def delete(self, userId: str) -> dict[str, Any]:
+    def delete(self, query: dict[str, Any], userId: str) -> dict[str, Any]:
         """Delete a user
 
-        Grants are revoked where the provider offers it; tokens and cached data are removed in any case.
+        Answers with the deleted user. Grants are revoked where the provider offers it; tokens and cached
+        data are removed in any case.
         """
-        with services().stores.database.reading() as session:
+        with services().stores.database.writing() as session:
             _own(session, userId)
-        view = _loaded(userId)
+            view = _view(session, userId, query["include"])
+        # Revoking waits for a provider: no transaction is open meanwhile.
         forget_connections(userId)
         with services().stores.database.writing() as session:
-            session.delete(_own(session, userId))
+            users.remove(session, _own(session, userId).id)
         return view
 
 
 @blp.route("/users/<user_id:userId>/organizations")
 class UserOrganizations(MethodView):
+    @blp.arguments(PageQuery, location="query")
     @blp.response(200, OrganizationSchema(many=True))
-    def get(self, userId: str) -> list[dict[str, Any]]:
+    def get(self, query: dict[str, Any], userId: str) -> list[dict[str, Any]]:
         """List a user's organizations"""
-        view: list[dict[str, Any]] = _loaded(userId)["organizations"]
-        return view
+        with services().stores.database.reading() as session:
+            row = _load(session, userId, ["organizations"])
+        shown = organizations_shown(row, within=within())
+        return [organization_view(each) for each in paging.cut_short_list(query, shown, "slug")]
 
 
-def _loaded(custom_id: str) -> dict[str, Any]:
-    with services().stores.database.reading() as session:
-        row = users.load(session, custom_id, within=within())
+def _load(session: Session, custom_id: str, include: Collection[str]) -> User:
+    row = users.load(session, custom_id, within=within(), include=include)
     if row is None:
         raise NotFound("User not found")
-    return user_view(row, within=within())
+    return row
+
+
+def _view(session: Session, custom_id: str, include: Collection[str] = ()) -> dict[str, Any]:
+    """A user with the relations asked for, with both when none is."""
+    relations = include or users.RELATIONS
+    return user_view(_load(session, custom_id, relations), within=within(), include=relations)
 
 
 def _own(session: Session, custom_id: str) -> User:
     """A user that this key may change: one that no other organization shares with its own."""
-    row = users.find(session, custom_id, within=within())
+    row = users.find(session, custom_id, within=within(), to_change=True)
     if row is None:
         raise NotFound("User not found")
     if within() is not None and users.organization_ids(session, row.id) != {within()}:

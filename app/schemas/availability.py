@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from marshmallow import Schema, ValidationError, fields, pre_load, validate, validates_schema
+from marshmallow import Schema, ValidationError, fields, pre_load, validates_schema
 
 from app.envelope import WholeBody
 from app.fields import (
@@ -21,6 +21,7 @@ from app.fields import (
     Word,
     Zone,
 )
+from app.schemas.bodies import Body, at_most
 from app.schemas.errors import FailedCalendarSchema, FailedUserSchema
 from providers.base import ProviderName
 
@@ -29,8 +30,11 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 LONGEST_MINUTES = 10_080
 MOST_OVERLAPS = 1000
 MOST_WINDOWS = 200
-MOST_CALENDARS = 200
 MOST_USERS = 1000
+
+
+PRIMARY_ONLY = {"description": "Only the main calendar of each account.", "default": "false"}
+CALENDAR_IDS = {"description": "Only these calendars; `primary` is the main one of each account."}
 
 
 class ZoneHeader(Schema):
@@ -43,33 +47,52 @@ class ZoneHeader(Schema):
     )
 
 
+def minutes(default: str, description: str) -> dict[str, str]:
+    """What the document says of a number of minutes."""
+    return {"default": default, "description": f"{description} In minutes."}
+
+
 class RangeQuery(Schema):
     """From when to when."""
 
-    start = Instant(required=True)
-    end = Instant(required=True)
-    provider = Several(Word(tuple(ProviderName)), load_default=list)
+    start = Instant(required=True, metadata={"description": "ISO 8601; a bare date is its first moment."})
+    end = Instant(required=True, metadata={"description": "ISO 8601, not included. After `start`."})
+    provider = Several(
+        Word(tuple(ProviderName)), load_default=list, metadata={"description": "Only accounts of these."}
+    )
 
 
 class UserBusyQuery(RangeQuery):
     """Which calendars of a user to read."""
 
-    calendarIds = Several(Text(shortest=1, longest=1024), load_default=list)
-    primaryOnly = TrueOrFalse(load_default=False)
+    calendarIds = Several(Text(shortest=1, longest=1024), load_default=list, metadata=CALENDAR_IDS)
+    primaryOnly = TrueOrFalse(load_default=False, metadata=PRIMARY_ONLY)
 
 
 class OrganizationBusyQuery(RangeQuery):
     """Which calendars of the members to read."""
 
-    primaryOnly = TrueOrFalse(load_default=False)
+    primaryOnly = TrueOrFalse(load_default=False, metadata=PRIMARY_ONLY)
 
 
 class SlotsQuery(RangeQuery):
     """What a slot is."""
 
-    slotDuration = IntegerText(least=1, most=LONGEST_MINUTES, load_default=30, metadata={"default": "30"})
-    padding = IntegerText(least=0, most=LONGEST_MINUTES, load_default=0, metadata={"default": "0"})
-    maxOverlaps = IntegerText(least=0, most=MOST_OVERLAPS, load_default=0, metadata={"default": "0"})
+    slotDuration = IntegerText(
+        least=1, most=LONGEST_MINUTES, load_default=30, metadata=minutes("30", "How long a slot is.")
+    )
+    padding = IntegerText(
+        least=0,
+        most=LONGEST_MINUTES,
+        load_default=0,
+        metadata=minutes("0", "Kept free before and after busy periods."),
+    )
+    maxOverlaps = IntegerText(
+        least=0,
+        most=MOST_OVERLAPS,
+        load_default=0,
+        metadata={"default": "0", "description": "How many busy periods may overlap a free moment."},
+    )
     slotStep = IntegerText(
         least=1,
         most=LONGEST_MINUTES,
@@ -85,7 +108,7 @@ class SlotsQuery(RangeQuery):
 class UserSlotsQuery(SlotsQuery):
     """Slots of one user."""
 
-    calendarIds = Several(Text(shortest=1, longest=1024), load_default=list)
+    calendarIds = Several(Text(shortest=1, longest=1024), load_default=list, metadata=CALENDAR_IDS)
     onFailure = Word(
         ("fail", "partial"),
         load_default="fail",
@@ -96,8 +119,10 @@ class UserSlotsQuery(SlotsQuery):
 class EachDayQuery(Schema):
     """The daily window."""
 
-    earliestTimeEachDay = Clock()
-    latestTimeEachDay = Clock()
+    earliestTimeEachDay = Clock(metadata={"description": "Local time before which no slot starts."})
+    latestTimeEachDay = Clock(
+        metadata={"description": "Local time after which no slot ends.", "examples": ["17:00"]}
+    )
 
     @validates_schema
     def is_a_window(self, data: dict[str, Any], **_: Any) -> None:
@@ -115,7 +140,7 @@ class OrganizationSlotsQuery(SlotsQuery, EachDayQuery):
     """Slots of every member of an organization."""
 
 
-class WindowSchema(Schema):
+class WindowSchema(Body):
     """A weekly schedule window."""
 
     days = fields.List(Word(WEEKDAYS), required=True)
@@ -129,12 +154,10 @@ class WindowSchema(Schema):
             raise ValidationError("must differ from start", "end")
 
 
-class SchedulesBody(Schema):
+class SchedulesBody(Body):
     """Weekly schedules; their union counts."""
 
-    schedules = fields.List(
-        fields.Nested(WindowSchema), load_default=None, validate=validate.Length(max=MOST_WINDOWS)
-    )
+    schedules = fields.List(fields.Nested(WindowSchema), load_default=None, validate=at_most(MOST_WINDOWS))
 
     @pre_load
     def one_is_a_list_of_one(self, data: Any, **_: Any) -> Any:
@@ -147,24 +170,20 @@ class SchedulesBody(Schema):
 class RequiredSchedulesBody(SchedulesBody):
     """Weekly schedules of one user."""
 
-    schedules = fields.List(
-        fields.Nested(WindowSchema), required=True, validate=validate.Length(max=MOST_WINDOWS)
-    )
+    schedules = fields.List(fields.Nested(WindowSchema), required=True, validate=at_most(MOST_WINDOWS))
 
 
 class WantedUserSchema(SchedulesBody):
     """One of several users; calendars and schedules of its own go before the request's."""
 
     id = Identifier(USER_ID, required=True)
-    calendarIds = fields.List(Text(shortest=1, longest=1024), load_default=list)
+    calendarIds = fields.List(Text(shortest=1, longest=1024), load_default=list, metadata=CALENDAR_IDS)
 
 
 class UsersBody(SchedulesBody):
     """Several users."""
 
-    users = fields.List(
-        fields.Nested(WantedUserSchema), required=True, validate=validate.Length(max=MOST_USERS)
-    )
+    users = fields.List(fields.Nested(WantedUserSchema), required=True, validate=at_most(MOST_USERS))
 
 
 class BusyPeriodSchema(Schema):

@@ -14,8 +14,14 @@ REASON = {"description": "Why it could not be read; the set is closed.", "enum":
 class ErrorSchema(Schema):
     """Every answer other than success."""
 
-    data = fields.Constant(None, dump_default=None, metadata={"type": "null"})
-    error = fields.String(required=True, metadata={"description": "One sentence that names what is wrong."})
+    data = fields.Raw(required=True, metadata={"type": "null"})
+    error = fields.String(
+        required=True,
+        metadata={
+            "description": "One sentence that names what is wrong.",
+            "examples": ["start must be before end"],
+        },
+    )
     operation = fields.String(metadata={"description": "Insufficient scope: the operation that was refused."})
     validScopes = fields.List(fields.String(), metadata={"description": "Scopes of which any suffices."})
     retryAfter = fields.Integer(metadata={"description": "Throttled: seconds to wait."})

@@ -19,6 +19,7 @@ from app.fields import (
     TrueOrFalse,
     Word,
 )
+from app.schemas.bodies import Body, at_most
 from providers.base import ProviderName
 from store.models import OAuthConnection, Organization, User
 from store.queries.connections import Tokens
@@ -26,35 +27,46 @@ from store.queries.users import RELATIONS
 
 # As many as one list answer may hold with `limit`.
 MOST_AT_ONCE = 1000
+# As many as one statement may name; organizations can be larger.
+MOST_MEMBERS = 10_000
+MOST_ORGANIZATIONS = 1000
+MOST_SCOPES = 200
+
+
+SCOPE = {
+    "description": "The provider's own scopes, as granted.",
+    "examples": [["https://www.googleapis.com/auth/calendar"]],
+}
+SHOWN = {"description": "Null unless `showToken` was asked for."}
 
 
 class ConnectionSchema(Schema):
     """A provider account of a user."""
 
     provider = Word(tuple(ProviderName), required=True)
-    email = fields.String(required=True, allow_none=True)
+    email = fields.String(required=True, allow_none=True, metadata={"examples": ["ada@example.com"]})
     alive = fields.Boolean(
         required=True, metadata={"description": "False once the provider says that the grant is gone."}
     )
     expiresAt = Timestamp(required=True, allow_none=True)
-    scope = fields.List(fields.String(), required=True)
-    type = fields.String(required=True)
-    accessToken = fields.String(required=True, allow_none=True)
-    refreshToken = fields.String(required=True, allow_none=True)
+    scope = fields.List(fields.String(), required=True, metadata=SCOPE)
+    type = fields.String(required=True, metadata={"const": "oauth2"})
+    accessToken = fields.String(required=True, allow_none=True, metadata=SHOWN)
+    refreshToken = fields.String(required=True, allow_none=True, metadata=SHOWN)
 
 
 class MemberSchema(Schema):
     """A user as a member of an organization."""
 
-    id = fields.String(required=True)
+    id = Identifier(USER_ID, required=True)
     createdAt = Timestamp(required=True)
 
 
 class OrganizationSchema(Schema):
     """A workspace and its members."""
 
-    slug = fields.String(required=True)
-    name = fields.String(required=True, allow_none=True)
+    slug = Identifier(SLUG, required=True)
+    name = fields.String(required=True, allow_none=True, metadata={"examples": ["Design team"]})
     createdAt = Timestamp(required=True)
     members = fields.List(fields.Nested(MemberSchema), required=True)
 
@@ -62,7 +74,7 @@ class OrganizationSchema(Schema):
 class UserSchema(Schema):
     """A user; the relations are those asked for with ``include``."""
 
-    id = fields.String(required=True)
+    id = Identifier(USER_ID, required=True)
     createdAt = Timestamp(required=True)
     oauthConnections = fields.List(fields.Nested(ConnectionSchema))
     organizations = fields.List(fields.Nested(OrganizationSchema))
@@ -71,28 +83,39 @@ class UserSchema(Schema):
 class PageQuery(Schema):
     """Paging, for those who ask for it."""
 
-    limit = IntegerText(least=1, most=MOST_AT_ONCE)
-    cursor = Text(shortest=1, longest=512)
+    limit = IntegerText(
+        least=1, most=MOST_AT_ONCE, metadata={"description": f"The longest page, 1 to {MOST_AT_ONCE}."}
+    )
+    cursor = Text(shortest=1, longest=512, metadata={"description": "`nextCursor` of the page before."})
 
 
 class IncludeQuery(Schema):
     """Which relations to answer with."""
 
-    include = Several(Word(RELATIONS), load_default=list)
+    include = Several(
+        Word(RELATIONS),
+        load_default=list,
+        metadata={"description": "Relations to answer with; both without it."},
+    )
 
 
 class MembersQuery(PageQuery, IncludeQuery):
     """Paging and relations."""
 
 
-class UserBody(Schema):
+class UserBody(Body):
     """A new user."""
 
     id = Identifier(USER_ID, required=True)
-    organizationSlugs = fields.List(Identifier(SLUG), load_default=list)
+    organizationSlugs = fields.List(
+        Identifier(SLUG),
+        load_default=list,
+        validate=at_most(MOST_ORGANIZATIONS),
+        metadata={"description": "Organizations to become a member of; an unknown one creates nothing."},
+    )
 
 
-class RenameBody(Schema):
+class RenameBody(Body):
     """A user's new identifier."""
 
     userId = Identifier(USER_ID)
@@ -105,40 +128,54 @@ class RenameBody(Schema):
             raise ValidationError("is required", "userId")
 
 
-class OrganizationBody(Schema):
+class OrganizationBody(Body):
     """A new organization."""
 
     slug = Identifier(SLUG, required=True)
     name = Text(shortest=1, longest=128, load_default=None, allow_none=True)
 
 
-class OrganizationChangeBody(Schema):
+class OrganizationChangeBody(Body):
     """What changes of an organization; what is absent stays."""
 
     slug = Identifier(SLUG)
     name = Text(shortest=1, longest=128, allow_none=True)
 
 
-class MembersBody(Schema):
+class MembersBody(Body):
     """Users to add or remove."""
 
-    userIds = fields.List(Identifier(USER_ID), required=True)
+    userIds = fields.List(Identifier(USER_ID), required=True, validate=at_most(MOST_MEMBERS))
 
 
-class ConnectionBody(Schema):
+class ConnectionBody(Body):
     """Tokens that the caller obtained by itself."""
 
     accessToken = Text(shortest=1, longest=16_384, required=True)
     refreshToken = Text(shortest=1, longest=16_384, load_default=None, allow_none=True)
-    email = Text(shortest=3, longest=320, load_default=None, allow_none=True)
+    email = Text(
+        shortest=3,
+        longest=320,
+        load_default=None,
+        allow_none=True,
+        metadata={"examples": ["ada@example.com"]},
+    )
     expiresAt = Instant(load_default=None, allow_none=True)
-    scope = fields.List(Text(shortest=1, longest=512), required=True)
+    scope = fields.List(
+        Text(shortest=1, longest=512), required=True, validate=at_most(MOST_SCOPES), metadata=SCOPE
+    )
 
 
 class ShowTokenQuery(Schema):
     """Whether to reveal tokens."""
 
-    showToken = TrueOrFalse(load_default=False)
+    showToken = TrueOrFalse(
+        load_default=False, metadata={"description": "Reveal access and refresh token.", "default": "false"}
+    )
+
+
+class ConnectionsQuery(PageQuery, ShowTokenQuery):
+    """Paging, and whether to reveal tokens."""
 
 
 class SuccessSchema(Schema):
@@ -167,15 +204,16 @@ def organization_view(row: Organization) -> dict[str, Any]:
     return {"slug": row.slug, "name": row.name, "createdAt": row.created_at, "members": members}
 
 
-def user_view(row: User, *, within: int | None, include: Collection[str] = ()) -> dict[str, Any]:
-    """A user for ``UserSchema``; no ``include`` means both relations.
+def organizations_shown(row: User, *, within: int | None) -> list[Organization]:
+    """A user's organizations; a key that is bound to one does not learn of the others."""
+    return [organization for organization in row.organizations if within in (None, organization.id)]
 
-    A key that is bound to one organization does not learn of the user's others.
-    """
+
+def user_view(row: User, *, within: int | None, include: Collection[str]) -> dict[str, Any]:
+    """A user for ``UserSchema``, with the relations in ``include``."""
     view: dict[str, Any] = {"id": row.custom_id, "createdAt": row.created_at}
-    if not include or "oauthConnections" in include:
+    if "oauthConnections" in include:
         view["oauthConnections"] = [connection_view(connection) for connection in row.connections]
-    if not include or "organizations" in include:
-        shown = [org for org in row.organizations if within is None or org.id == within]
-        view["organizations"] = [organization_view(org) for org in shown]
+    if "organizations" in include:
+        view["organizations"] = [organization_view(each) for each in organizations_shown(row, within=within)]
     return view

@@ -13,9 +13,10 @@ from typing import Any, cast
 import orjson
 
 from providers.errors import AuthorizationInvalid, ProviderError
-from providers.http import Bearer, Call, Json, Reply, retry_after, send, unreadable, wait_before_retry
+from providers.http import Bearer, Call, Json, Reply, send, unreadable
 from providers.microsoft.errors import PROVIDER, error_for
 from providers.microsoft.payloads import BatchPart
+from providers.retries import retry_after, wait_before_retry
 
 # https://learn.microsoft.com/en-us/graph/json-batching#batch-size-limitations
 PARTS_PER_BATCH = 20
@@ -62,6 +63,7 @@ class Batches:
         answers: dict[str, Answer] = {}
         tries = 0
         while parts:
+            tries += 1
             try:
                 replies = self._replies(parts)
             except AuthorizationInvalid:
@@ -72,15 +74,20 @@ class Batches:
                 return answers | {part.id: error for part in parts}
             self._answered = True
             answers |= {part.id: self._answer(replies.get(part.id)) for part in parts}
-            if rejected := [part for part in parts if _status(replies.get(part.id)) == 401]:
-                self._bearer.renew(PROVIDER, self.operation, deadline=self._deadline)
-            tries += 1
-            waits = {part: self._wait(answers[part.id], replies.get(part.id), tries) for part in parts}
-            again = [part for part, wait in waits.items() if wait is not None]
-            if again:
-                time.sleep(max(wait for wait in waits.values() if wait is not None))
-            parts = [*rejected, *again]
+            parts = self._again(parts, replies, answers, tries)
         return answers
+
+    def _again(
+        self, parts: Sequence[Part], replies: dict[str, Reply], answers: dict[str, Answer], tries: int
+    ) -> list[Part]:
+        """The parts to ask once more, after the token was renewed or the wait was over."""
+        rejected = [part for part in parts if (reply := replies.get(part.id)) and reply.status == 401]
+        if rejected:
+            self._bearer.renew(PROVIDER, self.operation, deadline=self._deadline)
+        waits = {part: self._wait(answers[part.id], replies.get(part.id), tries) for part in parts}
+        patient = {part: wait for part, wait in waits.items() if wait is not None and part not in rejected}
+        time.sleep(max(patient.values(), default=0.0))
+        return [*rejected, *patient]
 
     def _wait(self, answer: Answer, reply: Reply | None, tries: int) -> float | None:
         """Seconds before a part is asked again; only for what Graph itself answered so."""
@@ -123,7 +130,3 @@ class Batches:
 
 def _request(part: Part) -> Json:
     return {"id": part.id, "method": "GET", "url": part.path, "headers": _HEADERS}
-
-
-def _status(reply: Reply | None) -> int | None:
-    return reply.status if reply else None

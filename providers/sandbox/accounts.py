@@ -46,8 +46,6 @@ class Grant:
 
     account: Account
     scopes: tuple[str, ...]
-    # Seconds that its access tokens live.
-    lifetime: int
     alive: bool = True
 
 

@@ -70,7 +70,10 @@ class Sandbox:
         events: Iterable[Mapping[str, Any]] = (),
         expires_in: int | None = None,
     ) -> SandboxAccount:
-        """Make an account; without ``calendars`` it has one, without ``scope`` a full grant."""
+        """Make an account; without ``calendars`` it has one, without ``scope`` a full grant.
+
+        ``expires_in`` is the life of the access token in seconds; those from a refresh live an hour.
+        """
         body = {
             "provider": provider,
             "email": email,

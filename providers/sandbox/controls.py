@@ -8,12 +8,17 @@ from typing import Any
 
 import orjson
 
-from providers.sandbox import seeds
+from providers.sandbox import bulk, seeds
 from providers.sandbox.accounts import Account
 from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.faults import Fault
 from providers.sandbox.world import LIFETIME, World
 
+FAULT = {
+    **dict.fromkeys(("email", "provider", "calendarId", "operation", "reason", "body"), str),
+    **dict.fromkeys(("status", "times"), int),
+    **dict.fromkeys(("retryAfter", "latencyMs"), float),
+}
 JSON = {"Content-Type": "application/json"}
 
 
@@ -72,19 +77,21 @@ def one_account(world: World, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def many_accounts(world: World, spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [admitted(world, account, spec) for account in seeds.in_bulk(world, spec)]
+    return [admitted(world, account, spec) for account in bulk.accounts(spec)]
 
 
 def admitted(world: World, account: Account, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Add an account with a grant, and tell its tokens."""
-    world.add(account)
     scopes = seeds.scopes(account.provider, spec.get("scope"))
-    grant = world.consent(account, scopes, int(spec.get("expiresIn", LIFETIME)))
-    expires_at = datetime.now(UTC) + timedelta(seconds=grant.lifetime)
+    world.add(account)
+    grant = world.consent(account, scopes)
+    # Of the first access token alone: those from a refresh live as usual.
+    lifetime = LIFETIME if spec.get("expiresIn") is None else spec["expiresIn"]
+    expires_at = datetime.now(UTC) + timedelta(seconds=lifetime)
     return {
         "provider": account.provider,
         "email": account.email,
-        "accessToken": world.access_token(grant),
+        "accessToken": world.access_token(grant, lifetime=lifetime),
         "refreshToken": world.refresh_token(grant),
         "expiresAt": expires_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "scope": " ".join(scopes),
@@ -104,14 +111,11 @@ def revoke(world: World, email: str) -> Answer:
 
 def fault(spec: Mapping[str, Any]) -> Fault:
     """A fault from its description."""
-    known = {
-        *("email", "provider", "calendarId", "operation", "status", "reason"),
-        *("retryAfter", "latencyMs", "body", "times"),
-    }
-    if unknown := spec.keys() - known:
+    if unknown := spec.keys() - FAULT.keys():
         raise seeds.Undescribed(f"a fault has no {', '.join(sorted(unknown))}")
     if spec.get("body") not in (None, "truncated", "reset", "html"):
         raise seeds.Undescribed("body is truncated, reset or html")
+    seeds.read(spec, FAULT)
     return Fault(
         provider=spec.get("provider"),
         email=spec.get("email"),

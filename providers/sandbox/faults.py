@@ -7,6 +7,8 @@ most specific with latency delays; so a general latency and one account's status
 A part of a ``$batch`` is struck by faults that name its operation or its calendar; all others strike the
 batch as a whole. Google's freeBusy speaks of single calendars inside a 200: a fault that names a calendar
 becomes that calendar's error there, unless it names the operation and a status.
+
+A delayed call has read or written before it waits: what it tells may be old when it arrives.
 """
 
 from __future__ import annotations

@@ -3,36 +3,44 @@
 from __future__ import annotations
 
 import hashlib
-import random
 import time
-from collections.abc import Iterable, Mapping
-from datetime import UTC, date, datetime
+from collections.abc import Mapping
+from datetime import date, datetime
 from typing import Any
 
 from providers.sandbox import google, microsoft
 from providers.sandbox.accounts import Account, Provider
 from providers.sandbox.calendars import Calendar, Event
 from providers.sandbox.consent import encoded
-from providers.sandbox.times import DAY, HOUR, MINUTE, SECOND, floating, instant, zone
+from providers.sandbox.series import is_readable
+from providers.sandbox.shapes import Shape, misfit
+from providers.sandbox.times import SECOND, floating, instant, zone
 from providers.sandbox.world import World
 
-SUBJECTS = (
-    "Stand-up",
-    "Design review",
-    "One to one",
-    "Planning",
-    "Interview",
-    "Customer call",
-    "Retrospective",
-)
 SHOW_AS = ("free", "tentative", "busy", "oof", "workingElsewhere")
-# A working day, in which meetings are placed on the quarter hour.
-OPENS, CLOSES, QUARTER = 8 * HOUR, 18 * HOUR, 15 * MINUTE
-LENGTHS = (30 * MINUTE, 30 * MINUTE, 45 * MINUTE, 60 * MINUTE, 60 * MINUTE, 90 * MINUTE)
+COMMON = {"provider": str, "email": str, "timeZone": str, "expiresIn": int}
+CALENDAR = {
+    **dict.fromkeys(("id", "subject", "accessRole", "timeZone", "errorReason"), str),
+    "primary": bool,
+}
+EVENT = {
+    **dict.fromkeys(
+        ("calendarId", "id", "subject", "start", "end", "showAs", "status", "responseStatus"), str
+    ),
+    **dict.fromkeys(("allDay", "isCancelled"), bool),
+}
+ACCOUNT = {**COMMON, "calendars": [CALENDAR], "events": [EVENT]}
 
 
 class Undescribed(Exception):
     """The description of an account cannot be read; the message names the field."""
+
+
+def read(spec: Mapping[str, Any], shape: Shape) -> Mapping[str, Any]:
+    """The description, if its parts have the right types."""
+    if problem := misfit(spec, shape):
+        raise Undescribed(problem.removeprefix("body."))
+    return spec
 
 
 def account(world: World, spec: Mapping[str, Any]) -> Account:
@@ -40,6 +48,7 @@ def account(world: World, spec: Mapping[str, Any]) -> Account:
 
     :raise Undescribed: if the description lacks something or contradicts itself
     """
+    read(spec, ACCOUNT)
     made = Account(provider(spec), text(spec, "email"), known_zone(spec.get("timeZone") or "UTC"))
     calendars = spec.get("calendars")
     for number, entry in enumerate([{"subject": "", "primary": True}] if calendars is None else calendars):
@@ -73,11 +82,13 @@ def known_zone(name: str) -> str:
     return iana
 
 
-def scopes(of: Provider, scope: str | Iterable[str] | None) -> tuple[str, ...]:
+def scopes(of: Provider, scope: Any) -> tuple[str, ...]:
     """The scopes of a description: a list, or a string with spaces; without any, the full set."""
     if scope is None:
         return google.FULL_SCOPE if of == "google" else microsoft.FULL_SCOPE
-    words = scope.split() if isinstance(scope, str) else list(scope)
+    words = scope.split() if isinstance(scope, str) else scope
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise Undescribed("scope is a list of names, or a text with spaces between them")
     return tuple(google.full_name(word) for word in words) if of == "google" else tuple(words)
 
 
@@ -121,7 +132,10 @@ def new_event(world: World, owner: Account, calendar: Calendar, entry: Mapping[s
     all_day = bool(entry.get("allDay"))
     zone_name = calendar.time_zone if owner.provider == "google" else owner.time_zone
     start, end = (edge(entry, name, all_day, zone_name) for name in ("start", "end"))
-    rule = entry.get("recurrence") or ()
+    lines = entry.get("recurrence") or ()
+    rule = (lines,) if isinstance(lines, str) else tuple(lines)
+    if not is_readable(rule):
+        raise Undescribed(f"events: recurrence is not a rule: {lines!r}")
     spell = google.fields_of if owner.provider == "google" else microsoft.fields_of
     version = next(world.versions)
     now = int(time.time() * SECOND)
@@ -136,7 +150,7 @@ def new_event(world: World, owner: Account, calendar: Calendar, entry: Mapping[s
         created=now,
         version=version,
         updated=now,
-        rule=(rule,) if isinstance(rule, str) else tuple(rule),
+        rule=rule,
     )
 
 
@@ -157,79 +171,3 @@ def event_id(owner: Account, calendar: Calendar, mark: str) -> str:
         return f"AAMkAG{encoded(digest)}AAAA="
     # 26 characters of base32hex, as Google makes them: hexadecimal digits are among these.
     return digest.hex()[:26]
-
-
-def in_bulk(world: World, spec: Mapping[str, Any]) -> list[Account]:
-    """Many accounts with the meetings of working days; the same seed gives the same."""
-    try:
-        count, days, each = (int(spec.get(name, 0)) for name in ("count", "days", "eventsPerAccount"))
-        start = floating(date.fromisoformat(text(spec, "start")[:10]))
-    except ValueError as error:
-        raise Undescribed("count, days and eventsPerAccount are numbers, start is a date") from error
-    pattern = text(spec, "emailPattern").replace("%d", "{n}")
-    if count > 1 and "{n}" not in pattern:
-        raise Undescribed("emailPattern needs {n}")
-    return [
-        bulk_account(world, spec, pattern.replace("{n}", str(number)), number, (start, days, each))
-        for number in range(count)
-    ]
-
-
-def bulk_account(
-    world: World, spec: Mapping[str, Any], email: str, number: int, shape: tuple[int, int, int]
-) -> Account:
-    made = Account(provider(spec), email, known_zone(spec.get("timeZone") or "UTC"))
-    calendar = new_calendar(made, {"primary": True}, 0)
-    made.calendars[calendar.id] = calendar
-    seed = f"{spec.get('seed', 0)}:{number}"
-    calendar.plan = lambda: meetings(world, made, calendar, random.Random(seed), shape)
-    return made
-
-
-def meetings(
-    world: World, owner: Account, calendar: Calendar, dice: random.Random, shape: tuple[int, int, int]
-) -> list[Event]:
-    """Meetings on the quarter hours of the working days from ``start``, spread evenly over them."""
-    start, days, each = shape
-    working = working_days(start, days)
-    where = calendar.time_zone
-    now = int(time.time() * SECOND)
-    made = []
-    for number in range(each):
-        length = dice.choice(LENGTHS)
-        day = working[number % len(working)]
-        begins = on_the_wall(
-            day + OPENS + QUARTER * dice.randrange((CLOSES - OPENS - length) // QUARTER + 1), where
-        )
-        subject = dice.choice(SUBJECTS)
-        fields = {"summary": subject} if owner.provider == "google" else {"subject": subject}
-        made.append(
-            Event(
-                id=event_id(owner, calendar, f"bulk{number}"),
-                start=begins,
-                end=begins + length,
-                start_zone=where,
-                end_zone=where,
-                all_day=False,
-                fields=fields,
-                created=now,
-                version=number + 1,
-                updated=now,
-            )
-        )
-    return made
-
-
-def working_days(start: int, days: int) -> list[int]:
-    """Floating midnights of the working days among ``days`` from ``start``; of all if there are none."""
-    span = range(start, start + max(days, 1) * DAY, DAY)
-    # The first of January 1970 was a Thursday.
-    return [day for day in span if (day // DAY + 3) % 7 < 5] or list(span)
-
-
-def on_the_wall(floating_ms: int, where: str) -> int:
-    """The instant at which a clock in a zone shows a floating time."""
-    if where == "UTC":
-        return floating_ms
-    shown = datetime.fromtimestamp(floating_ms / SECOND, UTC)
-    return instant(shown.replace(tzinfo=zone(where)))

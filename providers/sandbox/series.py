@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from dateutil.rrule import rrulestr
@@ -61,13 +61,24 @@ def instance(master: Event, begins: int) -> Event:
     )
 
 
+def walls(rule: tuple[str, ...], first: datetime) -> Iterable[datetime]:
+    """The times of a rule on the wall clock; an UNTIL in UTC is read there too, which is near enough here."""
+    return rrulestr("\n".join(rule), dtstart=first, forceset=True, ignoretz=True)
+
+
+def is_readable(rule: tuple[str, ...]) -> bool:
+    """Whether a rule says anything at all."""
+    try:
+        return not rule or bool(walls(rule, datetime(2026, 1, 1)))  # noqa: DTZ001 - a wall clock
+    except (ValueError, TypeError, AttributeError):
+        return False
+
+
 def starts(master: Event, until: int) -> Iterator[int]:
     """When the instances begin, in order, up to ``until``."""
     where = "UTC" if master.all_day else master.start_zone
     first = moment(master.start, where).replace(tzinfo=None)
-    # Rules speak of the wall clock; an UNTIL in UTC is compared there too, which is near enough here.
-    lines = "\n".join(master.rule).replace("Z;", ";").removesuffix("Z")
-    for wall in rrulestr(lines, dtstart=first, forceset=True, ignoretz=True):
+    for wall in walls(master.rule, first):
         begins = instant(wall.replace(tzinfo=zone(where)))
         if begins > until:
             return

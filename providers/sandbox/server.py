@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,15 @@ BACKLOG = 2048
 
 
 def respond(world: World, request: Request) -> Answer:
+    """Handle a call; a mistake of the sandbox's own is told as such, here and on standard error."""
+    try:
+        return passed_on(world, request)
+    except Exception:
+        traceback.print_exc()
+        return controls.problem(500, "The sandbox made a mistake; its standard error tells which")
+
+
+def passed_on(world: World, request: Request) -> Answer:
     """Pass a call on to the part of the sandbox that its path names."""
     path = request.path
     match path[0] if path else "":

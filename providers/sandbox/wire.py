@@ -1,7 +1,8 @@
 """HTTP/1.1 over gevent sockets: keep-alive, and answers spoilt on purpose.
 
-A general WSGI server takes half of the CPU of such a small call for its environment and header objects,
-and it will not send a wrong Content-Length or a TCP reset.
+Instead of a WSGI server: behind gevent's, a freeBusy call took 0.33 ms of CPU, here it takes 0.13 ms, and the
+sandbox shares its processor with the system that a benchmark measures. Nor would a WSGI server send a body
+shorter than its Content-Length, or a TCP reset.
 """
 
 from __future__ import annotations

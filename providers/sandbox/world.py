@@ -15,6 +15,7 @@ from providers.sandbox.faults import Faults
 # The look of each provider's tokens; nobody may read anything else into them.
 ACCESS_LOOK: dict[Provider, str] = {"google": "ya29.", "microsoft": "EwB"}
 REFRESH_LOOK: dict[Provider, str] = {"google": "1//0", "microsoft": "M.C5_"}
+# Seconds an access token lives. Both providers speak of one less when they hand it out.
 LIFETIME = 3600
 
 
@@ -37,6 +38,7 @@ class World:
 
     def forget_requests(self) -> None:
         """Count from zero."""
+        # HTTP requests to either provider, a $batch being one; its parts count by operation alone.
         self.total = 0
         self.by_operation: Counter[str] = Counter()
 
@@ -52,16 +54,18 @@ class World:
                 grant.alive = False
         self.accounts[account.provider, account.email.lower()] = account
 
-    def consent(self, account: Account, scopes: tuple[str, ...], lifetime: int = LIFETIME) -> Grant:
+    def consent(self, account: Account, scopes: tuple[str, ...]) -> Grant:
         """A new grant of an account."""
-        grant = Grant(account, scopes, lifetime)
+        grant = Grant(account, scopes)
         account.grants.append(grant)
         return grant
 
-    def access_token(self, grant: Grant, scopes: tuple[str, ...] | None = None) -> str:
-        """A new access token of a grant, for all of its scopes or some."""
+    def access_token(
+        self, grant: Grant, scopes: tuple[str, ...] | None = None, *, lifetime: int = LIFETIME
+    ) -> str:
+        """A new access token of a grant, for all of its scopes or some; it lives ``lifetime`` seconds."""
         token = ACCESS_LOOK[grant.account.provider] + secrets.token_urlsafe(24)
-        self.access[token] = Access(grant, scopes or grant.scopes, time.time() + grant.lifetime)
+        self.access[token] = Access(grant, scopes or grant.scopes, time.time() + lifetime)
         return token
 
     def refresh_token(self, grant: Grant) -> str:

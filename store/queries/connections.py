@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Row, Select, delete, select, update
 from sqlalchemy.orm import Session
@@ -117,30 +118,32 @@ def replace(
     tokens: Tokens,
 ) -> tuple[OAuthConnection, str | None]:
     """Store a connection in the place of an older one; returns it and the id of the one it replaced."""
-    older = find(session, user_id, provider)
-    if older is not None:
-        session.delete(older)
-        session.flush()
+    # Whoever replaces at the same moment waits here, and replaces ours.
+    session.execute(select(User.id).where(User.id == user_id).with_for_update())
+    place = (OAuthConnection.user_id == user_id, OAuthConnection.provider == provider)
+    older = session.scalars(delete(OAuthConnection).where(*place).returning(OAuthConnection.id))
+    replaced = older.one_or_none()
+    new_id = secrets.token_hex(16)
     row = OAuthConnection(
-        id=secrets.token_hex(16),
+        id=new_id,
         user_id=user_id,
         provider=provider,
         email=email,
         scope=list(scope),
         alive=True,
+        **_sealed(new_id, keyring, tokens),
     )
-    _seal(row, keyring, tokens)
     session.add(row)
     session.flush()
-    return row, older.id if older is not None else None
+    return row, replaced
 
 
 def renew(session: Session, keyring: Keyring, connection_id: str, tokens: Tokens) -> None:
     """Store refreshed tokens; a connection deleted meanwhile stays deleted."""
-    row = session.get(OAuthConnection, connection_id)
-    if row is not None:
-        _seal(row, keyring, tokens)
-        row.alive = True
+    sealed = _sealed(connection_id, keyring, tokens)
+    session.execute(
+        update(OAuthConnection).where(OAuthConnection.id == connection_id).values(alive=True, **sealed)
+    )
 
 
 def mark_dead(session: Session, connection_id: str) -> None:
@@ -201,12 +204,14 @@ def _ref(
     return ConnectionRef(row.id, row.custom_id, row.provider, row.email, frozenset(row.scope), row.alive)
 
 
-def _seal(row: OAuthConnection, keyring: Keyring, tokens: Tokens) -> None:
-    row.sealed_access_token = keyring.encrypt(tokens.access_token, _place(row.id, "access"))
-    row.sealed_refresh_token = (
-        keyring.encrypt(tokens.refresh_token, _place(row.id, "refresh")) if tokens.refresh_token else None
-    )
-    row.expires_at = tokens.expires_at
+def _sealed(connection_id: str, keyring: Keyring, tokens: Tokens) -> dict[str, Any]:
+    """The columns that hold tokens."""
+    access, refresh = tokens.access_token, tokens.refresh_token
+    return {
+        "sealed_access_token": keyring.encrypt(access, _place(connection_id, "access")),
+        "sealed_refresh_token": refresh and keyring.encrypt(refresh, _place(connection_id, "refresh")),
+        "expires_at": tokens.expires_at,
+    }
 
 
 def _place(connection_id: str, column: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, delete, select
 from sqlalchemy.orm import Session, selectinload
 
 from store.models import Membership, Organization, User
@@ -12,14 +12,17 @@ from store.models import Membership, Organization, User
 RELATIONS = ("oauthConnections", "organizations")
 
 
-def load(session: Session, custom_id: str, *, within: int | None) -> User | None:
-    """One user with both relations, or None. ``within`` limits to one organization's members."""
-    return session.scalars(_users(within, RELATIONS).where(User.custom_id == custom_id)).one_or_none()
+def load(
+    session: Session, custom_id: str, *, within: int | None, include: Collection[str] = RELATIONS
+) -> User | None:
+    """One user with relations, or None. ``within`` limits to one organization's members."""
+    return session.scalars(_users(within, include).where(User.custom_id == custom_id)).one_or_none()
 
 
-def find(session: Session, custom_id: str, *, within: int | None) -> User | None:
-    """One user, bare."""
-    return session.scalars(_users(within, ()).where(User.custom_id == custom_id)).one_or_none()
+def find(session: Session, custom_id: str, *, within: int | None, to_change: bool = False) -> User | None:
+    """One user, bare. ``to_change`` keeps other writers away from the user and its connections."""
+    query = _users(within, ()).where(User.custom_id == custom_id)
+    return session.scalars(query.with_for_update(of=User) if to_change else query).one_or_none()
 
 
 def page(
@@ -37,9 +40,13 @@ def page(
     return session.scalars(query.limit(limit)).all()
 
 
-def ids(session: Session, custom_ids: Collection[str], *, within: int | None) -> dict[str, int]:
-    """The internal id of each of ``custom_ids`` that exists."""
+def ids(
+    session: Session, custom_ids: Collection[str], *, within: int | None, keep: bool = False
+) -> dict[str, int]:
+    """The internal id of each of ``custom_ids`` that exists. ``keep``: none is deleted before we commit."""
     query = select(User.custom_id, User.id).where(User.custom_id.in_(custom_ids))
+    if keep:
+        query = query.with_for_update(read=True, key_share=True, of=User)
     if within is not None:
         query = query.join(Membership, Membership.user_id == User.id).where(
             Membership.organization_id == within
@@ -51,6 +58,11 @@ def organization_ids(session: Session, user_id: int) -> set[int]:
     """The organizations that a user is a member of."""
     query = select(Membership.organization_id).where(Membership.user_id == user_id)
     return set(session.scalars(query))
+
+
+def remove(session: Session, user_id: int) -> None:
+    """Delete a user, with its memberships and whatever connections it still has."""
+    session.execute(delete(User).where(User.id == user_id))
 
 
 def _users(within: int | None, include: Collection[str]) -> Select[User]:

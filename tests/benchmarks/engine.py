@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 
 from scheduling.intervals import Groups, Indexes
-from scheduling.query import Query, slots
+from scheduling.query import Query, Slots, slots
 from scheduling.windows import DAY, MINUTE, Window
 from tests.benchmarks.baseline import Pair, sweep
 from tests.benchmarks.timing import Times, interleaved
@@ -47,26 +47,24 @@ class Case:
         flat = Groups.of(calendar for member in rows for calendar in member)
         return cls(query, rows, flat, np.repeat(np.arange(members), parts))
 
-    def engine(self) -> list[tuple[int, int]]:
-        found = self.ask()
-        return list(zip(found.starts.tolist(), found.members.tolist(), strict=True))
-
-    def ask(self):
+    def ask(self) -> Slots:
         return slots(self.query, self.calendars, self.member_of, len(self.members))
 
-    def sweeps(self, within: list[Pair]) -> list[list[int]]:
+    def sweeps(self) -> list[list[int]]:
+        """Each member's slots by the plain sweep, which takes the windows from the same cache."""
+        within = self.query.within().pairs()
         return [sweep(self.query, member, within) for member in self.members]
 
     def times(self, rounds: int = 7) -> Times:
         """Seconds of engine, sweep and sorts, after checking that engine and sweep agree."""
-        within = self.query.within().pairs()
-        expected = [(at, n) for n, starts in enumerate(self.sweeps(within)) for at in starts]
-        if self.engine() != sorted(expected):
+        expected = [(at, n) for n, starts in enumerate(self.sweeps()) for at in starts]
+        found = self.ask()
+        if list(zip(found.starts.tolist(), found.members.tolist(), strict=True)) != sorted(expected):
             raise AssertionError(f"engine and sweep disagree on {self.query}")
         starts, ends = self.calendars.starts, self.calendars.ends
         contenders = {
             "engine": self.ask,
-            "sweep": lambda: self.sweeps(within),
+            "sweep": self.sweeps,
             "sorts": lambda: (np.sort(starts), np.sort(ends)),
         }
         return interleaved(contenders, rounds)

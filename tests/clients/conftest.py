@@ -6,13 +6,12 @@ Without them these files are passed over, unless they are what was asked for: th
 from __future__ import annotations
 
 import importlib.util
-import subprocess
-import sys
 from collections.abc import Iterator
 
 import pytest
 
 from providers.sandbox.client import Sandbox
+from providers.sandbox.process import running
 
 INSTALLED = all(importlib.util.find_spec(name) for name in ("googleapiclient", "msgraph"))
 
@@ -26,14 +25,8 @@ def pytest_ignore_collect(config: pytest.Config) -> bool | None:
 @pytest.fixture(scope="session")
 def sandbox_process() -> Iterator[str]:
     """The URL of a sandbox of its own process."""
-    command = [sys.executable, "-m", "providers.sandbox", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.startswith("Sandbox on "), "the sandbox did not start"
-        yield line.removeprefix("Sandbox on ").strip()
-        process.terminate()
-        assert process.wait(timeout=5) == 0
+    with running() as url:
+        yield url
 
 
 @pytest.fixture

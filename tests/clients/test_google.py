@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import httplib2
@@ -63,8 +63,9 @@ def ada(sandbox: Sandbox) -> SandboxAccount:
 
 
 @pytest.fixture
-def connect(sandbox: Sandbox) -> Callable[..., Any]:
+def connect(sandbox: Sandbox) -> Iterator[Callable[..., Any]]:
     """The official client with an account's tokens."""
+    made = []
 
     def connected(account: SandboxAccount, token: str | None = None) -> Any:
         credentials = Credentials(
@@ -74,15 +75,19 @@ def connect(sandbox: Sandbox) -> Callable[..., Any]:
             client_id="almanac",
             client_secret="s3cret",
         )
-        return build(
+        client = build(
             "calendar",
             "v3",
             http=AuthorizedHttp(credentials, http=httplib2.Http(timeout=10)),
             static_discovery=True,
             client_options=ClientOptions(api_endpoint=f"{sandbox.url}/google/calendar/v3/"),
         )
+        made.append(client)
+        return client
 
-    return connected
+    yield connected
+    for client in made:
+        client.close()
 
 
 @pytest.fixture
@@ -132,7 +137,10 @@ def test_free_busy_with_an_unknown_calendar(calendar: Any) -> None:
     [
         ({}, ["Review", "Fair", "Maybe", "Weekly"]),
         ({"singleEvents": True, "orderBy": "startTime", **WINDOW}, ["Review"]),
-        ({"singleEvents": True, "orderBy": "startTime"}, ["Weekly", "Review", "Maybe", *["Weekly"] * 3]),
+        (
+            {"singleEvents": True, "orderBy": "startTime"},
+            ["Weekly", "Review", "Maybe", "Fair", *["Weekly"] * 3],
+        ),
         ({"timeZone": "Asia/Tokyo", "q": "fair", "showDeleted": True}, ["Fair"]),
     ],
 )
@@ -144,8 +152,6 @@ def test_events_page_by_page(calendar: Any, query: dict[str, Any], subjects: lis
         check(answer, "Events")
         found += [event["summary"] for event in answer["items"]]
         call = calendar.events().list_next(call, answer)
-    if query.get("orderBy"):
-        found.remove("Fair") if "Fair" in found else None
     assert found == subjects
 
 

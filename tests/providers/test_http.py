@@ -14,7 +14,8 @@ import pytest
 
 from providers.errors import GrantGone, ProviderError, RateLimited, Unavailable
 from providers.google.errors import error_for
-from providers.http import Bearer, Call, retry_after, send
+from providers.http import Bearer, Call, send
+from providers.retries import retry_after
 
 
 def call(script: Any, **more: Any) -> Call:

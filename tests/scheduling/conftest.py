@@ -11,5 +11,4 @@ settings.register_profile(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.register_profile("engine at length", settings.get_profile("engine"), max_examples=10_000)
 settings.load_profile("engine")

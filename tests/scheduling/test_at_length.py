@@ -1,26 +1,39 @@
 """Every property of this folder once more, with 10 000 examples."""
 
-from importlib import import_module
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
-from hypothesis import is_hypothesis_test, settings
 
-MODULES = ["test_intervals", "test_windows", "test_slots", "test_query", "test_written"]
-PROPERTIES = [
-    pytest.param(test, id=f"{module}::{name}")
-    for module in MODULES
-    for name, test in vars(import_module(f"tests.scheduling.{module}")).items()
-    if name.startswith("test_") and is_hypothesis_test(test)
-]
+HERE = Path(__file__).parent
+FILES = sorted(file.name for file in HERE.glob("test_*.py") if file != Path(__file__))
 
 
+# In a process of its own: hypothesis fixes the number of examples when a property is defined.
 @pytest.mark.long
-@pytest.mark.timeout(1800)
-@pytest.mark.parametrize("prove", PROPERTIES)
-def test_ten_thousand_examples(prove):
-    before = settings.get_current_profile_name()
-    settings.load_profile("engine at length")
-    try:
-        prove()
-    finally:
-        settings.load_profile(before)
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("file", FILES)
+def test_ten_thousand_examples(file):
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        str(HERE / file),
+        "--hypothesis-show-statistics",
+        "--timeout=1800",
+    ]
+    run = subprocess.run(
+        command,
+        cwd=HERE.parents[1],
+        env=os.environ | {"ALMANAC_EXAMPLES": "10000"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    # A number that is not heeded would prove nothing, and pass.
+    stops = [line for line in run.stdout.splitlines() if "Stopped because" in line]
+    assert stops
+    assert all("max_examples=10000" in stop or "nothing left to do" in stop for stop in stops), stops

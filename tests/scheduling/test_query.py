@@ -123,6 +123,13 @@ def test_the_count_limit_is_exact_when_nothing_is_busy(query, members):
         assert found <= count_limit(query, members)
 
 
+def test_busy_time_can_make_more_of_slots_that_start_rarely():
+    rarely = Query(0, 120, 30, step=60)
+    assert len(slot_pairs(rarely, [[]])) == 2
+    assert len(slot_pairs(rarely, [[[(30, 31), (61, 62)]]])) == 3
+    assert count_limit(rarely, 1) == 4
+
+
 @given(st.lists(calendars(-9, 50, 12), max_size=4), st.integers(-5, 30), st.integers(1, 40))
 def test_busy_union_is_everybodys_busy_time_within_the_range(rows, start, length):
     groups = Groups.of(rows)

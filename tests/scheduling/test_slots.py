@@ -50,6 +50,7 @@ def starts_in(zone, start, end, duration, step):
     ("zone", "start", "end", "step", "expected"),
     [
         ("Asia/Kathmandu", "2026-06-01T00:00", "2026-06-01T02:00", 30, ["06:00", "06:30", "07:00"]),
+        ("UTC", "2026-06-01T09:00", "2026-06-01T09:30", 30, ["09:00"]),
         ("America/New_York", "2026-03-08T05:30", "2026-03-08T09:00", 60, ["01:00", "03:00", "04:00"]),
         ("America/New_York", "2026-11-01T04:30", "2026-11-01T08:00", 60, ["01:00", "01:00", "02:00"]),
         # 50 does not divide the day: 23:20 is the last of one day, 00:00 the first of the next.

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from store.crypto import Keyring
@@ -23,14 +22,10 @@ def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[D
         database.close()
         return
     services.postgresql().require()
-    name = f"almanac_{secrets.token_hex(6)}"
-    with psycopg.connect(services.POSTGRESQL, autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name}")
-        base = services.POSTGRESQL.replace("postgresql://", "postgresql+psycopg://").rsplit("/", 1)[0]
-        database = Database(f"{base}/{name}")
+    with services.own_database() as url:
+        database = Database(url.replace("postgresql://", "postgresql+psycopg://"))
         yield database
         database.close()
-        admin.execute(f"DROP DATABASE {name}")
 
 
 @pytest.fixture

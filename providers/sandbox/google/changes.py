@@ -20,6 +20,8 @@ from providers.sandbox.google.errors import refusal
 from providers.sandbox.google.events import find, is_cancelled
 from providers.sandbox.google.resources import etag, event_resource
 from providers.sandbox.google.times import known_zone
+from providers.sandbox.series import is_readable
+from providers.sandbox.shapes import misfit
 from providers.sandbox.times import floating, instant, zone
 
 # base32hex in lower case: https://developers.google.com/workspace/calendar/api/v3/reference/events#id
@@ -38,6 +40,18 @@ DEFAULTS = {
     "guestsCanModify": False,
     "guestsCanSeeOtherGuests": True,
     "anyoneCanAddSelf": False,
+}
+WHEN = {"date": str, "dateTime": str, "timeZone": str}
+EVENT = {
+    **dict.fromkeys(
+        ("id", "summary", "description", "location", "status", "visibility", "transparency"), str
+    ),
+    "start": WHEN,
+    "end": WHEN,
+    "attendees": [{"email": str, "responseStatus": str}],
+    "recurrence": [str],
+    "extendedProperties": {"private": dict, "shared": dict},
+    "reminders": dict,
 }
 VALUES = {
     "status": ("confirmed", "tentative", "cancelled"),
@@ -105,6 +119,8 @@ def posted(call: Call) -> dict[str, Any]:
         raise refusal("parseError") from error
     if not isinstance(body, dict):
         raise refusal("parseError")
+    if problem := misfit(body, EVENT):
+        raise refusal("badRequest", f"Invalid JSON payload received: {problem}")
     for name, values in VALUES.items():
         if body.get(name) is not None and body[name] not in values:
             raise refusal("invalid", f"Invalid value for: {body[name]} is not a valid {name}")
@@ -160,6 +176,8 @@ def filled(call: Call, calendar: Calendar, event: Event, body: dict[str, Any]) -
     if end < start or (all_day and end == start):
         raise refusal("timeRangeEmpty")
     rule = tuple(body.get("recurrence") or ())
+    if not is_readable(rule):
+        raise refusal("invalid", "Invalid recurrence rule.")
     if rule and not all_day and not body["start"].get("timeZone"):
         raise refusal("required", "Missing time zone definition for start time.")
     fields = {

@@ -18,10 +18,19 @@ from providers.sandbox.google.calendars import told
 from providers.sandbox.google.errors import refusal
 from providers.sandbox.google.times import known_zone, parsed, written
 from providers.sandbox.series import expanded
+from providers.sandbox.shapes import misfit
 from providers.sandbox.times import DAY, utc_text_ms
 
 OPERATION = "google.freebusy.query"
 MOST_CALENDARS = 50
+QUESTION = {
+    "timeMin": str,
+    "timeMax": str,
+    "timeZone": str,
+    "items": [{"id": str}],
+    "calendarExpansionMax": int,
+    "groupExpansionMax": int,
+}
 # Undocumented; it answers timeRangeTooLong somewhat beyond three months.
 LONGEST = 92 * DAY
 
@@ -34,7 +43,7 @@ def query(call: Call) -> Answer:
     start, end = window(asked)
     where = known_zone(asked.get("timeZone") or "UTC")
     ids = calendar_ids(asked)
-    too_many = len(ids) > min(int(asked.get("calendarExpansionMax") or MOST_CALENDARS), MOST_CALENDARS)
+    too_many = len(ids) > min(asked.get("calendarExpansionMax") or MOST_CALENDARS, MOST_CALENDARS)
     answers = {}
     for name in ids:
         reason = "tooManyCalendarsRequested" if too_many else trouble(call, name)
@@ -59,17 +68,14 @@ def question(call: Call) -> dict[str, Any]:
         raise refusal("parseError") from error
     if not isinstance(asked, dict):
         raise refusal("parseError")
+    if problem := misfit(asked, QUESTION):
+        raise refusal("badRequest", f"Invalid JSON payload received: {problem}")
     return asked
 
 
 def calendar_ids(asked: dict[str, Any]) -> list[str]:
     """The ids asked for, each once, in their order."""
-    items = asked.get("items") or []
-    if not isinstance(items, list) or not all(
-        isinstance(i, dict) and isinstance(i.get("id"), str) for i in items
-    ):
-        raise refusal("badRequest")
-    return list(dict.fromkeys(item["id"] for item in items))
+    return list(dict.fromkeys(item.get("id") or "" for item in asked.get("items") or ()))
 
 
 def calendars_asked_for(request: Request) -> list[str]:

@@ -19,7 +19,7 @@ from providers.sandbox.consent import (
 from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.google.errors import JSON, dead_token
 from providers.sandbox.google.scopes import PREFIX, full_name
-from providers.sandbox.world import World, bearer_token, is_live
+from providers.sandbox.world import LIFETIME, World, bearer_token, is_live
 
 GONE = "Token has been expired or revoked."
 
@@ -85,14 +85,14 @@ def tokens(world: World, grant: Grant, client_id: str, nonce: str = "") -> dict[
     """An access token, and an id token where ``openid`` was granted."""
     answer = {
         "access_token": world.access_token(grant),
-        "expires_in": max(grant.lifetime - 1, 0),
+        "expires_in": LIFETIME - 1,
         "scope": " ".join(grant.scopes),
         "token_type": "Bearer",
     }
     if "openid" in grant.scopes:
         claims = {"iss": "https://accounts.google.com", "azp": client_id, "aud": client_id}
         claims |= {"sub": subject(grant.account), **email_claims(grant.account, grant.scopes)}
-        answer["id_token"] = id_token(claims | ({"nonce": nonce} if nonce else {}), grant.lifetime)
+        answer["id_token"] = id_token(claims | ({"nonce": nonce} if nonce else {}), LIFETIME)
     return answer
 
 

@@ -60,6 +60,8 @@ def run(call: Call, respond: Callable[[Call, Request], Answer]) -> Answer:
         document={"responses": shuffled},
         headers={"Content-Type": "application/json"},
         delay=max(part.ready for part in parts.values()),
+        # An answer is cut or lost as a whole.
+        wreck=next((part.answer.wreck for part in parts.values() if part.answer and part.answer.wreck), None),
     )
 
 

@@ -22,6 +22,7 @@ from providers.sandbox.microsoft.mailbox import object_id, seen
 from providers.sandbox.microsoft.recurrence import rule
 from providers.sandbox.microsoft.resources import NEVER, NOWHERE, etag, html_body
 from providers.sandbox.microsoft.times import body_instant
+from providers.sandbox.shapes import misfit
 from providers.sandbox.times import DAY, local_midnight, moment
 
 # What the caller decides. Anything else that is sent is passed over.
@@ -31,6 +32,21 @@ WRITABLE = (
     *("hideAttendees", "isOnlineMeeting", "onlineMeetingProvider", "transactionId", "recurrence"),
     "singleValueExtendedProperties",
 )
+WHEN = {"dateTime": str, "timeZone": str}
+PLACE = {"displayName": str}
+EVENT = {
+    **dict.fromkeys(("subject", "showAs", "importance", "sensitivity", "transactionId"), str),
+    **dict.fromkeys(("isAllDay", "isOnlineMeeting", "isReminderOn", "responseRequested"), bool),
+    "start": WHEN,
+    "end": WHEN,
+    "body": {"contentType": str, "content": str},
+    "location": PLACE,
+    "locations": [PLACE],
+    "attendees": [{"emailAddress": {"address": str, "name": str}, "type": str, "status": dict}],
+    "categories": [str],
+    "recurrence": {"pattern": dict, "range": dict},
+    "singleValueExtendedProperties": [{"id": str, "value": str}],
+}
 VALUES = {
     "showAs": ("free", "tentative", "busy", "oof", "workingElsewhere", "unknown"),
     "importance": ("low", "normal", "high"),
@@ -119,6 +135,8 @@ def posted(call: Call) -> dict[str, Any]:
         raise refusal("BadRequest", "Unable to read JSON request payload.") from error
     if not isinstance(body, dict):
         raise refusal("BadRequest", "Unable to read JSON request payload.")
+    if problem := misfit(body, EVENT):
+        raise refusal("RequestBodyRead", f"Cannot read the request body: {problem}")
     for name, values in VALUES.items():
         if body.get(name) is not None and body[name] not in values:
             raise refusal("RequestBodyRead", f"Cannot convert the literal '{body[name]}' of {name}.")
@@ -225,6 +243,8 @@ def properties(event: Event, body: dict[str, Any]) -> list[dict[str, str]]:
     """Extended properties merge by id."""
     known = {entry["id"]: entry for entry in event.fields.get("singleValueExtendedProperties", ())}
     for entry in body["singleValueExtendedProperties"] or ():
+        if not entry.get("id"):
+            raise refusal("ErrorPropertyValidationFailure", "An extended property has no id.")
         known[entry["id"]] = {"id": entry["id"], "value": entry.get("value", "")}
     return list(known.values())
 

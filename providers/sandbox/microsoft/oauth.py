@@ -14,7 +14,7 @@ from providers.sandbox.consent import WRONG_SECRET, back_to_application, client_
 from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.microsoft.mailbox import object_id
 from providers.sandbox.microsoft.scopes import OPENID, full_name, short_names
-from providers.sandbox.world import World
+from providers.sandbox.world import LIFETIME, World
 
 HEADERS = {"Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store, no-cache"}
 TENANT = "84bd8158-6d4d-4958-8b9f-9d6445542f95"
@@ -153,14 +153,14 @@ def tokens(world: World, grant: Grant, scopes: tuple[str, ...], client_id: str, 
     document: dict[str, Any] = {
         "token_type": "Bearer",
         "scope": " ".join(full_name(scope) for scope in scopes if scope != "offline_access"),
-        "expires_in": max(grant.lifetime - 1, 0),
-        "ext_expires_in": max(grant.lifetime - 1, 0),
+        "expires_in": LIFETIME - 1,
+        "ext_expires_in": LIFETIME - 1,
         "access_token": world.access_token(grant, scopes),
     }
     if "offline_access" in scopes:
         document["refresh_token"] = world.refresh_token(grant)
     if "openid" in scopes:
-        document["id_token"] = id_token(claims(grant.account, scopes, client_id, nonce), grant.lifetime)
+        document["id_token"] = id_token(claims(grant.account, scopes, client_id, nonce), LIFETIME)
     return Answer(200, document=document, headers=dict(HEADERS))
 
 

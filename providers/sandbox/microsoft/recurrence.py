@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any
 
 from providers.sandbox.microsoft.errors import refusal
+from providers.sandbox.series import is_readable
 
 FREQUENCIES = {
     "daily": "DAILY",
@@ -31,7 +32,10 @@ def rule(recurrence: Any) -> tuple[str, ...]:
         parts += days(pattern) + end(limits)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise refusal("ErrorPropertyValidationFailure", "The recurrence pattern is not valid.") from error
-    return ("RRULE:" + ";".join(parts),)
+    found = ("RRULE:" + ";".join(parts),)
+    if not is_readable(found):
+        raise refusal("ErrorPropertyValidationFailure", "The recurrence pattern is not valid.")
+    return found
 
 
 def days(pattern: dict[str, Any]) -> list[str]:

@@ -136,3 +136,23 @@ def test_forgetting_everything_ends_tokens_faults_and_counts(sandbox: Sandbox) -
 def test_it_tells_that_it_is_well(sandbox: Sandbox) -> None:
     assert requests.get(f"{sandbox.url}/sandbox/health", timeout=10).json() == {"status": "ok"}
     assert requests.get(f"{sandbox.url}/elsewhere", timeout=10).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "problem"),
+    [
+        ("accounts", {"calendars": {}}, "calendars is not an array"),
+        ("accounts", {"calendars": [{"primary": "yes"}]}, "calendars[0].primary is not true or false"),
+        ("accounts", {"events": [None]}, "events holds null"),
+        ("accounts", {"expiresIn": True}, "expiresIn is not a whole number"),
+        ("accounts", {"scope": 5}, "scope is a list of names, or a text with spaces between them"),
+        ("accounts/bulk", {"count": "many"}, "count is not a whole number"),
+        ("accounts/bulk", {"emailPattern": "x", "count": 2, "start": "2026-12-01"}, "emailPattern needs {n}"),
+        ("faults", {"latencyMs": "long"}, "latencyMs is not a number"),
+        ("faults", {"body": "burnt"}, "body is truncated, reset or html"),
+    ],
+)
+def test_a_field_of_the_wrong_type_is_named(sandbox: Sandbox, path: str, body: Any, problem: str) -> None:
+    known = {} if path == "faults" else {"provider": "google", "email": ADA}
+    answer = requests.post(f"{sandbox.url}/sandbox/{path}", json={**known, **body}, timeout=10)
+    assert (answer.status_code, answer.json()) == (400, {"error": problem})

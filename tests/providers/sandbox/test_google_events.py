@@ -10,7 +10,7 @@ from providers.sandbox.client import Sandbox
 from tests.providers.sandbox.callers import MEETING, Caller, google, reason
 
 EVENTS = "calendars/primary/events"
-TIMED = {
+TIMED: dict[str, Any] = {
     "summary": "Lunch",
     "start": {"dateTime": "2026-12-05T12:00:00+01:00"},
     "end": {"dateTime": "2026-12-05T13:00:00+01:00"},
@@ -67,6 +67,15 @@ def test_series_are_expanded_only_when_asked(call: Caller) -> None:
     assert instance["recurringEventId"] == masters[1]["id"]
     assert call.get(f"{EVENTS}/{instance['id']}")["originalStartTime"] == instance["start"]
     assert len(call.get(f"{EVENTS}/{masters[1]['id']}/instances")["items"]) == 3
+
+
+def test_a_rule_may_end_at_an_instant(call: Caller) -> None:
+    where = {"timeZone": "Europe/Berlin"}
+    rule = {"recurrence": ["RRULE:FREQ=DAILY;UNTIL=20261207T220000Z"]}
+    series = {"start": TIMED["start"] | where, "end": TIMED["end"] | where}
+    made = call("POST", EVENTS, json={**TIMED, **series, **rule}).json()
+    instances = call.get(f"{EVENTS}/{made['id']}/instances")
+    assert [start[:10] for start in starts(instances)] == ["2026-12-05", "2026-12-06", "2026-12-07"]
 
 
 def test_a_cancelled_instance_hides_unless_deleted_ones_are_asked_for(call: Caller) -> None:
@@ -176,6 +185,9 @@ def test_a_stale_etag_is_refused(call: Caller) -> None:
         ({"start": {"dateTime": "2026-12-05T12:00:00"}}, "required"),
         ({"recurrence": ["RRULE:FREQ=DAILY"]}, "required"),
         ({"transparency": "clear"}, "invalid"),
+        ({"attendees": ["bob@example.com"]}, "badRequest"),
+        ({"extendedProperties": {"private": "x"}}, "badRequest"),
+        ({"start": TIMED["start"] | {"timeZone": "UTC"}, "recurrence": ["RRULE:FREQ=NEVER"]}, "invalid"),
     ],
 )
 def test_an_event_that_makes_no_sense_is_refused(call: Caller, change: dict[str, Any], expected: str) -> None:

@@ -122,6 +122,8 @@ def test_more_than_fifty_calendars_are_refused_one_by_one(sandbox: Sandbox) -> N
         ({"timeMin": "2026-12-03T00:00:00"}, "badRequest"),
         ({"timeMin": "yesterday"}, "badRequest"),
         ({"timeMax": "2027-03-06T00:00:00Z"}, "timeRangeTooLong"),
+        ({"items": "primary"}, "badRequest"),
+        ({"timeZone": "Middle/Earth"}, "invalid"),
     ],
 )
 def test_a_window_that_makes_no_sense_is_refused(

@@ -168,6 +168,9 @@ def test_a_stale_etag_is_refused(call: Caller) -> None:
         {"end": when("2026-12-03T11:00:00")},
         {"start": when("2026-12-03T12:00:00", "Nowhere")},
         {"showAs": "asleep"},
+        {"isAllDay": "yes"},
+        {"attendees": ["eve@example.com"]},
+        {"body": "Hello"},
         {"recurrence": {"pattern": {"type": "never"}, "range": {"type": "noEnd"}}},
     ],
 )

@@ -1,0 +1,135 @@
+"""The OpenAPI document: what the routes do not say themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flask_smorest
+from apispec import BasePlugin
+from werkzeug.routing import Rule
+
+from app.fields import Parsed
+from app.identifiers import SHAPES
+from app.schemas.errors import ErrorSchema
+
+DESCRIPTION = """\
+Calendar availability and events over Google Calendar and Microsoft 365.
+
+- **Keys.** Every request carries `Authorization: Bearer <API_KEY>`.
+- **Answers.** Success is `{"data": ...}`, an error `{"data": null, "error": "<one sentence>"}`. What could
+  not be read is named beside `data`, in `failedCalendars` or `failedUsers`: nothing unreadable looks free.
+- **Time.** Timestamps are answered in UTC: `2026-11-20T09:00:00.000Z`. They are taken in any ISO 8601 form;
+  one without an offset is local time in the zone of the header `X-Timezone` (default `UTC`).
+- **Arrays in a query.** `provider=google&provider=microsoft`, `provider[]=google` and
+  `provider=google,microsoft` are the same in kind.
+- **Unknown** parameters and fields are ignored.
+- Every answer carries `X-Request-Id`, yours if you sent one. Busy and scheduling answers tell their age in
+  the header `Age`; `Cache-Control: no-cache` asks for fresh data.
+"""
+
+OPTIONS: dict[str, Any] = {
+    "info": {"description": DESCRIPTION, "license": {"name": "MIT", "identifier": "MIT"}},
+    "components": {
+        "securitySchemes": {
+            "apiKey": {"type": "http", "scheme": "bearer", "description": "From `almanac keys create`."}
+        }
+    },
+    "security": [{"apiKey": []}],
+}
+
+SWAGGER_UI = {"persistAuthorization": True, "displayRequestDuration": True, "tryItOutEnabled": True}
+
+ERRORS: dict[int | str, str] = {
+    400: "The request cannot be understood; `error` names the field.",
+    401: "The API key is missing or not in force; or the provider rejected the account's tokens.",
+    403: "The API key may not do this; or the provider denies access, or the scopes granted do not suffice.",
+    404: "There is no such thing, or none that this API key may know of.",
+    409: "The identifier is taken.",
+    413: "The body is larger than 1 MiB.",
+    415: "The body is not `application/json`.",
+    429: "Throttled; `retryAfter` says for how many seconds, where it is known.",
+    502: "The provider could not be reached, or gave an unreadable answer.",
+    503: "The service is not available for a moment.",
+    "default": "Any other error.",
+}
+
+SECONDS = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
+CHALLENGE = {"schema": {"type": "string"}, "description": "`Bearer`, when it is the key that failed."}
+HEADERS: dict[int | str, dict[str, Any]] = {
+    401: {"WWW-Authenticate": CHALLENGE},
+    429: {"Retry-After": SECONDS},
+    503: {"Retry-After": SECONDS},
+}
+
+# They wait for a provider.
+READS_CALENDARS = frozenset({"busy", "scheduling"})
+# They name something new.
+NAMES = frozenset({"users.Users", "users.UserById", "organizations.Organizations"}) | {
+    "organizations.OrganizationBySlug"
+}
+
+
+class Api(flask_smorest.Api):
+    """A flask-smorest API with our error answers in its document, and without its pagination."""
+
+    def __init__(self, app: Any) -> None:
+        super().__init__(app, spec_kwargs={"extra_plugins": [Operations()]})
+        self.register_field(Parsed, "string", None)
+        for converter, shape in SHAPES.items():
+            self.register_converter(converter, lambda _converter, shape=shape: shape)
+
+    def _register_responses(self) -> None:
+        for name, description in ERRORS.items():
+            response: dict[str, Any] = {
+                "description": description,
+                "content": {"application/json": {"schema": ErrorSchema}},
+                "headers": HEADERS.get(name, {}),
+            }
+            self.spec.components.response(_response(name), response)
+
+    def _register_pagination_header(self) -> None:
+        """Ours is a cursor in the body."""
+
+    def _register_etag_headers(self) -> None:
+        """We answer with none."""
+
+
+class Operations(BasePlugin):
+    """Names every operation, and lists the errors that it can answer with."""
+
+    def operation_helper(
+        self,
+        path: str | None = None,
+        operations: dict[str, Any] | None = None,
+        *,
+        rule: Rule | None = None,
+        **_: Any,
+    ) -> None:
+        """Complete the operations of one path."""
+        assert rule is not None, "paths come from routes"
+        tag, _dot, view = rule.endpoint.rpartition(".")
+        for method, operation in (operations or {}).items():
+            operation["operationId"] = f"{method}{view}"
+            errors = _errors(method, rule, tag, has_body="requestBody" in operation)
+            answers = {str(status): answer for status, answer in operation["responses"].items()}
+            answers |= {str(status): _response(status) for status in errors}
+            operation["responses"] = dict(sorted(answers.items()))
+
+
+def _errors(method: str, rule: Rule, tag: str, *, has_body: bool) -> list[int | str]:
+    """The errors of an operation that are worth a line of their own."""
+    reads = tag in READS_CALENDARS
+    holds: dict[int | str, bool] = {
+        403: reads or method != "get" or tag == "oauth",
+        404: bool(rule.arguments) or method == "post",
+        409: rule.endpoint in NAMES and method in ("post", "put"),
+        413: has_body,
+        415: has_body,
+        429: reads,
+        502: reads,
+    }
+    return [status for status in ERRORS if holds.get(status, True)]
+
+
+def _response(name: int | str) -> str:
+    return "OtherError" if name == "default" else f"Error{name}"

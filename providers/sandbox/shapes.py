@@ -1,0 +1,36 @@
+"""The shape of a JSON body: which type stands where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# A type, a list of one shape, or an object whose known fields have shapes.
+Shape = Any
+
+WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false", dict: "an object"}
+
+
+def misfit(value: Any, shape: Shape, path: str = "body") -> str | None:
+    """What is wrong with a value, or None; null fits everywhere, and unknown fields are passed over."""
+    if value is None:
+        return None
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            return f"{path} is not an array"
+        found = (misfit(item, shape[0], f"{path}[{n}]") for n, item in enumerate(value))
+        return next((problem for problem in found if problem), None) or absent(value, path)
+    if isinstance(shape, dict):
+        if not isinstance(value, dict):
+            return f"{path} is not an object"
+        found = (misfit(value.get(name), part, f"{path}.{name}") for name, part in shape.items())
+        return next((problem for problem in found if problem), None)
+    allowed = (int, float) if shape is float else shape
+    # In Python, but not in JSON, true is a number.
+    if not isinstance(value, allowed) or (isinstance(value, bool) and shape is not bool):
+        return f"{path} is not {WORDS[shape]}"
+    return None
+
+
+def absent(items: list[Any], path: str) -> str | None:
+    """An array holds no nulls."""
+    return f"{path} holds null" if None in items else None

@@ -1,0 +1,220 @@
+"""The busy cache as callers meet it: what is read again, what is not, and how old an answer is."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import requests
+
+from providers.base import PRIMARY
+from store.busy_cache import CalendarKey
+from store.queries import connections
+from tests.app.days import DAY, MORNING, PROVIDERS, meeting, periods, starts
+from tests.conftest import connect
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+# Buckets of seven days begin on Thursdays; this is the one with the Thursday of these tests.
+WEEK = {"start": "2026-12-03", "end": "2026-12-10"}
+
+
+@pytest.fixture
+def reads(sandbox):
+    """How often the calendars were asked since the last time; parts of batches, not batches."""
+
+    def count():
+        counted = sandbox.requests().by_operation
+        sandbox.forget_requests()
+        return {name.split(".")[1]: n for name, n in counted.items() if name != "microsoft.batch"}
+
+    return count
+
+
+@pytest.fixture
+def ada(sandbox, new_user):
+    """A user with a Google account."""
+    return new_user(sandbox.account("google", "ada@example.com", events=[meeting("09:00", "10:00")]))
+
+
+@pytest.fixture
+def connection(stores):
+    """The id of a user's only connection."""
+
+    def find(user):
+        with stores.database.reading() as session:
+            (ref,) = connections.of_user(session, user, within=None)
+        return ref.id
+
+    return find
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_second_request_touches_no_provider(api, sandbox, new_user, new_organization, provider):
+    slug = new_organization()
+    user = new_user(
+        sandbox.account(provider, "ada@example.com", events=[meeting("09:00", "10:00")]), slugs=(slug,)
+    )
+
+    def ask():
+        return [
+            api.get(f"/users/{user}/calendar/busy", **DAY).json,
+            api.get(f"/users/{user}/scheduling", **MORNING).json,
+            api.get(f"/organizations/{slug}/calendar/busy", **DAY).json,
+            api.get(f"/organizations/{slug}/scheduling", **MORNING).json,
+            api.post("/users/scheduling", {"users": [{"id": user}]}, query_string=MORNING).json,
+        ]
+
+    first = ask()
+    sandbox.forget_requests()
+    assert ask() == first
+    assert sandbox.requests().total == 0
+
+
+def test_a_range_inside_what_was_read_touches_no_provider(api, ada, reads):
+    api.get(f"/users/{ada}/scheduling", **MORNING)
+    reads()
+    assert starts(api.get(f"/users/{ada}/scheduling", **(MORNING | {"end": "2026-12-03T11:00:00Z"}))) == [
+        "10:00"
+    ]
+    api.get(f"/users/{ada}/scheduling", **WEEK)
+    assert reads() == {}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_an_overlapping_range_reads_only_what_is_missing(api, sandbox, new_user, provider):
+    account = sandbox.account(provider, "ada@example.com", events=[meeting("09:00", "10:00")])
+    user = new_user(account)
+
+    def busy(**query):
+        return periods(api.get(f"/users/{user}/calendar/busy", primaryOnly="true", **query))
+
+    assert busy(**WEEK) == [("09:00", "10:00")]
+    # Over the border of the two weeks, and one in the week that was read already.
+    put_into(sandbox, account, "2026-12-09T23:00:00Z", "2026-12-10T01:00:00Z")
+    put_into(sandbox, account, "2026-12-03T14:00:00Z", "2026-12-03T15:00:00Z")
+    assert busy(start="2026-12-03", end="2026-12-11") == [
+        ("09:00", "10:00"),
+        ("2026-12-10 00:00", "2026-12-10 01:00"),
+    ]
+
+
+def put_into(sandbox, account, start, end):
+    """Make an event behind our back."""
+    if account.provider == "google":
+        url = "google/calendar/v3/calendars/primary/events"
+        body = {"start": {"dateTime": start}, "end": {"dateTime": end}}
+    else:
+        url = "microsoft/v1.0/me/events"
+        body = {
+            name: {"dateTime": edge.removesuffix("Z"), "timeZone": "UTC"}
+            for name, edge in (("start", start), ("end", end))
+        }
+    bearer = {"Authorization": f"Bearer {account.access_token}"}
+    requests.post(f"{sandbox.url}/{url}", json=body, headers=bearer, timeout=5).raise_for_status()
+
+
+def test_the_missing_part_is_read_as_one_hull(api, ada, reads):
+    user = ada
+    for start in ("2026-12-03", "2026-12-31"):
+        api.get(f"/users/{user}/scheduling", start=start, end=f"{start}T12:00:00Z")
+    reads()
+    answer = api.get(f"/users/{user}/scheduling", start="2026-12-03", end="2027-01-02")
+    assert answer.status_code == 200
+    assert reads() == {"freebusy": 1}
+
+
+def test_no_cache_reads_again(api, sandbox, ada, reads):
+    api.get(f"/users/{ada}/calendar/busy", **DAY)
+    reads()
+    for control in ("no-cache", "max-age=0", "No-Cache, max-age=60"):
+        api.get(f"/users/{ada}/calendar/busy", headers={"Cache-Control": control}, **DAY)
+        assert reads() == {"calendarList": 1, "freebusy": 1}
+
+
+def test_max_age_reads_again_what_is_older(api, ada, reads):
+    ask = lambda control: api.get(  # noqa: E731
+        f"/users/{ada}/scheduling", headers={"Cache-Control": control}, **MORNING
+    )
+    ask("")
+    reads()
+    assert ask("max-age=60").headers["Age"] == "0"
+    assert ask(f"max-age={10**30}").status_code == 200
+    assert ask("max-age=soon").status_code == 200
+    assert reads() == {}
+    time.sleep(1.1)
+    assert ask("max-age=60").headers["Age"] == "1"
+    assert reads() == {}
+    assert ask("max-age=1").headers["Age"] == "0"
+    assert reads() == {"freebusy": 1}
+
+
+def test_an_answer_is_as_old_as_the_oldest_read_in_it(api, sandbox, new_user, new_organization):
+    slug = new_organization()
+    for name in ("ada", "bob"):
+        user = new_user(sandbox.account("google", f"{name}@example.com"), name=name, slugs=(slug,))
+        if name == "ada":
+            api.get(f"/users/{user}/scheduling", **MORNING)
+            time.sleep(1.1)
+    assert api.get(f"/organizations/{slug}/scheduling", **MORNING).headers["Age"] == "1"
+
+
+def test_a_connection_that_was_deleted_and_posted_again_never_sees_the_old_accounts_time(api, sandbox, ada):
+    assert starts(api.get(f"/users/{ada}/scheduling", **MORNING)) == ["10:00", "11:00"]
+    api.delete(f"/users/{ada}/oauth/google")
+    assert api.get(f"/users/{ada}/scheduling", **MORNING).status_code == 404
+    connect(api, ada, sandbox.account("google", "eve@example.com", events=[meeting("11:00", "12:00")]))
+    assert starts(api.get(f"/users/{ada}/scheduling", **MORNING)) == ["09:00", "10:00"]
+
+
+def test_a_connection_that_was_replaced_never_sees_the_old_accounts_time(
+    api, sandbox, ada, stores, connection
+):
+    api.get(f"/users/{ada}/calendar/busy", **DAY)
+    old = connection(ada)
+    connect(api, ada, sandbox.account("google", "eve@example.com", events=[meeting("11:00", "12:00")]))
+    assert periods(api.get(f"/users/{ada}/calendar/busy", **DAY)) == [("11:00", "12:00")]
+    assert not [key for key in stores.redis.keys("*") if old in key.decode()]
+
+
+@pytest.mark.parametrize(
+    "planted", [b"", b"x", b"not sixteen bytes", b"{}" * 8, b"\x02" + bytes(15), b"\x01" + bytes(16)]
+)
+def test_a_value_in_the_cache_that_is_not_ours_is_read_anew(api, stores, ada, connection, reads, planted):
+    api.get(f"/users/{ada}/scheduling", **MORNING)
+    (name,) = stores.redis.keys(f"busy:{connection(ada)}:*")
+    stores.redis.set(name, planted)
+    reads()
+    assert starts(api.get(f"/users/{ada}/scheduling", **MORNING)) == ["10:00", "11:00"]
+    assert reads() == {"freebusy": 1}
+    assert stores.redis.get(name) != planted
+
+
+def test_what_the_cache_refuses_to_keep_is_answered_all_the_same(api, stores, ada, connection):
+    # A value of another kind in the place of the index: Redis answers WRONGTYPE in the midst of the writes.
+    stores.redis.set(f"busy-of:{connection(ada)}", "foreign")
+    assert starts(api.get(f"/users/{ada}/scheduling", **MORNING)) == ["10:00", "11:00"]
+
+
+def test_the_main_calendar_is_kept_once_whatever_it_is_called(api, stores, ada, connection, reads):
+    ask = lambda **query: api.get(f"/users/{ada}/calendar/busy", **DAY, **query)  # noqa: E731
+    ask()
+    reads()
+    for query in ({"primaryOnly": "true"}, {"calendarIds": "primary"}, {"calendarIds": "ada@example.com"}):
+        assert periods(ask(**query)) == [("09:00", "10:00")]
+    assert reads() == {}
+    key = CalendarKey(connection(ada), PRIMARY)
+    (kept,) = stores.redis.keys(f"busy:{key.connection}:*")
+    assert kept.decode().startswith(f"busy:{key.connection}:{key.calendar}:")
+
+
+def test_a_calendar_that_failed_does_not_spoil_what_is_kept_of_the_others(api, sandbox, new_user, reads):
+    calendars = [{"primary": True}, {"id": "team"}]
+    user = new_user(sandbox.account("google", "ada@example.com", calendars=calendars))
+    sandbox.fault(calendar_id="team", reason="internalError", times=1)
+    first = api.get(f"/users/{user}/calendar/busy", **DAY)
+    assert [each["calendarId"] for each in first.json["failedCalendars"]] == ["team"]
+    reads()
+    second = api.get(f"/users/{user}/calendar/busy", **DAY)
+    assert second.json["failedCalendars"] == []
+    assert reads() == {"freebusy": 1}

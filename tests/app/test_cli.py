@@ -1,0 +1,202 @@
+"""The command line, run as people run it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import requests
+from click.testing import CliRunner, Result
+
+from app.cli import main
+from tests import services
+
+ALMANAC = Path(sys.executable).parent / "almanac"
+
+
+def clean_environment(**ours: str) -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("ALMANAC_")} | ours
+
+
+def almanac(*arguments: str, data: Path, **settings: str) -> Result:
+    """Run a command to its end; in this process, because starting one takes longer than the command."""
+    unset = dict.fromkeys((name for name in os.environ if name.startswith("ALMANAC_")), None)
+    environment = {**unset, "ALMANAC_DATA_DIR": str(data), **settings}
+    logged = logging.getLogger().handlers[:]
+    try:
+        return CliRunner().invoke(main, list(arguments), env=environment)
+    finally:
+        logging.getLogger().handlers[:] = logged
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def test_a_key_is_printed_alone_listed_by_its_start_and_revoked(tmp_path: Path):
+    assert almanac("db", "upgrade", data=tmp_path).exit_code == 0
+
+    created = almanac("keys", "create", "billing", "--read-only", data=tmp_path)
+
+    key = created.stdout.strip()
+    assert re.fullmatch(r"alm_[A-Za-z0-9_-]{32}", key)
+    assert created.stdout == f"{key}\n"
+    listed = almanac("keys", "list", data=tmp_path).stdout
+    assert key not in listed
+    assert key[:12] in listed
+    assert "billing" in listed
+    assert "read-only" in listed
+    assert "1 key revoked" in almanac("keys", "revoke", key, data=tmp_path).stdout
+    assert "revoked" in almanac("keys", "list", data=tmp_path).stdout
+    again = almanac("keys", "revoke", key, data=tmp_path)
+    assert again.exit_code == 1
+    assert "No key in force" in again.stderr
+
+
+def test_a_key_for_an_unknown_organization_is_refused_in_one_line(tmp_path: Path):
+    almanac("db", "upgrade", data=tmp_path)
+
+    refused = almanac("keys", "create", "billing", "--organization", "nobody", data=tmp_path)
+
+    assert refused.exit_code == 1
+    assert refused.stderr == "Error: There is no organization nobody\n"
+
+
+def test_a_missing_production_secret_is_one_line_that_says_what_to_do(tmp_path: Path):
+    refused = almanac("db", "upgrade", data=tmp_path, ALMANAC_REDIS_URL="redis://127.0.0.1:1/0")
+
+    assert refused.exit_code == 1
+    assert "ALMANAC_SECRET_KEY and ALMANAC_ENCRYPTION_KEYS must be set" in refused.stderr
+    assert "almanac keys secrets" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_printed_secrets_are_taken_as_settings(tmp_path: Path):
+    printed = almanac("keys", "secrets", data=tmp_path).stdout
+    secrets = dict(line.split("=", 1) for line in printed.splitlines())
+    database = f"sqlite:///{tmp_path / 'own.db'}"
+
+    migrated = almanac("db", "upgrade", data=tmp_path, ALMANAC_DATABASE_URL=database, **secrets)
+
+    assert migrated.exit_code == 0, migrated.stderr
+    assert (tmp_path / "own.db").exists()
+
+
+def test_a_port_in_use_is_named_with_its_option(tmp_path: Path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+
+        refused = almanac("up", "--port", str(port), data=tmp_path)
+
+    assert refused.exit_code == 1
+    assert f"Port {port} is in use; choose another with --port" in refused.stderr
+
+
+class Demo:
+    """A running `almanac demo`; what it printed."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.process = subprocess.Popen(
+            [str(ALMANAC), "demo", "--port", str(self.port), "--sandbox-port", str(free_port())],
+            env=clean_environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.printed = ""
+
+    def read_until(self, text: str) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.printed += line
+            if text in line:
+                return
+        assert self.process.stderr is not None
+        pytest.fail(f"the demo ended: {self.process.stderr.read()}")
+
+
+def test_the_demo_answers_the_line_that_it_prints_and_leaves_nothing_behind():
+    demo = Demo()
+    try:
+        demo.read_until("Ctrl-C ends the demo")
+        for step in ("Starting Redis", "Starting the provider sandbox", "Starting web", "Creating 8 people"):
+            assert step in demo.printed
+        line = re.search(r"curl .*?'\n", demo.printed, re.DOTALL)
+        assert line is not None
+
+        answer = json.loads(
+            subprocess.run(line[0], shell=True, capture_output=True, text=True, timeout=30, check=True).stdout
+        )
+
+        assert len({slot["userId"] for slot in answer["data"]["availableSlots"]}) >= 4
+        assert [failed["customId"] for failed in answer["failedUsers"]] == ["hana"]
+        ready = requests.get(f"http://127.0.0.1:{demo.port}/readyz", timeout=5).json()
+        assert ready == {"status": "ok", "database": "ok", "redis": "ok", "worker": "ok"}
+        docs = requests.get(f"http://127.0.0.1:{demo.port}/v1/docs", timeout=5)
+        assert docs.status_code == 200
+    finally:
+        demo.process.send_signal(signal.SIGINT)
+        _, errors = demo.process.communicate(timeout=30)
+    assert demo.process.returncode == 0
+    assert "Traceback" not in errors
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", demo.port)) != 0
+
+
+@pytest.mark.parametrize("broker", ["redis", "rabbitmq"])
+def test_everything_runs_on_services_of_the_machine(broker: str, tmp_path: Path):
+    """PostgreSQL and Redis, with Redis and with RabbitMQ as the broker."""
+    services.postgresql().require()
+    services.redis_server().require()
+    if broker == "rabbitmq":
+        services.rabbitmq().require()
+    printed = almanac("keys", "secrets", data=tmp_path).stdout
+    with services.own_database() as database:
+        settings = dict(line.split("=", 1) for line in printed.splitlines()) | {
+            "ALMANAC_DATABASE_URL": database,
+            "ALMANAC_REDIS_URL": services.REDIS,
+            "ALMANAC_BROKER_URL": services.RABBITMQ if broker == "rabbitmq" else services.REDIS,
+        }
+        port, sandbox_port = free_port(), free_port()
+        command = [str(ALMANAC), "up", "--port", str(port), "--sandbox", "--sandbox-port", str(sandbox_port)]
+        with subprocess.Popen(
+            command,
+            env=clean_environment(ALMANAC_DATA_DIR=str(tmp_path), **settings),
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as everything:
+            try:
+                assert everything.stdout is not None
+                assert any("is ready" in line for line in everything.stdout)
+                url = f"http://127.0.0.1:{sandbox_port}"
+                seeded = almanac("seed", "demo", "--sandbox-url", url, data=tmp_path, **settings)
+                assert seeded.exit_code == 0, seeded.stderr
+                key = almanac("keys", "create", "test", data=tmp_path, **settings).stdout.strip()
+
+                answer = requests.get(
+                    f"http://127.0.0.1:{port}/v1/organizations/demo/scheduling",
+                    params={"start": "2026-11-23", "end": "2026-11-24"},
+                    headers={"Authorization": f"Bearer {key}"},
+                    timeout=20,
+                )
+
+                assert answer.status_code == 200, answer.text
+                assert answer.json()["data"]["availableSlots"]
+                assert [failed["customId"] for failed in answer.json()["failedUsers"]] == ["hana"]
+            finally:
+                everything.send_signal(signal.SIGTERM)
+                assert everything.wait(timeout=30) == 0

@@ -1,0 +1,474 @@
+"""The parameters of the busy and scheduling routes.
+
+Requests ask for somebody who does not exist: 404 says that nothing was wrong with the parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from werkzeug.test import TestResponse
+
+Ask = Callable[..., TestResponse]
+
+RANGE = {"start": "2026-12-03", "end": "2026-12-04"}
+WEEK = [{"days": ["monday"], "start": "09:00", "end": "17:00"}]
+
+BUSY = {
+    "user busy": ("GET", "/users/nobody/calendar/busy", None),
+    "organization busy": ("GET", "/organizations/nowhere/calendar/busy", None),
+}
+SLOTS = {
+    "user scheduling": ("GET", "/users/nobody/scheduling", None),
+    "user schedules": ("POST", "/users/nobody/scheduling", {"schedules": WEEK}),
+    "users scheduling": ("POST", "/users/scheduling", {"users": [{"id": "nobody"}]}),
+    "organization scheduling": ("GET", "/organizations/nowhere/scheduling", None),
+}
+DAILY = ("user scheduling", "organization scheduling")
+ROUTES = BUSY | SLOTS
+
+
+@pytest.fixture
+def ask(api) -> Ask:
+    """Ask one of the routes: a good request, but for what is changed; None leaves a parameter out."""
+
+    def ask(route: str, headers: dict[str, str] | None = None, **changed: Any) -> TestResponse:
+        method, path, body = ROUTES[route]
+        query = {name: value for name, value in (RANGE | changed).items() if value is not None}
+        more = {} if body is None else {"json": body}
+        return api.call(method, path, headers=headers, query_string=query, **more)
+
+    return ask
+
+
+def refused(answer: TestResponse) -> str:
+    """The sentence of a 400."""
+    assert answer.status_code == 400, answer.text
+    assert answer.json.keys() == {"data", "error"}
+    assert answer.json["data"] is None
+    return str(answer.json["error"])
+
+
+def accepted(answer: TestResponse) -> None:
+    """Nothing was wrong with the request, but that there is nobody of that name."""
+    if answer.status_code == 200:
+        assert [entry["error"] for entry in answer.json["data"]] == ["User not found"]
+    else:
+        assert answer.status_code == 404, answer.text
+        assert answer.json["error"] in ("User not found", "Organization not found")
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_plain_request_is_accepted(ask, route):
+    accepted(ask(route))
+
+
+# --- the range
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("edge", ["start", "end"])
+def test_both_edges_of_the_range_are_required(ask, route, edge):
+    assert refused(ask(route, **{edge: None})) == f"{edge} is required"
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("edge", ["start", "end"])
+def test_an_edge_that_is_no_timestamp_is_named(ask, route, edge):
+    assert refused(ask(route, **{edge: "tomorrow"})).startswith(f"{edge} must be an ISO 8601 date")
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("end", ["2026-12-03", "2026-12-02", "2026-12-03T09:00+10:00"])
+def test_start_must_be_before_end(ask, route, end):
+    assert refused(ask(route, end=end)) == "start must be before end"
+
+
+def test_the_same_wall_time_in_two_offsets_can_be_a_range(ask):
+    accepted(ask("user busy", start="2026-12-03T09:00+01:00", end="2026-12-03T09:00Z"))
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_range_of_366_days_is_the_longest(ask, route):
+    day = {"slotDuration": "1440"} if route in SLOTS else {}
+    accepted(ask(route, start="2027-01-01", end="2028-01-02", **day))
+    told = refused(ask(route, start="2027-01-01", end="2028-01-02T00:00:00.001Z", **day))
+    assert told == "The range from start to end must not be longer than 366 days"
+
+
+def test_the_length_of_a_range_is_counted_in_real_time(ask):
+    # The first day of the range has 25 hours in Berlin.
+    berlin = {"X-Timezone": "Europe/Berlin"}
+    assert "366 days" in refused(ask("user busy", headers=berlin, start="2026-10-25", end="2027-10-26T00:30"))
+
+
+def test_the_slots_of_several_users_count_together_and_a_million_is_the_most(api):
+    year = {"start": "2027-01-01", "end": "2028-01-02", "slotDuration": "1"}
+    users = [{"id": "nobody"}, {"id": "nobody"}]
+
+    accepted(api.post("/users/scheduling", {"users": users[:1]}, query_string=year))
+    told = refused(api.post("/users/scheduling", {"users": users}, query_string=year))
+
+    assert told.startswith("The answer could hold more than 1000000 slots; narrow the range")
+
+
+@pytest.mark.parametrize("route", ["user scheduling", "users scheduling"])
+def test_too_many_slots_are_refused_before_anything_is_read(ask, api, new_app, route):
+    api.client = new_app(most_slots=47).test_client()
+
+    accepted(ask(route, slotDuration="31"))
+    assert "narrow the range" in refused(ask(route, slotDuration="30"))
+    assert "narrow the range" in refused(ask(route, slotDuration="60", slotStep="15"))
+
+
+def test_windows_that_leave_few_slots_make_room_for_a_long_range(ask, api, new_app):
+    api.client = new_app(most_slots=47).test_client()
+
+    accepted(ask("user scheduling", earliestTimeEachDay="09:00", latestTimeEachDay="10:00"))
+
+
+# --- integers
+
+INTEGERS = {
+    "slotDuration": (1, 10_080),
+    "padding": (0, 10_080),
+    "maxOverlaps": (0, 1000),
+    "slotStep": (1, 10_080),
+}
+NOT_INTEGERS = [
+    "",
+    " ",
+    "007",
+    "00",
+    "-0",
+    "+1",
+    "1.0",
+    "1e3",
+    " 1",
+    "1 ",
+    "1\n",
+    "1_0",
+    "0x10",
+    "\u0661\u0665",
+    "\uff11\uff15",
+    "fifteen",
+    "--1",
+    "-",
+    "-01",
+    "NaN",
+    "null",
+    "true",
+    "1,2",
+]
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+@pytest.mark.parametrize("text", NOT_INTEGERS)
+def test_what_is_no_plain_integer_is_refused(ask, name, text):
+    assert refused(ask("user scheduling", **{name: text})) == f"{name} must be an integer"
+
+
+@pytest.mark.parametrize(("name", "bounds"), INTEGERS.items())
+def test_integers_have_bounds(ask, name, bounds):
+    least, most = bounds
+    accepted(ask("user scheduling", **{name: str(least)}))
+    accepted(ask("user scheduling", **{name: str(most)}))
+    for text in (str(least - 1), "-1", "-30", str(most + 1), "9" * 30, "1" + "0" * 5000):
+        assert refused(ask("user scheduling", **{name: text})) == f"{name} must be between {least} and {most}"
+
+
+@pytest.mark.parametrize("route", SLOTS)
+def test_a_slot_lasts_at_least_a_minute(ask, route):
+    assert refused(ask(route, slotDuration="0")) == "slotDuration must be between 1 and 10080"
+
+
+# --- times of day
+
+NOT_CLOCKS = [
+    "",
+    "9",
+    "24:00",
+    "09:60",
+    "9:5",
+    "09:00:00",
+    "09.00",
+    "0900",
+    "-1:00",
+    "09:00 ",
+    " 9:00",
+    "\u0660\u0669:\u0660\u0660",
+    "9am",
+]
+
+
+@pytest.mark.parametrize("name", ["earliestTimeEachDay", "latestTimeEachDay"])
+@pytest.mark.parametrize("text", NOT_CLOCKS)
+def test_what_is_no_time_of_day_is_refused(ask, name, text):
+    assert refused(ask("user scheduling", **{name: text})).startswith(
+        f"{name} must be a time of day as HH:MM"
+    )
+
+
+@pytest.mark.parametrize("route", DAILY)
+@pytest.mark.parametrize(
+    ("earliest", "latest"),
+    [
+        ("9:00", "17:00"),
+        ("09:00", "17:30"),
+        ("22:00", "6:00"),
+        ("00:00", "00:00"),
+        ("0:00", "00:00"),
+        ("9:00", "00:00"),
+    ],
+)
+def test_daily_windows_may_pass_midnight(ask, route, earliest, latest):
+    accepted(ask(route, earliestTimeEachDay=earliest, latestTimeEachDay=latest))
+
+
+@pytest.mark.parametrize("route", DAILY)
+def test_equal_times_other_than_midnight_are_refused(ask, route):
+    told = refused(ask(route, earliestTimeEachDay="9:00", latestTimeEachDay="09:00"))
+    assert told == "latestTimeEachDay must differ from earliestTimeEachDay"
+
+
+# --- words
+
+
+@pytest.mark.parametrize("text", ["", "True", "TRUE", "1", "0", "yes", "on", " true", "null"])
+@pytest.mark.parametrize("route", BUSY)
+def test_a_boolean_is_true_or_false_exactly(ask, route, text):
+    accepted(ask(route, primaryOnly="true"))
+    accepted(ask(route, primaryOnly="false"))
+    assert refused(ask(route, primaryOnly=text)) == "primaryOnly must be true or false"
+
+
+@pytest.mark.parametrize(("name", "words"), [("onFailure", "fail, partial"), ("align", "start, clock")])
+def test_words_outside_their_set_are_refused(ask, name, words):
+    for word in words.split(", "):
+        accepted(ask("user scheduling", **{name: word}))
+    assert refused(ask("user scheduling", **{name: "other"})) == f"{name} must be one of {words}"
+
+
+# --- arrays
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "provider=google&provider=microsoft",
+        "provider=google",
+        "provider[]=google&provider[]=microsoft",
+        "provider%5B%5D=google",
+        "provider=google,microsoft",
+        "provider=google,google&provider[]=google",
+        "provider=",
+    ],
+)
+def test_an_array_may_be_spelled_in_any_way(api, route, spelling):
+    method, path, body = ROUTES[route]
+    more = {} if body is None else {"json": body}
+    query = f"start=2026-12-03&end=2026-12-04&{spelling}"
+    accepted(api.call(method, path, query_string=query, **more))
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize(
+    "provider", ["yahoo", "Google", "google microsoft", "google,yahoo", ["google", "yahoo"]]
+)
+def test_a_provider_that_does_not_exist_is_named_as_such(ask, route, provider):
+    assert refused(ask(route, provider=provider)).endswith("must be one of google, microsoft")
+
+
+@pytest.mark.parametrize("text", ["\x00", "a" * 1025, "a\nb"])
+def test_calendar_ids_have_a_length_and_no_control_characters(ask, text):
+    assert refused(ask("user busy", calendarIds=text)).startswith("calendarIds")
+
+
+# --- the zone
+
+ZONES = [
+    "UTC",
+    "Europe/Berlin",
+    "America/Port-au-Prince",
+    "Etc/GMT+5",
+    "Etc/GMT-14",
+    "America/Argentina/Buenos_Aires",
+    "EST5EDT",
+    "GMT",
+    "W. Europe Standard Time",
+    "Pacific Standard Time",
+    "UTC+12",
+]
+NOT_ZONES = [
+    "Mars/Olympus",
+    "Europe/Berlin ",
+    "europe",
+    "+02:00",
+    "UTC+2",
+    "../../../etc/passwd",
+    "/etc/localtime",
+    "Europe/../Europe/Berlin",
+    "Europe//Berlin",
+    "Europe/",
+    ".",
+    "localtime",
+    "right/UTC",
+    "posix/UTC",
+    "zone.tab",
+    "tzdata.zi",
+    "A" * 5000,
+    "Europe/Berl\xedn",
+]
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_every_zone_of_the_database_and_windows_names_are_taken(ask, zone):
+    accepted(ask("user scheduling", headers={"x-timezone": zone}))
+
+
+@pytest.mark.parametrize("zone", [zone for zone in NOT_ZONES if zone == zone.strip()])
+@pytest.mark.parametrize("route", ["user busy", "organization scheduling"])
+def test_an_unknown_zone_is_refused(ask, route, zone):
+    told = refused(ask(route, headers={"x-timezone": zone}))
+    assert told == "X-Timezone must be a time zone name, like Europe/Berlin"
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_every_route_takes_the_zone(ask, route):
+    assert refused(ask(route, headers={"X-TIMEZONE": "Mars/Olympus"})).startswith("X-Timezone")
+
+
+# --- schedules
+
+
+def schedules(value: Any) -> list[tuple[str, str, Any]]:
+    """The three places where schedules may stand."""
+    return [
+        ("/users/nobody/scheduling", "schedules", {"schedules": value}),
+        ("/users/scheduling", "schedules", {"users": [{"id": "nobody"}], "schedules": value}),
+        ("/users/scheduling", "users[0].schedules", {"users": [{"id": "nobody", "schedules": value}]}),
+    ]
+
+
+GOOD_SCHEDULES = {
+    "one window": WEEK,
+    "a single object": WEEK[0],
+    "none": [],
+    "no days": [{"days": [], "start": "09:00", "end": "17:00"}],
+    "a day twice": [{"days": ["monday", "monday"], "start": "9:00", "end": "17:00"}],
+    "overnight": [{"days": ["friday"], "start": "22:00", "end": "06:00"}],
+    "the whole day": [{"days": ["sunday"], "start": "00:00", "end": "00:00"}],
+    "until midnight": [{"days": ["sunday"], "start": "12:00", "end": "00:00"}],
+    "overlapping": [*WEEK, {"days": ["monday"], "start": "12:00", "end": "20:00"}],
+    "unknown fields": [{**WEEK[0], "timezone": "UTC", "id": 5}],
+}
+BAD_SCHEDULES = {
+    "an upper-case day": ([{**WEEK[0], "days": ["Monday"]}], "[0].days[0] must be one of monday, tuesday,"),
+    "a short day": ([{**WEEK[0], "days": ["mon"]}], "[0].days[0] must be one of monday"),
+    "a day as a number": ([{**WEEK[0], "days": [1]}], "[0].days[0] must be a string"),
+    "days as a word": ([{**WEEK[0], "days": "monday"}], "[0].days must be an array"),
+    "no days field": ([{"start": "09:00", "end": "17:00"}], "[0].days is required"),
+    "no start": ([{"days": ["monday"], "end": "17:00"}], "[0].start is required"),
+    "no end": ([{"days": ["monday"], "start": "09:00"}], "[0].end is required"),
+    "a null end": ([{**WEEK[0], "end": None}], "[0].end must not be null"),
+    "a number for a time": ([{**WEEK[0], "start": 9}], "[0].start must be a string"),
+    "a bad time": ([{**WEEK[0], "end": "24:00"}], "[0].end must be a time of day as HH:MM"),
+    "equal times": ([{**WEEK[0], "end": "9:00"}], "[0].end must differ from start"),
+    "the second one": ([*WEEK, {**WEEK[0], "end": "25:00"}], "[1].end must be a time of day"),
+    "a bad single object": ({**WEEK[0], "end": "25:00"}, "[0].end must be a time of day"),
+    "a word": ("monday", " must be an array"),
+    "a list of words": (["monday"], "[0] must be an object"),
+    "a list of lists": ([[]], "[0] must be an object"),
+    "too many": (WEEK * 201, " must have at most 200 elements"),
+}
+
+
+@pytest.mark.parametrize("value", GOOD_SCHEDULES.values(), ids=GOOD_SCHEDULES)
+def test_schedules_that_are_accepted(api, value):
+    for path, _, body in schedules(value):
+        accepted(api.post(path, body, query_string=RANGE))
+
+
+@pytest.mark.parametrize(("value", "told"), BAD_SCHEDULES.values(), ids=BAD_SCHEDULES)
+def test_schedules_that_are_refused_are_named_with_their_place(api, value, told):
+    for path, place, body in schedules(value):
+        assert refused(api.post(path, body, query_string=RANGE)).startswith(f"{place}{told}")
+
+
+def test_one_user_needs_schedules_and_several_users_do_not(api):
+    assert refused(api.post("/users/nobody/scheduling", {}, query_string=RANGE)) == "schedules is required"
+    assert (
+        refused(api.post("/users/nobody/scheduling", {"schedules": None}, query_string=RANGE))
+        == "schedules must not be null"
+    )
+    accepted(api.post("/users/scheduling", {"users": [{"id": "nobody"}]}, query_string=RANGE))
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({}, "users is required"),
+        ({"users": None}, "users must not be null"),
+        ({"users": "ada"}, "users must be an array"),
+        ({"users": ["ada"]}, "users[0] must be an object"),
+        ({"users": [{}]}, "users[0].id is required"),
+        ({"users": [{"id": "ada"}, {"id": "-x"}]}, "users[1].id must match ^"),
+        ({"users": [{"id": 12345}]}, "users[0].id must be a string"),
+        ({"users": [{"id": "ad\x00a"}]}, "users[0].id must match ^"),
+        ({"users": [{"id": "ada\n"}]}, "users[0].id must match ^"),
+        ({"users": [{"id": "ada", "calendarIds": "primary"}]}, "users[0].calendarIds must be an array"),
+        ({"users": [{"id": "ada", "calendarIds": [""]}]}, "users[0].calendarIds[0] must have 1 to 1024"),
+        ({"users": [{"id": "ada"}] * 1001}, "users must have at most 1000 elements"),
+    ],
+)
+def test_a_bad_list_of_users_is_refused_with_the_place(api, body, told):
+    assert refused(api.post("/users/scheduling", body, query_string=RANGE)).startswith(told)
+
+
+def test_no_users_are_no_entries(api):
+    answer = api.post("/users/scheduling", {"users": []}, query_string=RANGE)
+
+    assert (answer.status_code, answer.json["data"]) == (200, [])
+
+
+# --- what we do not know
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_unknown_parameters_are_ignored(ask, route):
+    accepted(ask(route, foo="bar", **{"$select": "x", "data": "1", "_schema": "2"}))
+
+
+def test_unknown_fields_of_a_body_are_ignored_at_any_depth(api):
+    body = {"users": [{"id": "nobody", "name": "N", "schedules": [{**WEEK[0], "x": {}}]}], "extra": [1]}
+
+    accepted(api.post("/users/scheduling", body, query_string=RANGE))
+
+
+# --- identifiers in paths
+
+
+@pytest.mark.parametrize(
+    "user", ["ab", "-ada", ".ada", "a b c", "ada@example.com", "a" * 129, "ad\x00a", "adä", "ada\n"]
+)
+def test_a_user_id_that_cannot_be_one_is_refused(api, user):
+    for path in ("", "/oauth", "/scheduling", "/calendar/busy"):
+        told = refused(api.get(f"/users/{quote(user)}{path}", **RANGE))
+        assert told == "userId must match ^[A-Za-z0-9][A-Za-z0-9._-]{2,127}$"
+
+
+@pytest.mark.parametrize("slug", ["ab", "_org", "Org-one", "org.one", "a" * 129, "örg", "org\n"])
+def test_a_slug_that_cannot_be_one_is_refused(api, slug):
+    for path in ("", "/members", "/scheduling", "/calendar/busy"):
+        told = refused(api.get(f"/organizations/{quote(slug)}{path}", **RANGE))
+        assert told == "orgSlug must match ^[a-z0-9][a-z0-9_-]{2,127}$"
+
+
+def test_a_provider_in_a_path_is_one_of_two(api):
+    for provider in ("yahoo", "Google", "google%20"):
+        told = refused(api.get(f"/users/nobody/oauth/{provider}"))
+        assert told == "provider must be one of google, microsoft"

@@ -1,0 +1,482 @@
+"""Users."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+
+import pytest
+from sqlalchemy import event
+
+from app.services import EXTENSION
+from tests.app.routes import routes
+
+RANGE = {"start": "2026-12-03", "end": "2026-12-04"}
+
+
+def error(answer, status):
+    """The sentence of an error."""
+    assert answer.status_code == status, answer.text
+    assert answer.json.keys() == {"data", "error"}
+    assert answer.json["data"] is None
+    return answer.json["error"]
+
+
+# --- create
+
+
+def test_a_user_is_registered(api, unique):
+    user = unique("ada")
+
+    answer = api.post("/users", {"id": user})
+
+    assert answer.status_code == 201
+    data = answer.json["data"]
+    assert answer.json == {
+        "data": {"id": user, "createdAt": data["createdAt"], "oauthConnections": [], "organizations": []}
+    }
+    assert data["createdAt"].endswith("Z")
+    assert len(data["createdAt"]) == len("2026-11-20T09:00:00.000Z")
+    assert api.get(f"/users/{user}").json == answer.json
+
+
+@pytest.mark.parametrize("user", ["a.b", "007", "A-B_c.d", "x" * 128, "scheduling", "Ada"])
+def test_ids_that_are_allowed(api, user):
+    assert api.post("/users", {"id": user}).status_code == 201
+    assert api.get(f"/users/{user}").json["data"]["id"] == user
+    assert api.delete(f"/users/{user}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({}, "id is required"),
+        ({"id": None}, "id must not be null"),
+        ({"id": 12345}, "id must be a string"),
+        ({"id": ["ada"]}, "id must be a string"),
+        ({"id": "ab"}, "id must match ^[A-Za-z0-9][A-Za-z0-9._-]{2,127}$"),
+        ({"id": "_ada"}, "id must match"),
+        ({"id": "ada lovelace"}, "id must match"),
+        ({"id": "ada@example.com"}, "id must match"),
+        ({"id": "x" * 129}, "id must match"),
+        ({"id": "ada\n"}, "id must match"),
+        ({"id": "a\x00da"}, "id must match"),
+        ({"id": "ad\u0661"}, "id must match"),
+        ({"id": "ada", "organizationSlugs": "acme"}, "organizationSlugs must be an array"),
+        ({"id": "ada", "organizationSlugs": None}, "organizationSlugs must not be null"),
+        ({"id": "ada", "organizationSlugs": ["acme", "A"]}, "organizationSlugs[1] must match ^[a-z0-9]"),
+        ({"id": "ada", "organizationSlugs": ["abc"] * 1001}, "organizationSlugs must have at most 1000"),
+    ],
+)
+def test_a_bad_body_registers_nobody(api, body, told):
+    assert error(api.post("/users", body), 400).startswith(told)
+    assert api.get("/users/ada").status_code == 404
+
+
+def test_a_user_can_start_as_a_member(api, unique, new_organization):
+    slugs = sorted([new_organization(), new_organization()])
+
+    data = api.post("/users", {"id": (user := unique("ada")), "organizationSlugs": [*slugs, slugs[0]]}).json[
+        "data"
+    ]
+
+    assert [organization["slug"] for organization in data["organizations"]] == slugs
+    members = data["organizations"][0]["members"]
+    assert members == [{"id": user, "createdAt": data["createdAt"]}]
+
+
+def test_an_unknown_slug_creates_nothing(api, unique, new_organization):
+    user, slug = unique("ada"), new_organization()
+
+    answer = api.post("/users", {"id": user, "organizationSlugs": [slug, "no-such-org"]})
+
+    assert error(answer, 404) == "Organization not found"
+    assert api.get(f"/users/{user}").status_code == 404
+    assert api.get(f"/organizations/{slug}").json["data"]["members"] == []
+
+
+def test_an_id_that_is_taken_is_409_and_changes_nothing(api, new_user, new_organization):
+    user, slug = new_user(), new_organization()
+
+    assert error(api.post("/users", {"id": user, "organizationSlugs": [slug]}), 409) == "User already exists"
+    assert api.get(f"/users/{user}").json["data"]["organizations"] == []
+
+
+def test_ids_differ_by_case(api, unique):
+    user = unique("ada")
+    assert api.post("/users", {"id": user}).status_code == 201
+    assert api.post("/users", {"id": user.upper()}).status_code == 201
+
+
+# --- at the same moment, on both databases
+
+
+def test_of_two_who_create_the_same_user_one_gets_201_and_one_409(at_once, unique):
+    for _ in range(5):
+        user = unique("ada")
+        answers = at_once([lambda api, user=user: api.post("/users", {"id": user})] * 2)
+
+        assert sorted(answer.status_code for answer in answers) == [201, 409]
+        assert {answer.json.get("error") for answer in answers} == {None, "User already exists"}
+
+
+def test_of_two_who_delete_the_same_user_one_gets_404(at_once, racer, unique):
+    for _ in range(5):
+        user = unique("ada")
+        racer.post("/users", {"id": user})
+        answers = at_once([lambda api, user=user: api.delete(f"/users/{user}")] * 2)
+
+        assert sorted(answer.status_code for answer in answers) == [200, 404]
+
+
+def test_of_two_who_rename_to_the_same_id_one_gets_409(at_once, racer, unique):
+    for _ in range(5):
+        names = [unique("ada"), unique("eve")]
+        taken = unique("new")
+        for name in names:
+            racer.post("/users", {"id": name})
+        answers = at_once(
+            [
+                lambda api, name=name, taken=taken: api.put(f"/users/{name}", {"userId": taken})
+                for name in names
+            ]
+        )
+
+        assert sorted(answer.status_code for answer in answers) == [200, 409]
+
+
+def test_renaming_and_deleting_at_once_never_fails_on_our_side(at_once, racer, unique):
+    for _ in range(5):
+        user, new = unique("ada"), unique("new")
+        racer.post("/users", {"id": user})
+        answers = at_once(
+            [
+                lambda api, user=user, new=new: api.put(f"/users/{user}", {"userId": new}),
+                lambda api, user=user: api.delete(f"/users/{user}"),
+            ]
+        )
+
+        assert {answer.status_code for answer in answers} <= {200, 404}
+
+
+# --- read
+
+
+def test_include_narrows_the_relations(api, new_user):
+    user = new_user()
+    both = {"oauthConnections", "organizations"}
+    for query, present in {
+        "": both,
+        "include=oauthConnections": {"oauthConnections"},
+        "include[]=organizations": {"organizations"},
+        "include=organizations,oauthConnections": both,
+        "include=": both,
+    }.items():
+        for method, body in (("GET", None), ("PUT", {"userId": user})):
+            more = {} if body is None else {"json": body}
+            answer = api.call(method, f"/users/{user}", query_string=query, **more)
+            assert answer.json["data"].keys() - {"id", "createdAt"} == present, query
+
+    told = error(api.get(f"/users/{user}", include="members"), 400)
+    assert told.endswith("must be one of oauthConnections, organizations")
+
+
+def test_nobody_is_404(api):
+    for call in (
+        api.get("/users/nobody"),
+        api.put("/users/nobody", {"userId": "somebody"}),
+        api.delete("/users/nobody"),
+        api.get("/users/nobody/organizations"),
+        api.get("/users/nobody/oauth"),
+    ):
+        assert error(call, 404) == "User not found"
+
+
+def test_a_users_organizations_are_listed_with_their_members(api, new_user, new_organization):
+    slugs = sorted(new_organization() for _ in range(3))
+    user, other = new_user(slugs=tuple(slugs)), new_user(slugs=(slugs[0],))
+
+    listed = api.get(f"/users/{user}/organizations").json
+
+    assert [each["slug"] for each in listed["data"]] == slugs
+    assert sorted(member["id"] for member in listed["data"][0]["members"]) == sorted([user, other])
+    assert listed.keys() == {"data"}
+    page = api.get(f"/users/{user}/organizations", limit=2).json
+    assert [each["slug"] for each in page["data"]] == slugs[:2]
+    rest = api.get(f"/users/{user}/organizations", limit=2, cursor=page["nextCursor"]).json
+    assert [each["slug"] for each in rest["data"]] == slugs[2:]
+    assert rest["nextCursor"] is None
+
+
+# --- rename
+
+
+@pytest.mark.parametrize("field", ["userId", "id"])
+def test_a_user_is_renamed_and_keeps_everything(api, sandbox, new_user, new_organization, unique, field):
+    user = new_user(sandbox.account("google", "ada@example.com"), slugs=(new_organization(),))
+    before, new = api.get(f"/users/{user}").json["data"], unique("new")
+
+    answer = api.put(f"/users/{user}", {field: new})
+
+    assert answer.status_code == 200
+    assert answer.json["data"]["id"] == new
+    assert answer.json["data"]["oauthConnections"] == before["oauthConnections"]
+    assert answer.json["data"]["organizations"][0]["members"][0]["id"] == new
+    assert api.get(f"/users/{user}").status_code == 404
+    assert api.get(f"/users/{new}").json == answer.json
+
+
+def test_a_rename_to_a_taken_id_is_409(api, new_user):
+    user, other = new_user(), new_user()
+
+    assert error(api.put(f"/users/{user}", {"userId": other}), 409) == "User already exists"
+    assert api.get(f"/users/{user}").status_code == 200
+
+
+def test_a_rename_to_the_same_id_is_nothing(api, new_user):
+    user = new_user()
+    assert api.put(f"/users/{user}", {"userId": user}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({}, "userId is required"),
+        ({"userId": None}, "userId must not be null"),
+        ({"userId": "a b"}, "userId must match"),
+    ],
+)
+def test_a_rename_needs_a_good_id(api, new_user, body, told):
+    assert error(api.put(f"/users/{new_user()}", body), 400).startswith(told)
+
+
+# --- delete
+
+
+def test_deleting_answers_with_the_deleted_user(api, new_user, new_organization):
+    slug = new_organization()
+    user = new_user(slugs=(slug,))
+    before = api.get(f"/users/{user}").json
+
+    answer = api.delete(f"/users/{user}")
+
+    assert (answer.status_code, answer.json) == (200, before)
+    assert error(api.delete(f"/users/{user}"), 404) == "User not found"
+    assert api.get(f"/organizations/{slug}").json["data"]["members"] == []
+
+
+@pytest.mark.usefixtures("worker")
+def test_deleting_revokes_at_google_and_forgets_tokens_and_cache(api, sandbox, new_user, stores):
+    google, microsoft = (
+        sandbox.account("google", "ada@example.com"),
+        sandbox.account("microsoft", "ada@contoso.example"),
+    )
+    user = new_user(google, microsoft)
+    assert api.get(f"/users/{user}/calendar/busy", **RANGE).status_code == 200
+    with stores.database.reading() as session:
+        ids = [row.id for row in session.scalars(connections_of(user))]
+    assert cached(stores, ids)
+    sandbox.forget_requests()
+
+    assert api.delete(f"/users/{user}").status_code == 200
+
+    assert sandbox.requests().by_operation == {"google.revoke": 1}
+    assert not cached(stores, ids)
+    with stores.database.reading() as session:
+        assert session.scalars(connections_of(user)).all() == []
+
+
+def connections_of(user):
+    from sqlalchemy import select
+
+    from store.models import OAuthConnection, User
+
+    return select(OAuthConnection).join(User).where(User.custom_id == user)
+
+
+def cached(stores, ids):
+    """The names in Redis that hold something of these connections."""
+    return [name for name in stores.redis.scan_iter(count=1000) if any(each in name.decode() for each in ids)]
+
+
+# --- the list
+
+
+def test_the_list_holds_everybody_in_order(api, new_user):
+    users = {new_user(), new_user(), new_user()}
+
+    listed = api.get("/users").json
+
+    ids = [user["id"] for user in listed["data"]]
+    assert users <= set(ids)
+    assert len(ids) == len(set(ids))
+    assert listed.keys() == {"data"}
+    assert all(
+        {"id", "createdAt", "oauthConnections", "organizations"} == user.keys() for user in listed["data"]
+    )
+
+
+def pages(api, path, limit):
+    """Walk a list by its cursors."""
+    cursor = {}
+    for _ in itertools.count():
+        page = api.get(path, limit=limit, **cursor).json
+        yield [entry.get("id") or entry["slug"] for entry in page["data"]]
+        if page["nextCursor"] is None:
+            return
+        cursor = {"cursor": page["nextCursor"]}
+
+
+def test_paging_shows_everybody_once(api, new_user):
+    for _ in range(5):
+        new_user()
+    everybody = [user["id"] for user in api.get("/users").json["data"]]
+
+    found = list(pages(api, "/users", 2))
+
+    assert [user for page in found for user in page] == everybody
+    assert {len(page) for page in found[:-1]} == {2}
+
+
+def test_a_page_that_holds_everything_is_the_last(api, new_user):
+    new_user()
+    count = len(api.get("/users").json["data"])
+
+    assert api.get("/users", limit=min(count, 1000)).json["nextCursor"] is None
+
+
+def test_a_cursor_without_a_limit_is_the_rest_of_the_list(api, new_user):
+    new_user(), new_user()
+    everybody = [user["id"] for user in api.get("/users").json["data"]]
+    first = api.get("/users", limit=1).json
+
+    rest = api.get("/users", cursor=first["nextCursor"]).json
+
+    assert [user["id"] for user in rest["data"]] == everybody[1:]
+    assert rest["nextCursor"] is None
+
+
+def test_a_cursor_outlives_the_user_it_names(api, unique):
+    names = [unique("page") for _ in range(3)]
+    for name in names:
+        api.post("/users", {"id": name})
+    everybody = [user["id"] for user in api.get("/users").json["data"]]
+    place = everybody.index(sorted(names)[0])
+    cursor = api.get("/users", limit=place + 1).json["nextCursor"]
+    api.delete(f"/users/{everybody[place]}")
+
+    assert [user["id"] for user in api.get("/users", limit=1, cursor=cursor).json["data"]] == [
+        everybody[place + 1]
+    ]
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    ["!", "abc", "YWRh=", "a", "AA==", "YQBi", "w6Q=", "Li4v", "YWRh\n", "\u00e4\u00e4", "x" * 400, "YW Rh"],
+)
+def test_a_cursor_that_is_not_ours_is_refused(api, cursor):
+    assert error(api.get("/users", limit=1, cursor=cursor), 400).startswith("cursor ")
+    assert error(api.get("/organizations", limit=1, cursor=cursor), 400).startswith("cursor ")
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "1001", "x", "", "1.5"])
+def test_a_page_holds_one_to_a_thousand(api, limit):
+    assert error(api.get("/users", limit=limit), 400).startswith("limit must be")
+
+
+def test_the_list_costs_the_same_statements_for_three_and_for_thirty(racing_app, racer, unique):
+    database = racing_app.extensions[EXTENSION].stores.database
+    statements = []
+    event.listen(database.engine, "before_cursor_execute", lambda *call: statements.append(call[2]))
+    slugs = [unique("org"), unique("org")]
+    for slug in slugs:
+        racer.post("/organizations", {"slug": slug, "name": None})
+
+    def grow(to):
+        while len(racer.get("/users").json["data"]) < to:
+            user = unique("many")
+            racer.post("/users", {"id": user, "organizationSlugs": slugs})
+            racer.post(f"/users/{user}/oauth/google", {"accessToken": "t", "scope": ["s"]})
+
+    counts = []
+    for size in (3, 30):
+        grow(size)
+        statements.clear()
+        assert racer.get("/users").status_code == 200
+        counts.append(Counter(statement.split()[0] for statement in statements))
+
+    assert counts[0] == counts[1]
+    assert counts[0]["SELECT"] <= 5
+
+
+# --- keys that are bound to an organization
+
+
+def test_a_bound_key_sees_and_makes_members_of_its_organization_only(
+    api, new_api, new_user, new_organization, unique
+):
+    own, other = new_organization(), new_organization()
+    shared, stranger = new_user(slugs=(own, other)), new_user(slugs=(other,))
+    bound = new_api(own)
+
+    created = bound.post("/users", {"id": unique("ada")}).json["data"]
+    listed = bound.get("/users").json["data"]
+
+    assert [each["slug"] for each in created["organizations"]] == [own]
+    assert {user["id"] for user in listed} == {shared, created["id"]}
+    assert stranger not in bound.get("/users").text
+    assert [each["slug"] for each in bound.get(f"/users/{shared}").json["data"]["organizations"]] == [own]
+    assert [each["slug"] for each in bound.get(f"/users/{shared}/organizations").json["data"]] == [own]
+    assert [each["slug"] for each in bound.get("/organizations").json["data"]] == [own]
+    assert other not in bound.get(f"/organizations/{own}/members").text
+
+
+def test_a_bound_key_does_not_change_a_user_whom_others_share(new_api, new_user, new_organization, unique):
+    own, other = new_organization(), new_organization()
+    shared, only = new_user(slugs=(own, other)), new_user(slugs=(own,))
+    bound = new_api(own)
+
+    assert "other organizations" in error(bound.put(f"/users/{shared}", {"userId": unique("new")}), 403)
+    assert "other organizations" in error(bound.delete(f"/users/{shared}"), 403)
+    assert bound.put(f"/users/{only}", {"userId": (new := unique("new"))}).status_code == 200
+    assert bound.delete(f"/users/{new}").status_code == 200
+
+
+BODIES = {
+    ("PUT", "users.UserById"): {"userId": "somebody"},
+    ("PUT", "organizations.OrganizationBySlug"): {"name": "Ours now"},
+    ("POST", "organizations.Members"): {"userIds": ["nobody"]},
+    ("DELETE", "organizations.Members"): {"userIds": ["nobody"]},
+    ("POST", "oauth.Connection"): {"accessToken": "t", "scope": []},
+    ("POST", "scheduling.UserScheduling"): {"schedules": []},
+}
+
+
+def test_for_a_bound_key_nothing_outside_its_organization_exists(
+    app, api, new_api, new_user, new_organization
+):
+    own, other = new_organization(), new_organization()
+    stranger = new_user(slugs=(other,))
+    api.post(f"/users/{stranger}/oauth/google", {"accessToken": "t", "scope": []})
+    bound = new_api(own)
+    outside = list(routes(app, userId=stranger, orgSlug=other))
+    named = [route for route, unnamed in zip(outside, routes(app), strict=True) if route.path != unnamed.path]
+
+    assert len(named) >= 15
+    for method, path, endpoint in named:
+        body = BODIES.get((method, endpoint))
+        answer = bound.call(method, path, query_string=RANGE, **({} if body is None else {"json": body}))
+        assert error(answer, 404) in ("User not found", "Organization not found"), (method, path)
+
+    assert api.get(f"/users/{stranger}").json["data"]["oauthConnections"]
+    entries = bound.post("/users/scheduling", {"users": [{"id": stranger}]}, query_string=RANGE).json["data"]
+    assert [entry["error"] for entry in entries] == ["User not found"]
+    assert (
+        error(bound.post(f"/organizations/{own}/members", {"userIds": [stranger]}), 404) == "User not found"
+    )
+    assert (
+        error(bound.post("/users", {"id": "fresh", "organizationSlugs": [other]}), 404)
+        == "Organization not found"
+    )
+    assert "not bound" in error(bound.post("/organizations", {"slug": "fresh-org"}), 403)
+    assert "not bound" in error(bound.delete(f"/organizations/{own}"), 403)

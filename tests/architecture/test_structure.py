@@ -1,0 +1,52 @@
+"""The structure of the project, held by tests rather than by a reviewer's memory."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_packages_import_only_what_they_may():
+    program = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+
+    linted = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert linted.returncode == 0, linted.stdout
+
+
+def test_every_setting_is_documented():
+    code = (ROOT / "store/settings.py").read_text()
+    read = set(re.findall(r'(?:env\.(?:str|int|float|list)|address)\(\s*"([A-Z_]+)"', code))
+    documented = set(re.findall(r"`ALMANAC_([A-Z_]+)`", (ROOT / "docs/settings.md").read_text()))
+
+    assert read
+    assert read == documented
+
+
+def test_plain_make_lists_every_command():
+    listed = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+    for command in ("setup", "demo", "test", "test-clients", "test-long", "check", "bench", "fix", "lock"):
+        assert re.search(rf"^ +make {command} ", listed, re.MULTILINE), command
+
+
+def test_ci_runs_what_the_readme_says():
+    ci = (ROOT / ".ci/run").read_text()
+    readme = (ROOT / "README.md").read_text()
+
+    for command in re.findall(r"^make (\S+)$", ci, re.MULTILINE):
+        assert f"make {command}" in readme
+
+
+@pytest.mark.parametrize("package", ["app", "workers", "scheduling", "providers", "store"])
+def test_every_module_says_what_it_is_for(package):
+    for file in (ROOT / package).rglob("*.py"):
+        assert file.read_text().lstrip().startswith('"""'), file

@@ -1,0 +1,78 @@
+"""``python -m tests.benchmarks``: every number is a ratio to a baseline of the same run."""
+
+from __future__ import annotations
+
+from tests.benchmarks import writer
+from tests.benchmarks.engine import Case
+from tests.benchmarks.report import heading, row, seconds, verdict
+from tests.benchmarks.timing import Times
+
+BUSY = (10, 25, 50, 100, 1_000, 10_000, 100_000)
+MEMBERS = (10, 100, 1_000, 10_000)
+COLUMNS = ("engine", "plain sweep", "engine / sweep", "engine / two np.sort")
+
+
+def main() -> None:
+    print("# Engine: 30-minute slots, padding 10, windows 09-17 New York; medians of interleaved rounds")
+    one_member()
+    many_members()
+    writing()
+
+
+def one_member() -> None:
+    sweep: dict[int, list[float]] = {busy: [] for busy in BUSY}
+    sorts: dict[int, list[float]] = {busy: [] for busy in BUSY}
+    for overlaps in (0, 2):
+        heading(f"One member, maxOverlaps {overlaps}", "busy periods", "range", *COLUMNS)
+        for days in (30, 365):
+            for busy in BUSY:
+                times = Case.random(1, busy, days, overlaps).times()
+                sweep[busy].append(times.ratio("engine", "sweep"))
+                sorts[busy].append(times.ratio("engine", "sorts"))
+                row(f"{busy:,}", f"{days} d", *cells(times))
+    print()
+    verdict("8, 100 000 busy beside two np.sort", max(sorts[100_000]), 3)
+    verdict("8, 10 000 busy beside the sweep", max(sweep[10_000]), 0.06)
+    verdict("8, below 50 busy beside the sweep", max(sweep[10] + sweep[25]), 1)
+
+
+def many_members() -> None:
+    for overlaps, limit in ((0, 0.12), (2, 0.25)):
+        heading(f"Members of 200 busy periods, 30 days, maxOverlaps {overlaps}", "members", *COLUMNS)
+        for members in MEMBERS:
+            times = Case.random(members, 200, 30, overlaps).times(rounds=5)
+            row(f"{members:,}", *cells(times))
+            if members == 1_000:
+                ratio = times.ratio("engine", "sweep")
+        print()
+        verdict(f"9, 1 000 members at maxOverlaps {overlaps} beside a sweep for each", ratio, limit)
+
+
+def writing() -> None:
+    heading("Slots as JSON", "slots", "written", "marshmallow + json", "faster by")
+    slowest = float("inf")
+    for members in (3, 30, 300):
+        slots, times = writer.times(members)
+        faster = times.ratio("marshmallow", "written")
+        slowest = min(slowest, faster)
+        row(
+            f"{slots:,}",
+            seconds(times.seconds("written")),
+            seconds(times.seconds("marshmallow")),
+            f"{faster:.0f} x",
+        )
+    print()
+    verdict("10, writing slots beside marshmallow + json", slowest, 40, at_least=True)
+
+
+def cells(times: Times) -> tuple[str, str, str, str]:
+    return (
+        seconds(times.seconds("engine")),
+        seconds(times.seconds("sweep")),
+        f"{times.ratio('engine', 'sweep'):.3f}",
+        f"{times.ratio('engine', 'sorts'):.2f}",
+    )
+
+
+if __name__ == "__main__":
+    main()

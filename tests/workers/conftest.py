@@ -1,0 +1,167 @@
+"""An installation of its own for each test session: Redis and database, and no worker but those made here."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from providers.base import Read
+from providers.sandbox.client import SandboxAccount
+from scheduling.intervals import Intervals
+from store import embedded_redis
+from store.models import OAuthConnection, User
+from store.queries import connections
+from store.queries.connections import Credentials, Tokens
+from store.settings import Settings
+from tests.conftest import settings_of
+from workers.drain import Drain, Perform
+from workers.fanout import reply_list, work_list
+from workers.jobs import Job, ReadBusy, Reply, pack_job, unpack_reply
+from workers.places import Places
+from workers.queues import Queue
+from workers.runtime import Runtime
+
+DAY = 86_400_000
+
+
+@pytest.fixture(scope="session")
+def apart(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """Settings of an installation that no worker serves; its Redis runs."""
+    settings = settings_of(environment | {"ALMANAC_DATA_DIR": str(tmp_path_factory.mktemp("apart"))})
+    redis = start_redis(settings)
+    runtime = Runtime(settings)
+    runtime.stores.database.upgrade()
+    runtime.stores.database.close()
+    yield settings
+    redis.terminate()
+    redis.wait(timeout=5)
+
+
+def start_redis(settings: Settings) -> subprocess.Popen[bytes]:
+    """The embedded Redis of these settings."""
+    return embedded_redis.start(Path(settings.data_dir), settings.redis_socket)
+
+
+@pytest.fixture
+def runtime(apart: Settings) -> Iterator[Runtime]:
+    """What tasks share, with four places and an empty Redis."""
+    runtime = Runtime(apart)
+    runtime.__dict__["places"] = Places(4)
+    runtime.stores.redis.flushall()
+    yield runtime
+    runtime.stores.database.close()
+    runtime.stores.redis.close()
+
+
+@pytest.fixture
+def connected(runtime: Runtime, unique: Callable[[str], str]) -> Callable[..., str]:
+    """Store a connection, that of an account of the sandbox or one of nobody; returns its id."""
+
+    def make(account: SandboxAccount | None = None, **changed: Any) -> str:
+        given: dict[str, Any] = {
+            "access_token": account.access_token if account else "planted-access",
+            "refresh_token": account.refresh_token if account else "planted-refresh",
+            "expires_at": account.expires_at if account else None,
+        } | changed
+        scope = account.scope.split() if account else ["https://www.googleapis.com/auth/calendar"]
+        with runtime.stores.database.writing() as session:
+            user = User(custom_id=unique("user"))
+            session.add(user)
+            session.flush()
+            row, _ = connections.replace(
+                session,
+                runtime.stores.keyring,
+                user_id=user.id,
+                provider=account.provider if account else "google",
+                email=account.email if account else "nobody@example.com",
+                scope=scope,
+                tokens=Tokens(**given),
+            )
+            return row.id
+
+    return make
+
+
+@pytest.fixture
+def row(runtime: Runtime) -> Callable[[str], OAuthConnection | None]:
+    """A connection as it is stored now."""
+
+    def find(connection: str) -> OAuthConnection | None:
+        with runtime.stores.database.reading() as session:
+            return connections.sealed(session, [connection]).get(connection)
+
+    return find
+
+
+@pytest.fixture
+def opened(runtime: Runtime, row: Callable[[str], OAuthConnection]) -> Callable[[str], Credentials]:
+    """A connection with its tokens."""
+    return lambda connection: connections.open_credentials(row(connection), runtime.stores.keyring)
+
+
+def busy_jobs(connection: str, count: int) -> list[Job]:
+    """Jobs that differ in their calendar."""
+    return [ReadBusy(connection, (f"calendar-{n}",), 0, 7 * DAY) for n in range(count)]
+
+
+def read_one(runtime: Runtime, job: Job, credentials: Credentials, deadline: float) -> Reply:
+    """Answer as if every calendar had one period, whose end tells the calendar."""
+    assert isinstance(job, ReadBusy)
+    return Reply(
+        read_at=1, outcomes={name: Read(Intervals.of([(0, period_end(name))])) for name in job.calendars}
+    )
+
+
+def period_end(calendar: str) -> int:
+    return int(calendar.removeprefix("calendar-")) + 1
+
+
+def put_work(runtime: Runtime, fanout: str, jobs: Sequence[Job]) -> None:
+    """Put jobs on a fan-out's list, as the web tier does."""
+    packed = [pack_job(*numbered) for numbered in enumerate(jobs)]
+    runtime.stores.redis.rpush(work_list(fanout), *packed)
+
+
+def run_drain(runtime: Runtime, fanout: str, perform: Perform, *, seconds: float = 5.0) -> None:
+    """One drain in this thread."""
+    Drain(runtime, fanout, time.monotonic() + seconds, perform).run()
+
+
+def replies(runtime: Runtime, fanout: str) -> list[tuple[int, Reply]]:
+    """What a fan-out was answered, by number of job."""
+    told = runtime.stores.redis.lrange(reply_list(fanout), 0, -1)
+    return sorted((unpack_reply(data) for data in told), key=lambda reply: reply[0])
+
+
+def all_places_free(runtime: Runtime) -> bool:
+    """Whether every place can be claimed; gives them back."""
+    claimed = runtime.places.claim(4, until=time.monotonic() + 1)
+    time.sleep(0)
+    while claimed < 4 and (more := runtime.places.claim(4 - claimed, until=time.monotonic() + 1)):
+        claimed += more
+    runtime.places.give_back(claimed)
+    return claimed == 4
+
+
+class ServingThread(threading.Thread):
+    """Takes one task from the broker, as a worker would, and drains with a function of the test's."""
+
+    def __init__(self, runtime: Runtime, celery: Any, perform: Perform) -> None:
+        super().__init__(daemon=True)
+        self._runtime, self._celery, self._perform = runtime, celery, perform
+        self.message: Any = None
+
+    def run(self) -> None:
+        with self._celery.connection() as connection:
+            message = connection.SimpleQueue(Queue.READS).get(timeout=5)
+            message.ack()
+            self.message = message
+            _, arguments, _ = message.payload
+            left = arguments["deadline"] - time.time()
+            run_drain(self._runtime, arguments["fanout"], self._perform, seconds=left)

@@ -1,0 +1,220 @@
+"""The worker's side of a fan-out: every job that is taken is answered, whatever happens to it."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from redis.exceptions import RedisError
+
+from providers.base import Failed, Read
+from providers.errors import Reason
+from store.busy_cache import CalendarKey
+from store.calendar_lists import ListedCalendar
+from store.database import Database
+from store.queries import connections
+from store.settings import Settings
+from tests.conftest import settings_of
+from tests.workers.conftest import (
+    DAY,
+    all_places_free,
+    busy_jobs,
+    period_end,
+    put_work,
+    read_one,
+    replies,
+    run_drain,
+    start_redis,
+)
+from workers.drain import BROKEN, GONE
+from workers.fanout import reply_list, work_list
+from workers.jobs import ReadBusy, Reply
+from workers.places import Places
+from workers.runtime import Runtime
+
+
+def test_every_job_is_answered_under_its_number(runtime, connected):
+    jobs = busy_jobs(connected(), 100)
+    put_work(runtime, "f", jobs)
+    run_drain(runtime, "f", read_one)
+    told = replies(runtime, "f")
+    assert [number for number, _ in told] == list(range(100))
+    for (_, reply), job in zip(told, jobs, strict=True):
+        (calendar,) = job.calendars
+        assert reply.outcomes[calendar].busy.pairs() == [(0, period_end(calendar))]
+    assert all_places_free(runtime)
+
+
+def test_replies_that_nobody_fetches_end_by_themselves(runtime, connected):
+    put_work(runtime, "f", busy_jobs(connected(), 1))
+    run_drain(runtime, "f", read_one)
+    assert 0 < runtime.stores.redis.ttl(reply_list("f")) <= 60
+
+
+def test_what_was_read_is_in_the_cache_and_what_failed_is_not(runtime, connected):
+    connection = connected()
+    listed = (ListedCalendar("team", False),)
+
+    def perform(runtime, job, credentials, deadline):
+        failed = Failed(Reason.NOT_FOUND, "gone")
+        team = read_one(runtime, ReadBusy(connection, ("calendar-7",), 0, DAY), credentials, deadline)
+        return Reply(read_at=5, listed=listed, outcomes={**team.outcomes, "gone": failed})
+
+    put_work(runtime, "f", [ReadBusy(connection, None, 0, 7 * DAY)])
+    run_drain(runtime, "f", perform)
+    keys = [CalendarKey(connection, name) for name in ("calendar-7", "gone")]
+    read, failed = runtime.stores.busy.load(keys, 0, 7 * DAY)
+    assert (read.missing, read.oldest_read, read.busy.pairs()) == (None, 5, [(0, 8)])
+    assert failed.missing == (0, 7 * DAY)
+    assert runtime.stores.calendar_lists.load([connection]) == {connection: list(listed)}
+
+
+def test_a_job_that_fails_unexpectedly_is_answered_and_the_others_are_too(runtime, connected, caplog):
+    def perform(runtime, job, credentials, deadline):
+        if period_end(job.calendars[0]) % 2:
+            raise RuntimeError("planted")
+        return read_one(runtime, job, credentials, deadline)
+
+    put_work(runtime, "f", busy_jobs(connected(), 40))
+    run_drain(runtime, "f", perform)
+    told = replies(runtime, "f")
+    assert [reply.failed for _, reply in told] == [BROKEN, None] * 20
+    assert all_places_free(runtime)
+    assert "planted" not in BROKEN.message
+
+
+def test_a_connection_that_is_gone_is_named_and_the_others_are_read(runtime, connected):
+    removed, stays = connected(), connected()
+    with runtime.stores.database.writing() as session:
+        connections.remove(session, [removed])
+    put_work(runtime, "f", [*busy_jobs(removed, 1), *busy_jobs(stays, 1)])
+    run_drain(runtime, "f", read_one)
+    (_, gone), (_, read) = replies(runtime, "f")
+    assert (gone.failed, read.failed) == (GONE, None)
+
+
+def test_tokens_under_a_key_that_is_lost_fail_their_connection_only(runtime, connected):
+    copied, own = connected(), connected()
+    with runtime.stores.database.writing() as session:
+        rows = connections.sealed(session, [copied, own])
+        rows[copied].sealed_access_token = rows[own].sealed_access_token
+    put_work(runtime, "f", [*busy_jobs(copied, 1), *busy_jobs(own, 1)])
+    run_drain(runtime, "f", read_one)
+    assert [reply.failed for _, reply in replies(runtime, "f")] == [BROKEN, None]
+
+
+def test_without_a_database_every_job_fails_and_none_is_lost(runtime, connected, tmp_path):
+    connection = connected()
+    runtime.stores.database.close()
+    runtime.stores.__dict__["database"] = Database(f"sqlite:///{tmp_path}/no/such/folder/almanac.db")
+    put_work(runtime, "f", busy_jobs(connection, 50))
+    run_drain(runtime, "f", read_one)
+    told = replies(runtime, "f")
+    assert [number for number, _ in told] == list(range(50))
+    assert {reply.failed for _, reply in told} == {BROKEN}
+    assert all_places_free(runtime)
+
+
+def test_two_drains_take_each_job_once(runtime, connected, apart):
+    taken = []
+
+    def perform(runtime, job, credentials, deadline):
+        taken.append(job.calendars[0])
+        time.sleep(0.001)
+        return read_one(runtime, job, credentials, deadline)
+
+    other = Runtime(apart)
+    other.__dict__["places"] = Places(4)
+    put_work(runtime, "f", busy_jobs(connected(), 300))
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda each: run_drain(each, "f", perform), [runtime, other]))
+    other.stores.database.close()
+    other.stores.redis.close()
+    assert len(taken) == len(set(taken)) == 300
+    assert [number for number, _ in replies(runtime, "f")] == list(range(300))
+
+
+def test_a_fan_out_that_has_ended_takes_nothing(runtime, connected):
+    put_work(runtime, "f", busy_jobs(connected(), 3))
+    run_drain(runtime, "f", read_one, seconds=0.0)
+    assert runtime.stores.redis.llen(work_list("f")) == 3
+    assert replies(runtime, "f") == []
+
+
+def test_at_the_deadline_no_more_is_taken_and_what_was_taken_is_answered(runtime, connected):
+    def perform(runtime, job, credentials, deadline):
+        time.sleep(0.15)
+        return read_one(runtime, job, credentials, deadline)
+
+    put_work(runtime, "f", busy_jobs(connected(), 20))
+    run_drain(runtime, "f", perform, seconds=0.2)
+    told = len(replies(runtime, "f"))
+    assert 4 <= told <= 12
+    assert told + runtime.stores.redis.llen(work_list("f")) == 20
+
+
+def test_a_drain_waits_for_places_that_others_have_and_gives_up_at_its_deadline(runtime, connected):
+    held = runtime.places.claim(4, until=time.monotonic())
+    put_work(runtime, "f", busy_jobs(connected(), 2))
+    run_drain(runtime, "f", read_one, seconds=0.1)
+    assert (held, runtime.stores.redis.llen(work_list("f"))) == (4, 2)
+    threading.Timer(0.05, runtime.places.give_back, [held]).start()
+    run_drain(runtime, "f", read_one)
+    assert len(replies(runtime, "f")) == 2
+
+
+def test_a_job_that_cannot_be_understood_costs_no_place(runtime):
+    runtime.stores.redis.rpush(work_list("f"), b"foreign")
+    with pytest.raises(ValueError, match="JSON|unexpected"):
+        run_drain(runtime, "f", read_one)
+    assert all_places_free(runtime)
+
+
+def test_a_value_in_the_caches_way_costs_nobody_a_reply(runtime, connected, caplog):
+    connection = connected()
+    runtime.stores.redis.set(f"busy-of:{connection}", "foreign")
+    put_work(runtime, "f", busy_jobs(connection, 40))
+    run_drain(runtime, "f", read_one)
+    assert len(replies(runtime, "f")) == 40
+    assert "WRONGTYPE" in caplog.text
+
+
+@pytest.fixture
+def mortal(environment, tmp_path) -> tuple[Settings, subprocess.Popen[bytes]]:
+    """An installation whose Redis may be ended."""
+    settings = settings_of(environment | {"ALMANAC_DATA_DIR": str(tmp_path)})
+    redis = start_redis(settings)
+    yield settings, redis
+    redis.kill()
+    redis.wait()
+
+
+def test_when_redis_dies_the_task_ends_and_keeps_no_place(mortal, runtime, connected):
+    settings, redis = mortal
+    connection = connected()
+    there = Runtime(settings)
+    there.stores.__dict__["database"] = runtime.stores.database
+    there.stores.__dict__["keyring"] = runtime.stores.keyring
+    there.__dict__["places"] = Places(4)
+
+    def perform(runtime, job, credentials, deadline):
+        redis.kill()
+        redis.wait()
+        return Reply(
+            outcomes={
+                "calendar-0": Read(
+                    read_one(runtime, job, credentials, deadline).outcomes[job.calendars[0]].busy
+                )
+            }
+        )
+
+    put_work(there, "f", busy_jobs(connection, 1))
+    with pytest.raises(RedisError):
+        run_drain(there, "f", perform)
+    assert all_places_free(there)
+    with pytest.raises(RedisError):
+        run_drain(there, "f", perform)
+    assert all_places_free(there)
