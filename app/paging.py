@@ -26,7 +26,7 @@ def after(query: Mapping[str, Any]) -> str | None:
     except ValueError:
         identifier = ""
     # Slugs and provider names have the shape of a user id too.
-    if not USER_ID.fullmatch(identifier):
+    if not USER_ID.fullmatch(identifier) or _cursor(identifier) != cursor:
         raise Invalid("cursor is not one that this service gave")
     return identifier
 
@@ -44,7 +44,7 @@ def cut(query: Mapping[str, Any], rows: Sequence[Row], identifier: str) -> Seque
         return rows
     page = rows[:limit]
     last = getattr(page[-1], identifier) if len(rows) > len(page) else None
-    beside(nextCursor=base64.urlsafe_b64encode(last.encode()).decode() if last else None)
+    beside(nextCursor=_cursor(last) if last else None)
     return page
 
 
@@ -53,3 +53,7 @@ def cut_short_list(query: Mapping[str, Any], rows: Sequence[Row], identifier: st
     start = after(query)
     later = [row for row in rows if start is None or getattr(row, identifier) > start]
     return cut(query, later, identifier)
+
+
+def _cursor(identifier: str) -> str:
+    return base64.urlsafe_b64encode(identifier.encode()).decode()

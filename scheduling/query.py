@@ -96,7 +96,7 @@ def slots(query: Query, calendars: Groups, member_of: Indexes, members: int) -> 
         combs = _cut(query, stretches.flat())
         if members == 1:
             starts = combs.starts(query.stride)
-            return Slots(starts, np.zeros_like(starts), query.duration)
+            return Slots(starts, np.zeros(starts.size, np.int64), query.duration)
         owner = stretches.owners()[combs.rows] + first
         # Start and member in one number: it sorts into the order of the answer, and a step is one sum.
         firsts = (combs.firsts - query.start << bits) | owner
@@ -160,10 +160,10 @@ def _free(query: Query, calendars: Groups, member_of: Indexes, members: int, wit
     opening, closing = query.busy_range()
     busy = _counted(query, calendars, member_of.searchsorted(np.arange(members + 1)))
     if members == 1:
-        # The same without lanes: they would double the time of a small question.
+        # The same without lanes, which would take a third of the time of a small question.
         found = _unblocked(query, np.array([opening]), busy.flat(), query.end)
         found = intersect(found, within)
-        return Groups.sized(found.starts, found.ends, [len(found)])
+        return Groups(found.starts, found.ends, np.array([0, len(found)]))
     # Each member's time in a lane of its own, so that sorting all lanes keeps every member in place.
     lanes = np.arange(members + 1) * (closing - opening + 1)
     shift = lanes[:-1] - opening
@@ -189,7 +189,7 @@ def _unblocked(query: Query, openings: Times, busy: Intervals, closings: Times |
     closing too.
     """
     allowed = query.max_overlaps + 1
-    begun = np.concatenate((openings, busy.starts, np.full(allowed, KEYS)))
+    begun = np.concatenate((openings, busy.starts, np.array([KEYS] * allowed)))
     ended = np.concatenate((openings, busy.ends))
     begun.sort()
     ended.sort()

@@ -100,10 +100,10 @@ def resolve(windows: tuple[Window, ...], zone: str, start: int, end: int) -> Int
     So a window loses the hour that spring skips, holds the hour that autumn repeats twice, and is
     absent where the clock never shows its time.
     """
-    years = [_resolve_year(windows, zone, year) for year in range(_year(start), _year(end - 1) + 1)]
-    if len(years) == 1:
-        return _cut(years[0], start, end)
-    cuts = [_cut(year, start, end) for year in years]
+    first, last = _year(start), _year(end - 1)
+    if first == last:
+        return _cut(_resolve_year(windows, zone, first), start, end)
+    cuts = [_cut(_resolve_year(windows, zone, year), start, end) for year in range(first, last + 1)]
     # A window over New Year's midnight comes in two touching pieces.
     return merge(np.concatenate([cut.starts for cut in cuts]), np.concatenate([cut.ends for cut in cuts]))
 

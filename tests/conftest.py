@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -21,6 +20,7 @@ from app import create_app, processes
 from app.services import EXTENSION, Services
 from app.up import sandbox_environment
 from providers.sandbox.client import Sandbox, SandboxAccount
+from providers.sandbox.process import running
 from store import embedded_redis
 from store.database import Database
 from store.queries import api_keys, organizations
@@ -42,14 +42,8 @@ def pytest_report_header() -> str:
 @pytest.fixture(scope="session")
 def sandbox_process() -> Iterator[str]:
     """The URL of a sandbox of its own process."""
-    command = [sys.executable, "-m", "providers.sandbox", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.startswith("Sandbox on "), "the sandbox did not start"
-        yield line.removeprefix("Sandbox on ").strip()
-        process.terminate()
-        assert process.wait(timeout=5) == 0
+    with running() as url:
+        yield url
 
 
 @pytest.fixture

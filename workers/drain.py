@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import cast
 
+from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
 from providers.base import Failed
@@ -61,9 +62,12 @@ class Drain:
             claimed = places.claim(BATCH, until=0.0 if self._in_flight else self._deadline)
             if not claimed:
                 return
-            taken = self._runtime.stores.redis.lpop(work_list(self._fanout), claimed) or []
-            jobs = [unpack_job(data) for data in cast(list[bytes], taken)]
-            places.give_back(claimed - len(jobs))
+            jobs: list[tuple[int, Job]] = []
+            try:
+                taken = self._runtime.stores.redis.lpop(work_list(self._fanout), claimed) or []
+                jobs = [unpack_job(data) for data in cast(list[bytes], taken)]
+            finally:
+                places.give_back(claimed - len(jobs))
             self._exhausted = len(jobs) < claimed
             if jobs:
                 self._start(jobs)
@@ -122,4 +126,7 @@ class Drain:
                         stores.busy.store(pipe, key, busy, job.start, job.end, read_at=reply.read_at)
             pipe.rpush(replies, *(pack_reply(number, reply) for number, _, reply in finished))
             pipe.expire(replies, LEFTOVER_SECONDS)
-            pipe.execute()
+            # What the cache refuses, for lack of memory say, must not cost anybody a reply.
+            results = pipe.execute(raise_on_error=False)
+        for refused in {str(result) for result in results if isinstance(result, RedisError)}:
+            log.error("Redis refused a part of an answer: %s", refused)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,27 +21,6 @@ from providers.oauth import GoogleOAuth, MicrosoftOAuth
 from providers.sandbox.client import Sandbox, SandboxAccount
 
 CLIENT = Client("client-id", Token("client-secret"))
-
-
-@pytest.fixture(scope="session")
-def sandbox_process() -> Iterator[str]:
-    """The URL of a sandbox of its own process."""
-    command = [sys.executable, "-m", "providers.sandbox", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.startswith("Sandbox on "), "the sandbox did not start"
-        yield line.removeprefix("Sandbox on ").strip()
-        process.terminate()
-        assert process.wait(timeout=5) == 0
-
-
-@pytest.fixture
-def sandbox(sandbox_process: str) -> Sandbox:
-    """Controls an empty sandbox; ``.url`` is where it is."""
-    sandbox = Sandbox(sandbox_process)
-    sandbox.reset()
-    return sandbox
 
 
 @pytest.fixture

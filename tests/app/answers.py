@@ -1,0 +1,38 @@
+"""What tests of several routes ask of answers, and of what is kept behind them."""
+
+from __future__ import annotations
+
+import itertools
+
+from sqlalchemy import select
+
+from store.models import OAuthConnection, User
+
+
+def error(answer, status):
+    """The sentence of an error."""
+    assert answer.status_code == status, answer.text
+    assert answer.json.keys() == {"data", "error"}
+    assert answer.json["data"] is None
+    return answer.json["error"]
+
+
+def connections_of(user):
+    """The statement for a user's connections as they are stored."""
+    return select(OAuthConnection).join(User).where(User.custom_id == user)
+
+
+def cached(stores, ids):
+    """The names in Redis that hold something of these connections."""
+    return [name for name in stores.redis.scan_iter(count=1000) if any(each in name.decode() for each in ids)]
+
+
+def pages(api, path, limit):
+    """Walk a list by its cursors."""
+    cursor = {}
+    for _ in itertools.count():
+        page = api.get(path, limit=limit, **cursor).json
+        yield [entry.get("id") or entry["slug"] for entry in page["data"]]
+        if page["nextCursor"] is None:
+            return
+        cursor = {"cursor": page["nextCursor"]}

@@ -1,0 +1,315 @@
+"""OAuth connections, stored from tokens that the caller obtained."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from sqlalchemy import select
+
+from store.models import AuditRecord
+from tests.app.answers import cached, connections_of, error
+from tests.app.routes import routes
+
+RANGE = {"start": "2026-12-03", "end": "2026-12-04"}
+BODY = {
+    "accessToken": "planted-access-token",
+    "refreshToken": "planted-refresh-token",
+    "email": "ada@example.com",
+    "expiresAt": "2026-11-20T09:00:00+01:00",
+    "scope": ["https://www.googleapis.com/auth/calendar"],
+}
+SHOWN = {
+    "provider": "google",
+    "email": "ada@example.com",
+    "alive": True,
+    "expiresAt": "2026-11-20T08:00:00.000Z",
+    "scope": ["https://www.googleapis.com/auth/calendar"],
+    "type": "oauth2",
+    "accessToken": None,
+    "refreshToken": None,
+}
+
+
+@pytest.fixture
+def teller(new_api):
+    """A caller who may show tokens."""
+    return new_api(shows_tokens=True)
+
+
+def test_a_connection_is_stored_with_201_and_its_tokens_hidden(api, new_user):
+    user = new_user()
+
+    answer = api.post(f"/users/{user}/oauth/google", BODY)
+
+    assert (answer.status_code, answer.json) == (201, {"data": SHOWN})
+    assert api.get(f"/users/{user}/oauth/google").json == {"data": SHOWN}
+    assert api.get(f"/users/{user}/oauth").json == {"data": [SHOWN]}
+    assert api.get(f"/users/{user}").json["data"]["oauthConnections"] == [SHOWN]
+
+
+def test_three_fields_may_be_null_or_absent(api, new_user):
+    user = new_user()
+    least = {"accessToken": "planted", "scope": []}
+    nulls = dict.fromkeys(("refreshToken", "email", "expiresAt"))
+
+    for body in (least, least | nulls):
+        answer = api.post(f"/users/{user}/oauth/microsoft", body)
+        assert answer.status_code == 201
+        assert answer.json["data"] == SHOWN | nulls | {"provider": "microsoft", "scope": []}
+
+
+@pytest.mark.parametrize(
+    ("written", "answered"),
+    [
+        ("2026-11-20T09:00:00Z", "2026-11-20T09:00:00.000Z"),
+        ("2026-11-20T09:00:00", "2026-11-20T09:00:00.000Z"),
+        ("2026-11-20T09:00:00.123456+02:00", "2026-11-20T07:00:00.123Z"),
+        ("2026-11-20", "2026-11-20T00:00:00.000Z"),
+    ],
+)
+def test_the_end_of_a_token_is_read_like_every_timestamp_and_is_utc_without_an_offset(
+    api, new_user, written, answered
+):
+    answer = api.post(f"/users/{new_user()}/oauth/google", BODY | {"expiresAt": written})
+
+    assert answer.json["data"]["expiresAt"] == answered
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"accessToken": None}, "accessToken must not be null"),
+        ({"accessToken": ""}, "accessToken must have 1 to 16384 characters"),
+        ({"accessToken": "x" * 16_385}, "accessToken must have 1 to 16384 characters"),
+        ({"accessToken": 5}, "accessToken must be a string"),
+        ({"accessToken": "a\r\nX-Evil: 1"}, "accessToken must not contain control characters"),
+        ({"refreshToken": ""}, "refreshToken must have"),
+        ({"refreshToken": "a\x00b"}, "refreshToken must not contain control characters"),
+        ({"email": "x"}, "email must have 3 to 320 characters"),
+        ({"email": "a\nb@c"}, "email must not contain control characters"),
+        ({"expiresAt": "soon"}, "expiresAt must be an ISO 8601 date"),
+        ({"expiresAt": 1795165200}, "expiresAt must be a string"),
+        ({"scope": None}, "scope must not be null"),
+        ({"scope": "calendar"}, "scope must be an array"),
+        ({"scope": [5]}, "scope[0] must be a string"),
+        ({"scope": [""]}, "scope[0] must have 1 to 512 characters"),
+        ({"scope": ["s"] * 201}, "scope must have at most 200 elements"),
+    ],
+)
+def test_a_bad_body_stores_nothing_and_is_not_repeated(api, new_user, changed, told):
+    user = new_user()
+
+    assert error(api.post(f"/users/{user}/oauth/google", BODY | changed), 400).startswith(told)
+    assert api.get(f"/users/{user}/oauth").json["data"] == []
+
+
+@pytest.mark.parametrize("missing", ["accessToken", "scope"])
+def test_tokens_and_scope_are_required(api, new_user, missing):
+    body = {name: value for name, value in BODY.items() if name != missing}
+
+    assert error(api.post(f"/users/{new_user()}/oauth/google", body), 400) == f"{missing} is required"
+
+
+def test_posting_again_replaces(api, teller, new_user):
+    user = new_user()
+    api.post(f"/users/{user}/oauth/google", BODY)
+
+    second = api.post(f"/users/{user}/oauth/google", {"accessToken": "second", "scope": ["other"]})
+
+    assert second.status_code == 201
+    assert len(api.get(f"/users/{user}/oauth").json["data"]) == 1
+    shown = teller.get(f"/users/{user}/oauth/google", showToken="true").json["data"]
+    assert (shown["accessToken"], shown["refreshToken"], shown["email"]) == ("second", None, None)
+    assert shown["scope"] == ["other"]
+
+
+def test_two_providers_are_two_connections_in_order(api, new_user):
+    user = new_user()
+    for provider in ("microsoft", "google"):
+        api.post(f"/users/{user}/oauth/{provider}", BODY)
+
+    listed = api.get(f"/users/{user}/oauth").json
+    first = api.get(f"/users/{user}/oauth", limit=1).json
+    second = api.get(f"/users/{user}/oauth", limit=1, cursor=first["nextCursor"]).json
+
+    assert [each["provider"] for each in listed["data"]] == ["google", "microsoft"]
+    assert [page["data"][0]["provider"] for page in (first, second)] == ["google", "microsoft"]
+    assert second["nextCursor"] is None
+
+
+def test_of_two_who_store_the_same_connection_both_succeed_and_one_stays(at_once, racer, unique):
+    for _ in range(5):
+        user = unique("ada")
+        racer.post("/users", {"id": user})
+        answers = at_once(
+            [
+                lambda api, user=user, email=email: api.post(
+                    f"/users/{user}/oauth/google", BODY | {"email": email}
+                )
+                for email in ("one@example.com", "two@example.com")
+            ]
+        )
+
+        assert [answer.status_code for answer in answers] == [201, 201]
+        (kept,) = racer.get(f"/users/{user}/oauth").json["data"]
+        assert kept["email"] in ("one@example.com", "two@example.com")
+
+
+def test_storing_for_a_user_who_is_deleted_at_the_same_moment_never_fails_on_our_side(at_once, racer, unique):
+    for _ in range(5):
+        user = unique("ada")
+        racer.post("/users", {"id": user})
+        answers = at_once(
+            [
+                lambda api, user=user: api.post(f"/users/{user}/oauth/microsoft", BODY),
+                lambda api, user=user: api.delete(f"/users/{user}"),
+            ]
+        )
+
+        assert answers[0].status_code in (201, 404)
+        assert answers[1].status_code == 200
+
+
+def test_what_is_missing_is_named(api, new_user):
+    user = new_user()
+    for answer in (api.get(f"/users/{user}/oauth/google"), api.delete(f"/users/{user}/oauth/google")):
+        assert error(answer, 404) == "OAuth connection not found"
+    for answer in (
+        api.get("/users/nobody/oauth"),
+        api.get("/users/nobody/oauth/google"),
+        api.post("/users/nobody/oauth/google", BODY),
+        api.delete("/users/nobody/oauth/google"),
+    ):
+        assert error(answer, 404) == "User not found"
+
+
+# --- tokens
+
+
+@pytest.mark.parametrize("place", ["/oauth", "/oauth/google"])
+def test_showing_tokens_needs_the_permission(api, new_user, place):
+    user = new_user()
+    api.post(f"/users/{user}/oauth/google", BODY)
+
+    answer = api.get(f"/users/{user}{place}", showToken="true")
+
+    assert error(answer, 403) == "This API key may not show tokens"
+    assert api.get(f"/users/{user}{place}", showToken="false").status_code == 200
+    assert error(api.get(f"/users/{user}{place}", showToken="1"), 400) == "showToken must be true or false"
+
+
+@pytest.mark.parametrize("place", ["/oauth", "/oauth/google"])
+def test_shown_tokens_are_those_stored_and_who_saw_them_is_written_down(api, teller, new_user, stores, place):
+    user = new_user()
+    api.post(f"/users/{user}/oauth/google", BODY)
+
+    answer = teller.get(f"/users/{user}{place}", showToken="true")
+
+    data = answer.json["data"]
+    assert (data[0] if isinstance(data, list) else data) == SHOWN | {
+        "accessToken": "planted-access-token",
+        "refreshToken": "planted-refresh-token",
+    }
+    assert records(stores, user) == [("showToken", f"{user}/google", teller.key[:12])]
+
+
+def test_nothing_is_written_down_when_nothing_is_shown(api, teller, new_user, stores):
+    user = new_user()
+    api.post(f"/users/{user}/oauth/google", BODY)
+
+    api.get(f"/users/{user}/oauth/google", showToken="true")
+    teller.get(f"/users/{user}/oauth/google")
+    teller.get(f"/users/{user}/oauth/microsoft", showToken="true")
+
+    assert records(stores, user) == []
+
+
+def records(stores, user):
+    """The audit records about a user."""
+    query = select(AuditRecord).where(AuditRecord.subject.startswith(f"{user}/"))
+    with stores.database.reading() as session:
+        return [(row.action, row.subject, row.actor) for row in session.scalars(query)]
+
+
+def test_no_other_answer_ever_holds_a_token(app, teller, api, new_user, new_organization, caplog):
+    slug = new_organization()
+    user = new_user(slugs=(slug,))
+    posted = api.post(f"/users/{user}/oauth/google", BODY)
+    texts = [posted.text]
+    for method, path, _ in routes(app, userId=user, orgSlug=slug):
+        # The calendars are another story: nothing is read here.
+        if method == "GET" and "calendar" not in path and "scheduling" not in path:
+            texts.append(teller.get(path).text)
+    texts.append(api.put(f"/users/{user}", {"userId": user}).text)
+    texts.append(api.post(f"/users/{user}/oauth/google", BODY | {"scope": 5}).text)
+
+    assert len(texts) >= 10
+    assert not [text for text in texts if "planted-" in text]
+    assert "planted-" not in caplog.text
+
+
+def test_tokens_are_sealed_in_the_database(api, new_user, stores):
+    user = new_user()
+    api.post(f"/users/{user}/oauth/google", BODY)
+
+    with stores.database.reading() as session:
+        (row,) = session.scalars(connections_of(user))
+    assert b"planted" not in row.sealed_access_token + row.sealed_refresh_token
+    assert "planted" not in json.dumps([row.id, row.email, row.scope])
+
+
+# --- delete
+
+
+@pytest.mark.usefixtures("worker")
+def test_deleting_revokes_at_google_and_forgets_tokens_and_cache(api, sandbox, new_user, stores):
+    user = new_user(sandbox.account("google", "ada@example.com"))
+    assert api.get(f"/users/{user}/calendar/busy", **RANGE).status_code == 200
+    with stores.database.reading() as session:
+        ids = [row.id for row in session.scalars(connections_of(user))]
+    assert cached(stores, ids)
+    sandbox.forget_requests()
+
+    answer = api.delete(f"/users/{user}/oauth/google")
+
+    assert (answer.status_code, answer.json) == (200, {"data": {"success": True}})
+    assert sandbox.requests().by_operation == {"google.revoke": 1}
+    assert not cached(stores, ids)
+    assert error(api.delete(f"/users/{user}/oauth/google"), 404) == "OAuth connection not found"
+    assert error(api.get(f"/users/{user}/calendar/busy", **RANGE), 404) == "User has no connected calendars"
+
+
+@pytest.mark.usefixtures("worker")
+def test_microsoft_has_nothing_to_revoke_with(api, sandbox, new_user):
+    user = new_user(sandbox.account("microsoft", "ada@contoso.example"))
+    sandbox.forget_requests()
+
+    assert api.delete(f"/users/{user}/oauth/microsoft").status_code == 200
+    assert sandbox.requests().total == 0
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_grant_that_cannot_be_revoked_is_forgotten_all_the_same(api, sandbox, new_user):
+    user = new_user(sandbox.account("google", "ada@example.com"))
+    sandbox.fault(provider="google", operation="google.revoke", status=500)
+
+    assert api.delete(f"/users/{user}/oauth/google").status_code == 200
+    assert api.get(f"/users/{user}/oauth").json["data"] == []
+
+
+@pytest.mark.usefixtures("worker")
+def test_replacing_a_connection_forgets_what_was_read_with_the_old_one(api, sandbox, new_user, stores):
+    busy = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
+    first = sandbox.account("google", "ada@example.com", events=[busy])
+    second = sandbox.account("google", "eve@example.com")
+    user = new_user(first)
+    assert len(api.get(f"/users/{user}/calendar/busy", **RANGE).json["data"]) == 1
+    with stores.database.reading() as session:
+        ids = [row.id for row in session.scalars(connections_of(user))]
+
+    again = {"accessToken": second.access_token, "scope": second.scope.split(), "email": second.email}
+    api.post(f"/users/{user}/oauth/google", again)
+
+    assert not cached(stores, ids)
+    assert api.get(f"/users/{user}/calendar/busy", **RANGE).json["data"] == []

@@ -1,0 +1,199 @@
+"""Organizations."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.app.answers import error, pages
+
+
+def test_an_organization_is_created_with_200(api, unique):
+    slug = unique("org")
+
+    answer = api.post("/organizations", {"slug": slug, "name": "Design team"})
+
+    assert answer.status_code == 200
+    data = answer.json["data"]
+    assert answer.json == {
+        "data": {"slug": slug, "name": "Design team", "createdAt": data["createdAt"], "members": []}
+    }
+    assert data["createdAt"].endswith("Z")
+    assert api.get(f"/organizations/{slug}").json == answer.json
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        None,
+        "A",
+        "x" * 128,
+        "Z\u00fcrich \u2013 B\u00fcro",
+        "\u65e5\u672c",
+        "a\u00a0b",
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+        " ",
+        "{}",
+        "'; --",
+    ],
+)
+def test_names_are_any_text_in_one_line_or_null(api, unique, name):
+    slug = unique("org")
+    assert api.post("/organizations", {"slug": slug, "name": name}).json["data"]["name"] == name
+    assert api.get(f"/organizations/{slug}").json["data"]["name"] == name
+
+
+def test_a_name_may_be_absent(api, unique):
+    assert api.post("/organizations", {"slug": unique("org")}).json["data"]["name"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({}, "slug is required"),
+        ({"name": "N"}, "slug is required"),
+        ({"slug": None}, "slug must not be null"),
+        ({"slug": 123}, "slug must be a string"),
+        ({"slug": "ab"}, "slug must match ^[a-z0-9][a-z0-9_-]{2,127}$"),
+        ({"slug": "Design"}, "slug must match"),
+        ({"slug": "design team"}, "slug must match"),
+        ({"slug": "_design"}, "slug must match"),
+        ({"slug": "design.team"}, "slug must match"),
+        ({"slug": "x" * 129}, "slug must match"),
+        ({"slug": "design", "name": ""}, "name must have 1 to 128 characters"),
+        ({"slug": "design", "name": "x" * 129}, "name must have 1 to 128 characters"),
+        ({"slug": "design", "name": 5}, "name must be a string"),
+        ({"slug": "design", "name": "a\x00b"}, "name must not contain control characters"),
+    ],
+)
+def test_a_bad_body_creates_nothing(api, body, told):
+    assert error(api.post("/organizations", body), 400).startswith(told)
+    assert api.get("/organizations/design").status_code == 404
+
+
+def test_a_slug_that_is_taken_is_409(api, new_organization):
+    slug = new_organization()
+
+    told = error(api.post("/organizations", {"slug": slug, "name": "Other"}), 409)
+
+    assert told == "Organization with slug already exists"
+    assert api.get(f"/organizations/{slug}").json["data"]["name"] is None
+
+
+def test_of_two_who_create_the_same_organization_one_gets_200_and_one_409(at_once, unique):
+    for _ in range(5):
+        body = {"slug": unique("org"), "name": None}
+        answers = at_once([lambda api, body=body: api.post("/organizations", body)] * 2)
+
+        assert sorted(answer.status_code for answer in answers) == [200, 409]
+
+
+def test_of_two_who_delete_the_same_organization_one_gets_404(at_once, racer, unique):
+    for _ in range(5):
+        slug = unique("org")
+        racer.post("/organizations", {"slug": slug, "name": None})
+        answers = at_once([lambda api, slug=slug: api.delete(f"/organizations/{slug}")] * 2)
+
+        assert sorted(answer.status_code for answer in answers) == [200, 404]
+
+
+def test_changing_and_deleting_at_once_never_fails_on_our_side(at_once, racer, unique):
+    for _ in range(5):
+        slug, user = unique("org"), unique("ada")
+        racer.post("/organizations", {"slug": slug, "name": None})
+        racer.post("/users", {"id": user})
+        answers = at_once(
+            [
+                lambda api, slug=slug: api.put(f"/organizations/{slug}", {"name": "New"}),
+                lambda api, slug=slug, user=user: api.post(
+                    f"/organizations/{slug}/members", {"userIds": [user]}
+                ),
+                lambda api, slug=slug: api.delete(f"/organizations/{slug}"),
+            ]
+        )
+
+        assert {answer.status_code for answer in answers} <= {200, 201, 404}
+
+
+def test_organizations_are_listed_in_order_and_by_pages(api, new_organization):
+    slugs = {new_organization(), new_organization(), new_organization()}
+
+    listed = api.get("/organizations").json
+
+    everything = [each["slug"] for each in listed["data"]]
+    assert slugs <= set(everything)
+    assert everything == sorted(everything)
+    assert listed.keys() == {"data"}
+    assert [slug for page in pages(api, "/organizations", 2) for slug in page] == everything
+
+
+def test_an_organization_changes_name_and_slug(api, new_user, new_organization, unique):
+    slug, new = new_organization(), unique("new")
+    user = new_user(slugs=(slug,))
+
+    renamed = api.put(f"/organizations/{slug}", {"name": "Named"})
+    moved = api.put(f"/organizations/{slug}", {"slug": new})
+    unnamed = api.put(f"/organizations/{new}", {"name": None, "slug": new})
+
+    assert [each.status_code for each in (renamed, moved, unnamed)] == [200, 200, 200]
+    assert (renamed.json["data"]["slug"], renamed.json["data"]["name"]) == (slug, "Named")
+    assert (moved.json["data"]["slug"], moved.json["data"]["name"]) == (new, "Named")
+    assert unnamed.json["data"]["name"] is None
+    assert [member["id"] for member in unnamed.json["data"]["members"]] == [user]
+    assert api.get(f"/organizations/{slug}").status_code == 404
+
+
+def test_an_empty_change_changes_nothing(api, new_organization):
+    slug = new_organization()
+    before = api.get(f"/organizations/{slug}").json
+
+    assert api.put(f"/organizations/{slug}", {}).json == before
+
+
+def test_a_change_to_a_taken_slug_is_409(api, new_organization):
+    slug, other = new_organization(), new_organization()
+
+    assert (
+        error(api.put(f"/organizations/{slug}", {"slug": other}), 409)
+        == "Organization with slug already exists"
+    )
+    assert api.get(f"/organizations/{slug}").status_code == 200
+
+
+@pytest.mark.parametrize("body", [{"slug": "A b"}, {"slug": None}, {"name": ""}, {"name": ["x"]}])
+def test_a_bad_change_is_refused(api, new_organization, body):
+    assert error(api.put(f"/organizations/{new_organization()}", body), 400).startswith(next(iter(body)))
+
+
+def test_deleting_answers_with_the_deleted_organization_and_its_users_stay(api, new_user, new_organization):
+    slug = new_organization()
+    user = new_user(slugs=(slug,))
+    before = api.get(f"/organizations/{slug}").json
+
+    answer = api.delete(f"/organizations/{slug}")
+
+    assert (answer.status_code, answer.json) == (200, before)
+    assert before["data"]["members"][0]["id"] == user
+    assert api.get(f"/users/{user}").json["data"]["organizations"] == []
+    assert error(api.delete(f"/organizations/{slug}"), 404) == "Organization not found"
+
+
+def test_the_keys_of_a_deleted_organization_end_with_it(api, new_api, new_organization):
+    slug = new_organization()
+    bound = new_api(slug)
+    assert bound.get("/users").status_code == 200
+
+    api.delete(f"/organizations/{slug}")
+
+    assert "key" in error(bound.get("/users"), 401)
+
+
+def test_an_organization_that_does_not_exist_is_404(api):
+    for answer in (
+        api.get("/organizations/nowhere"),
+        api.put("/organizations/nowhere", {"name": "N"}),
+        api.delete("/organizations/nowhere"),
+        api.get("/organizations/nowhere/members"),
+        api.post("/organizations/nowhere/members", {"userIds": []}),
+        api.delete("/organizations/nowhere/members", {"userIds": []}),
+    ):
+        assert error(answer, 404) == "Organization not found"

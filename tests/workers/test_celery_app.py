@@ -1,0 +1,103 @@
+"""The Celery settings that the design relies on are in force: Celery takes any keyword in silence."""
+
+from __future__ import annotations
+
+import pytest
+
+from app import processes
+from workers.celery_app import RENEWAL_SECONDS, create_celery
+from workers.fanout import DRAIN
+from workers.queues import Queue
+
+TASKS = {"reads.drain": Queue.READS, "writes.drain": Queue.WRITES, "upkeep.renew_tokens": Queue.UPKEEP}
+
+
+@pytest.fixture
+def celery(apart):
+    celery = create_celery(apart)
+    celery.finalize()
+    yield celery
+    celery.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("task_serializer", "json"),
+        ("accept_content", ["json"]),
+        ("task_ignore_result", True),
+        ("result_backend", None),
+        ("worker_prefetch_multiplier", 1),
+        ("task_acks_late", False),
+        ("task_publish_retry", False),
+        ("task_default_queue", "reads"),
+        ("worker_hijack_root_logger", False),
+        ("worker_send_task_events", True),
+        ("timezone", "UTC"),
+        ("enable_utc", True),
+        ("task_always_eager", False),
+    ],
+)
+def test_a_setting_is_in_force(celery, name, value):
+    assert celery.conf[name] == value
+    assert (
+        name in celery.conf.defaults[0]
+        or name in vars(celery.conf).get("_keys", ())
+        or hasattr(celery.conf, name)
+    )
+
+
+def test_no_setting_of_ours_is_unknown_to_celery(celery):
+    from celery.app.defaults import NAMESPACES, flatten
+
+    known = dict(flatten(NAMESPACES))
+    ours = set(celery.conf.changes) - {"deprecated_settings"}
+    assert ours
+    assert not ours - set(known)
+
+
+def test_the_tasks_are_those_and_on_their_queues(celery):
+    ours = {name: task for name, task in celery.tasks.items() if not name.startswith("celery.")}
+    assert {name: task.queue for name, task in ours.items()} == TASKS
+    assert all(task.ignore_result for task in ours.values())
+    assert set(DRAIN.values()) <= set(ours)
+    assert {TASKS[task] for task in DRAIN.values()} == set(DRAIN)
+
+
+def test_every_queue_is_declared_and_consumed_by_the_worker(celery, settings):
+    command = processes.worker(settings, "w")
+    consumed = command[command.index("--queues") + 1].split(",")
+    assert set(consumed) == set(Queue) == {queue.name for queue in celery.conf.task_queues}
+
+
+def test_the_worker_runs_threads_and_as_many_tasks_as_reads(settings):
+    command = processes.worker(settings, "w")
+    # Tasks wait: a prefork pool would let a small request wait behind a large one.
+    assert command[command.index("--pool") + 1] == "threads"
+    assert int(command[command.index("--concurrency") + 1]) >= 16
+
+
+def test_what_beat_sends_exists_and_expires_with_its_next_round(celery):
+    for entry in celery.conf.beat_schedule.values():
+        assert entry["task"] in TASKS
+        assert entry["options"]["queue"] == TASKS[entry["task"]]
+        assert entry["options"]["expires"] <= entry["schedule"] == RENEWAL_SECONDS
+
+
+def test_a_worker_finds_the_app(environment, monkeypatch):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    from workers.main import celery
+
+    assert set(TASKS) <= set(celery.tasks)
+
+
+@pytest.mark.usefixtures("worker")
+def test_the_running_worker_has_the_tasks(app):
+    from app.services import EXTENSION
+
+    inspected = app.extensions[EXTENSION].celery.control.inspect(timeout=2)
+    (registered,) = inspected.registered().values()
+    assert set(TASKS) <= set(registered)
+    (queues,) = inspected.active_queues().values()
+    assert {queue["name"] for queue in queues} == set(Queue)

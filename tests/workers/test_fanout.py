@@ -1,0 +1,224 @@
+"""The web tier's side of a fan-out: one answer for each job, in order, by one deadline."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from kombu.exceptions import OperationalError
+
+from app.services import EXTENSION
+from providers.base import Read
+from tests.app.days import DAY, meeting
+from tests.conftest import settings_of
+from tests.workers.conftest import ServingThread, busy_jobs, period_end, read_one
+from workers.celery_app import create_celery
+from workers.fanout import DRAIN, LATE, Fanout, work_list
+from workers.jobs import ListCalendars, pack_job
+from workers.queues import Queue
+
+
+@pytest.fixture
+def celery(apart):
+    """A Celery app for sending where no worker listens."""
+    celery = create_celery(apart)
+    yield celery
+    celery.close()
+
+
+@pytest.fixture
+def fanout(runtime, celery):
+    """The fan-out of an installation that no worker serves."""
+    return Fanout(celery, runtime.stores.redis, tasks=2)
+
+
+@pytest.fixture
+def serve(runtime, celery):
+    """Start threads that take a task each."""
+    started = []
+
+    def start(perform, *, tasks=1):
+        threads = [ServingThread(runtime, celery, perform) for _ in range(tasks)]
+        for thread in threads:
+            thread.start()
+        started.extend(threads)
+        return threads
+
+    yield start
+    for thread in started:
+        thread.join(timeout=10)
+        assert not thread.is_alive()
+
+
+def in_seconds(seconds):
+    return time.monotonic() + seconds
+
+
+def test_replies_come_in_the_order_of_the_jobs(fanout, serve, connected):
+    def perform(runtime, job, credentials, deadline):
+        # The first jobs take longest.
+        time.sleep(0.05 / period_end(job.calendars[0]))
+        return read_one(runtime, job, credentials, deadline)
+
+    serve(perform, tasks=2)
+    replies = fanout.gather(busy_jobs(connected(), 100), queue=Queue.READS, deadline=in_seconds(10))
+    found = [outcome.busy.pairs() for reply in replies for outcome in reply.outcomes.values()]
+    assert found == [[(0, n + 1)] for n in range(100)]
+
+
+def test_who_is_late_has_failed_and_the_others_count(fanout, serve, connected, runtime):
+    release = threading.Event()
+
+    def perform(runtime, job, credentials, deadline):
+        if period_end(job.calendars[0]) == 2:
+            release.wait(5)
+        return read_one(runtime, job, credentials, deadline)
+
+    serve(perform)
+    began = time.monotonic()
+    replies = fanout.gather(busy_jobs(connected(), 5), queue=Queue.READS, deadline=in_seconds(0.6))
+    assert 0.5 < time.monotonic() - began < 2
+    release.set()
+    assert [reply.failed for reply in replies] == [None, LATE, None, None, None]
+    assert all(isinstance(o, Read) for reply in replies for o in reply.outcomes.values())
+    assert "in time" in LATE.message
+
+
+def test_without_a_worker_every_job_is_late(fanout, connected, runtime):
+    jobs = busy_jobs(connected(), 40)
+    replies = fanout.gather(jobs, queue=Queue.READS, deadline=in_seconds(0.3))
+    assert [reply.failed for reply in replies] == [LATE] * 40
+    assert not runtime.stores.redis.keys("fanout:*")
+
+
+@pytest.mark.parametrize("tenths_of_a_millisecond", range(-1, 60, 2))
+def test_the_last_moment_before_the_deadline_is_not_waited_out_for_ever(
+    fanout, connected, tenths_of_a_millisecond
+):
+    began = time.monotonic()
+    (reply,) = fanout.gather(
+        [ListCalendars("nobody")], queue=Queue.READS, deadline=in_seconds(tenths_of_a_millisecond / 10_000)
+    )
+    assert (reply.failed, time.monotonic() - began < 2) == (LATE, True)
+
+
+def test_nothing_to_do_sends_nothing(fanout, runtime):
+    assert fanout.gather([], queue=Queue.READS, deadline=in_seconds(5)) == []
+    assert runtime.stores.redis.llen(Queue.READS) == 0
+
+
+@pytest.mark.parametrize(("jobs", "tasks"), [(1, 1), (16, 1), (17, 2), (1000, 2)])
+def test_a_fan_out_is_a_handful_of_tasks(fanout, runtime, jobs, tasks):
+    fanout.gather(busy_jobs("nobody", jobs), queue=Queue.READS, deadline=in_seconds(0.05))
+    assert runtime.stores.redis.llen(Queue.READS) == tasks
+
+
+def test_nothing_is_left_when_all_is_answered(fanout, serve, connected, runtime):
+    serve(read_one)
+    fanout.gather(busy_jobs(connected(), 20), queue=Queue.READS, deadline=in_seconds(5))
+    assert not runtime.stores.redis.keys("fanout:*")
+
+
+def test_a_message_holds_ids_and_a_moment_and_nothing_else(fanout, serve, connected):
+    (thread,) = serve(read_one)
+    fanout.gather(busy_jobs(connected(), 1), queue=Queue.READS, deadline=in_seconds(5))
+    arguments, named, _ = thread.message.payload
+    assert arguments == []
+    assert set(named) == {"fanout", "deadline"}
+    assert thread.message.headers["task"] == DRAIN[Queue.READS]
+    assert thread.message.headers["expires"] is not None
+
+
+def test_fan_outs_at_once_do_not_mix(fanout, serve, connected):
+    serve(read_one, tasks=6)
+    connection = connected()
+
+    def gather(count):
+        replies = fanout.gather(busy_jobs(connection, count), queue=Queue.READS, deadline=in_seconds(10))
+        return [name for reply in replies for name in reply.outcomes]
+
+    with ThreadPoolExecutor(6) as threads:
+        for count, found in zip(range(5, 11), threads.map(gather, range(5, 11)), strict=True):
+            assert found == [f"calendar-{n}" for n in range(count)]
+
+
+def test_a_broker_that_is_down_is_an_error_at_once(environment, runtime, tmp_path):
+    elsewhere = settings_of(environment | {"ALMANAC_BROKER_URL": f"redis+socket://{tmp_path}/no.sock"})
+    celery = create_celery(elsewhere)
+    fanout = Fanout(celery, runtime.stores.redis, tasks=2)
+    began = time.monotonic()
+    with pytest.raises(OperationalError):
+        fanout.gather([ListCalendars("nobody")], queue=Queue.READS, deadline=in_seconds(30))
+    assert time.monotonic() - began < 10
+    assert not runtime.stores.redis.keys("fanout:*")
+    celery.close()
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_task_that_has_expired_is_dropped_by_the_worker(app, stores):
+    services = app.extensions[EXTENSION]
+    stores.redis.rpush(work_list("expired"), pack_job(0, ListCalendars("nobody")))
+    services.celery.send_task(
+        DRAIN[Queue.READS],
+        kwargs={"fanout": "expired", "deadline": time.time() + 60},
+        queue=Queue.READS,
+        expires=datetime.now(UTC) - timedelta(seconds=1),
+    )
+    # Sent later and answered: the queue has been read past the one that expired.
+    (reply,) = services.fanout.gather([ListCalendars("nobody")], queue=Queue.READS, deadline=in_seconds(5))
+    assert reply.failed is not LATE
+    assert stores.redis.llen(work_list("expired")) == 1
+    stores.redis.delete(work_list("expired"))
+
+
+@pytest.mark.usefixtures("worker")
+def test_no_token_is_in_redis_while_a_fan_out_runs(api, sandbox, new_user, stores):
+    accounts = [
+        sandbox.account(name, f"ada@{name}.example", events=[meeting("09:00", "10:00")])
+        for name in ("google", "microsoft")
+    ]
+    user = new_user(*accounts)
+    sandbox.fault(latency_ms=800)
+    planted = [token for each in accounts for token in (each.access_token, each.refresh_token)]
+    asking = threading.Thread(target=api.get, args=(f"/users/{user}/calendar/busy",), kwargs=DAY)
+    asking.start()
+    dumps = []
+    while asking.is_alive():
+        dumps.append(everything_in(stores.redis))
+        time.sleep(0.02)
+    dumps.append(everything_in(stores.redis))
+    # The fan-out was seen, and what it left in the cache.
+    assert any("fanout:" in dump or "reads" in dump for dump in dumps)
+    assert "busy:" in dumps[-1]
+    assert not [token for token in planted for dump in dumps if token in dump]
+
+
+def everything_in(redis):
+    """Every key with its value, as text."""
+    read = {
+        b"string": redis.get,
+        b"list": lambda key: redis.lrange(key, 0, -1),
+        b"set": redis.smembers,
+        b"hash": redis.hgetall,
+        b"zset": lambda key: redis.zrange(key, 0, -1),
+        b"none": lambda key: None,
+    }
+    # A message is base64 inside JSON.
+    return "\n".join(f"{key} {unwrapped(read[redis.type(key)](key))}" for key in redis.keys("*"))
+
+
+def unwrapped(value):
+    import base64
+    import json
+
+    texts = []
+    for each in value if isinstance(value, list) else [value]:
+        texts.append(repr(each))
+        try:
+            texts.append(base64.b64decode(json.loads(each)["body"]).decode())
+        except (ValueError, TypeError, KeyError):
+            continue
+    return " ".join(texts)

@@ -1,0 +1,94 @@
+"""What a worker reads for one connection."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from providers.base import Failed, Read
+from providers.errors import Reason
+from store.calendar_lists import ListedCalendar
+from tests.app.days import PROVIDERS, meeting
+from workers import reads, writes
+from workers.jobs import ListCalendars, ReadBusy, Revoke
+
+START, END = 1_796_256_000_000, 1_796_342_400_000  # 2026-12-03 to 2026-12-04
+CALENDARS = [{"primary": True}, {"id": "team"}]
+
+
+@pytest.fixture
+def do(runtime, opened):
+    """Perform one job of the reads queue."""
+    return lambda job: reads.perform(runtime, job, opened(job.connection), time.monotonic() + 5)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_reading_everything_lists_and_reads_the_main_calendar_under_its_alias(
+    sandbox, connected, do, provider
+):
+    events = [meeting("09:00", "10:00"), meeting("11:00", "12:00", calendarId="team")]
+    account = sandbox.account(provider, "ada@example.com", calendars=CALENDARS, events=events)
+    before = time.time_ns() // 1_000_000
+    reply = do(ReadBusy(connected(account), None, START, END))
+    assert reply.failed is None
+    assert [calendar.primary for calendar in reply.listed] == [True, False]
+    hour = 3_600_000
+    assert {name: outcome.busy.pairs() for name, outcome in reply.outcomes.items()} == {
+        "primary": [(START + 9 * hour, START + 10 * hour)],
+        "team": [(START + 11 * hour, START + 12 * hour)],
+    }
+    assert before <= reply.read_at <= time.time_ns() // 1_000_000
+
+
+def test_an_account_without_calendars_is_read_with_one_call(sandbox, connected, do):
+    reply = do(
+        ReadBusy(connected(sandbox.account("google", "ada@example.com", calendars=[])), None, START, END)
+    )
+    assert (reply.failed, reply.listed, reply.outcomes) == (None, (), {})
+    assert sandbox.requests().by_operation == {"google.calendarList.list": 1}
+
+
+def test_named_calendars_need_no_list(sandbox, connected, do):
+    account = sandbox.account("google", "ada@example.com", calendars=CALENDARS)
+    reply = do(ReadBusy(connected(account), ("team", "gone"), START, END))
+    assert reply.listed is None
+    assert isinstance(reply.outcomes["team"], Read)
+    assert reply.outcomes["gone"].reason is Reason.NOT_FOUND
+    assert sandbox.requests().by_operation == {"google.freebusy.query": 1}
+
+
+def test_the_list_that_was_read_is_told_although_reading_failed(sandbox, connected, do):
+    account = sandbox.account("google", "ada@example.com", calendars=CALENDARS)
+    sandbox.fault(operation="google.freebusy.query", status=403)
+    reply = do(ReadBusy(connected(account), None, START, END))
+    assert reply.failed.reason is Reason.ACCESS_DENIED
+    assert reply.listed == (ListedCalendar("ada@example.com", True), ListedCalendar("team", False))
+
+
+def test_listing_alone_reads_no_calendar(sandbox, connected, do):
+    reply = do(ListCalendars(connected(sandbox.account("google", "ada@example.com"))))
+    assert reply.listed == (ListedCalendar("ada@example.com", True),)
+    assert sandbox.requests().by_operation == {"google.calendarList.list": 1}
+
+
+def test_each_queue_refuses_the_others_jobs(sandbox, connected, runtime, opened):
+    connection = connected(sandbox.account("google", "ada@example.com"))
+    for perform, job in ((reads.perform, Revoke(connection)), (writes.perform, ListCalendars(connection))):
+        with pytest.raises(TypeError):
+            perform(runtime, job, opened(connection), time.monotonic() + 5)
+    assert sandbox.requests().total == 0
+
+
+def test_revoking_ends_the_grant_at_google(sandbox, connected, runtime, opened, do):
+    connection = connected(sandbox.account("google", "ada@example.com"))
+    reply = writes.perform(runtime, Revoke(connection), opened(connection), time.monotonic() + 5)
+    assert reply.failed is None
+    assert do(ListCalendars(connection)).failed.reason is Reason.AUTHORIZATION_INVALID
+
+
+def test_a_revocation_that_fails_is_a_value(sandbox, connected, runtime, opened):
+    connection = connected(sandbox.account("google", "ada@example.com"))
+    sandbox.fault(operation="google.revoke", status=503)
+    reply = writes.perform(runtime, Revoke(connection), opened(connection), time.monotonic() + 1)
+    assert isinstance(reply.failed, Failed)
