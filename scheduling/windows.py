@@ -22,12 +22,11 @@ EVERY_DAY = frozenset(range(7))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # 1970-01-01 was a Thursday, and Monday is 0.
 _EPOCH_WEEKDAY = 3
-# Room for zones and paddings before 1970.
-_FIRST_YEAR = 1900
 # In seconds. The closest two changes of offset of any zone are four days apart (Freetown, 1939; seven days
 # since 1970), so between two probes there is at most one.
 _PROBE = 2 * DAY // SECOND
-# datetime cannot hold a local time after year 9999: the last days of that year take the offset before them.
+# datetime holds no local time before year 1 or after 9999: the days at either end take the next offset.
+_FIRST_PROBE = int((datetime(1, 1, 3, tzinfo=UTC) - _EPOCH).total_seconds())
 _LAST_PROBE = int((datetime(9999, 12, 29, tzinfo=UTC) - _EPOCH).total_seconds())
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*")
 # Files beside the zones that zoneinfo would open: the machine's own zone, and copies of zones
@@ -156,7 +155,7 @@ def _local_spans(window: Window, start: int, end: int) -> tuple[Times, Times]:
 @lru_cache(maxsize=2048)
 def _clock_year(zone: str, year: int) -> Clock:
     """The offsets of one UTC year."""
-    start, end = _year_starts()[year - _FIRST_YEAR : year - _FIRST_YEAR + 2]
+    start, end = _year_starts()[year - 1 : year + 1]
     starts, offsets = zip(*_changes(ZoneInfo(zone), start // SECOND, end // SECOND), strict=True)
     edges = np.array([*starts, end // SECOND]) * SECOND
     return Clock(Intervals(edges[:-1], edges[1:]), np.array(offsets) * SECOND)
@@ -189,7 +188,7 @@ def _bisect(zone: tzinfo, before: int, after: int, offset: int) -> int:
 
 def _offset(zone: tzinfo, second: int) -> int:
     """Local time minus UTC, in seconds."""
-    instant = _EPOCH + timedelta(seconds=min(second, _LAST_PROBE))
+    instant = _EPOCH + timedelta(seconds=min(max(second, _FIRST_PROBE), _LAST_PROBE))
     offset = instant.astimezone(zone).utcoffset()
     assert offset is not None
     return offset // timedelta(seconds=1)
@@ -197,11 +196,11 @@ def _offset(zone: tzinfo, second: int) -> int:
 
 def _year(time: int) -> int:
     """The UTC year of an instant."""
-    return bisect_right(_year_starts(), time) - 1 + _FIRST_YEAR
+    return bisect_right(_year_starts(), time)
 
 
 @lru_cache(maxsize=1)
 def _year_starts() -> list[int]:
-    """The first instant of every year that a timestamp can name, and of the year after."""
-    years = np.arange(_FIRST_YEAR - 1970, 10_001 - 1970).astype("M8[Y]")
+    """The first instants of the years 1 to 10 000."""
+    years = np.arange(1 - 1970, 10_001 - 1970).astype("M8[Y]")
     return years.astype("M8[ms]").astype(np.int64).tolist()

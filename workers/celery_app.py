@@ -39,6 +39,8 @@ def create_celery(settings: Settings) -> Almanac:
         # Replies travel on the request's own Redis list; results would only cost round trips.
         task_ignore_result=True,
         task_default_queue=Queue.READS,
+        # A task's first word is its queue, whoever sends it.
+        task_routes={f"{queue}.*": {"queue": queue} for queue in Queue},
         task_queues=[KombuQueue(queue) for queue in Queue],
         # One request's task must not wait behind another's in the same process while a process is idle.
         worker_prefetch_multiplier=1,
@@ -58,7 +60,7 @@ def create_celery(settings: Settings) -> Almanac:
                 "task": "upkeep.renew_tokens",
                 "schedule": RENEWAL_SECONDS,
                 # Missed while no worker ran: the next one does the same work.
-                "options": {"queue": Queue.UPKEEP, "expires": RENEWAL_SECONDS},
+                "options": {"expires": RENEWAL_SECONDS},
             }
         },
     )

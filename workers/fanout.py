@@ -82,9 +82,7 @@ class Fanout:
         arguments = {"fanout": fanout, "deadline": time.time() + left * WORKERS_SHARE}
         with self._celery.producer_pool.acquire(block=True) as producer:
             for _ in range(tasks):
-                self._celery.send_task(
-                    DRAIN[queue], kwargs=arguments, queue=queue, expires=left, producer=producer
-                )
+                self._celery.send_task(DRAIN[queue], kwargs=arguments, expires=left, producer=producer)
 
     def _join(self, fanout: str, expected: int, deadline: float) -> dict[int, Reply]:
         replies: dict[int, Reply] = {}

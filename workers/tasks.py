@@ -10,25 +10,24 @@ from celery import shared_task
 
 from workers import reads, upkeep, writes
 from workers.drain import Drain, Perform
-from workers.queues import Queue
 from workers.runtime import Runtime
 
 RENEW_AHEAD = timedelta(minutes=10)
 
 
-@shared_task(name="reads.drain", bind=True, ignore_result=True, queue=Queue.READS)  # type: ignore[untyped-decorator]
+@shared_task(name="reads.drain", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
 def drain_reads(self: Any, *, fanout: str, deadline: float) -> None:
     """Read for one request until its list is empty or ``deadline``, in seconds since 1970, has passed."""
     _drain(self.app.runtime, fanout, deadline, reads.perform)
 
 
-@shared_task(name="writes.drain", bind=True, ignore_result=True, queue=Queue.WRITES)  # type: ignore[untyped-decorator]
+@shared_task(name="writes.drain", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
 def drain_writes(self: Any, *, fanout: str, deadline: float) -> None:
     """Write for one request until its list is empty or ``deadline`` has passed."""
     _drain(self.app.runtime, fanout, deadline, writes.perform)
 
 
-@shared_task(name="upkeep.renew_tokens", bind=True, ignore_result=True, queue=Queue.UPKEEP)  # type: ignore[untyped-decorator]
+@shared_task(name="upkeep.renew_tokens", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
 def renew_tokens(self: Any) -> None:
     """Refresh access tokens that end soon, so that no request waits for it and dead grants are noticed."""
     upkeep.renew_tokens(self.app.runtime, before=datetime.now(UTC) + RENEW_AHEAD)

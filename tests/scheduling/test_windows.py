@@ -98,7 +98,7 @@ def test_no_window_is_never():
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Etc/GMT+12", "America/New_York", "UTC"])
-@pytest.mark.parametrize("start", [0, EVENING])
+@pytest.mark.parametrize("start", [at("0001-01-01"), at("1800-01-01"), 0, EVENING])
 def test_the_first_and_the_last_hour_of_time_resolve(zone, start):
     assert resolve((Window.daily(0, 1440),), zone, start, start + HOUR).pairs() == [(start, start + HOUR)]
 

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from redis.exceptions import RedisError
 
-from providers.base import Failed, Read
+from providers.base import Failed
 from providers.errors import Reason
 from store.busy_cache import CalendarKey
 from store.calendar_lists import ListedCalendar
@@ -168,7 +168,7 @@ def test_a_drain_waits_for_places_that_others_have_and_gives_up_at_its_deadline(
 
 def test_a_job_that_cannot_be_understood_costs_no_place(runtime):
     runtime.stores.redis.rpush(work_list("f"), b"foreign")
-    with pytest.raises(ValueError, match="JSON|unexpected"):
+    with pytest.raises(ValueError, match="literal"):
         run_drain(runtime, "f", read_one)
     assert all_places_free(runtime)
 
@@ -203,13 +203,7 @@ def test_when_redis_dies_the_task_ends_and_keeps_no_place(mortal, runtime, conne
     def perform(runtime, job, credentials, deadline):
         redis.kill()
         redis.wait()
-        return Reply(
-            outcomes={
-                "calendar-0": Read(
-                    read_one(runtime, job, credentials, deadline).outcomes[job.calendars[0]].busy
-                )
-            }
-        )
+        return read_one(runtime, job, credentials, deadline)
 
     put_work(there, "f", busy_jobs(connection, 1))
     with pytest.raises(RedisError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +14,7 @@ from kombu.exceptions import OperationalError
 
 from app.services import EXTENSION
 from providers.base import Read
-from tests.app.days import DAY, meeting
+from tests.app.days import DAY, PROVIDERS, meeting
 from tests.conftest import settings_of
 from tests.workers.conftest import ServingThread, busy_jobs, period_end, read_one
 from workers.celery_app import create_celery
@@ -176,10 +178,8 @@ def test_a_task_that_has_expired_is_dropped_by_the_worker(app, stores):
 
 @pytest.mark.usefixtures("worker")
 def test_no_token_is_in_redis_while_a_fan_out_runs(api, sandbox, new_user, stores):
-    accounts = [
-        sandbox.account(name, f"ada@{name}.example", events=[meeting("09:00", "10:00")])
-        for name in ("google", "microsoft")
-    ]
+    events = [meeting("09:00", "10:00")]
+    accounts = [sandbox.account(name, f"ada@{name}.example", events=events) for name in PROVIDERS]
     user = new_user(*accounts)
     sandbox.fault(latency_ms=800)
     planted = [token for each in accounts for token in (each.access_token, each.refresh_token)]
@@ -211,9 +211,6 @@ def everything_in(redis):
 
 
 def unwrapped(value):
-    import base64
-    import json
-
     texts = []
     for each in value if isinstance(value, list) else [value]:
         texts.append(repr(each))

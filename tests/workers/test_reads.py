@@ -42,9 +42,8 @@ def test_reading_everything_lists_and_reads_the_main_calendar_under_its_alias(
 
 
 def test_an_account_without_calendars_is_read_with_one_call(sandbox, connected, do):
-    reply = do(
-        ReadBusy(connected(sandbox.account("google", "ada@example.com", calendars=[])), None, START, END)
-    )
+    account = sandbox.account("google", "ada@example.com", calendars=[])
+    reply = do(ReadBusy(connected(account), None, START, END))
     assert (reply.failed, reply.listed, reply.outcomes) == (None, (), {})
     assert sandbox.requests().by_operation == {"google.calendarList.list": 1}
 

@@ -35,10 +35,8 @@ def test_only_what_ends_soon_is_renewed(renew, account, connected, opened):
     accounts = [account("soon"), account("soon-too", "microsoft"), account("later")]
     ids = [connected(each, **ends_in(n)) for each, n in zip(accounts, (5, 5, 30), strict=True)]
     assert renew() == 2
-    renewed = [
-        opened(i).tokens.access_token != each.access_token for i, each in zip(ids, accounts, strict=True)
-    ]
-    assert renewed == [True, True, False]
+    kept = [opened(i).tokens.access_token == a.access_token for i, a in zip(ids, accounts, strict=True)]
+    assert kept == [False, False, True]
     assert renew() == 0
 
 

@@ -1,0 +1,100 @@
+"""When a part of our own is down or things change under way: 503 or the truth, never an empty answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from app import create_app
+from store import embedded_redis
+from store.database import Database
+from tests.app.days import DAY, MORNING, PROVIDERS, meeting, periods, starts
+from tests.conftest import Api, settings_of
+
+
+@pytest.fixture
+def without_redis(environment, settings, database, api, tmp_path):
+    """The application on the database of the others, and on a Redis that has just died."""
+    changed = settings_of(
+        environment
+        | {
+            "ALMANAC_REDIS_URL": f"unix://{tmp_path}/redis.sock",
+            "ALMANAC_DATABASE_URL": settings.database_url,
+            "ALMANAC_SECRET_KEY": settings.secret_key,
+            "ALMANAC_ENCRYPTION_KEYS": "A" * 43 + "=",
+        }
+    )
+    redis = embedded_redis.start(tmp_path, tmp_path / "redis.sock")
+    redis.kill()
+    redis.wait()
+    return Api(create_app(changed).test_client(), api.key)
+
+
+@pytest.mark.parametrize("path", ["/users/{}/scheduling", "/users/{}/calendar/busy"])
+def test_without_redis_the_answer_is_503_and_not_free_time(without_redis, sandbox, new_user, path):
+    user = new_user(sandbox.account("google", "ada@example.com"))
+    answer = without_redis.get(path.format(user), **DAY)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert answer.json["data"] is None
+    assert "redis" not in answer.text.lower()
+
+
+@pytest.fixture
+def without_database(environment, settings, api, database, tmp_path):
+    """The application on an empty database."""
+    changed = settings_of(environment | {"ALMANAC_DATA_DIR": str(tmp_path)})
+    application = create_app(changed)
+    Database(changed.database_url).close()
+    return Api(application.test_client(), api.key)
+
+
+def test_without_a_database_the_answer_is_503(without_database):
+    answer = without_database.get("/users/ada/scheduling", **DAY)
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert "sql" not in answer.text.lower()
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_connection_deleted_while_it_is_read_answers_once_more_and_then_is_gone(
+    api, app, sandbox, new_user, provider
+):
+    user = new_user(sandbox.account(provider, "ada@example.com", events=[meeting("09:00", "10:00")]))
+    sandbox.fault(email="ada@example.com", latency_ms=700)
+    answers = []
+    reader = threading.Thread(
+        target=lambda: answers.append(
+            Api(app.test_client(), api.key).get(f"/users/{user}/scheduling", **MORNING)
+        )
+    )
+    reader.start()
+    time.sleep(0.3)
+    assert api.delete(f"/users/{user}/oauth/{provider}").status_code == 200
+    reader.join()
+    # Google's grant is revoked meanwhile; the call that was under way is answered either way.
+    assert answers[0].status_code in (200, 401)
+    if answers[0].status_code == 200:
+        assert starts(answers[0]) == ["10:00", "11:00"]
+    assert api.get(f"/users/{user}/scheduling", **MORNING).status_code == 404
+
+
+@pytest.mark.usefixtures("worker")
+def test_identical_requests_at_once_all_answer_the_same(app, api, sandbox, new_user):
+    user = new_user(sandbox.account("microsoft", "ada@example.com", events=[meeting("09:00", "10:00")]))
+    sandbox.fault(latency_ms=200)
+    answers = []
+    threads = [
+        threading.Thread(
+            target=lambda: answers.append(
+                Api(app.test_client(), api.key).get(f"/users/{user}/calendar/busy", **DAY)
+            )
+        )
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [periods(answer) for answer in answers] == [[("09:00", "10:00")]] * 8

@@ -1,0 +1,125 @@
+"""The OpenAPI document against the service: what it promises is what is answered, whatever is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from flask import Flask
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import CHECKS, load_all_checks
+from schemathesis.schemas import APIOperation
+
+from providers.sandbox.client import Sandbox
+from tests.conftest import Api
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+NAMES = [
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "negative_data_rejection",
+    "unsupported_method",
+    "allow_header_conformance",
+]
+RANGES = [
+    ("2026-12-03", "2026-12-04"),
+    ("2026-12-03T09:00:00Z", "2026-12-03T17:00:00.5+01:00"),
+    ("2026-W49", "2026-W50-1"),
+    ("2026-337T09", "20261204T0930"),
+]
+MEETING = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
+
+
+class Real:
+    """Things that exist, so that requests get as far as an answer."""
+
+    def __init__(self, new_user: Callable[..., str], new_organization: Callable[[], str], sandbox: Sandbox):
+        self._new_user, self._new_organization = new_user, new_organization
+        self.organization = new_organization()
+        google = sandbox.account("google", "ada@example.com", events=[MEETING])
+        microsoft = sandbox.account("microsoft", "ada@contoso.example", events=[MEETING])
+        self.user = new_user(google, microsoft, slugs=(self.organization,))
+
+    def put_into(self, case: Case, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
+        """Make a generated request one about real things; what is changed or deleted is new each time."""
+        reads = case.method == "GET" or case.path.endswith("scheduling")
+        if "userId" in case.path_parameters:
+            case.path_parameters["userId"] = self.user if reads else self._new_user()
+        if "orgSlug" in case.path_parameters:
+            case.path_parameters["orgSlug"] = self.organization if reads else self._new_organization()
+        if "start" in case.query:
+            case.query["start"], case.query["end"] = draw(st.sampled_from(RANGES))
+        if "X-Timezone" in (case.headers or {}):
+            case.headers["X-Timezone"] = draw(st.sampled_from(["Europe/Berlin", "Pacific Standard Time"]))
+        if isinstance(case.body, dict) and "userIds" in case.body:
+            case.body["userIds"] = [self.user]
+        if isinstance(case.body, dict) and "users" in case.body:
+            for user in case.body["users"]:
+                user["id"] = self.user
+
+
+@pytest.fixture
+def real(new_user: Callable[..., str], new_organization: Callable[[], str], sandbox: Sandbox) -> Real:
+    return Real(new_user, new_organization, sandbox)
+
+
+def operations(app: Flask) -> Iterator[APIOperation]:
+    schema = schemathesis.openapi.from_wsgi("/v1/openapi.json", app)
+    for found in schema.get_all_operations():
+        yield found.ok()
+
+
+def keeps_its_promises(operation: APIOperation, key: str, real: Real, examples: int) -> set[int]:
+    """Try an operation with good and with bad requests; returns the statuses that it answered with."""
+    load_all_checks()
+    checks = CHECKS.get_by_names(NAMES)
+    how = settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=examples < 100,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    statuses = set()
+
+    def holds(case: Case) -> None:
+        answer = case.call_and_validate(headers={"Authorization": f"Bearer {key}"}, checks=checks)
+        statuses.add(answer.status_code)
+
+    @how
+    @given(data=st.data(), case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
+    def good(data: st.DataObject, case: Case) -> None:
+        if data.draw(st.integers(0, 3)):
+            real.put_into(case, data.draw)
+        holds(case)
+
+    @how
+    @given(case=operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
+    def bad(case: Case) -> None:
+        holds(case)
+
+    good()
+    bad()
+    return statuses
+
+
+def test_every_operation_answers_as_the_document_says(app, api: Api, real):
+    for operation in operations(app):
+        statuses = keeps_its_promises(operation, api.key, real, examples=12)
+        assert statuses & {200, 201}, f"{operation.label} never succeeded"
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+def test_every_operation_answers_as_the_document_says_at_length(app, api: Api, real):
+    for operation in operations(app):
+        keeps_its_promises(operation, api.key, real, examples=300)
