@@ -13,7 +13,7 @@ from app.services import services
 from app.targets import Target, Wanted, listed, main_calendar, named, refusal
 from providers.base import Failed, Outcome, Read
 from scheduling.intervals import Intervals
-from store.busy_cache import Cached
+from store.busy_cache import Cached, CalendarKey
 from store.calendar_lists import ListedCalendar
 from store.queries.connections import ConnectionRef
 from workers.fanout import LATE
@@ -102,10 +102,10 @@ class _Look:
         """A picture for each ask, in order."""
         lists = self._lists()
         targets = [_targets(ask, lists) for ask in self._asks]
-        known = self._known(dict.fromkeys(target for each in targets for target in each))
+        known = self._known(dict.fromkeys(target.key for each in targets for target in each))
         jobs = _jobs(known) | self._jobs_for_all(lists)
         replies = self._refused | self._gather(jobs)
-        pictures = [Picture([_outcome(t, known.get(t), jobs, replies) for t in each]) for each in targets]
+        pictures = [Picture([_outcome(t, known.get(t.key), jobs, replies) for t in each]) for each in targets]
         for ask, picture in zip(self._asks, pictures, strict=True):
             for connection in _unlisted(ask, lists):
                 _add_all(picture, connection, replies[connection.id])
@@ -138,11 +138,10 @@ class _Look:
         replies = self._gather(missing)
         return known | {name: reply.listed for name, reply in replies.items() if reply.listed is not None}
 
-    def _known(self, targets: Iterable[Target]) -> dict[Target, Cached]:
+    def _known(self, keys: Iterable[CalendarKey]) -> dict[CalendarKey, Cached]:
         """What the cache has of the calendars that may be read, in one round trip."""
-        asked = [target for target in targets if target.connection.id not in self._refused]
-        keys = [target.key for target in asked]
-        cached = self._stores.busy.load(keys, self._start, self._end, newer_than=self._freshness.newer_than)
+        asked = [key for key in keys if key.connection not in self._refused]
+        cached = self._stores.busy.load(asked, self._start, self._end, newer_than=self._freshness.newer_than)
         return dict(zip(asked, cached, strict=True))
 
     def _jobs_for_all(self, lists: Lists) -> dict[str, ReadBusy]:
@@ -171,20 +170,21 @@ def _targets(ask: Ask, lists: Lists) -> list[Target]:
     return [main_calendar(connection) for connection in connections]
 
 
-def _jobs(known: Mapping[Target, Cached]) -> dict[str, ReadBusy]:
+def _jobs(known: Mapping[CalendarKey, Cached]) -> dict[str, ReadBusy]:
     """One job for each connection: the calendars that lack something, over the hull of what they lack."""
-    jobs: dict[str, ReadBusy] = {}
-    for target, cached in known.items():
-        if cached.missing is None:
-            continue
-        start, end = cached.missing
-        calendars: tuple[str, ...] = (target.key.calendar,)
-        before = jobs.get(target.connection.id)
-        if before is not None and before.calendars is not None:
-            start, end = min(start, before.start), max(end, before.end)
-            calendars = tuple(dict.fromkeys(before.calendars + calendars))
-        jobs[target.connection.id] = ReadBusy(target.connection.id, calendars, start, end)
-    return jobs
+    lacking: dict[str, list[tuple[str, tuple[int, int]]]] = {}
+    for key, cached in known.items():
+        if cached.missing is not None:
+            lacking.setdefault(key.connection, []).append((key.calendar, cached.missing))
+    return {
+        connection: ReadBusy(
+            connection,
+            tuple(calendar for calendar, _ in each),
+            min(start for _, (start, _) in each),
+            max(end for _, (_, end) in each),
+        )
+        for connection, each in lacking.items()
+    }
 
 
 def _outcome(

@@ -20,8 +20,8 @@ Calendar availability and events over Google Calendar and Microsoft 365.
   not be read is named beside `data`, in `failedCalendars` or `failedUsers`: nothing unreadable looks free.
 - **Time.** Timestamps are answered in UTC: `2026-11-20T09:00:00.000Z`. They are taken in any ISO 8601 form;
   one without an offset is local time in the zone of the header `X-Timezone` (default `UTC`).
-- **Arrays in a query.** `provider=google&provider=microsoft`, `provider[]=google` and
-  `provider=google,microsoft` are the same in kind.
+- **Arrays in a query** may be written `provider=google&provider=microsoft`,
+  `provider[]=google&provider[]=microsoft` or `provider=google,microsoft`.
 - **Unknown** parameters and fields are ignored.
 - Every answer carries `X-Request-Id`, yours if you sent one. Busy and scheduling answers tell their age in
   the header `Age`; `Cache-Control: no-cache` asks for fresh data.

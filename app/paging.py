@@ -49,9 +49,12 @@ def cut(query: Mapping[str, Any], rows: Sequence[Row], identifier: str) -> Seque
 
 
 def cut_short_list(query: Mapping[str, Any], rows: Sequence[Row], identifier: str) -> Sequence[Row]:
-    """The page out of all rows, which are few and sorted by ``identifier``."""
-    start = after(query)
-    later = [row for row in rows if start is None or getattr(row, identifier) > start]
+    """The page out of all rows, which are few, by ``identifier``."""
+    start = after(query) or ""
+    # Databases sort text each in its own way.
+    later = sorted(
+        (row for row in rows if getattr(row, identifier) > start), key=lambda row: getattr(row, identifier)
+    )
     return cut(query, later, identifier)
 
 

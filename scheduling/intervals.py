@@ -127,21 +127,21 @@ def merge_each(groups: Groups) -> Groups:
     """
     if len(groups) == 1:
         return Groups.pack([merge(groups.starts, groups.ends)])
-    real = groups.starts < groups.ends
-    starts, ends = groups.starts[real], groups.ends[real]
-    if not starts.size:
-        return Groups(EMPTY, EMPTY, np.zeros_like(groups.offsets))
-    base = int(starts.min())
-    lane = int(ends.max()) - base + 1
+    if not groups.starts.size:
+        return groups
+    base = int(groups.starts.min())
+    lane = int(groups.ends.max()) - base + 1
     if lane * len(groups) > KEYS:
         half = len(groups) // 2
         parts = (groups.span(0, half), groups.span(half, len(groups)))
         return Groups.concat([merge_each(part) for part in parts])
     lanes = np.arange(len(groups) + 1) * lane
     shift = lanes[:-1] - base
-    moved = shift.repeat(groups.sizes())[real]
-    starts += moved
-    ends += moved
+    moved = shift.repeat(groups.sizes())
+    starts, ends = groups.starts + moved, groups.ends + moved
+    real = starts < ends
+    if not real.all():
+        starts, ends = starts[real], ends[real]
     starts.sort()
     ends.sort()
     merged = join(starts, ends)

@@ -46,10 +46,11 @@ def create_celery(settings: Settings) -> Almanac:
         worker_prefetch_multiplier=1,
         # A read that was cut short is not worth repeating: its request has its answer by then.
         task_acks_late=False,
-        # A web request that cannot reach the broker answers 503 at once instead of waiting.
+        # A web request that cannot reach the broker answers 503 at once instead of waiting: kombu's own
+        # patience with a connection is six seconds. Workers wait for their broker by other settings.
         task_publish_retry=False,
         broker_connection_retry_on_startup=True,
-        broker_transport_options={"socket_connect_timeout": 2.0} if _is_redis(settings.broker_url) else {},
+        broker_transport_options=_transport_options(settings.broker_url),
         # Flower lists the tasks from these; there are few tasks, however many reads they do.
         worker_send_task_events=True,
         # Logging is the command line's, once for all processes.
@@ -67,5 +68,8 @@ def create_celery(settings: Settings) -> Almanac:
     return app
 
 
-def _is_redis(url: str) -> bool:
-    return url.startswith(("redis", "unix"))
+def _transport_options(url: str) -> dict[str, float]:
+    options: dict[str, float] = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
+    if url.startswith(("redis", "unix")):
+        options["socket_connect_timeout"] = 2.0
+    return options

@@ -10,7 +10,6 @@ from functools import partial
 from typing import cast
 
 from redis.exceptions import RedisError
-from sqlalchemy.exc import SQLAlchemyError
 
 from providers.base import Failed
 from providers.errors import Reason
@@ -79,11 +78,12 @@ class Drain:
         self._in_flight += len(jobs)
 
     def _sealed(self, ids: set[str]) -> dict[str, OAuthConnection] | None:
-        """The connections of one batch in one statement; None when the database did not answer."""
+        """The connections of one batch in one statement; None when they cannot be had."""
         try:
             with self._runtime.stores.database.reading() as session:
                 return connections.sealed(session, ids)
-        except SQLAlchemyError:
+        except Exception:
+            # Whatever it is: these jobs have been taken, and their places with them.
             log.exception("connections could not be loaded")
             return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -38,7 +39,11 @@ class Connections(MethodView):
     @blp.arguments(ConnectionsQuery, location="query")
     @blp.response(200, ConnectionSchema(many=True))
     def get(self, query: dict[str, Any], userId: str) -> list[dict[str, Any]]:
-        """List a user's connections"""
+        """List a user's connections
+
+        `showToken` needs an API key that may show tokens; who saw them is written down.
+        """
+        _check_shows_tokens(query)
         with services().stores.database.reading() as session:
             user = users.load(session, userId, within=within(), include=["oauthConnections"])
             if user is None:
@@ -56,6 +61,7 @@ class Connection(MethodView):
 
         `showToken` needs an API key that may show tokens; who saw them is written down.
         """
+        _check_shows_tokens(query)
         with services().stores.database.reading() as session:
             row = connections.find(session, _user(session, userId).id, provider)
         if row is None:
@@ -75,7 +81,7 @@ class Connection(MethodView):
             row, replaced = connections.replace(
                 session,
                 stores.keyring,
-                user_id=_user(session, userId).id,
+                user_id=_user(session, userId, to_change=True).id,
                 provider=provider,
                 email=body["email"],
                 scope=body["scope"],
@@ -98,19 +104,22 @@ class Connection(MethodView):
         return {"success": True}
 
 
-def _user(session: Session, custom_id: str) -> User:
-    row = users.find(session, custom_id, within=within())
+def _user(session: Session, custom_id: str, *, to_change: bool = False) -> User:
+    row = users.find(session, custom_id, within=within(), to_change=to_change)
     if row is None:
         raise NotFound("User not found")
     return row
 
 
+def _check_shows_tokens(query: Mapping[str, Any]) -> None:
+    if query["showToken"] and not caller().shows_tokens:
+        raise Forbidden("This API key may not show tokens")
+
+
 def _view(row: OAuthConnection, custom_id: str, *, shown: bool) -> dict[str, Any]:
-    """A connection, with its tokens when the key may see them; who saw them is written down first."""
+    """A connection, with its tokens when they are to be shown; who saw them is written down first."""
     if not shown:
         return connection_view(row)
-    if not caller().shows_tokens:
-        raise Forbidden("This API key may not show tokens")
     stores = services().stores
     with stores.database.writing() as session:
         audit.record(

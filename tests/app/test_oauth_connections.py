@@ -189,12 +189,12 @@ def test_what_is_missing_is_named(api, new_user):
 
 @pytest.mark.parametrize("place", ["/oauth", "/oauth/google"])
 def test_showing_tokens_needs_the_permission(api, new_user, place):
-    user = new_user()
+    user, unconnected = new_user(), new_user()
     api.post(f"/users/{user}/oauth/google", BODY)
 
-    answer = api.get(f"/users/{user}{place}", showToken="true")
-
-    assert error(answer, 403) == "This API key may not show tokens"
+    for each in (user, unconnected):
+        answer = api.get(f"/users/{each}{place}", showToken="true")
+        assert error(answer, 403) == "This API key may not show tokens"
     assert api.get(f"/users/{user}{place}", showToken="false").status_code == 200
     assert error(api.get(f"/users/{user}{place}", showToken="1"), 400) == "showToken must be true or false"
 

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 import schemathesis
 from flask import Flask
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
+from schemathesis.config import SchemathesisConfig
 from schemathesis.schemas import APIOperation
 
 from providers.sandbox.client import Sandbox
@@ -47,14 +48,19 @@ class Real:
         google = sandbox.account("google", "ada@example.com", events=[MEETING])
         microsoft = sandbox.account("microsoft", "ada@contoso.example", events=[MEETING])
         self.user = new_user(google, microsoft, slugs=(self.organization,))
+        self._others = (
+            sandbox.account("google", "eve@example.com"),
+            sandbox.account("microsoft", "eve@contoso.example"),
+        )
 
     def put_into(self, case: Case, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
         """Make a generated request one about real things; what is changed or deleted is new each time."""
         reads = case.method == "GET" or case.path.endswith("scheduling")
         if "userId" in case.path_parameters:
-            case.path_parameters["userId"] = self.user if reads else self._new_user()
+            case.path_parameters["userId"] = self.user if reads else self._new_user(*self._others)
         if "orgSlug" in case.path_parameters:
             case.path_parameters["orgSlug"] = self.organization if reads else self._new_organization()
+        case.query.pop("cursor", None)
         if "start" in case.query:
             case.query["start"], case.query["end"] = draw(st.sampled_from(RANGES))
         if "X-Timezone" in (case.headers or {}):
@@ -71,8 +77,20 @@ def real(new_user: Callable[..., str], new_organization: Callable[[], str], sand
     return Real(new_user, new_organization, sandbox)
 
 
+def spells_an_array_freely(case: Case) -> bool:
+    """Commas and empty elements, which we take and OpenAPI has no words for."""
+    for name in ("provider", "include", "calendarIds"):
+        value = (case.query or {}).get(name, "one")
+        elements = value if isinstance(value, list) else [value]
+        if not elements or not all(isinstance(each, str) and each and "," not in each for each in elements):
+            return True
+    return False
+
+
 def operations(app: Flask) -> Iterator[APIOperation]:
-    schema = schemathesis.openapi.from_wsgi("/v1/openapi.json", app)
+    # Our key goes into every request; what becomes of those without is told elsewhere.
+    config = SchemathesisConfig.from_dict({"generation": {"with-security-parameters": False}})
+    schema = schemathesis.openapi.from_wsgi("/v1/openapi.json", app, config=config)
     for found in schema.get_all_operations():
         yield found.ok()
 
@@ -105,6 +123,7 @@ def keeps_its_promises(operation: APIOperation, key: str, real: Real, examples: 
     @how
     @given(case=operation.as_strategy(generation_mode=GenerationMode.NEGATIVE))
     def bad(case: Case) -> None:
+        assume(not spells_an_array_freely(case))
         holds(case)
 
     good()
@@ -114,7 +133,7 @@ def keeps_its_promises(operation: APIOperation, key: str, real: Real, examples: 
 
 def test_every_operation_answers_as_the_document_says(app, api: Api, real):
     for operation in operations(app):
-        statuses = keeps_its_promises(operation, api.key, real, examples=12)
+        statuses = keeps_its_promises(operation, api.key, real, examples=20)
         assert statuses & {200, 201}, f"{operation.label} never succeeded"
 
 

@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+
+from app.cli import main
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,3 +53,18 @@ def test_ci_runs_what_the_readme_says():
 def test_every_module_says_what_it_is_for(package):
     for file in (ROOT / package).rglob("*.py"):
         assert file.read_text().lstrip().startswith('"""'), file
+
+
+def test_the_procfile_starts_each_part_by_a_command_that_exists():
+    lines = (ROOT / "Procfile").read_text().splitlines()
+    processes = dict(line.split(": ", 1) for line in lines)
+
+    assert list(processes) == ["release", "web", "worker", "beat"]
+    for command in processes.values():
+        words = command.split()
+        assert words[0] == "almanac"
+        found = main
+        for word in words[1:]:
+            if isinstance(found, click.Group):
+                found = found.commands[word]
+        assert not isinstance(found, click.Group)

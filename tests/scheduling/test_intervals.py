@@ -52,7 +52,8 @@ def test_intersect_keeps_what_lies_in_both(some, others):
     assert intersect(Intervals.of(a), Intervals.of(b)).pairs() == oracle.runs(units(a) & units(b), 1)
 
 
-@given(st.lists(st.tuples(st.integers(-20, 60), st.integers(1, 20)), max_size=6), pairs)
+# Close together, so that rows often end just where the cover begins.
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 5)), max_size=6), calendars(0, 12, 4))
 def test_cross_cuts_every_row_to_every_interval_it_meets(rows, others):
     rows = [(start, start + length) for start, length in rows]
     cover = oracle.merged(others, 1)

@@ -89,7 +89,7 @@ def test_a_worker_finds_the_app(environment, monkeypatch):
 
 @pytest.mark.usefixtures("worker")
 def test_the_running_worker_has_the_tasks(app):
-    inspected = app.extensions[EXTENSION].celery.control.inspect(timeout=2)
+    inspected = app.extensions[EXTENSION].celery.control.inspect(timeout=5, limit=1)
     (registered,) = inspected.registered().values()
     assert set(TASKS) <= set(registered)
     (queues,) = inspected.active_queues().values()

@@ -1,0 +1,164 @@
+"""The OpenAPI document and its page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import pytest
+from schemathesis.specs.openapi.definitions import OPENAPI_31
+
+from app.auth import OPEN_ENDPOINTS, READS_BY_POST
+from tests.app.routes import METHODS, routes
+
+
+def in_braces(rule: str) -> str:
+    """A rule of Flask as a path of OpenAPI."""
+    return re.sub(r"<(?:[^:>]*:)?([^>]+)>", r"{\1}", rule)
+
+
+@pytest.fixture(scope="module")
+def document(app) -> dict[str, Any]:
+    answer = app.test_client().get("/v1/openapi.json")
+    assert answer.status_code == 200
+    assert answer.mimetype == "application/json"
+    return answer.json
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each operation with its name, like ``GET /v1/users``."""
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            if method.upper() in METHODS:
+                yield f"{method.upper()} {path}", operation
+
+
+def test_the_document_is_valid_openapi_3_1(document):
+    assert document["openapi"] == "3.1.0"
+    jsonschema.Draft202012Validator(OPENAPI_31).validate(document)
+
+
+def test_every_schema_in_it_is_a_valid_json_schema(document):
+    for schema in document["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+    for _, operation in operations(document):
+        for parameter in operation.get("parameters", ()):
+            jsonschema.Draft202012Validator.check_schema(parameter["schema"])
+
+
+def test_every_reference_leads_somewhere(document):
+    def references(node: Any) -> Iterator[str]:
+        if isinstance(node, dict):
+            if isinstance(node.get("$ref"), str):
+                yield node["$ref"]
+            for child in node.values():
+                yield from references(child)
+        elif isinstance(node, list):
+            for child in node:
+                yield from references(child)
+
+    found = set(references(document))
+
+    assert len(found) > 30
+    for reference in found:
+        node: Any = document
+        for part in reference.removeprefix("#/").split("/"):
+            node = node[part]
+
+
+def test_every_route_is_in_the_document_and_nothing_else(app, document):
+    served = {
+        f"{method} {in_braces(rule.rule)}"
+        for rule in app.url_map.iter_rules()
+        if rule.rule.startswith("/v1/") and rule.endpoint not in OPEN_ENDPOINTS
+        for method in rule.methods & set(METHODS)
+    }
+
+    assert {name for name, _ in operations(document)} == served
+
+
+def test_every_operation_has_what_a_reader_looks_for(document):
+    tags = {tag["name"] for tag in document["tags"]}
+    ids = []
+    for name, operation in operations(document):
+        ids.append(operation["operationId"])
+        assert 5 < len(operation["summary"]) <= 60, name
+        assert not operation["summary"].endswith("."), name
+        assert set(operation["tags"]) <= tags, name
+        assert operation["responses"].keys() >= {"401", "503", "default"}, name
+        success = operation["responses"].get("200") or operation["responses"]["201"]
+        assert "$ref" in success["content"]["application/json"]["schema"], name
+        if "requestBody" in operation:
+            assert operation["requestBody"]["required"] is True, name
+            assert operation["responses"].keys() >= {"400", "413", "415"}, name
+        if "{" in name:
+            assert "404" in operation["responses"], name
+    assert len(ids) == len(set(ids))
+
+
+def test_every_error_is_told_in_the_envelope(document):
+    for response in document["components"]["responses"].values():
+        schema = response["content"]["application/json"]["schema"]
+        assert schema == {"$ref": "#/components/schemas/Error"}
+    error = document["components"]["schemas"]["Error"]
+    assert error["required"] == ["data", "error"]
+    assert error["properties"]["data"] == {"type": "null"}
+
+
+def test_path_parameters_tell_their_shape(document):
+    shapes = {
+        parameter["name"]: parameter["schema"]
+        for item in document["paths"].values()
+        for parameter in item.get("parameters", ())
+    }
+
+    assert shapes["userId"]["pattern"] == "^[A-Za-z0-9][A-Za-z0-9._-]{2,127}$"
+    assert shapes["orgSlug"]["pattern"] == "^[a-z0-9][a-z0-9_-]{2,127}$"
+    assert shapes["provider"]["enum"] == ["google", "microsoft"]
+
+
+def test_bodies_may_hold_more_than_we_know_and_answers_do_not(document):
+    schemas = document["components"]["schemas"]
+    taken = {name for name in schemas if name.endswith("Body")} | {"Window", "WantedUser"}
+
+    for name, schema in schemas.items():
+        assert ("additionalProperties" in schema) == (name not in taken), name
+
+
+def test_the_page_takes_everything_from_our_own_host(app):
+    client = app.test_client()
+    page = client.get("/v1/docs")
+
+    assert page.status_code == 200
+    assert page.mimetype == "text/html"
+    sources = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+    assert len(sources) >= 3
+    assert "http" not in re.sub(r"https?://www\.w3\.org\S*", "", page.text)
+    for source in sources:
+        assert source.startswith("/static/")
+        with client.get(source) as answer:
+            assert answer.status_code == 200
+            assert len(answer.data) > 1000
+    assert '"/v1/openapi.json"' in page.text
+
+
+def test_every_route_but_the_two_open_ones_asks_for_a_key(app):
+    found = list(routes(app))
+    protected = [route for route in found if route.endpoint not in OPEN_ENDPOINTS]
+
+    assert len(found) - len(protected) == 2
+    for method, path, _ in protected:
+        answer = app.test_client().open(f"/v1{path}", method=method)
+        assert answer.status_code == 401, (method, path)
+
+
+def test_no_other_route_is_open_but_the_two_that_tell_of_health(app):
+    outside = {rule.rule for rule in app.url_map.iter_rules() if not rule.rule.startswith("/v1/")}
+
+    assert outside == {"/healthz", "/readyz", "/static/<path:filename>"}
+
+
+def test_the_routes_that_read_by_post_exist(app):
+    assert {route.endpoint for route in routes(app) if route.method == "POST"} >= READS_BY_POST
