@@ -7,6 +7,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from flask import request
+from werkzeug.datastructures import RequestCacheControl
+from werkzeug.http import parse_cache_control_header
 
 from app.availability import Freshness, Picture, now, oldest_read
 from app.errors import Invalid
@@ -37,7 +39,9 @@ def time_range(query: Mapping[str, Any], zone: ZoneInfo) -> tuple[int, int]:
 
 def freshness() -> Freshness:
     """How fresh the caller wants it, from ``Cache-Control``."""
-    control = request.cache_control
+    # The names of directives are the same in any case; the parser takes them as they come.
+    header = request.headers.get("Cache-Control", "").lower()
+    control = parse_cache_control_header(header, cls=RequestCacheControl)
     if control.no_cache:
         return Freshness(newer_than=now())
     if control.max_age is not None:
@@ -45,7 +49,7 @@ def freshness() -> Freshness:
     return Freshness()
 
 
-def age(pictures: Iterable[Picture]) -> dict[str, str]:
+def age(pictures: Sequence[Picture]) -> dict[str, str]:
     """The header that tells how old an answer is, in whole seconds; without anything read it is new."""
     oldest = oldest_read(pictures)
     return {"Age": str(0 if oldest is None else max(0, now() - oldest) // 1000)}

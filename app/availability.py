@@ -14,13 +14,13 @@ from app.targets import Target, Wanted, listed, main_calendar, named, refusal
 from providers.base import Failed, Outcome, Read
 from scheduling.intervals import Intervals
 from store.busy_cache import Cached, CalendarKey
-from store.calendar_lists import ListedCalendar
+from store.calendar_lists import CalendarList
 from store.queries.connections import ConnectionRef
 from workers.fanout import LATE
 from workers.jobs import Job, ListCalendars, ReadBusy, Reply
 from workers.queues import Queue
 
-Lists = Mapping[str, Sequence[ListedCalendar]]
+Lists = Mapping[str, CalendarList]
 
 
 class Ask(NamedTuple):
@@ -49,6 +49,8 @@ class Picture:
 
     calendars: list[CalendarOutcome] = field(default_factory=list)
     accounts: list[tuple[ConnectionRef, Failed]] = field(default_factory=list)
+    # When the calendar lists that were remembered, and say what "all" is, were read.
+    lists_read_at: list[int] = field(default_factory=list)
 
     def read(self) -> list[Intervals]:
         """The busy periods of each calendar that was read, in any order and perhaps touching."""
@@ -67,9 +69,10 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def oldest_read(pictures: Iterable[Picture]) -> int | None:
+def oldest_read(pictures: Sequence[Picture]) -> int | None:
     """When the oldest of what was read was read."""
-    moments = (each.read_at for picture in pictures for each in picture.calendars)
+    moments = [each.read_at for picture in pictures for each in picture.calendars]
+    moments += [read_at for picture in pictures for read_at in picture.lists_read_at]
     return min((moment for moment in moments if moment is not None), default=None)
 
 
@@ -109,6 +112,9 @@ class _Look:
         for ask, picture in zip(self._asks, pictures, strict=True):
             for connection in _unlisted(ask, lists):
                 _add_all(picture, connection, replies[connection.id])
+            if ask.wanted.everything:
+                known_lists = [lists[each.id] for each in ask.connections if each.id in lists]
+                picture.lists_read_at += [each.read_at for each in known_lists]
         return pictures
 
     def _willing(self, connections: Iterable[ConnectionRef]) -> list[ConnectionRef]:
@@ -124,9 +130,7 @@ class _Look:
         """The calendar lists that say what to read, or in which account to look for it, as far as known."""
         asks = [ask for ask in self._asks if ask.wanted.needs_lists(len(ask.connections))]
         ids = [connection.id for ask in asks for connection in self._willing(ask.connections)]
-        known: dict[str, Sequence[ListedCalendar]] = {}
-        if self._freshness.newer_than is None:
-            known.update(self._stores.calendar_lists.load(ids))
+        known = self._stores.calendar_lists.load(ids, newer_than=self._freshness.newer_than)
         missing = {
             connection.id: ListCalendars(connection.id)
             for ask in asks
@@ -136,7 +140,11 @@ class _Look:
             if connection.id not in known
         }
         replies = self._gather(missing)
-        return known | {name: reply.listed for name, reply in replies.items() if reply.listed is not None}
+        return known | {
+            connection_id: CalendarList(reply.read_at, reply.listed)
+            for connection_id, reply in replies.items()
+            if reply.listed is not None
+        }
 
     def _known(self, keys: Iterable[CalendarKey]) -> dict[CalendarKey, Cached]:
         """What the cache has of the calendars that may be read, in one round trip."""
@@ -166,7 +174,9 @@ def _targets(ask: Ask, lists: Lists) -> list[Target]:
         return named(wanted.ids, connections, lists)
     if wanted.everything:
         known = [connection for connection in connections if connection.id in lists]
-        return [target for connection in known for target in listed(connection, lists[connection.id])]
+        return [
+            target for connection in known for target in listed(connection, lists[connection.id].calendars)
+        ]
     return [main_calendar(connection) for connection in connections]
 
 

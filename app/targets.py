@@ -10,7 +10,7 @@ from providers.base import PRIMARY, Failed, ProviderName
 from providers.errors import ProviderError, Reason
 from providers.scopes import Operation, require
 from store.busy_cache import CalendarKey
-from store.calendar_lists import ListedCalendar
+from store.calendar_lists import CalendarList, ListedCalendar
 from store.queries.connections import ConnectionRef
 from workers.reads import asked_as
 
@@ -78,7 +78,7 @@ def listed(connection: ConnectionRef, calendars: Iterable[ListedCalendar]) -> li
 def named(
     ids: Sequence[str],
     connections: Sequence[ConnectionRef],
-    lists: Mapping[str, Sequence[ListedCalendar]],
+    lists: Mapping[str, CalendarList],
 ) -> list[Target]:
     """The calendars of these ids, each in the account that lists it.
 
@@ -98,10 +98,11 @@ def named(
 def _home(
     calendar_id: str,
     connections: Sequence[ConnectionRef],
-    lists: Mapping[str, Sequence[ListedCalendar]],
+    lists: Mapping[str, CalendarList],
 ) -> Target:
     for connection in connections:
-        for calendar in lists.get(connection.id, ()):
+        found = lists.get(connection.id)
+        for calendar in found.calendars if found else ():
             if calendar.id == calendar_id:
                 return listed(connection, [calendar])[0]
     unlisted = [connection for connection in connections if connection.id not in lists] or connections

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import orjson
 from redis import Redis
@@ -18,6 +18,14 @@ class ListedCalendar:
     primary: bool
 
 
+@dataclass(frozen=True, slots=True)
+class CalendarList:
+    """The calendars of an account, as they were at ``read_at`` in milliseconds."""
+
+    read_at: int
+    calendars: tuple[ListedCalendar, ...]
+
+
 class CalendarLists:
     """Calendar lists by connection id."""
 
@@ -25,22 +33,28 @@ class CalendarLists:
         self._redis = redis
         self._ttl_ms = int(ttl_seconds * 1000)
 
-    def load(self, connection_ids: Sequence[str]) -> dict[str, list[ListedCalendar]]:
-        """The lists that are remembered, in one round trip."""
+    def load(
+        self, connection_ids: Sequence[str], *, newer_than: int | None = None
+    ) -> dict[str, CalendarList]:
+        """The lists that are remembered, in one round trip; none that was read before ``newer_than``."""
         if not connection_ids or not self._ttl_ms:
             return {}
         values = self._redis.mget([_key(connection_id) for connection_id in connection_ids])
-        return {
-            connection_id: [ListedCalendar(**entry) for entry in orjson.loads(value)]
+        lists = {
+            connection_id: _read(value)
             for connection_id, value in zip(connection_ids, values, strict=True)
             if value is not None
         }
+        return {
+            connection_id: each
+            for connection_id, each in lists.items()
+            if newer_than is None or each.read_at >= newer_than
+        }
 
-    def store(self, pipe: Pipeline, connection_id: str, calendars: Sequence[ListedCalendar]) -> None:
+    def store(self, pipe: Pipeline, connection_id: str, calendars: CalendarList) -> None:
         """Queue on ``pipe`` a list just read."""
         if self._ttl_ms:
-            value = orjson.dumps([asdict(calendar) for calendar in calendars])
-            pipe.set(_key(connection_id), value, px=self._ttl_ms)
+            pipe.set(_key(connection_id), orjson.dumps(calendars), px=self._ttl_ms)
 
     def forget(self, connection_ids: Sequence[str]) -> None:
         """Drop the lists of connections that are gone."""
@@ -50,3 +64,10 @@ class CalendarLists:
 
 def _key(connection_id: str) -> str:
     return f"calendars:{connection_id}"
+
+
+def _read(value: bytes | str) -> CalendarList:
+    stored = orjson.loads(value)
+    return CalendarList(
+        stored["read_at"], tuple(ListedCalendar(**calendar) for calendar in stored["calendars"])
+    )

@@ -27,7 +27,9 @@ class Database:
             self.engine = _sqlite_engine(url)
         else:
             # A lost connection is noticed before a request is answered with it.
-            self.engine = create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=54)
+            self.engine = create_engine(
+                url, pool_pre_ping=True, pool_size=10, max_overflow=54, hide_parameters=True
+            )
         self._reads = sessionmaker(self.engine, expire_on_commit=False)
         self._writes = sessionmaker(self.engine.execution_options(writes=True), expire_on_commit=False)
 
@@ -75,7 +77,12 @@ def alembic_config(connection: Connection) -> Config:
 
 
 def _sqlite_engine(url: str) -> Engine:
-    engine = create_engine(url, connect_args={"timeout": 10, "check_same_thread": False})
+    engine = create_engine(
+        url,
+        connect_args={"timeout": 10, "check_same_thread": False},
+        # What is stored has no business in an error's text.
+        hide_parameters=True,
+    )
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _record: Any) -> None:

@@ -14,6 +14,7 @@ from redis.exceptions import RedisError
 from providers.base import Failed
 from providers.errors import Reason
 from store.busy_cache import CalendarKey
+from store.calendar_lists import CalendarList
 from store.models import OAuthConnection
 from store.queries import connections
 from store.queries.connections import Credentials
@@ -119,7 +120,8 @@ class Drain:
         with stores.redis.pipeline(transaction=False) as pipe:
             for _, job, reply in finished:
                 if reply.listed is not None:
-                    stores.calendar_lists.store(pipe, job.connection, reply.listed)
+                    calendars = CalendarList(reply.read_at, reply.listed)
+                    stores.calendar_lists.store(pipe, job.connection, calendars)
                 if isinstance(job, ReadBusy):
                     for calendar, busy in reply.read():
                         key = CalendarKey(job.connection, calendar)

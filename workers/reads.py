@@ -31,8 +31,8 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials, deadline: floa
                     outcomes = provider.busy(account, calendars, job.start, job.end, deadline=deadline)
     except ProviderError as error:
         # With the list, when that much was read: then each calendar can be named.
-        return Reply(failed=Failed.because(error), listed=listed)
-    return Reply(read_at=read_at, listed=listed, outcomes=outcomes)
+        return Reply(read_at, failed=Failed.because(error), listed=listed)
+    return Reply(read_at, listed=listed, outcomes=outcomes)
 
 
 def _list(provider: CalendarProvider, account: Account, deadline: float) -> tuple[ListedCalendar, ...]:

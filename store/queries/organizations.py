@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import delete, select
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.orm import Session, selectinload
+from sqlalchemy.orm import Session, subqueryload
 
 from store.models import Membership, Organization
 
@@ -17,7 +17,7 @@ _INSERT: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.ins
 
 def load(session: Session, slug: str, *, within: int | None, to_change: bool = False) -> Organization | None:
     """One organization with its members, or None. ``to_change`` keeps other writers away from it."""
-    query = select(Organization).where(Organization.slug == slug).options(selectinload(Organization.members))
+    query = select(Organization).where(Organization.slug == slug).options(subqueryload(Organization.members))
     if to_change:
         query = query.with_for_update(of=Organization)
     if within is not None:
@@ -29,7 +29,7 @@ def page(
     session: Session, *, within: int | None, after: str | None = None, limit: int | None = None
 ) -> Sequence[Organization]:
     """Organizations with their members, ordered by slug, those after ``after``."""
-    query = select(Organization).options(selectinload(Organization.members)).order_by(Organization.slug)
+    query = select(Organization).options(subqueryload(Organization.members)).order_by(Organization.slug)
     if within is not None:
         query = query.where(Organization.id == within)
     if after is not None:

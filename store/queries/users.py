@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from sqlalchemy import Select, delete, select
-from sqlalchemy.orm import Session, selectinload
+from sqlalchemy.orm import Session, subqueryload
 
 from store.models import Membership, Organization, User
 
@@ -70,7 +70,7 @@ def _users(within: int | None, include: Collection[str]) -> Select[User]:
     if within is not None:
         query = query.where(User.organizations.any(Organization.id == within))
     if "oauthConnections" in include:
-        query = query.options(selectinload(User.connections))
+        query = query.options(subqueryload(User.connections))
     if "organizations" in include:
-        query = query.options(selectinload(User.organizations).selectinload(Organization.members))
+        query = query.options(subqueryload(User.organizations).subqueryload(Organization.members))
     return query

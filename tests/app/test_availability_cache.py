@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 
 import pytest
@@ -130,6 +131,23 @@ def test_no_cache_reads_again(api, sandbox, ada, reads):
     for control in ("no-cache", "max-age=0", "No-Cache, max-age=60"):
         api.get(f"/users/{ada}/calendar/busy", headers={"Cache-Control": control}, **DAY)
         assert reads() == {"calendarList": 1, "freebusy": 1}
+
+
+def test_max_age_holds_for_the_list_of_calendars_too(api, stores, ada, connection, reads):
+    def ask(control):
+        answer = api.get(f"/users/{ada}/calendar/busy", headers={"Cache-Control": control}, **DAY)
+        return reads(), int(answer.headers["Age"])
+
+    assert ask("") == ({"calendarList": 1, "freebusy": 1}, 0)
+    assert ask("max-age=60") == ({}, 0)
+
+    listed = stores.calendar_lists.load([connection(ada)])[connection(ada)]
+    older = dataclasses.replace(listed, read_at=listed.read_at - 30_000)
+    with stores.redis.pipeline() as pipe:
+        stores.calendar_lists.store(pipe, connection(ada), older)
+        pipe.execute()
+    assert ask("max-age=60") == ({}, 30)
+    assert ask("max-age=20") == ({"calendarList": 1, "freebusy": 1}, 0)
 
 
 def test_max_age_reads_again_what_is_older(api, ada, reads):

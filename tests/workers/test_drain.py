@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 from providers.base import Failed
 from providers.errors import Reason
 from store.busy_cache import CalendarKey
-from store.calendar_lists import ListedCalendar
+from store.calendar_lists import CalendarList, ListedCalendar
 from store.database import Database
 from store.queries import connections
 from store.settings import Settings
@@ -69,7 +69,7 @@ def test_what_was_read_is_in_the_cache_and_what_failed_is_not(runtime, connected
     read, failed = runtime.stores.busy.load(keys, 0, 7 * DAY)
     assert (read.missing, read.oldest_read, read.busy.pairs()) == (None, 5, [(0, 8)])
     assert failed.missing == (0, 7 * DAY)
-    assert runtime.stores.calendar_lists.load([connection]) == {connection: list(listed)}
+    assert runtime.stores.calendar_lists.load([connection]) == {connection: CalendarList(5, listed)}
 
 
 def test_a_job_that_fails_unexpectedly_is_answered_and_the_others_are_too(runtime, connected, caplog):
