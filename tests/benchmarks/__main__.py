@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.benchmarks import writer
+from statistics import median
+
+from tests.benchmarks import cold, writer
 from tests.benchmarks.engine import Case
 from tests.benchmarks.report import heading, row, seconds, verdict
 from tests.benchmarks.timing import Times
@@ -17,6 +19,7 @@ def main() -> None:
     one_member()
     many_members()
     writing()
+    reading()
 
 
 def one_member() -> None:
@@ -63,6 +66,36 @@ def writing() -> None:
         )
     print()
     verdict("10, writing slots beside marshmallow + json", slowest, 40, at_least=True)
+
+
+def reading() -> None:
+    """Organizations over HTTP through web, broker, workers and sandbox; every provider read takes 200 ms."""
+    heading(
+        "Slots with nothing cached",
+        "members",
+        "reads",
+        "waiting alone",
+        "first",
+        "median",
+        "ratio",
+        "reads again",
+    )
+    worst = {}
+    with cold.installation() as running:
+        for members in (1, 10, 100, 200):
+            measured = cold.measure(running, members)
+            worst[members] = max(measured.ratio, measured.first / measured.ideal)
+            row(
+                str(members),
+                str(measured.reads),
+                seconds(measured.ideal),
+                seconds(measured.first),
+                seconds(median(measured.rounds)),
+                f"{measured.ratio:.2f}",
+                str(measured.reads_when_cached),
+            )
+    print()
+    verdict("cold, 200 members beside waiting alone, the first request included", worst[200], 1.5)
 
 
 def cells(times: Times) -> tuple[str, str, str, str]:
