@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from sqlalchemy.exc import DatabaseError
 
 from app import logs
 from store.embedded_redis import NoRedis
@@ -30,6 +31,11 @@ class Almanac(click.Group):
             return super().invoke(ctx)
         except (SettingsError, NoRedis) as error:
             raise click.ClickException(str(error)) from error
+        except DatabaseError as error:
+            raise click.ClickException(
+                f"The database does not answer as it should ({type(error.orig).__name__}): check "
+                "ALMANAC_DATABASE_URL, and run `almanac db upgrade`"
+            ) from error
 
 
 @click.group(cls=Almanac)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app import create_app
+from app.web import create_app
 from store.settings import read_settings
 
 app = create_app(read_settings())

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.orm import Session, sessionmaker
+
+if TYPE_CHECKING:
+    # Imported where it is used: it takes half a second, and most commands migrate nothing.
+    from alembic.config import Config
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -54,11 +54,16 @@ class Database:
         """Run every migration that is missing."""
         if self.url.get_backend_name() == "sqlite" and self.url.database:
             Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
+        from alembic import command
+
         with self.engine.begin() as connection:
             command.upgrade(alembic_config(connection), "head")
 
     def is_current(self) -> bool:
         """Whether every migration has run."""
+        from alembic.runtime.migration import MigrationContext
+        from alembic.script import ScriptDirectory
+
         with self.engine.connect() as connection:
             head = ScriptDirectory(str(MIGRATIONS)).get_current_head()
             return MigrationContext.configure(connection).get_current_revision() == head
@@ -70,6 +75,8 @@ class Database:
 
 def alembic_config(connection: Connection) -> Config:
     """What Alembic's commands need to work on ``connection``."""
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection

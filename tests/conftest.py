@@ -16,9 +16,10 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from app import create_app, processes
+from app import processes
 from app.services import EXTENSION, Services
 from app.up import sandbox_environment
+from app.web import create_app
 from providers.sandbox.client import Sandbox, SandboxAccount
 from providers.sandbox.process import running
 from store import embedded_redis

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from app import create_app
+from app.web import create_app
 from store import embedded_redis
 from store.database import Database
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, periods, starts

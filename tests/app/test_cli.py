@@ -82,6 +82,14 @@ def test_a_missing_production_secret_is_one_line_that_says_what_to_do(tmp_path: 
     assert "Traceback" not in refused.stderr
 
 
+def test_a_database_without_tables_is_one_line_that_says_what_to_do(tmp_path: Path):
+    refused = almanac("keys", "list", data=tmp_path)
+
+    assert refused.exit_code == 1
+    assert "run `almanac db upgrade`" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
 def test_printed_secrets_are_taken_as_settings(tmp_path: Path):
     printed = almanac("keys", "secrets", data=tmp_path).stdout
     secrets = dict(line.split("=", 1) for line in printed.splitlines())
