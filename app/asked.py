@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -83,13 +83,15 @@ def slot_query(query: Mapping[str, Any], zone: ZoneInfo, windows: tuple[Window, 
     )
 
 
-def check_size(questions: Iterable[Query]) -> None:
+def check_size(members: Mapping[Query, int]) -> None:
     """Refuse an answer that could hold too many slots, before any provider is read.
+
+    ``members`` says of how many each question is asked.
 
     :raise Invalid: saying to narrow the range
     """
     most = services().settings.most_slots
-    if sum(count_limit(question, 1) for question in questions) > most:
+    if sum(count_limit(question, count) for question, count in members.items()) > most:
         raise Invalid(
             f"The answer could hold more than {most} slots; narrow the range, or ask for longer slots"
         )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from app.services import services
-from app.targets import Target, Wanted, listed, main_calendar, named, refusal
+from app.targets import Target, Wanted, listed, main_calendar, named, refusal, to_list
 from providers.base import Failed, Outcome, Read
 from scheduling.intervals import Intervals
 from store.busy_cache import Cached, CalendarKey
@@ -21,6 +21,9 @@ from workers.jobs import Job, ListCalendars, ReadBusy, Reply
 from workers.queues import Queue
 
 Lists = Mapping[str, CalendarList]
+
+# How much of the time may go into finding out whose a calendar is: reading it has to fit into the rest.
+LISTS_SHARE = 0.4
 
 
 class Ask(NamedTuple):
@@ -91,7 +94,9 @@ class _Look:
         self._asks = asks
         self._start, self._end = start, end
         self._freshness = freshness
-        self._deadline = time.monotonic() + services().settings.fanout_deadline_seconds
+        seconds = services().settings.fanout_deadline_seconds
+        self._deadline = time.monotonic() + seconds
+        self._lists_deadline = time.monotonic() + seconds * LISTS_SHARE
         self._stores = services().stores
         # Answers that need no provider: the grant is gone, or too narrow.
         self._refused: dict[str, Reply] = {}
@@ -107,7 +112,7 @@ class _Look:
         targets = [_targets(ask, lists) for ask in self._asks]
         known = self._known(dict.fromkeys(target.key for each in targets for target in each))
         jobs = _jobs(known) | self._jobs_for_all(lists)
-        replies = self._refused | self._gather(jobs)
+        replies = self._refused | self._gather(jobs, self._deadline)
         pictures = [Picture([_outcome(t, known.get(t.key), jobs, replies) for t in each]) for each in targets]
         for ask, picture in zip(self._asks, pictures, strict=True):
             for connection in _unlisted(ask, lists):
@@ -120,15 +125,14 @@ class _Look:
     def _willing(self, connections: Iterable[ConnectionRef]) -> list[ConnectionRef]:
         return [connection for connection in connections if connection.id not in self._refused]
 
-    def _gather(self, jobs: Mapping[str, Job]) -> dict[str, Reply]:
+    def _gather(self, jobs: Mapping[str, Job], deadline: float) -> dict[str, Reply]:
         """The reply to each connection's job."""
-        fanout = services().fanout
-        replies = fanout.gather(list(jobs.values()), queue=Queue.READS, deadline=self._deadline)
+        replies = services().fanout.gather(list(jobs.values()), queue=Queue.READS, deadline=deadline)
         return dict(zip(jobs, replies, strict=True))
 
     def _lists(self) -> Lists:
         """The calendar lists that say what to read, or in which account to look for it, as far as known."""
-        asks = [ask for ask in self._asks if ask.wanted.needs_lists(len(ask.connections))]
+        asks = [ask for ask in self._asks if ask.wanted.ids or ask.wanted.everything]
         ids = [connection.id for ask in asks for connection in self._willing(ask.connections)]
         known = self._stores.calendar_lists.load(ids, newer_than=self._freshness.newer_than)
         missing = {
@@ -136,10 +140,10 @@ class _Look:
             for ask in asks
             # Where everything is wanted, one job lists and reads.
             if not ask.wanted.everything
-            for connection in self._willing(ask.connections)
+            for connection in self._willing(to_list(ask.connections, ask.wanted))
             if connection.id not in known
         }
-        replies = self._gather(missing)
+        replies = self._gather(missing, self._lists_deadline)
         return known | {
             connection_id: CalendarList(reply.read_at, reply.listed)
             for connection_id, reply in replies.items()

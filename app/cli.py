@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
 
 import click
 from sqlalchemy.exc import DatabaseError
 
 from app import logs
 from store.embedded_redis import NoRedis
+from store.models import ApiKey, now
 from store.queries import api_keys, organizations
 from store.settings import Settings, SettingsError, new_secrets, read_settings
 from store.stores import Stores
@@ -151,14 +154,40 @@ def keys() -> None:
     """Manage API keys."""
 
 
+def _future(_: click.Context, __: click.Parameter, written: str | None) -> datetime | None:
+    from app import timestamps
+
+    if written is None:
+        return None
+    try:
+        milliseconds = timestamps.parse(written).milliseconds(ZoneInfo("UTC"))
+    except timestamps.NotATimestamp as error:
+        raise click.BadParameter(str(error)) from error
+    moment = timestamps.EPOCH + milliseconds * timestamps.MILLISECOND
+    if moment <= now():
+        raise click.BadParameter("must lie in the future")
+    return moment
+
+
 @keys.command("create")
 @click.argument("name")
 @click.option("--organization", metavar="SLUG", help="Bind the key to one organization.")
 @click.option("--read-only", is_flag=True, help="The key may not change anything.")
 @click.option("--show-tokens", is_flag=True, help="The key may reveal access and refresh tokens.")
+@click.option(
+    "--expires",
+    metavar="WHEN",
+    callback=_future,
+    help="From when the key is refused: an ISO 8601 date or date-time, in UTC unless it has an offset.",
+)
 @data_option
 def create_key(
-    name: str, organization: str | None, read_only: bool, show_tokens: bool, data: Path | None
+    name: str,
+    organization: str | None,
+    read_only: bool,
+    show_tokens: bool,
+    expires: datetime | None,
+    data: Path | None,
 ) -> None:
     """Create a key and print it, alone, on standard output. It cannot be shown again."""
     with Stores(_settings(data)) as stores, stores.database.writing() as session:
@@ -174,6 +203,7 @@ def create_key(
             organization_id=organization_id,
             read_only=read_only,
             shows_tokens=show_tokens,
+            expires_at=expires,
         )
     click.echo(key)
 
@@ -181,13 +211,24 @@ def create_key(
 @keys.command("list")
 @data_option
 def list_keys(data: Path | None) -> None:
-    """List keys by their visible part."""
+    """List keys by their visible part, with their reach, their rights, and whether they are in force."""
     with Stores(_settings(data)) as stores, stores.database.reading() as session:
         for key in api_keys.every(session):
             reach = key.organization.slug if key.organization else "everything"
             rights = "read-only" if key.read_only else "full"
-            state = "revoked" if key.revoked_at else "in force"
-            click.echo(f"{key.visible}…  {key.name}  {reach}  {rights}  {state}")
+            if key.shows_tokens:
+                rights += ", shows tokens"
+            click.echo(f"{key.visible}…  {key.name}  {reach}  {rights}  {_state(key)}")
+
+
+def _state(key: ApiKey) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    if key.expires_at is None:
+        return "in force"
+    if key.expires_at <= now():
+        return "expired"
+    return f"in force until {key.expires_at:%Y-%m-%dT%H:%M:%SZ}"
 
 
 @keys.command("revoke")

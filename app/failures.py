@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from app.availability import Picture
 from app.errors import ApiError, most_telling, whole_request_failed
-from providers.base import PRIMARY, Failed, ProviderName, Read
+from app.targets import main_calendar
+from providers.base import Failed, ProviderName, Read
 from providers.errors import Reason
 from providers.scopes import allows, valid_scopes
 from store.queries.connections import ConnectionRef
@@ -25,7 +26,7 @@ class Failures:
     def __init__(self, picture: Picture) -> None:
         # An account whose calendars are not known goes by its main one.
         self._failures = [
-            _Failure(connection.email or PRIMARY, connection, failed, of_account=True)
+            _Failure(main_calendar(connection).shown, connection, failed, of_account=True)
             for connection, failed in picture.accounts
         ]
         self._failures += [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
@@ -42,7 +43,7 @@ fields.Nested.default_error_messages = {
 Internal = TypeVar("Internal")
 
 
-class Parsed(fields.Field[Internal]):
+class Parsed(fields.Field[Internal], ABC):
     """A field that is a string on the wire. ``parse`` says what it means, or raises ``ValidationError``."""
 
     def __init__(
@@ -50,9 +51,9 @@ class Parsed(fields.Field[Internal]):
     ):
         super().__init__(metadata={**shape, **(metadata or {})}, **options)
 
+    @abstractmethod
     def parse(self, text: str) -> Internal:
         """The value of ``text``."""
-        raise NotImplementedError
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Internal:
         if not isinstance(value, str):

@@ -19,7 +19,10 @@ def web(host: str, port: int, processes: int) -> list[str]:
     """Gunicorn with threads."""
     # Loaded once, before the processes part; nothing connects until the first request.
     command = [sys.executable, "-m", "gunicorn", "app.wsgi:app", "--preload", "--bind", f"{host}:{port}"]
-    command += ["--worker-class", "gthread", "--workers", str(processes), "--threads", str(WEB_THREADS)]
+    command += ["--worker-class", "app.server.Worker"]
+    command += ["--workers", str(processes), "--threads", str(WEB_THREADS)]
+    # As long as gunicorn allows: `calendarIds` may be many.
+    command += ["--limit-request-line", "8190"]
     # A request may wait for the fan-out's deadline; a worker that says nothing for longer is stuck.
     command += ["--timeout", "60", "--graceful-timeout", "15", "--keep-alive", "15", "--log-level", "warning"]
     return command

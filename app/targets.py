@@ -12,11 +12,6 @@ from providers.scopes import Operation, require
 from store.busy_cache import CalendarKey
 from store.calendar_lists import CalendarList, ListedCalendar
 from store.queries.connections import ConnectionRef
-from workers.reads import asked_as
-
-DEAD = Failed(
-    Reason.AUTHORIZATION_INVALID, "The account's access has ended or was withdrawn; connect it again"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +26,6 @@ class Wanted:
         """Whether every calendar of each account is wanted."""
         return not self.ids and not self.primary_only
 
-    def needs_lists(self, accounts: int) -> bool:
-        """Whether calendar lists are needed: to know all calendars, or whose each of those named is.
-
-        Of one account alone whatever is named belongs to it; but the main calendar might be named twice.
-        """
-        may_repeat = PRIMARY in self.ids and len(self.ids) > 1
-        return self.everything or may_repeat or (bool(self.ids) and accounts > 1)
-
 
 class Target(NamedTuple):
     """One calendar to read. ``key`` is what provider and cache know it by, ``shown`` what answers call it."""
@@ -51,7 +38,9 @@ class Target(NamedTuple):
 def refusal(connection: ConnectionRef, *, lists: bool) -> Failed | None:
     """Why a connection need not be asked at all: its grant is gone, or too narrow."""
     if not connection.alive:
-        return DEAD
+        # In the words that the worker used when the provider said so.
+        message = f"{connection.provider.title()} says that this connection has ended"
+        return Failed(Reason.AUTHORIZATION_INVALID, message)
     provider = ProviderName(connection.provider)
     operations = [Operation.LIST_CALENDARS] if lists else []
     try:
@@ -63,16 +52,30 @@ def refusal(connection: ConnectionRef, *, lists: bool) -> Failed | None:
 
 
 def main_calendar(connection: ConnectionRef) -> Target:
-    """The main calendar of an account."""
-    return _target(connection, PRIMARY)
+    """The main calendar of an account; Google's has the account's address for its id."""
+    address = connection.email if connection.provider == ProviderName.GOOGLE else None
+    return Target(connection, CalendarKey(connection.id, PRIMARY), address or PRIMARY)
 
 
 def listed(connection: ConnectionRef, calendars: Iterable[ListedCalendar]) -> list[Target]:
     """Every calendar on an account's list, under its real id."""
     return [
-        Target(connection, CalendarKey(connection.id, asked_as(calendar)), calendar.id)
+        Target(connection, CalendarKey(connection.id, calendar.asked_as), calendar.id)
         for calendar in calendars
     ]
+
+
+def to_list(connections: Sequence[ConnectionRef], wanted: Wanted) -> Sequence[ConnectionRef]:
+    """The accounts whose calendar list is needed: to know what to read, or whose what was named is."""
+    if wanted.everything:
+        return connections
+    if PRIMARY in wanted.ids and len(wanted.ids) > 1:
+        # The main calendar might be named twice, by its alias and by its id.
+        return connections
+    if len(connections) > 1 and any(not _is_address(each) for each in wanted.ids if each != PRIMARY):
+        # An address is Google's; anything else is Microsoft's unless Google lists it.
+        return [connection for connection in connections if connection.provider == ProviderName.GOOGLE]
+    return ()
 
 
 def named(
@@ -86,7 +89,7 @@ def named(
     where its form points to: Google reads calendars that are not on the list, and names what it cannot.
     """
     targets: dict[CalendarKey, Target] = {}
-    for calendar_id in ids:
+    for calendar_id in ids if connections else ():
         if calendar_id == PRIMARY:
             found = [main_calendar(connection) for connection in connections]
         else:
@@ -105,16 +108,12 @@ def _home(
         for calendar in found.calendars if found else ():
             if calendar.id == calendar_id:
                 return listed(connection, [calendar])[0]
-    unlisted = [connection for connection in connections if connection.id not in lists] or connections
-    # Google's calendar ids are addresses; Microsoft's never hold an @.
-    likely = ProviderName.GOOGLE if "@" in calendar_id else ProviderName.MICROSOFT
-    by_form = [connection for connection in unlisted if connection.provider == likely]
-    return _target((by_form or list(unlisted))[0], calendar_id)
+    likely = ProviderName.GOOGLE if _is_address(calendar_id) else ProviderName.MICROSOFT
+    by_form = [connection for connection in connections if connection.provider == likely]
+    home = (by_form or list(connections))[0]
+    return Target(home, CalendarKey(home.id, calendar_id), calendar_id)
 
 
-def _target(connection: ConnectionRef, calendar_id: str) -> Target:
-    """A target by id; Google's main calendar has the account's address for its id."""
-    address = connection.email if connection.provider == ProviderName.GOOGLE else None
-    if address is not None and calendar_id.casefold() in (PRIMARY, address.casefold()):
-        return Target(connection, CalendarKey(connection.id, PRIMARY), address)
-    return Target(connection, CalendarKey(connection.id, calendar_id), calendar_id)
+def _is_address(calendar_id: str) -> bool:
+    """Google's calendar ids are addresses; Microsoft's never hold an @."""
+    return "@" in calendar_id

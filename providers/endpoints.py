@@ -11,20 +11,20 @@ from providers.base import Token
 class GoogleEndpoints:
     """Google's addresses, without a slash at the end; the sandbox puts its own here."""
 
-    api: str = "https://www.googleapis.com/calendar/v3"
-    auth: str = "https://accounts.google.com/o/oauth2/v2/auth"
-    token: str = "https://oauth2.googleapis.com/token"
-    revoke: str = "https://oauth2.googleapis.com/revoke"
-    userinfo: str = "https://openidconnect.googleapis.com/v1/userinfo"
+    api: str
+    auth: str
+    token: str
+    revoke: str
+    userinfo: str
 
 
 @dataclass(frozen=True, slots=True)
 class MicrosoftEndpoints:
     """Microsoft's addresses, without a slash at the end, and the tenant whose accounts may connect."""
 
-    graph: str = "https://graph.microsoft.com/v1.0"
-    login: str = "https://login.microsoftonline.com"
-    tenant: str = "common"
+    graph: str
+    login: str
+    tenant: str
 
     @property
     def auth(self) -> str:

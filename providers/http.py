@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,6 +17,10 @@ from providers.retries import retry_after, wait_before_retry
 
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
+
+# What a header can carry of a token (RFC 6750, 2.1, and more). No provider gave out any other, so it is not
+# sent but renewed, as if the provider had rejected it.
+SENDABLE = re.compile(r"[!-~]+")
 
 Json = dict[str, Any]
 
@@ -91,6 +96,7 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
     :raise ProviderError: what ``error_for`` makes of any other answer
     :raise Unavailable: without an answer in time, or with one that is no JSON object
     :raise GrantGone: for a second 401, after the token was renewed
+    :raise AuthorizationInvalid: when a rejected token cannot be renewed
     """
     tries = 0
     while True:
@@ -112,7 +118,7 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
 
 def unreadable(provider: str, operation: str) -> Unavailable:
     """The error for an answer that cannot be understood."""
-    return Unavailable(f"{provider} gave an unreadable answer ({operation})", operation=operation)
+    return Unavailable(f"{provider} gave an unreadable answer", operation=operation)
 
 
 def _attempt(call: Call, token: Token | None, deadline: float) -> Reply:
@@ -120,6 +126,8 @@ def _attempt(call: Call, token: Token | None, deadline: float) -> Reply:
     if call.body is not None:
         headers["Content-Type"] = call.content_type
     if token is not None:
+        if not SENDABLE.fullmatch(token.reveal):
+            return Reply(call.provider, call.operation, 401, None)
         headers["Authorization"] = f"Bearer {token.reveal}"
     try:
         response, content = transport.exchange(call.method, call.url, headers, call.body, deadline=deadline)
@@ -127,15 +135,13 @@ def _attempt(call: Call, token: Token | None, deadline: float) -> Reply:
         # "from None" here and below: requests' own errors carry the URL.
         raise _late(call) from None
     except transport.NoAnswer:
-        raise Unavailable(
-            f"{call.provider} could not be reached ({call.operation})", operation=call.operation
-        ) from None
+        raise Unavailable(f"{call.provider} could not be reached", operation=call.operation) from None
     wait = retry_after(response.headers.get("Retry-After"))
     return Reply(call.provider, call.operation, response.status_code, _object(content), wait)
 
 
 def _late(call: Call) -> Unavailable:
-    return Unavailable(f"{call.provider} did not answer in time ({call.operation})", operation=call.operation)
+    return Unavailable(f"{call.provider} did not answer in time", operation=call.operation)
 
 
 def _object(content: bytes) -> Json | None:

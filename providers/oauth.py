@@ -150,7 +150,7 @@ def error_for(reply: Reply) -> ProviderError:
         return Unavailable(
             f"{reply.provider} is not available just now", **call, retry_after=reply.retry_after
         )
-    return ProviderError(f"{reply.provider} refused the request ({reply.operation})", **call)
+    return ProviderError(f"{reply.provider} refused the request", **call)
 
 
 def _codes(reply: Reply) -> list[object]:

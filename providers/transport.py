@@ -15,11 +15,13 @@ from typing import Any
 import certifi
 import requests
 from requests.adapters import HTTPAdapter
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, ReadTimeoutError
 
-# Connect, then read, in seconds: half of the usual fan-out deadline, so that one more try still fits.
+# Connect, in seconds.
 CONNECT_TIMEOUT = 2.0
-READ_TIMEOUT = 4.0
+# Then read: a try has half of the time left, so that one more as long still fits; when half of it would be
+# less than this, in seconds, all of it. A fixed timeout would ask a slow provider three times in vain.
+LEAST_READ_TIMEOUT = 4.0
 
 # The answer is read in pieces of this size, and the deadline checked between them.
 PIECE = 65_536
@@ -87,13 +89,14 @@ def exchange(
     left = deadline - time.monotonic()
     if left <= 0:
         raise OutOfTime
-    timeout = (min(CONNECT_TIMEOUT, left), min(READ_TIMEOUT, left))
+    patience = left / 2 if left / 2 >= LEAST_READ_TIMEOUT else left
+    timeout = (min(CONNECT_TIMEOUT, left), patience)
     try:
         with _adapter().send(
             _prepared(method, url, headers, body), stream=True, timeout=timeout, proxies={}
         ) as response:
-            return response, _content(response, deadline)
-    except requests.Timeout as error:
+            return response, _content(response, patience, deadline)
+    except (requests.Timeout, ReadTimeoutError) as error:
         raise OutOfTime from error
     except (requests.RequestException, HTTPError, OSError) as error:
         raise NoAnswer from error
@@ -111,11 +114,18 @@ def _prepared(method: str, url: str, headers: dict[str, str], body: bytes | None
     return request
 
 
-def _content(response: requests.Response, deadline: float) -> bytes:
-    """The body, piece by piece: a server that drips cannot hold us much beyond the deadline."""
+def _content(response: requests.Response, patience: float, deadline: float) -> bytes:
+    """The body, piece by piece: a server that drips or stops cannot hold us much beyond the deadline."""
     pieces: list[bytes] = []
-    while piece := response.raw.read1(PIECE, decode_content=True):
-        pieces.append(piece)
-        if time.monotonic() > deadline:
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0:
             raise OutOfTime
-    return b"".join(pieces)
+        connection = response.raw.connection
+        # Neither is there once the body is whole, nor the socket when the server is to close it.
+        if connection is not None and connection.sock is not None:
+            connection.sock.settimeout(min(left, patience))
+        piece = response.raw.read1(PIECE, decode_content=True)
+        if not piece:
+            return b"".join(pieces)
+        pieces.append(piece)

@@ -17,6 +17,11 @@ class ListedCalendar:
     id: str
     primary: bool
 
+    @property
+    def asked_as(self) -> str:
+        """The id it is read and cached under: the main one by its alias, so that it is cached once."""
+        return "primary" if self.primary else self.id
+
 
 @dataclass(frozen=True, slots=True)
 class CalendarList:

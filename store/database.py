@@ -11,6 +11,8 @@ from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.orm import Session, sessionmaker
 
+from store.settings import make_data_dir
+
 if TYPE_CHECKING:
     # Imported where it is used: it takes half a second, and most commands migrate nothing.
     from alembic.config import Config
@@ -53,7 +55,7 @@ class Database:
     def upgrade(self) -> None:
         """Run every migration that is missing."""
         if self.url.get_backend_name() == "sqlite" and self.url.database:
-            Path(self.url.database).parent.mkdir(parents=True, exist_ok=True)
+            make_data_dir(Path(self.url.database).parent)
         from alembic import command
 
         with self.engine.begin() as connection:

@@ -11,6 +11,8 @@ from pathlib import Path
 from redis import Redis
 from redis.exceptions import RedisError
 
+from store.settings import make_data_dir
+
 START_SECONDS = 10.0
 
 
@@ -41,7 +43,7 @@ def start(data_dir: Path, socket: Path) -> subprocess.Popen[bytes]:
 
     :raise NoRedis: when it does not answer
     """
-    data_dir.mkdir(parents=True, exist_ok=True)
+    make_data_dir(data_dir)
     socket.unlink(missing_ok=True)
     command = [str(binary()), "--port", "0", "--unixsocket", str(socket), "--unixsocketperm", "600"]
     command += ["--save", "", "--appendonly", "no", "--dir", str(data_dir.resolve())]

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from redis import Redis
 from redis.exceptions import LockError
 
-# Longer than a refresh can take (its own timeouts end sooner); a holder that dies frees it by then.
-REFRESH_SECONDS = 15.0
+# What a holder may need beyond its deadline: an answer that comes at the last moment has to be stored.
+MARGIN = 10.0
 
 
 class LockTimeout(Exception):
-    """The lock was not free before the deadline."""
+    """The lock was not free in time."""
 
 
 @contextmanager
@@ -24,12 +24,31 @@ def refresh_lock(redis: Redis, connection_id: str, *, deadline: float) -> Iterat
 
     :raise LockTimeout: when another holds it for too long
     """
-    lock = redis.lock(f"lock:refresh:{connection_id}", timeout=REFRESH_SECONDS, sleep=0.02)
-    if not lock.acquire(blocking_timeout=max(0.0, deadline - time.monotonic())):
-        raise LockTimeout(connection_id)
+    # Two who refresh at once trade in the same refresh token: where it is rotated, the grant could be lost.
+    with _held(redis, f"lock:refresh:{connection_id}", deadline=deadline, waits=True):
+        yield
+
+
+@contextmanager
+def round_lock(redis: Redis, name: str, *, deadline: float) -> Iterator[None]:
+    """Hold the right to a round of upkeep that ends by ``deadline``; does not wait for it.
+
+    :raise LockTimeout: while another round is under way
+    """
+    with _held(redis, f"lock:round:{name}", deadline=deadline, waits=False):
+        yield
+
+
+@contextmanager
+def _held(redis: Redis, name: str, *, deadline: float, waits: bool) -> Iterator[None]:
+    left = max(0.0, deadline - time.monotonic())
+    # Nobody works beyond the deadline and the margin: until then the lock holds, a dead holder's ends there.
+    lock = redis.lock(name, timeout=left + MARGIN, sleep=0.02)
+    if not lock.acquire(blocking_timeout=left if waits else 0.0):
+        raise LockTimeout(name)
     try:
         yield
     finally:
-        # It may have run out while we held it: another holder re-reads the row first, so nothing is lost.
+        # Gone when Redis lost it, or when this process stood still beyond the margin.
         with contextlib.suppress(LockError):
             lock.release()

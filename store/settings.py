@@ -10,7 +10,6 @@ import secrets
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from environs import Env, EnvError, validate
 
@@ -203,10 +202,15 @@ def _embedded_secrets(folder: Path, secret_key: str, keys: list[str]) -> tuple[s
         return secret_key, keys
     file = folder / "secrets"
     if not file.exists():
-        folder.mkdir(parents=True, exist_ok=True)
+        make_data_dir(folder)
         _write_once(file, "\n".join(new_secrets()))
     stored_secret, stored_key = file.read_text().split("\n")
     return secret_key or stored_secret, keys or [stored_key]
+
+
+def make_data_dir(folder: Path) -> None:
+    """The folder of the embedded default: people's addresses and sealed tokens are its owner's alone."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _write_once(file: Path, text: str) -> None:
@@ -216,10 +220,3 @@ def _write_once(file: Path, text: str) -> None:
         draft.flush()
         with contextlib.suppress(FileExistsError):
             os.link(draft.name, file)
-
-
-def describe(url: str) -> str:
-    """An address without its credentials, fit for a log line."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    return f"{parts.scheme}://{host}{f':{parts.port}' if parts.port else ''}{parts.path}"

@@ -16,6 +16,9 @@ from store.settings import Settings
 # Redis is beside us: one that takes longer is down, and the caller had better know soon.
 REDIS_TIMEOUT = 2.0
 
+# One blocking pop, in seconds: whoever waits for longer pops again, so that a Redis that hangs is noticed.
+LONGEST_POP = 1.0
+
 
 class Stores:
     """Opened when first used, so that a command that needs only the database connects only there."""
@@ -47,8 +50,7 @@ class Stores:
         return Redis.from_url(
             self.settings.redis_url,
             socket_connect_timeout=REDIS_TIMEOUT,
-            # Longer than the longest blocking pop, which is a fan-out's join.
-            socket_timeout=self.settings.fanout_deadline_seconds + REDIS_TIMEOUT,
+            socket_timeout=LONGEST_POP + REDIS_TIMEOUT,
         )
 
     @cached_property

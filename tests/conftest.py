@@ -7,7 +7,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +28,7 @@ from store.queries import api_keys, organizations
 from store.settings import Settings, read_settings
 from store.stores import Stores
 from tests import services
+from workers.celery_app import create_celery
 
 START_SECONDS = 30.0
 
@@ -101,10 +102,9 @@ def database(settings: Settings) -> Iterator[Database]:
 def worker(environment: dict[str, str], settings: Settings, database: Database) -> Iterator[None]:
     """A real Celery worker, as production runs it."""
     with subprocess.Popen(processes.worker(settings, "test"), env=environment) as process:
-        application = create_app(settings)
-        wired: Services = application.extensions[EXTENSION]
+        celery = create_celery(settings)
         give_up = time.monotonic() + START_SECONDS
-        while not wired.celery.control.ping(timeout=0.5, limit=1):
+        while not celery.control.ping(timeout=0.5, limit=1):
             assert process.poll() is None, "the worker ended by itself"
             assert time.monotonic() < give_up, "the worker does not answer"
         yield
@@ -113,9 +113,19 @@ def worker(environment: dict[str, str], settings: Settings, database: Database) 
 
 
 @pytest.fixture(scope="session")
-def app(settings: Settings, database: Database) -> Flask:
+def app(settings: Settings, database: Database) -> Iterator[Flask]:
     """The web application, without a worker: for what needs none."""
-    return create_app(settings)
+    with application(settings) as made:
+        yield made
+
+
+@contextmanager
+def application(settings: Settings) -> Iterator[Flask]:
+    """A web application, and the end of what it opened."""
+    made = create_app(settings)
+    yield made
+    wired: Services = made.extensions[EXTENSION]
+    wired.stores.close()
 
 
 @dataclass
@@ -229,10 +239,6 @@ def new_app(settings: Settings, database: Database) -> Iterator[Callable[..., Fl
     with ExitStack() as closing:
 
         def make(**changed: Any) -> Flask:
-            application = create_app(replace(settings, **changed))
-            wired: Services = application.extensions[EXTENSION]
-            closing.callback(wired.stores.redis.close)
-            closing.callback(wired.stores.database.close)
-            return application
+            return closing.enter_context(application(replace(settings, **changed)))
 
         yield make

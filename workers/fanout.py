@@ -16,6 +16,7 @@ from redis import Redis
 
 from providers.base import Failed
 from providers.errors import Reason
+from store.stores import LONGEST_POP
 from workers.celery_app import Almanac
 from workers.jobs import Job, Reply, pack_job, unpack_reply
 from workers.queues import Queue
@@ -31,9 +32,8 @@ LEFTOVER_SECONDS = 60
 # How much of the time workers may use: what they give up on themselves still arrives, with its reason.
 WORKERS_SHARE = 0.97
 
-# One blocking pop, in seconds: less than the time to wait for any answer of Redis; and since Redis before 7
-# counts in milliseconds and 0 means for ever, never less than some of those.
-LONGEST_POP, SHORTEST_POP = 1.0, 0.01
+# Redis before 7 counts a pop's time in milliseconds, and takes 0 for ever.
+SHORTEST_POP = 0.01
 
 LATE = Failed(Reason.PROVIDER_ERROR, "The provider did not answer in time")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from providers.base import PRIMARY, Account, CalendarProvider, Failed, Outcome
+from providers.base import Account, CalendarProvider, Failed, Outcome
 from providers.errors import ProviderError
 from store.calendar_lists import ListedCalendar
 from store.queries.connections import Credentials
@@ -26,7 +26,7 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials, deadline: floa
             if isinstance(job, ListCalendars) or job.calendars is None:
                 listed = _list(provider, account, deadline)
             if isinstance(job, ReadBusy):
-                calendars = job.calendars or tuple(asked_as(calendar) for calendar in listed or ())
+                calendars = job.calendars or tuple(calendar.asked_as for calendar in listed or ())
                 if calendars:
                     outcomes = provider.busy(account, calendars, job.start, job.end, deadline=deadline)
     except ProviderError as error:
@@ -40,8 +40,3 @@ def _list(provider: CalendarProvider, account: Account, deadline: float) -> tupl
         ListedCalendar(calendar.id, calendar.primary)
         for calendar in provider.calendars(account, deadline=deadline)
     )
-
-
-def asked_as(calendar: ListedCalendar) -> str:
-    """The id a calendar is read and cached under: the main one by its alias, so it is cached once."""
-    return PRIMARY if calendar.primary else calendar.id

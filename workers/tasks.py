@@ -13,6 +13,8 @@ from workers.drain import Drain, Perform
 from workers.runtime import Runtime
 
 RENEW_AHEAD = timedelta(minutes=10)
+# What has failed for longer is left to whoever asks for it: a request refreshes what it needs.
+RENEW_BEHIND = timedelta(hours=1)
 
 
 @shared_task(name="reads.drain", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
@@ -30,7 +32,13 @@ def drain_writes(self: Any, *, fanout: str, deadline: float) -> None:
 @shared_task(name="upkeep.renew_tokens", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
 def renew_tokens(self: Any) -> None:
     """Refresh access tokens that end soon, so that no request waits for it and dead grants are noticed."""
-    upkeep.renew_tokens(self.app.runtime, before=datetime.now(UTC) + RENEW_AHEAD)
+    now = datetime.now(UTC)
+    upkeep.renew_tokens(
+        self.app.runtime,
+        after=now - RENEW_BEHIND,
+        before=now + RENEW_AHEAD,
+        deadline=time.monotonic() + upkeep.ROUND_SECONDS,
+    )
 
 
 def _drain(runtime: Runtime, fanout: str, deadline: float, perform: Perform) -> None:

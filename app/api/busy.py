@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
-import orjson
 from flask import Response
 from flask.views import MethodView
 
 from app import asked
 from app.auth import within
 from app.availability import Ask, Picture, look
-from app.envelope import Blueprint, whole
+from app.envelope import Blueprint, json_object, whole
 from app.errors import NotFound
 from app.failures import Failures
 from app.schemas.availability import (
@@ -88,5 +87,4 @@ def _answer(
 ) -> Response:
     busy = Groups.pack([each for picture in pictures for each in picture.read()])
     data = busy_json(busy_union(busy, start, end))
-    siblings = orjson.dumps(beside)[1:]
-    return whole(b'{"data":' + data + b"," + siblings, headers=asked.age(pictures))
+    return whole(json_object({"data": data, **beside}), headers=asked.age(pictures))

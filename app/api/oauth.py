@@ -8,13 +8,13 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from flask.views import MethodView
-from sqlalchemy.orm import Session
 
 from app import paging
 from app.auth import caller, within
 from app.envelope import Blueprint
 from app.errors import Forbidden, NotFound
 from app.forgetting import forget_cached, forget_connections
+from app.ownership import CONNECTION, own_user
 from app.schemas.records import (
     ConnectionBody,
     ConnectionSchema,
@@ -25,7 +25,7 @@ from app.schemas.records import (
 )
 from app.services import services
 from app.timestamps import EPOCH, MILLISECOND, Moment
-from store.models import OAuthConnection, User
+from store.models import OAuthConnection
 from store.queries import audit, connections, users
 from store.queries.connections import Tokens
 
@@ -63,7 +63,10 @@ class Connection(MethodView):
         """
         _check_shows_tokens(query)
         with services().stores.database.reading() as session:
-            row = connections.find(session, _user(session, userId).id, provider)
+            user = users.find(session, userId, within=within())
+            if user is None:
+                raise NotFound("User not found")
+            row = connections.find(session, user.id, provider)
         if row is None:
             raise NotFound("OAuth connection not found")
         return _view(row, userId, shown=query["showToken"])
@@ -73,7 +76,8 @@ class Connection(MethodView):
     def post(self, body: dict[str, Any], userId: str, provider: str) -> dict[str, Any]:
         """Store a connection
 
-        From tokens that you obtained yourself. A connection with the same provider is replaced.
+        From tokens that you obtained yourself. A connection with the same provider is replaced. An API key
+        that is bound to an organization may do this for users who belong to no other.
         """
         stores = services().stores
         tokens = Tokens(body["accessToken"], body["refreshToken"], _instant(body["expiresAt"]))
@@ -81,7 +85,7 @@ class Connection(MethodView):
             row, replaced = connections.replace(
                 session,
                 stores.keyring,
-                user_id=_user(session, userId, to_change=True).id,
+                user_id=own_user(session, userId, otherwise=CONNECTION).id,
                 provider=provider,
                 email=body["email"],
                 scope=body["scope"],
@@ -95,20 +99,15 @@ class Connection(MethodView):
     def delete(self, userId: str, provider: str) -> dict[str, bool]:
         """Delete a connection
 
-        The grant is revoked where the provider offers it; tokens and cached data are removed in any case.
+        The grant is revoked where the provider offers it; tokens and cached data are removed in any case. An
+        API key that is bound to an organization may do this for users who belong to no other.
         """
-        with services().stores.database.reading() as session:
-            _user(session, userId)
+        with services().stores.database.writing() as session:
+            own_user(session, userId, otherwise=CONNECTION)
+        # Revoking waits for a provider: no transaction is open meanwhile.
         if not forget_connections(userId, provider):
             raise NotFound("OAuth connection not found")
         return {"success": True}
-
-
-def _user(session: Session, custom_id: str, *, to_change: bool = False) -> User:
-    row = users.find(session, custom_id, within=within(), to_change=to_change)
-    if row is None:
-        raise NotFound("User not found")
-    return row
 
 
 def _check_shows_tokens(query: Mapping[str, Any]) -> None:

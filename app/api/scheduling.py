@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 from flask import Response
 from flask.views import MethodView
 
 from app import asked
 from app.auth import within
 from app.availability import Ask, Picture, look
-from app.envelope import Blueprint, whole
+from app.envelope import Blueprint, json_object, whole
 from app.errors import NotFound
 from app.failures import Failures
 from app.schemas.availability import (
@@ -97,7 +97,7 @@ class OrganizationScheduling(MethodView):
             for user, connected in _members(orgSlug).items()
             if (refs := asked.of_provider(connected, query))
         }
-        asked.check_size([question] * len(asks))
+        asked.check_size({question: len(asks)})
         pictures = look(list(asks.values()), *question.busy_range(), asked.freshness())
         failures = {user: Failures(picture) for user, picture in zip(asks, pictures, strict=True)}
         readable = [user for user, each in failures.items() if not each]
@@ -107,7 +107,7 @@ class OrganizationScheduling(MethodView):
         )
         data = {"availableSlots": slots_json(free, readable), "options": asked.options(query, question)}
         failed = [each.user(user) for user, each in failures.items() if each]
-        return _answer(_object(data), pictures, failedUsers=failed)
+        return _answer(json_object(data), pictures, failedUsers=failed)
 
 
 def _members(slug: str) -> dict[str, list[ConnectionRef]]:
@@ -126,7 +126,7 @@ def _one_user(
     query: dict[str, Any], zone: ZoneInfo, windows: tuple[Window, ...] | None, user: str
 ) -> Response:
     question = asked.slot_query(query, zone, windows)
-    asked.check_size([question])
+    asked.check_size({question: 1})
     with services().stores.database.reading() as session:
         refs = connections.of_user(session, user, within=within())
     if refs is None:
@@ -143,14 +143,14 @@ def _one_user(
     beside = {"failedCalendars": failures.calendars()} if partial else {}
     free = slots(question, *_calendars(pictures))
     data = {"availableSlots": slots_json(free), "options": asked.options(query, question)}
-    return _answer(_object(data), pictures, **beside)
+    return _answer(json_object(data), pictures, **beside)
 
 
 def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) -> Response:
     wanted_users = body["users"]
     schedules = [_first_given(user["schedules"], body["schedules"]) for user in wanted_users]
     questions = [asked.slot_query(query, zone, _windows(each)) for each in schedules]
-    asked.check_size(questions)
+    asked.check_size(Counter(questions))
     with services().stores.database.reading() as session:
         known = connections.of_users(session, {user["id"] for user in wanted_users}, within=within())
     asks = [
@@ -176,12 +176,12 @@ def _entry(
     """One user's entry, as JSON."""
     failures = Failures(picture)
     if failures:
-        return _object({"userId": user, "status": "error", **failures.entry()})
+        return json_object({"userId": user, "status": "error", **failures.entry()})
     if not picture.calendars:
         error = "User has no connected calendars" if exists else "User not found"
-        return _object({"userId": user, "status": "error", "error": error, "failedCalendars": []})
+        return json_object({"userId": user, "status": "error", "error": error, "failedCalendars": []})
     free = slots(question, *_calendars([picture]))
-    return _object(
+    return json_object(
         {
             "userId": user,
             "status": "ok",
@@ -210,13 +210,4 @@ def _calendars(pictures: Sequence[Picture]) -> tuple[Groups, npt.NDArray[np.int6
 
 
 def _answer(data: bytes, pictures: Sequence[Picture], **beside: Sequence[dict[str, Any]]) -> Response:
-    return whole(_object({"data": data, **beside}), headers=asked.age(pictures))
-
-
-def _object(members: Mapping[str, Any]) -> bytes:
-    """A JSON object; values that are bytes are JSON already."""
-    parts = (
-        b'"%s":%s' % (name.encode(), value if isinstance(value, bytes) else orjson.dumps(value))
-        for name, value in members.items()
-    )
-    return b"{" + b",".join(parts) + b"}"
+    return whole(json_object({"data": data, **beside}), headers=asked.age(pictures))

@@ -12,8 +12,9 @@ from app import paging
 from app.auth import within
 from app.conflicts import conflict_on
 from app.envelope import Blueprint
-from app.errors import Forbidden, NotFound
+from app.errors import NotFound
 from app.forgetting import forget_connections
+from app.ownership import MEMBERSHIP, own_user
 from app.schemas.records import (
     IncludeQuery,
     OrganizationSchema,
@@ -87,7 +88,7 @@ class UserById(MethodView):
         """
         new_id: str = body["userId"] if "userId" in body else body["id"]
         with services().stores.database.writing() as session:
-            row = _own(session, userId)
+            row = own_user(session, userId, otherwise=MEMBERSHIP)
             with conflict_on(User.custom_id, "User already exists"):
                 row.custom_id = new_id
                 session.flush()
@@ -102,12 +103,12 @@ class UserById(MethodView):
         data are removed in any case.
         """
         with services().stores.database.writing() as session:
-            _own(session, userId)
+            own_user(session, userId, otherwise=MEMBERSHIP)
             view = _view(session, userId, query["include"])
         # Revoking waits for a provider: no transaction is open meanwhile.
         forget_connections(userId)
         with services().stores.database.writing() as session:
-            users.remove(session, _own(session, userId).id)
+            users.remove(session, own_user(session, userId, otherwise=MEMBERSHIP).id)
         return view
 
 
@@ -134,13 +135,3 @@ def _view(session: Session, custom_id: str, include: Collection[str] = ()) -> di
     """A user with the relations asked for, with both when none is."""
     relations = include or users.RELATIONS
     return user_view(_load(session, custom_id, relations), within=within(), include=relations)
-
-
-def _own(session: Session, custom_id: str) -> User:
-    """A user that this key may change: one that no other organization shares with its own."""
-    row = users.find(session, custom_id, within=within(), to_change=True)
-    if row is None:
-        raise NotFound("User not found")
-    if within() is not None and users.organization_ids(session, row.id) != {within()}:
-        raise Forbidden("The user belongs to other organizations too; remove the membership instead")
-    return row

@@ -30,6 +30,7 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 LONGEST_MINUTES = 10_080
 MOST_OVERLAPS = 1000
 MOST_WINDOWS = 200
+MOST_CALENDARS = 200
 MOST_USERS = 1000
 
 
@@ -65,7 +66,12 @@ class RangeQuery(Schema):
 class UserBusyQuery(RangeQuery):
     """Which calendars of a user to read."""
 
-    calendarIds = Several(Text(shortest=1, longest=1024), load_default=list, metadata=CALENDAR_IDS)
+    calendarIds = Several(
+        Text(shortest=1, longest=1024),
+        load_default=list,
+        validate=at_most(MOST_CALENDARS),
+        metadata=CALENDAR_IDS,
+    )
     primaryOnly = TrueOrFalse(load_default=False, metadata=PRIMARY_ONLY)
 
 
@@ -108,7 +114,12 @@ class SlotsQuery(RangeQuery):
 class UserSlotsQuery(SlotsQuery):
     """Slots of one user."""
 
-    calendarIds = Several(Text(shortest=1, longest=1024), load_default=list, metadata=CALENDAR_IDS)
+    calendarIds = Several(
+        Text(shortest=1, longest=1024),
+        load_default=list,
+        validate=at_most(MOST_CALENDARS),
+        metadata=CALENDAR_IDS,
+    )
     onFailure = Word(
         ("fail", "partial"),
         load_default="fail",
@@ -177,7 +188,12 @@ class WantedUserSchema(SchedulesBody):
     """One of several users; calendars and schedules of its own go before the request's."""
 
     id = Identifier(USER_ID, required=True)
-    calendarIds = fields.List(Text(shortest=1, longest=1024), load_default=list, metadata=CALENDAR_IDS)
+    calendarIds = fields.List(
+        Text(shortest=1, longest=1024),
+        load_default=list,
+        validate=at_most(MOST_CALENDARS),
+        metadata=CALENDAR_IDS,
+    )
 
 
 class UsersBody(SchedulesBody):

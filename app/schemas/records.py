@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -25,6 +26,10 @@ from store.models import OAuthConnection, Organization, User
 from store.queries.connections import Tokens
 from store.queries.users import RELATIONS
 
+# Printable ASCII without spaces: RFC 6750 allows less, providers write more, an HTTP header takes this.
+TOKEN = re.compile(r"[!-~]+")
+ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
+
 # As many as one list answer may hold with `limit`.
 MOST_AT_ONCE = 1000
 # As many as one statement may name; organizations can be larger.
@@ -38,6 +43,36 @@ SCOPE = {
     "examples": [["https://www.googleapis.com/auth/calendar"]],
 }
 SHOWN = {"description": "Null unless `showToken` was asked for."}
+
+
+class TokenText(Text):
+    """An access or refresh token, as it can be sent in a header."""
+
+    def __init__(self, **options: Any) -> None:
+        shape = {"pattern": f"^{TOKEN.pattern}$"}
+        super().__init__(shortest=1, longest=16_384, metadata=shape, **options)
+
+    def parse(self, text: str) -> str:
+        """The token itself."""
+        token = super().parse(text)
+        if not TOKEN.fullmatch(token):
+            raise ValidationError("must be printable ASCII without spaces")
+        return token
+
+
+class Address(Text):
+    """An e-mail address, as far as one can be told by looking."""
+
+    def __init__(self, **options: Any) -> None:
+        shape = {"pattern": f"^{ADDRESS.pattern}$", "examples": ["ada@example.com"]}
+        super().__init__(shortest=3, longest=320, metadata=shape, **options)
+
+    def parse(self, text: str) -> str:
+        """The address itself."""
+        address = super().parse(text)
+        if not ADDRESS.fullmatch(address):
+            raise ValidationError("must be an e-mail address, like ada@example.com")
+        return address
 
 
 class ConnectionSchema(Schema):
@@ -151,15 +186,9 @@ class MembersBody(Body):
 class ConnectionBody(Body):
     """Tokens that the caller obtained by itself."""
 
-    accessToken = Text(shortest=1, longest=16_384, required=True)
-    refreshToken = Text(shortest=1, longest=16_384, load_default=None, allow_none=True)
-    email = Text(
-        shortest=3,
-        longest=320,
-        load_default=None,
-        allow_none=True,
-        metadata={"examples": ["ada@example.com"]},
-    )
+    accessToken = TokenText(required=True)
+    refreshToken = TokenText(load_default=None, allow_none=True)
+    email = Address(load_default=None, allow_none=True)
     expiresAt = Instant(load_default=None, allow_none=True)
     scope = fields.List(
         Text(shortest=1, longest=512), required=True, validate=at_most(MOST_SCOPES), metadata=SCOPE

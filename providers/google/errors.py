@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from providers import refusals
 from providers.errors import (
     AccessDenied,
     AuthorizationInvalid,
@@ -21,11 +22,12 @@ from providers.errors import (
     Unavailable,
 )
 from providers.http import Reply
+from providers.refusals import Refusal
 
 PROVIDER = "Google Calendar"
 
 # The reason decides before the status does: a 403 is a throttle, a missing scope or a closed door.
-BY_REASON: dict[str, tuple[type[ProviderError], str]] = {
+BY_REASON: dict[str, Refusal] = {
     "ACCESS_TOKEN_SCOPE_INSUFFICIENT": (InsufficientScopes, "says that the granted scopes do not allow this"),
     "insufficientPermissions": (InsufficientScopes, "says that the granted scopes do not allow this"),
     "RATE_LIMIT_EXCEEDED": (RateLimited, "asks us to slow down"),
@@ -51,44 +53,20 @@ BY_REASON: dict[str, tuple[type[ProviderError], str]] = {
     "authError": (AuthorizationInvalid, "no longer accepts this connection"),
 }
 
-BY_STATUS: dict[int, tuple[type[ProviderError], str]] = {
-    401: (AuthorizationInvalid, "no longer accepts this connection"),
-    403: (AccessDenied, "denies access"),
-    404: (NotFound, "does not know this calendar, or not for this account"),
-    408: (Unavailable, "did not answer in time"),
-    410: (NotFound, "says that this has been deleted"),
-    429: (RateLimited, "asks us to slow down"),
-}
-
 
 def error_for(reply: Reply) -> ProviderError:
     """The exception for an answer that is not 2xx."""
     reason = _reason(reply.body)
     if reply.status == 400 and reason == "invalid" and _names_an_id(reply.body):
-        return InvalidCalendarId(
-            f"{PROVIDER} cannot read this calendar id ({reply.operation})", operation=reply.operation
-        )
-    kind, words = BY_REASON.get(reason) or BY_STATUS.get(reply.status) or _by_class(reply.status)
-    return _error(kind, words, reply.operation, reply.retry_after)
+        return InvalidCalendarId(f"{PROVIDER} cannot read this calendar id", operation=reply.operation)
+    refusal = BY_REASON.get(reason) or refusals.by_status(reply.status)
+    return refusals.error(PROVIDER, refusal, operation=reply.operation, retry_after=reply.retry_after)
 
 
 def error_for_reason(reason: str, operation: str) -> ProviderError:
     """The exception for an error inside a 200; a reason not known to us is still a failure."""
-    kind, words = BY_REASON.get(reason, (ProviderError, "could not read this calendar"))
-    return _error(kind, words, operation, None)
-
-
-def _error(kind: type[ProviderError], words: str, operation: str, retry_after: float | None) -> ProviderError:
-    message = f"{PROVIDER} {words} ({operation})"
-    if issubclass(kind, Unavailable):
-        return kind(message, operation=operation, retry_after=retry_after)
-    return kind(message, operation=operation)
-
-
-def _by_class(status: int) -> tuple[type[ProviderError], str]:
-    if status >= 500:
-        return Unavailable, f"is not available just now, status {status}"
-    return ProviderError, f"refused the request, status {status}"
+    refusal = BY_REASON.get(reason, (ProviderError, "could not read this calendar"))
+    return refusals.error(PROVIDER, refusal, operation=operation)
 
 
 def _reason(body: Any) -> str:

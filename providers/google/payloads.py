@@ -14,21 +14,6 @@ class ErrorDetail(TypedDict, total=False):
     message: str
 
 
-class ErrorInfo(TypedDict, total=False):
-    """A google.rpc.ErrorInfo in the ``details`` of an error of the front end."""
-
-    reason: str
-    domain: str
-
-
-class ErrorBody(TypedDict, total=False):
-    code: int
-    message: str
-    status: str
-    errors: list[ErrorDetail]
-    details: list[ErrorInfo]
-
-
 class CalendarListEntry(TypedDict, total=False):
     """Booleans that are false are left out."""
 
@@ -58,7 +43,3 @@ class BusyPeriod(TypedDict):
 class FreeBusyCalendar(TypedDict, total=False):
     busy: list[BusyPeriod]
     errors: list[ErrorDetail]
-
-
-class FreeBusyAnswer(TypedDict, total=False):
-    calendars: dict[str, FreeBusyCalendar]

@@ -45,7 +45,7 @@ class Microsoft:
         if isinstance(listed, ProviderError):
             raise listed
         zone = parse.mailbox_zone(answers.get(_SETTINGS), operation)
-        if isinstance(zone, parse.UnknownZone):
+        if zone is None or isinstance(zone, parse.UnknownZone):
             zone = "UTC"
         if isinstance(zone, ProviderError):
             raise zone
@@ -56,12 +56,13 @@ class Microsoft:
     ) -> dict[str, Outcome]:
         """The outcome of every calendar, each read as a part of a batch.
 
-        The range asked for is a day longer on both sides: Graph selects all-day events as if their dates
-        were in UTC. The mailbox's zone is a part of the first batch; without it, calendars with busy
-        all-day events fail and the others do not.
+        The mailbox's zone is a part of the first batch. Where it may not be read, all-day events cover
+        their days in every zone; when it fails to be read, calendars with busy ones fail, the others do not.
         """
         operation = Operation.FREE_BUSY
         names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
+        # Graph selects all-day events as if their dates were in UTC, and an event of the UTC days [d, e) is
+        # busy from d - 14 h to e + 12 h at most: what touches the range is within a day of it.
         views = [Part(number, _view(each, start - DAY, end + DAY)) for number, each in names.items()]
         answers = self._fetch(account, [*_settings(account), *views] if views else [], operation, deadline)
         zone = parse.mailbox_zone(answers.get(_SETTINGS), operation)
@@ -90,7 +91,7 @@ def _view(calendar_id: str, start: int, end: int) -> str:
     )
 
 
-def _outcome(pages: Pages, zone: str | ProviderError, start: int, end: int) -> Outcome:
+def _outcome(pages: Pages, zone: parse.Zone, start: int, end: int) -> Outcome:
     if isinstance(pages, ProviderError):
         return Failed.because(pages)
     try:

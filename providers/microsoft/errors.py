@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from providers import refusals
 from providers.errors import (
     AccessDenied,
     AuthorizationInvalid,
@@ -15,13 +16,13 @@ from providers.errors import (
     NotFound,
     ProviderError,
     RateLimited,
-    Unavailable,
 )
 from providers.http import Reply
+from providers.refusals import Refusal
 
 PROVIDER = "Microsoft 365"
 
-BY_CODE: dict[str, tuple[type[ProviderError], str]] = {
+BY_CODE: dict[str, Refusal] = {
     "InvalidAuthenticationToken": (AuthorizationInvalid, "no longer accepts this connection"),
     # Graph does not say whether a scope or a share is missing; the scopes were compared before the call.
     "ErrorAccessDenied": (AccessDenied, "denies access"),
@@ -36,30 +37,12 @@ BY_CODE: dict[str, tuple[type[ProviderError], str]] = {
     "TooManyRequests": (RateLimited, "asks us to slow down"),
 }
 
-BY_STATUS: dict[int, tuple[type[ProviderError], str]] = {
-    401: (AuthorizationInvalid, "no longer accepts this connection"),
-    403: (AccessDenied, "denies access"),
-    404: (NotFound, "does not know this calendar, or not for this account"),
-    408: (Unavailable, "did not answer in time"),
-    410: (NotFound, "says that this has been deleted"),
-    429: (RateLimited, "asks us to slow down"),
-}
-
 
 def error_for(reply: Reply) -> ProviderError:
     """The exception for an answer, or a part of a batch, that is not 2xx."""
     known = (BY_CODE[code] for code in _codes(reply.body) if code in BY_CODE)
-    kind, words = next(known, None) or BY_STATUS.get(reply.status) or _by_class(reply.status)
-    message = f"{PROVIDER} {words} ({reply.operation})"
-    if issubclass(kind, Unavailable):
-        return kind(message, operation=reply.operation, retry_after=reply.retry_after)
-    return kind(message, operation=reply.operation)
-
-
-def _by_class(status: int) -> tuple[type[ProviderError], str]:
-    if status >= 500:
-        return Unavailable, f"is not available just now, status {status}"
-    return ProviderError, f"refused the request, status {status}"
+    refusal = next(known, None) or refusals.by_status(reply.status)
+    return refusals.error(PROVIDER, refusal, operation=reply.operation, retry_after=reply.retry_after)
 
 
 def _codes(body: Any) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, tzinfo
+from datetime import UTC, timedelta, timezone, tzinfo
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
@@ -23,6 +23,14 @@ Period = tuple[int, int]
 # https://learn.microsoft.com/en-us/graph/api/resources/event#properties (showAs)
 NOT_BUSY = frozenset({"free", "workingElsewhere"})
 
+# The IANA zone of a mailbox, None when it may not be known, or why it could not be read just now.
+Zone = str | None | ProviderError
+
+# Where on earth a day begins first and ends last. A day in an unknown zone is busy from the one to the
+# other: too much of it is blocked, but nothing busy looks free.
+FIRST_MIDNIGHT = timezone(timedelta(hours=14))
+LAST_MIDNIGHT = timezone(timedelta(hours=-12))
+
 _SHAPE_ERRORS = (KeyError, TypeError, AttributeError, ValueError, OverflowError)
 
 
@@ -30,24 +38,24 @@ class UnknownZone(ProviderError):
     """A time is given in a zone that is known to that mailbox alone, so it cannot be read."""
 
 
-def mailbox_zone(settings: Pages | None, operation: str) -> str | ProviderError:
-    """The IANA zone of a mailbox from the answer for its settings, UTC when they may not be read.
+def mailbox_zone(settings: Pages | None, operation: str) -> Zone:
+    """The IANA zone of a mailbox from the answer for its settings, None when they may not be read.
 
     https://learn.microsoft.com/en-us/graph/api/user-get-mailboxsettings
     """
     if settings is None or isinstance(settings, AccessDenied):
-        return "UTC"
+        return None
     if isinstance(settings, ProviderError):
         return settings
     name = settings[0].get("timeZone")
     zone = iana_zone(name) if isinstance(name, str) else None
-    return zone or UnknownZone(
-        f"{PROVIDER} does not say the time zone of this mailbox ({operation})", operation=operation
-    )
+    return zone or UnknownZone(f"{PROVIDER} does not say the time zone of this mailbox", operation=operation)
 
 
-def busy(pages: Iterable[Json], zone: str | ProviderError, operation: str) -> list[Period]:
+def busy(pages: Iterable[Json], zone: Zone, operation: str) -> list[Period]:
     """The busy periods of one calendarView, as they come; ``zone`` is the mailbox's.
+
+    Without it, an all-day event covers its days in every zone.
 
     :raise ProviderError: ``zone`` when it is an error and an all-day event needs it; UnknownZone for a
         time in a zone nobody knows; Unavailable for what is no page of events
@@ -65,14 +73,14 @@ def blocks(event: GraphEvent) -> bool:
     return not event.get("isCancelled") and response != "declined" and event.get("showAs") not in NOT_BUSY
 
 
-def _period(event: GraphEvent, zone: str | ProviderError, operation: str) -> Period:
+def _period(event: GraphEvent, zone: Zone, operation: str) -> Period:
     start, end = event["start"], event["end"]
     if event.get("isAllDay") and _is_midnight(start) and _is_midnight(end):
         # Dates in truth: labelled with the zone asked for, but not shifted into it.
         if isinstance(zone, ProviderError):
             raise zone
-        mailbox = ZoneInfo(zone)
-        return wall_instant(start["dateTime"], mailbox), wall_instant(end["dateTime"], mailbox, up=True)
+        begins, ends = (FIRST_MIDNIGHT, LAST_MIDNIGHT) if zone is None else (ZoneInfo(zone),) * 2
+        return wall_instant(start["dateTime"], begins), wall_instant(end["dateTime"], ends, up=True)
     return (
         wall_instant(start["dateTime"], _zone(start, operation)),
         wall_instant(end["dateTime"], _zone(end, operation), up=True),
@@ -89,9 +97,7 @@ def _zone(moment: DateTimeTimeZone, operation: str) -> tzinfo:
         return UTC
     zone = iana_zone(name)
     if zone is None:
-        raise UnknownZone(
-            f"{PROVIDER} gave a time in an unknown time zone ({operation})", operation=operation
-        )
+        raise UnknownZone(f"{PROVIDER} gave a time in an unknown time zone", operation=operation)
     return ZoneInfo(zone)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tzlocal.windows_tz import tz_win, win_tz
+
+from scheduling.windows import zone_exists
 
 # Names Exchange writes that no table has. "Customized Time Zone" and "tzone://Microsoft/Custom" are left
 # out: what they mean is written nowhere.
@@ -43,20 +44,9 @@ def iana_zone(name: str) -> str | None:
     zone = _TO_IANA.get(folded) or _WINDOWS.get(folded) or name.strip()
     if zone == "Etc/UTC":
         zone = "UTC"
-    return zone if _exists(zone) else None
+    return zone if zone_exists(zone) else None
 
 
 def windows_zone(iana: str) -> str | None:
     """The Windows name of an IANA zone, None when it has none."""
     return _TO_WINDOWS.get(iana) or tz_win.get(iana)
-
-
-def _exists(zone: str) -> bool:
-    if not zone:
-        return False
-    try:
-        ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        # ValueError for a path upwards, OSError for the name of a folder ("America").
-        return False
-    return True

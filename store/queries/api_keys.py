@@ -69,8 +69,13 @@ def every(session: Session) -> Sequence[ApiKey]:
 
 
 def revoke(session: Session, which: str, *, prefix: str) -> int:
-    """Revoke the keys of that name or visible part, which a whole key has too; returns how many."""
-    same = or_(ApiKey.name == which, ApiKey.visible == visible_part(which, prefix))
+    """Revoke the keys of that name or visible part, or the one that is given whole; returns how many."""
+    same = or_(
+        ApiKey.name == which,
+        ApiKey.visible == visible_part(which, prefix),
+        # One made under another prefix shows another part.
+        ApiKey.digest == digest(which),
+    )
     result = session.execute(
         update(ApiKey).where(same, ApiKey.revoked_at.is_(None)).values(revoked_at=now()).returning(ApiKey.id)
     )

@@ -156,19 +156,26 @@ def remove(session: Session, ids: Collection[str]) -> None:
     session.execute(delete(OAuthConnection).where(OAuthConnection.id.in_(ids)))
 
 
-def expiring(session: Session, *, before: datetime, limit: int) -> list[str]:
-    """Living connections that can be refreshed and whose access token ends before ``before``."""
+def expiring(
+    session: Session, *, after: datetime, before: datetime, providers: Collection[str], limit: int
+) -> Sequence[OAuthConnection]:
+    """Living connections that can be refreshed and whose access token ends between two moments.
+
+    The latest come first: one whose refresh fails round after round gives way to those not yet tried.
+    """
     query = (
-        select(OAuthConnection.id)
+        select(OAuthConnection)
         .where(
             OAuthConnection.alive,
             OAuthConnection.sealed_refresh_token.is_not(None),
+            OAuthConnection.expires_at > after,
             OAuthConnection.expires_at < before,
+            OAuthConnection.provider.in_(providers),
         )
-        .order_by(OAuthConnection.expires_at)
+        .order_by(OAuthConnection.expires_at.desc(), OAuthConnection.id)
         .limit(limit)
     )
-    return list(session.scalars(query))
+    return session.scalars(query).all()
 
 
 def _refs() -> Select[str, str, str, str | None, list[str], bool]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 
 import pytest
 
-from app.web import create_app
 from store import embedded_redis
-from store.database import Database
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, periods, starts
-from tests.conftest import Api, settings_of
+from tests.conftest import Api, application, settings_of
 
 
 @pytest.fixture
@@ -29,7 +28,8 @@ def without_redis(environment, settings, database, api, tmp_path):
     redis = embedded_redis.start(tmp_path, tmp_path / "redis.sock")
     redis.kill()
     redis.wait()
-    return Api(create_app(changed).test_client(), api.key)
+    with application(changed) as app:
+        yield Api(app.test_client(), api.key)
 
 
 @pytest.mark.parametrize("path", ["/users/{}/scheduling", "/users/{}/calendar/busy"])
@@ -41,13 +41,24 @@ def test_without_redis_the_answer_is_503_and_not_free_time(without_redis, sandbo
     assert "redis" not in answer.text.lower()
 
 
+def test_a_redis_that_hangs_is_503_long_before_the_deadline(new_app, api, sandbox, new_user):
+    user = new_user(sandbox.account("google", "ada@example.com"))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
+        application = new_app(redis_url=url, fanout_deadline_seconds=120.0)
+        start = time.monotonic()
+        answer = Api(application.test_client(), api.key).get(f"/users/{user}/scheduling", **DAY)
+        took = time.monotonic() - start
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert took < 30
+
+
 @pytest.fixture
 def without_database(environment, settings, api, database, tmp_path):
     """The application on an empty database."""
     changed = settings_of(environment | {"ALMANAC_DATA_DIR": str(tmp_path)})
-    application = create_app(changed)
-    Database(changed.database_url).close()
-    return Api(application.test_client(), api.key)
+    with application(changed) as app:
+        yield Api(app.test_client(), api.key)
 
 
 def test_without_a_database_the_answer_is_503(without_database):

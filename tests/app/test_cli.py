@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +63,65 @@ def test_a_key_is_printed_alone_listed_by_its_start_and_revoked(tmp_path: Path):
     again = almanac("keys", "revoke", key, data=tmp_path)
     assert again.exit_code == 1
     assert "No key in force" in again.stderr
+
+
+def test_the_list_says_which_keys_show_tokens_and_which_have_expired(tmp_path: Path):
+    almanac("db", "upgrade", data=tmp_path)
+    almanac("keys", "create", "plain", data=tmp_path)
+    almanac("keys", "create", "audit", "--show-tokens", "--expires", "2199-01-01", data=tmp_path)
+    almanac("keys", "create", "guest", "--read-only", "--expires", "2199-01-01T02:00:00+02:00", data=tmp_path)
+    with sqlite3.connect(tmp_path / "almanac.db") as database:
+        database.execute("UPDATE api_keys SET expires_at = '2020-01-01 00:00:00' WHERE name = 'guest'")
+
+    listed = almanac("keys", "list", data=tmp_path).stdout.splitlines()
+
+    assert [line.split("  ")[1:] for line in listed] == [
+        ["plain", "everything", "full", "in force"],
+        ["audit", "everything", "full, shows tokens", "in force until 2199-01-01T00:00:00Z"],
+        ["guest", "everything", "read-only", "expired"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ("2199-01-01", "2199-01-01T00:00:00Z"),
+        ("2199-01-01T09:30:00", "2199-01-01T09:30:00Z"),
+        ("2199-01-01T09:30:00+02:00", "2199-01-01T07:30:00Z"),
+    ],
+)
+def test_a_key_may_expire(tmp_path: Path, written: str, kept: str):
+    almanac("db", "upgrade", data=tmp_path)
+
+    assert almanac("keys", "create", "guest", "--expires", written, data=tmp_path).exit_code == 0
+    assert f"in force until {kept}" in almanac("keys", "list", data=tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("2020-01-01", "must lie in the future"),
+        ("tomorrow", "must be an ISO 8601 date"),
+        ("2027-02-30", "does not exist"),
+    ],
+)
+def test_a_key_that_expires_at_no_time_or_in_the_past_is_not_made(tmp_path: Path, written: str, told: str):
+    almanac("db", "upgrade", data=tmp_path)
+
+    refused = almanac("keys", "create", "guest", "--expires", written, data=tmp_path)
+
+    assert refused.exit_code == 2
+    assert told in refused.stderr
+    assert almanac("keys", "list", data=tmp_path).stdout == ""
+
+
+def test_a_whole_key_is_revoked_after_the_prefix_has_changed(tmp_path: Path):
+    almanac("db", "upgrade", data=tmp_path)
+    key = almanac("keys", "create", "billing", data=tmp_path).stdout.strip()
+
+    revoked = almanac("keys", "revoke", key, data=tmp_path, ALMANAC_API_KEY_PREFIX="acme_live_")
+
+    assert revoked.stdout == "1 key revoked\n"
 
 
 def test_a_key_for_an_unknown_organization_is_refused_in_one_line(tmp_path: Path):

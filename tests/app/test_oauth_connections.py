@@ -84,10 +84,21 @@ def test_the_end_of_a_token_is_read_like_every_timestamp_and_is_utc_without_an_o
         ({"accessToken": "x" * 16_385}, "accessToken must have 1 to 16384 characters"),
         ({"accessToken": 5}, "accessToken must be a string"),
         ({"accessToken": "a\r\nX-Evil: 1"}, "accessToken must not contain control characters"),
+        ({"accessToken": "planted-tök"}, "accessToken must be printable ASCII without spaces"),
+        ({"accessToken": "two words"}, "accessToken must be printable ASCII without spaces"),
+        ({"refreshToken": "planted…"}, "refreshToken must be printable ASCII without spaces"),
+        ({"refreshToken": " planted"}, "refreshToken must be printable ASCII without spaces"),
+        ({"refreshToken": "x" * 16_385}, "refreshToken must have 1 to 16384 characters"),
         ({"refreshToken": ""}, "refreshToken must have"),
         ({"refreshToken": "a\x00b"}, "refreshToken must not contain control characters"),
         ({"email": "x"}, "email must have 3 to 320 characters"),
         ({"email": "a\nb@c"}, "email must not contain control characters"),
+        ({"email": "ada"}, "email must be an e-mail address"),
+        ({"email": "ada@"}, "email must be an e-mail address"),
+        ({"email": "@example.com"}, "email must be an e-mail address"),
+        ({"email": "ada lovelace@example.com"}, "email must be an e-mail address"),
+        ({"email": "ada@example.com\u00a0"}, "email must be an e-mail address"),
+        ({"email": "ada@home@example.com"}, "email must be an e-mail address"),
         ({"expiresAt": "soon"}, "expiresAt must be an ISO 8601 date"),
         ({"expiresAt": 1795165200}, "expiresAt must be a string"),
         ({"scope": None}, "scope must not be null"),
@@ -102,6 +113,26 @@ def test_a_bad_body_stores_nothing_and_is_not_repeated(api, new_user, changed, t
 
     assert error(api.post(f"/users/{user}/oauth/google", BODY | changed), 400).startswith(told)
     assert api.get(f"/users/{user}/oauth").json["data"] == []
+
+
+@pytest.mark.parametrize("token", ["x", "~!$%*|'\"/+=.-_{}", "1//0gE-x_y", "M.C1_BAY.2!*$$", "x" * 16_384])
+def test_tokens_of_every_provider_are_taken_as_they_are(api, teller, new_user, token):
+    user = new_user()
+
+    answer = api.post(f"/users/{user}/oauth/google", BODY | {"accessToken": token, "refreshToken": token})
+
+    assert answer.status_code == 201
+    shown = teller.get(f"/users/{user}/oauth/google", showToken="true").json["data"]
+    assert (shown["accessToken"], shown["refreshToken"]) == (token, token)
+
+
+@pytest.mark.parametrize(
+    "email", ["a@b", "Ada.O'Hara+x@example.co.uk", "ada_x#EXT#@acme.example", "ä@ö.example"]
+)
+def test_addresses_of_every_kind_are_taken_as_they_are(api, new_user, email):
+    answer = api.post(f"/users/{new_user()}/oauth/google", BODY | {"email": email})
+
+    assert answer.json["data"]["email"] == email
 
 
 @pytest.mark.parametrize("missing", ["accessToken", "scope"])
@@ -182,6 +213,35 @@ def test_what_is_missing_is_named(api, new_user):
         api.delete("/users/nobody/oauth/google"),
     ):
         assert error(answer, 404) == "User not found"
+
+
+# --- keys that are bound to an organization
+
+
+def test_a_bound_key_does_not_change_the_connection_of_a_user_whom_others_share(
+    api, new_api, new_user, new_organization
+):
+    own, other = new_organization(), new_organization()
+    shared, only = new_user(slugs=(own, other)), new_user(slugs=(own,))
+    bound = new_api(own)
+    api.post(f"/users/{shared}/oauth/google", BODY)
+
+    for answer in (
+        bound.post(f"/users/{shared}/oauth/google", BODY | {"email": "eve@example.com"}),
+        bound.post(f"/users/{shared}/oauth/microsoft", BODY),
+        bound.delete(f"/users/{shared}/oauth/google"),
+        bound.delete(f"/users/{shared}/oauth/microsoft"),
+    ):
+        assert error(answer, 403) == (
+            "The user belongs to other organizations too; "
+            "changing a connection needs an API key that is not bound to an organization"
+        )
+    assert bound.get(f"/users/{shared}/oauth/google").json == {"data": SHOWN}
+    assert bound.get(f"/users/{shared}/oauth").json == {"data": [SHOWN]}
+    assert api.delete(f"/users/{shared}/oauth/google").status_code == 200
+
+    assert bound.post(f"/users/{only}/oauth/microsoft", BODY).status_code == 201
+    assert bound.delete(f"/users/{only}/oauth/microsoft").status_code == 200
 
 
 # --- tokens

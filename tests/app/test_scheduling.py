@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, starts, starts_of
+from tests.conftest import connect
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -388,3 +389,48 @@ def test_a_question_that_makes_no_sense_is_400(ada, slots, query, names):
 
 def test_an_unknown_zone_is_400(ada, slots):
     assert slots(ada(), headers={"x-timezone": "Mars/Olympus"}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "named", [["side@group.calendar.google.com"], ["AAMk-side"], ["primary", "AAMk-side"]]
+)
+def test_an_entry_without_accounts_fails_alone_whatever_it_names(api, sandbox, new_user, named):
+    connected = new_user(sandbox.account("google", "ada@example.com"))
+    lonely = new_user()
+    users = [{"id": "nobody-of-that-name", "calendarIds": named}, {"id": lonely, "calendarIds": named}]
+
+    answer = api.post("/users/scheduling", {"users": [*users, {"id": connected}]}, query_string=MORNING)
+
+    assert answer.status_code == 200, answer.json
+    assert [(entry["status"], entry.get("error")) for entry in answer.json["data"]] == [
+        ("error", "User not found"),
+        ("error", "User has no connected calendars"),
+        ("ok", None),
+    ]
+
+
+def test_an_account_that_is_not_named_and_hangs_costs_nobody_an_answer(api, sandbox, new_user):
+    google = sandbox.account(
+        "google",
+        "ada@example.com",
+        calendars=[{"subject": "Main", "primary": True}, {"id": "side@group.calendar.google.com"}],
+        events=[meeting("09:00", "10:00")],
+    )
+    user = new_user(google, sandbox.account("microsoft", "ada@contoso.example"))
+    sandbox.fault(provider="microsoft", latency_ms=60_000)
+    sandbox.fault(provider="google", latency_ms=300)
+
+    answer = api.get(f"/users/{user}/scheduling", **MORNING, calendarIds="side@group.calendar.google.com")
+
+    assert answer.status_code == 200, answer.json
+
+
+def test_an_address_that_the_caller_gave_decides_nothing(api, sandbox, new_user):
+    """Only the provider says which calendar an address is."""
+    account = sandbox.account("google", "ada@example.com", events=[meeting("09:00", "10:00")])
+    user = new_user()
+    connect(api, user, account, email="somebody-else@example.com")
+
+    answer = api.get(f"/users/{user}/scheduling", **MORNING, calendarIds="somebody-else@example.com")
+
+    assert answer.status_code == 404, answer.json

@@ -19,25 +19,19 @@ from providers.google.client import Google
 from providers.microsoft.client import Microsoft
 from providers.oauth import GoogleOAuth, MicrosoftOAuth
 from providers.sandbox.client import Sandbox, SandboxAccount
+from tests.providers.addresses import google_at, microsoft_at
 
 CLIENT = Client("client-id", Token("client-secret"))
 
 
 @pytest.fixture
 def google_endpoints(sandbox: Sandbox) -> GoogleEndpoints:
-    google = f"{sandbox.url}/google"
-    return GoogleEndpoints(
-        api=f"{google}/calendar/v3",
-        auth=f"{google}/o/oauth2/v2/auth",
-        token=f"{google}/token",
-        revoke=f"{google}/revoke",
-        userinfo=f"{google}/userinfo",
-    )
+    return google_at(f"{sandbox.url}/google")
 
 
 @pytest.fixture
 def microsoft_endpoints(sandbox: Sandbox) -> MicrosoftEndpoints:
-    return MicrosoftEndpoints(graph=f"{sandbox.url}/microsoft/v1.0", login=f"{sandbox.url}/microsoft")
+    return microsoft_at(f"{sandbox.url}/microsoft")
 
 
 @pytest.fixture
@@ -169,13 +163,15 @@ def soon() -> Callable[[float], float]:
 
 @pytest.fixture
 def is_fit_for_people() -> Callable[[ProviderError], None]:
-    """Check that the text of an error names no URL, address, token or secret, and says what was called."""
+    """Check that an error names no URL, address, token, secret or internal, and keeps what was called."""
 
     def check(error: ProviderError) -> None:
         shown = f"{error} {error!r} {error.message}"
         for forbidden in ("http", "127.0.0.1", "@", "secret", "Bearer", "Traceback"):
             assert forbidden not in shown
         assert error.message
+        assert error.operation is not None
+        assert error.operation not in shown
         assert error.__cause__ is None
 
     return check

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from providers.errors import GrantGone, ProviderError, RateLimited, Unavailable
+from providers import transport
+from providers.base import Token
+from providers.errors import AuthorizationInvalid, GrantGone, ProviderError, RateLimited, Unavailable
 from providers.google.errors import error_for
 from providers.http import Bearer, Call, send
 from providers.retries import retry_after
@@ -135,6 +137,62 @@ def test_a_server_that_drips_is_left_at_the_deadline(script):
     with pytest.raises(Unavailable, match="did not answer in time"):
         sent(script, left=0.4)
     assert time.monotonic() - began < 0.7
+
+
+def after(seconds: float, content: bytes = b'{"ok": true}') -> Any:
+    """An answer that takes so long to begin; without ``content`` its body never comes."""
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        time.sleep(seconds)
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n")
+        handler.wfile.write(content)
+
+    return answer
+
+
+def test_a_server_that_falls_silent_after_the_head_is_left_at_the_deadline(script, is_fit_for_people):
+    script.act(after(0.4, content=b""))
+    began = time.monotonic()
+    with pytest.raises(Unavailable, match="did not answer in time") as raised:
+        sent(script, left=0.5)
+    assert time.monotonic() - began < 0.7
+    is_fit_for_people(raised.value)
+
+
+def test_a_slow_provider_has_half_of_the_time_and_a_silent_one_is_asked_again(script, monkeypatch):
+    monkeypatch.setattr(transport, "LEAST_READ_TIMEOUT", 0.5)
+    script.act(after(3))
+    script.act(after(0))
+    began = time.monotonic()
+    assert sent(script, left=2) == {"ok": True}
+    assert 1.0 <= time.monotonic() - began < 1.6
+    assert len(script.asked) == 2
+
+
+def test_a_try_after_which_no_other_fits_has_all_that_is_left(script, monkeypatch):
+    monkeypatch.setattr(transport, "LEAST_READ_TIMEOUT", 0.7)
+    script.act(after(0.8))
+    assert sent(script, left=1.3) == {"ok": True}
+    assert len(script.asked) == 1
+
+
+@pytest.mark.parametrize("token", ["gültig", "\u0142", "two words", "line\nfeed", ""])
+def test_a_token_no_header_can_carry_is_not_sent_but_renewed(script, scripted_account, token):
+    tokens = scripted_account.tokens
+    tokens.access = Token(token)
+    tokens.renewed = lambda rejected, *, deadline: Token("good")
+    script.say(body={"ok": True})
+    answer = send(call(script), error_for, deadline=time.monotonic() + 5, bearer=Bearer(tokens))
+    assert answer == {"ok": True}
+    assert [each["headers"]["Authorization"] for each in script.asked] == ["Bearer good"]
+
+
+def test_a_token_no_header_can_carry_that_stays_so_ends_the_connection(script, scripted_account):
+    scripted_account.tokens.access = Token("schlüssel")
+    with pytest.raises(GrantGone) as raised:
+        send(call(script), error_for, deadline=time.monotonic() + 5, bearer=Bearer(scripted_account.tokens))
+    assert isinstance(raised.value, AuthorizationInvalid)
+    assert script.asked == []
 
 
 def test_a_failing_call_is_made_three_times_and_no_more(script):

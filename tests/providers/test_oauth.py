@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from providers.base import Grant, ProviderName, Token
-from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
+from providers.endpoints import Client
 from providers.errors import GrantGone, ProviderError, ProviderNotConfigured, RateLimited, Unavailable
 from providers.http import Reply
 from providers.oauth import GoogleOAuth, MicrosoftOAuth
+from tests.providers.addresses import google_at, microsoft_at
 
 BOTH = pytest.mark.parametrize("provider", ["google", "microsoft"])
 CLIENT = Client("client-id", Token("secret-of-client"))
@@ -23,7 +24,7 @@ def refreshed(server: Any, token: str = "secret-refresh", left: float = 5.0) -> 
 
 
 def scripted(script: Any) -> GoogleOAuth:
-    return GoogleOAuth(GoogleEndpoints(token=f"{script.url}/token", revoke=f"{script.url}/revoke"), CLIENT)
+    return GoogleOAuth(google_at(script.url), CLIENT)
 
 
 def test_google_keeps_the_refresh_token(sandbox, oauth):
@@ -74,9 +75,9 @@ def test_a_wrong_client_secret_is_the_operators_fault(google_endpoints, microsof
 def test_without_a_client_no_call_is_made(script, client):
     script.say(body={})
     with pytest.raises(ProviderNotConfigured):
-        refreshed(GoogleOAuth(GoogleEndpoints(token=script.url), client))
+        refreshed(GoogleOAuth(google_at(script.url), client))
     with pytest.raises(ProviderNotConfigured):
-        refreshed(MicrosoftOAuth(MicrosoftEndpoints(login=script.url), client))
+        refreshed(MicrosoftOAuth(microsoft_at(script.url), client))
     assert script.asked == []
 
 

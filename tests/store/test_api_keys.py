@@ -72,6 +72,16 @@ def test_keys_are_revoked_by_name_or_visible_part_and_only_once(fresh_database):
         assert api_keys.revoke(session, "ops", prefix="alm_") == 2
 
 
+def test_a_whole_key_is_revoked_whatever_prefix_it_was_made_under(fresh_database):
+    key, other = make(fresh_database), make(fresh_database)
+
+    with fresh_database.writing() as session:
+        assert api_keys.revoke(session, key, prefix="acme_live_") == 1
+
+    assert caller(fresh_database, key) is None
+    assert caller(fresh_database, other) is not None
+
+
 def test_a_key_ends_with_its_organization(fresh_database):
     with fresh_database.writing() as session:
         organization = Organization(slug="acme", name=None)

@@ -111,20 +111,43 @@ def test_nobody_and_nobody_connected_are_different(fresh_database, user_id):
         assert connections.of_user(session, "nobody", within=None) is None
 
 
-def test_expiring_finds_living_connections_that_can_be_refreshed(fresh_database, keyring, user_id):
-    connection_id, _ = put(fresh_database, keyring, user_id)
+@pytest.fixture
+def expiring(fresh_database):
+    """The ids of what expires between two moments."""
 
-    def found(before: datetime) -> list[str]:
+    def find(after: datetime, before: datetime, providers=("google",), limit=10) -> list[str]:
         with fresh_database.reading() as session:
-            return connections.expiring(session, before=before, limit=10)
+            rows = connections.expiring(session, after=after, before=before, providers=providers, limit=limit)
+        return [row.id for row in rows]
 
-    assert found(SOON) == []
-    assert found(SOON + timedelta(seconds=1)) == [connection_id]
+    return find
+
+
+def test_expiring_finds_living_connections_that_can_be_refreshed(fresh_database, keyring, user_id, expiring):
+    connection_id, _ = put(fresh_database, keyring, user_id)
+    second, day = timedelta(seconds=1), timedelta(days=1)
+
+    assert expiring(SOON - day, SOON) == expiring(SOON, SOON + day) == []
+    assert expiring(SOON - second, SOON + second) == [connection_id]
+    assert expiring(SOON - day, SOON + day, providers=["microsoft"]) == []
+    assert expiring(SOON - day, SOON + day, providers=[]) == []
     with fresh_database.writing() as session:
         connections.mark_dead(session, connection_id)
-    assert found(SOON + timedelta(days=1)) == []
+    assert expiring(SOON - day, SOON + day) == []
     put(fresh_database, keyring, user_id, Tokens("access", None, SOON))
-    assert found(SOON + timedelta(days=1)) == []
+    assert expiring(SOON - day, SOON + day) == []
+
+
+def test_of_what_expires_the_latest_comes_first(fresh_database, keyring, expiring):
+    ids = []
+    for minutes in (1, 3, 2):
+        with fresh_database.writing() as session:
+            user = User(custom_id=f"user-{minutes}")
+            session.add(user)
+        tokens = Tokens("access", "refresh", SOON + timedelta(minutes=minutes))
+        ids.append(put(fresh_database, keyring, user.id, tokens)[0])
+
+    assert expiring(SOON, SOON + timedelta(hours=1), limit=2) == [ids[1], ids[2]]
 
 
 def test_ids_outside_an_organization_are_unknown_to_its_key(fresh_database, user_id):

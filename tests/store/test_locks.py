@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from store.locks import LockTimeout, refresh_lock
+from store.locks import MARGIN, LockTimeout, refresh_lock, round_lock
 from store.stores import Stores
 
 
@@ -47,6 +47,29 @@ def test_other_connections_do_not_wait(stores: Stores):
         refresh_lock(stores.redis, "four", deadline=time.monotonic() + 1),
     ):
         assert stores.redis.exists("lock:refresh:three", "lock:refresh:four") == 2
+
+
+@pytest.mark.parametrize("seconds", [-1, 0.5, 120])
+@pytest.mark.parametrize(
+    ("lock", "key"), [(refresh_lock, "lock:refresh:six"), (round_lock, "lock:round:six")]
+)
+def test_a_lock_outlives_the_deadline_of_its_holder_and_not_by_much(stores: Stores, lock, key, seconds):
+    left = max(0, seconds)
+    with lock(stores.redis, "six", deadline=time.monotonic() + seconds):
+        ends = stores.redis.pttl(key) / 1000
+    assert left + MARGIN - 1 < ends <= left + MARGIN
+    assert not stores.redis.exists(key)
+
+
+def test_a_round_does_not_wait_for_another(stores: Stores):
+    began = time.monotonic()
+    with (
+        round_lock(stores.redis, "sweep", deadline=began + 60),
+        pytest.raises(LockTimeout),
+        round_lock(stores.redis, "sweep", deadline=began + 60),
+    ):
+        pytest.fail("held twice")
+    assert time.monotonic() - began < 1
 
 
 def test_a_lock_lost_while_held_is_no_error(stores: Stores):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import delete
 
+from providers.base import ProviderName
+from store.locks import MARGIN, round_lock
 from store.models import OAuthConnection
 from store.queries import connections
+from tests.workers.conftest import all_places_free
 from workers import upkeep
-from workers.tasks import RENEW_AHEAD
+from workers.celery_app import RENEWAL_SECONDS
+from workers.tasks import RENEW_AHEAD, RENEW_BEHIND
 
 
 @pytest.fixture
@@ -18,7 +25,12 @@ def renew(runtime):
     """Renew as the task does, with nothing in the database from other tests."""
     with runtime.stores.database.writing() as session:
         session.execute(delete(OAuthConnection))
-    return lambda: upkeep.renew_tokens(runtime, before=datetime.now(UTC) + RENEW_AHEAD)
+    return lambda *, seconds=60.0: upkeep.renew_tokens(
+        runtime,
+        after=datetime.now(UTC) - RENEW_BEHIND,
+        before=datetime.now(UTC) + RENEW_AHEAD,
+        deadline=time.monotonic() + seconds,
+    )
 
 
 @pytest.fixture
@@ -69,3 +81,116 @@ def test_tokens_under_a_key_that_is_lost_do_not_stop_the_round(renew, account, c
         rows = connections.sealed(session, [lost, good])
         rows[lost].sealed_access_token = rows[good].sealed_access_token
     assert renew() == 1
+
+
+def test_what_ended_long_ago_is_left_to_whoever_asks_for_it(renew, account, connected, opened, sandbox):
+    old, late = account("old"), account("late")
+    ids = [connected(old, **ends_in(-61)), connected(late, **ends_in(-59))]
+    assert renew() == 1
+    assert opened(ids[0]).tokens.access_token == old.access_token
+    assert opened(ids[1]).tokens.access_token != late.access_token
+
+
+def test_a_provider_that_is_not_configured_is_passed_over(
+    renew, account, connected, opened, runtime, sandbox
+):
+    ada, eve = account("ada"), account("eve", "microsoft")
+    ids = [connected(each, **ends_in(1)) for each in (ada, eve)]
+    google = replace(runtime.providers[ProviderName.GOOGLE], configured=False)
+    runtime.__dict__["providers"] = runtime.providers | {ProviderName.GOOGLE: google}
+    assert renew() == 1
+    assert opened(ids[0]).tokens.access_token == ada.access_token
+    assert sandbox.requests().by_operation == {"microsoft.token": 1}
+
+
+def test_renewals_run_in_parallel_in_the_places_of_the_process(renew, account, connected, runtime, sandbox):
+    for n in range(8):
+        connected(account(f"user-{n}"), **ends_in(1))
+    sandbox.fault(operation="google.token", latency_ms=300)
+    began = time.monotonic()
+    assert renew() == 8
+    # Twice four; one after the other would take 2.4 s.
+    assert time.monotonic() - began < 1.8
+    assert all_places_free(runtime)
+
+
+def test_a_round_takes_no_more_places_than_it_may(renew, account, connected, monkeypatch):
+    monkeypatch.setattr(upkeep, "AT_ONCE", 2)
+    for n in range(6):
+        connected(account(f"user-{n}"), **ends_in(1))
+    inside, most, lock, renewing = 0, 0, threading.Lock(), upkeep._renew
+
+    def counted(runtime, row):
+        nonlocal inside, most
+        with lock:
+            inside += 1
+            most = max(most, inside)
+        try:
+            return renewing(runtime, row)
+        finally:
+            with lock:
+                inside -= 1
+
+    monkeypatch.setattr(upkeep, "_renew", counted)
+    assert renew() == 6
+    assert most == 2
+
+
+def test_what_fails_gives_way_to_what_was_not_yet_tried(
+    renew, account, connected, opened, monkeypatch, runtime
+):
+    monkeypatch.setattr(upkeep, "MOST_RENEWALS", 2)
+    for n in range(2):
+        gone = connected(account(f"broken-{n}"), **ends_in(-10))
+        with runtime.stores.database.writing() as session:
+            connections.sealed(session, [gone])[gone].sealed_access_token = b"lost"
+    fresh = [connected(account(f"fresh-{n}"), **ends_in(5)) for n in range(2)]
+    before = [opened(each).tokens.access_token for each in fresh]
+    assert renew() == 2
+    assert all(opened(i).tokens.access_token != old for i, old in zip(fresh, before, strict=True))
+
+
+def test_nothing_is_started_that_the_round_has_no_time_for(renew, account, connected, sandbox, runtime):
+    connected(account("ada"), **ends_in(1))
+    assert renew(seconds=upkeep.SECONDS_FOR_EACH - 1) == 0
+    assert sandbox.requests().total == 0
+    assert all_places_free(runtime)
+
+
+def test_a_round_without_a_free_place_ends_in_time(renew, account, connected, runtime, sandbox):
+    connected(account("ada"), **ends_in(1))
+    assert runtime.places.claim(4, until=time.monotonic()) == 4
+    began = time.monotonic()
+    assert renew(seconds=upkeep.SECONDS_FOR_EACH + 0.3) == 0
+    assert time.monotonic() - began < 2
+    runtime.places.give_back(4)
+    assert renew() == 1
+
+
+def test_two_rounds_do_not_overlap(renew, account, connected, runtime, sandbox):
+    connected(account("ada"), **ends_in(1))
+    with round_lock(runtime.stores.redis, "renew_tokens", deadline=time.monotonic() + 60):
+        assert renew() == 0
+    assert sandbox.requests().total == 0
+    assert renew() == 1
+
+
+def test_a_renewal_that_breaks_on_our_side_does_not_stop_the_round(
+    renew, account, connected, runtime, monkeypatch
+):
+    broken = connected(account("broken"), **ends_in(2))
+    connected(account("good"), **ends_in(1))
+    renewing = upkeep._renew
+
+    def breaking(runtime, row):
+        if row.id == broken:
+            raise RuntimeError("broken")
+        return renewing(runtime, row)
+
+    monkeypatch.setattr(upkeep, "_renew", breaking)
+    assert renew() == 1
+    assert all_places_free(runtime)
+
+
+def test_a_round_that_dies_does_not_cost_the_next_one():
+    assert upkeep.ROUND_SECONDS + MARGIN < RENEWAL_SECONDS

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from providers.base import Failed, Read
-from providers.endpoints import GoogleEndpoints
 from providers.errors import (
     GrantGone,
     InsufficientScopes,
@@ -21,6 +20,7 @@ from providers.errors import (
 )
 from providers.google.client import Google
 from providers.instants import DAY, instant
+from tests.providers.addresses import google_at
 
 START = instant("2026-12-03T00:00:00Z")
 END = instant("2026-12-04T00:00:00Z")
@@ -245,4 +245,4 @@ def test_pages_that_never_end_are_an_error_not_a_part_of_the_list(script, script
 
 
 def scripted_google(script: Any) -> Any:
-    return Google(GoogleEndpoints(api=script.url))
+    return Google(google_at(script.url))

@@ -90,28 +90,44 @@ def test_an_all_day_event_east_of_utc_is_found_by_the_part_of_it_before_utc_midn
     assert busy(microsoft, account)["primary"].busy.pairs() == [(END - 9 * HOUR, END)]
 
 
-def test_without_the_scope_for_the_settings_they_are_not_asked_for_and_days_are_those_of_utc(
-    sandbox, microsoft, connect
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo", "Pacific/Kiritimati", "Etc/GMT+12"])
+def test_without_the_scope_for_the_settings_a_day_is_busy_wherever_on_earth_it_is(
+    sandbox, microsoft, connect, zone
 ):
+    scope = "Calendars.ReadBasic offline_access"
     account = connect(
-        sandbox.account(
-            "microsoft",
-            "narrow@contoso.com",
-            time_zone="Asia/Tokyo",
-            scope="https://graph.microsoft.com/calendars.readbasic",
-            events=[ALL_DAY],
-        )
+        sandbox.account("microsoft", "narrow@contoso.com", time_zone=zone, scope=scope, events=[ALL_DAY])
     )
-    assert busy(microsoft, account)["primary"].busy.pairs() == [(START, END)]
+    widened = (START - 14 * HOUR, END + 12 * HOUR)
+    assert busy(microsoft, account, start=START - DAY, end=END + DAY)["primary"].busy.pairs() == [widened]
     assert SETTINGS not in sandbox.requests().by_operation
 
 
-def test_settings_that_may_not_be_read_mean_utc(sandbox, microsoft, connect):
-    account = connect(
-        sandbox.account("microsoft", "denied@contoso.com", time_zone="Asia/Tokyo", events=[ALL_DAY])
-    )
+def test_settings_that_may_not_be_read_leave_the_zone_unknown(sandbox, microsoft, connect):
+    account = connect(sandbox.account("microsoft", "denied@contoso.com", events=[ALL_DAY, MEETING]))
     sandbox.fault(operation=SETTINGS, status=403)
-    assert busy(microsoft, account)["primary"].busy.pairs() == [(START, END)]
+    widened = (START - 14 * HOUR, END + 12 * HOUR)
+    assert busy(microsoft, account, start=START - DAY, end=END + DAY)["primary"].busy.pairs() == [widened]
+    (calendar,) = microsoft.calendars(account, deadline=time.monotonic() + 5)
+    assert calendar.time_zone == "UTC"
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "is_busy"),
+    [
+        (START - 15 * HOUR, START - 14 * HOUR, False),
+        (START - 15 * HOUR, START - 14 * HOUR + 1, True),
+        (END + 12 * HOUR - 1, END + 13 * HOUR, True),
+        (END + 12 * HOUR, END + 13 * HOUR, False),
+    ],
+)
+def test_a_day_in_an_unknown_zone_is_found_by_either_end_of_what_it_may_cover(
+    sandbox, microsoft, connect, start, end, is_busy
+):
+    account = connect(
+        sandbox.account("microsoft", "ends@contoso.com", scope="Calendars.ReadBasic", events=[ALL_DAY])
+    )
+    assert bool(busy(microsoft, account, start=start, end=end)["primary"].busy.pairs()) is is_busy
 
 
 def test_settings_that_fail_fail_the_calendars_with_all_day_events_and_no_others(sandbox, microsoft, connect):
@@ -366,4 +382,4 @@ def test_calendars_have_a_role_a_zone_and_readable_colours(sandbox, microsoft, c
 
 
 def scripted(script: Any) -> Microsoft:
-    return Microsoft(MicrosoftEndpoints(graph=script.url))
+    return Microsoft(MicrosoftEndpoints(graph=script.url, login=script.url, tenant="common"))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from typing import Any
+from zoneinfo import available_timezones
 
 import pytest
 
-from providers.errors import AccessDenied, ProviderError, Unavailable
+from providers.errors import AccessDenied, InsufficientScopes, ProviderError, Unavailable
 from providers.instants import DAY, instant
 from providers.microsoft import parse
 
@@ -92,6 +93,17 @@ def test_a_day_is_as_long_as_it_is_in_the_zone_of_the_mailbox():
     assert lengths == [23, 25]
 
 
+@pytest.mark.parametrize(("first", "last"), [("2026-01-15", "2026-01-16"), ("2026-07-15", "2026-07-18")])
+def test_days_in_an_unknown_zone_cover_those_of_every_zone(first, last):
+    ((start, end),) = busy(all_day(first, last), zone=None)
+    found = [busy(all_day(first, last), zone=zone)[0] for zone in available_timezones()]
+    assert (min(since for since, _ in found), max(until for _, until in found)) == (start, end)
+
+
+def test_an_unknown_zone_widens_nothing_but_days():
+    assert busy(event(), all_day("2026-12-03", "2026-12-04", showAs="free"), zone=None) == [(NINE, TEN)]
+
+
 def test_a_day_whose_midnight_is_skipped_begins_when_the_clocks_do():
     (day,) = busy(all_day("2018-11-04", "2018-11-05"), zone="America/Sao_Paulo")
     assert day == (instant("2018-11-04T03:00:00Z"), instant("2018-11-05T02:00:00Z"))
@@ -111,7 +123,7 @@ def test_without_a_zone_only_busy_all_day_events_fail():
         busy(event(), all_day("2026-12-03", "2026-12-04"), zone=unknown)
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/Los_Angeles"])
+@pytest.mark.parametrize("zone", [None, "UTC", "Asia/Tokyo", "America/Los_Angeles"])
 def test_dates_at_the_ends_of_the_calendar_do_not_crash(zone):
     forever = event(
         start=at("0001-01-01T00:00:00"), end={"dateTime": "9999-12-31T23:59:59.9999999", "timeZone": "UTC"}
@@ -138,8 +150,9 @@ def test_what_is_no_page_of_events_is_not_free_time(page):
 @pytest.mark.parametrize(
     ("settings", "zone"),
     [
-        (None, "UTC"),
-        (AccessDenied("no"), "UTC"),
+        (None, None),
+        (AccessDenied("no"), None),
+        (InsufficientScopes("no"), None),
         ([{"timeZone": "Pacific Standard Time"}], "America/Los_Angeles"),
         ([{"timeZone": "Europe/Berlin"}], "Europe/Berlin"),
     ],

@@ -30,7 +30,19 @@ def test_a_name_of_either_kind_is_a_zone(name, zone):
 
 @pytest.mark.parametrize(
     "name",
-    ["", " ", "Customized Time Zone", "tzone://Microsoft/Custom", "America", "../etc/passwd", "/UTC", "\0"],
+    [
+        *(
+            "",
+            " ",
+            "Customized Time Zone",
+            "tzone://Microsoft/Custom",
+            "America",
+            "../etc/passwd",
+            "/UTC",
+            "\0",
+        ),
+        *("localtime", "posixrules", "right/UTC", "posix/Europe/Berlin"),
+    ],
 )
 def test_any_other_name_is_none(name):
     assert iana_zone(name) is None

@@ -1,0 +1,55 @@
+"""gunicorn's worker, with its own refusals in our envelope: those that come before the application."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import orjson
+from gunicorn.workers.gthread import ThreadWorker
+
+from app.request_ids import HEADER
+
+SENTENCES = {
+    400: "The request is not valid HTTP",
+    414: "The request line is longer than 8190 bytes",
+    431: "A header of the request is longer than 8190 bytes",
+    500: "Something went wrong on our side",
+}
+
+
+class Worker(ThreadWorker):
+    """Threads, as gunicorn's own; only what it writes when it refuses a request differs."""
+
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: Any) -> None:
+        """Log and answer a request that never reached the application, or broke on its way out."""
+        super().handle_error(req, _Enveloping(client), addr, exc)
+
+
+class _Enveloping:
+    """Stands in for the client's socket while gunicorn writes its error page."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def sendall(self, page: bytes) -> None:
+        """Send ``page``'s status with our body."""
+        status_line = page.partition(b"\r\n")[0]
+        self._client.sendall(enveloped(status_line))
+
+
+def enveloped(status_line: bytes) -> bytes:
+    """A whole HTTP answer for a status line such as ``HTTP/1.1 414 URI Too Long``."""
+    _, status, reason = status_line.decode("latin1").split(" ", 2)
+    body = orjson.dumps({"data": None, "error": SENTENCES.get(int(status), reason)})
+    headers = {
+        "Connection": "close",
+        "Content-Type": "application/json",
+        "Content-Length": str(len(body)),
+        HEADER: secrets.token_hex(12),
+    }
+    lines = [status_line.decode("latin1"), *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    return "\r\n".join(lines).encode("latin1") + body

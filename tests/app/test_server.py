@@ -1,0 +1,80 @@
+"""What the server itself refuses, before the application sees it: in our envelope too, over a real socket."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from app import processes
+
+
+@pytest.fixture(scope="module")
+def port(environment: dict[str, str], database: object) -> Iterator[int]:
+    """A real web server."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        number: int = probe.getsockname()[1]
+    command = processes.web("127.0.0.1", number, 1)
+    with subprocess.Popen(command, env={**environment, "PATH": os.environ["PATH"]}) as server:
+        give_up = time.monotonic() + 20
+        while True:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", number)) == 0:
+                    break
+            assert server.poll() is None
+            assert time.monotonic() < give_up, "the server does not listen"
+            time.sleep(0.05)
+        yield number
+        server.terminate()
+        server.wait(timeout=20)
+
+
+def send(port: int, request: bytes) -> tuple[int, dict[str, str], bytes]:
+    """Status, headers and body of the answer to some bytes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(request)
+        answer = b""
+        while piece := connection.recv(65_536):
+            answer += piece
+            head, found, body = answer.partition(b"\r\n\r\n")
+            lines = head.decode("latin1").split("\r\n")
+            headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines[1:])}
+            if found and len(body) >= int(headers.get("content-length", 0)):
+                return int(lines[0].split()[1]), headers, body
+    pytest.fail(f"no whole answer: {answer!r}")
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "error"),
+    [
+        (b"GET /v1/users?x=" + b"a" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414, "request line"),
+        (b"GET /v1/users HTTP/1.1\r\nHost: x\r\nX-Big: " + b"a" * 9000 + b"\r\n\r\n", 431, "header"),
+        (b"NONSENSE\r\n\r\n", 400, "HTTP"),
+    ],
+)
+def test_what_the_server_refuses_has_the_envelope_and_an_id(port, request_, status, error):
+    answered, headers, body = send(port, request_)
+
+    assert answered == status
+    assert headers["content-type"] == "application/json"
+    assert headers["x-request-id"]
+    told = json.loads(body)
+    assert told["data"] is None
+    assert error in told["error"]
+
+
+def test_a_long_but_legal_query_reaches_the_application(port):
+    ids = ",".join(f"calendar{number}@group.calendar.google.com" for number in range(205))
+    path = f"/v1/users/ada/calendar/busy?start=2026-12-03&end=2026-12-04&calendarIds={ids}"
+    assert 7000 < len(path) < 8150
+
+    status, headers, body = send(port, f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+
+    assert (status, json.loads(body)["data"]) == (401, None)
+    assert headers["x-request-id"]

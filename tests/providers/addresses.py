@@ -1,0 +1,19 @@
+"""The addresses of both providers on one server: the sandbox, or a script."""
+
+from __future__ import annotations
+
+from providers.endpoints import GoogleEndpoints, MicrosoftEndpoints
+
+
+def google_at(url: str) -> GoogleEndpoints:
+    return GoogleEndpoints(
+        api=f"{url}/calendar/v3",
+        auth=f"{url}/o/oauth2/v2/auth",
+        token=f"{url}/token",
+        revoke=f"{url}/revoke",
+        userinfo=f"{url}/userinfo",
+    )
+
+
+def microsoft_at(url: str) -> MicrosoftEndpoints:
+    return MicrosoftEndpoints(graph=f"{url}/v1.0", login=url, tenant="common")
