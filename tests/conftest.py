@@ -33,12 +33,11 @@ from workers.celery_app import create_celery
 START_SECONDS = 30.0
 
 
-def pytest_report_header() -> str:
-    """Say what the tests run against besides the embedded default."""
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what the tests ran against besides the embedded default."""
     found = [services.postgresql(), services.redis_server(), services.rabbitmq()]
-    return "services: embedded Redis and SQLite; " + ", ".join(
-        f"{service.name} {service.version or 'not here'}" for service in found
-    )
+    used = ", ".join(f"{service.name} {service.version or 'not here: skipped'}" for service in found)
+    terminalreporter.write_line(f"services: embedded Redis, SQLite; {used}")
 
 
 @pytest.fixture(scope="session")
