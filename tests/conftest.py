@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import hypothesis
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
@@ -31,6 +32,17 @@ from tests import services
 from workers.celery_app import create_celery
 
 START_SECONDS = 30.0
+
+hypothesis.settings.register_profile(
+    "almanac",
+    max_examples=int(os.environ.get("ALMANAC_EXAMPLES", "200")),
+    # Oracles are slow on purpose, and a busy machine is no failure.
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    # CI judges a change by the same examples as the change before it; everybody else tries new ones.
+    derandomize=services.IN_CI,
+)
+hypothesis.settings.load_profile("almanac")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
