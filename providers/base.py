@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, Protocol
 
-from providers.errors import ProviderError, Reason, Unavailable
+from providers.errors import Problem, ProviderError, Reason, Unavailable
+from providers.events import Changes, Created, Draft, Event
+from providers.names import ProviderName
 from scheduling.intervals import Intervals
 
 # The main calendar of an account, whatever its real id; both providers know it by this alias.
 PRIMARY = "primary"
-
-
-class ProviderName(StrEnum):
-    """The providers, by their word in URLs and answers."""
-
-    GOOGLE = "google"
-    MICROSOFT = "microsoft"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +95,15 @@ class Failed:
     message: str
     operation: str | None = None
     retry_after: float | None = None
+    problem: Problem | None = None
+    # The call had been sent before without an answer, and may have been done then.
+    repeated: bool = False
 
     @classmethod
     def because(cls, error: ProviderError) -> Failed:
         """The value form of an adapter's exception."""
         retry_after = error.retry_after if isinstance(error, Unavailable) else None
-        return cls(error.reason, error.message, error.operation, retry_after)
+        return cls(error.reason, error.message, error.operation, retry_after, error.problem, error.repeated)
 
 
 Outcome = Read | Failed
@@ -134,6 +131,57 @@ class CalendarProvider(Protocol):
         """
         ...
 
+    def events(
+        self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float
+    ) -> dict[str, tuple[Event, ...] | Failed]:
+        """The events of every calendar that overlap ``[start, end)``, by start; keys as in :meth:`busy`.
+
+        Series are expanded, their exceptions in place; what is cancelled is left out.
+        """
+        ...
+
+    def event(self, account: Account, calendar_id: str, event_id: str, *, deadline: float) -> Event:
+        """One event, an occurrence of a series included.
+
+        :raise EventNotFound: when the calendar has no such event, or it was cancelled
+        :raise NotFound, InvalidCalendarId: when it is the calendar that is not there
+        """
+        ...
+
+    def find_event(self, account: Account, calendar_id: str, meta_id: str, *, deadline: float) -> Event:
+        """The event of a calendar that carries ``meta_id``, in exactly this spelling.
+
+        :raise EventNotFound: when none does
+        """
+        ...
+
+    def create_event(self, account: Account, calendar_id: str, draft: Draft, *, deadline: float) -> Created:
+        """Create an event. Safe to repeat: the same draft never makes two.
+
+        :raise EventExists: when ``draft.id``, or an event of the same key with other content, is there
+        :raise EventRefused: when the provider finds fault with what was written
+        :raise EventUnreadable: when it was created and its answer makes no sense
+        """
+        ...
+
+    def update_event(
+        self, account: Account, calendar_id: str, event_id: str, changes: Changes, *, deadline: float
+    ) -> Event:
+        """Write ``changes`` and nothing else; safe to repeat.
+
+        :raise EventNotFound, EventRefused, EventUnreadable: as above
+        """
+        ...
+
+    def delete_event(
+        self, account: Account, calendar_id: str, event_id: str, *, notify: bool | None, deadline: float
+    ) -> None:
+        """Delete an event.
+
+        :raise EventNotFound: when it is not there, deleted before included
+        """
+        ...
+
 
 class OAuthServer(Protocol):
     """The token endpoints of one provider."""
@@ -142,7 +190,8 @@ class OAuthServer(Protocol):
         """Trade a refresh token for a new access token.
 
         :raise GrantGone: when only a new consent helps
-        :raise ProviderNotConfigured: without client id and secret, or when the provider refuses them
+        :raise ProviderNotConfigured: without client id and secret
+        :raise Misconfigured: when the provider refuses them
         :raise Unavailable: when the same call may work later
         """
         ...

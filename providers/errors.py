@@ -20,15 +20,27 @@ class Reason(StrEnum):
     TOO_MANY_CALENDARS = "tooManyCalendars"
 
 
+class Problem(StrEnum):
+    """What is wrong with one event, where the reasons, made for calendars, do not say it."""
+
+    EVENT_NOT_FOUND = "eventNotFound"
+    EVENT_EXISTS = "eventExists"
+    EVENT_REFUSED = "eventRefused"
+    EVENT_UNREADABLE = "eventUnreadable"
+
+
 class ProviderError(Exception):
     """A provider did not do what was asked.
 
     ``message`` is fit for an end user: it names no token, URL, address or internal.
     ``operation`` is the provider call in the API's words (``calendar.freebusy.query``), when known.
+    ``repeated``: the call had been sent before without an answer, and may have been done then.
     """
 
     reason = Reason.PROVIDER_ERROR
+    problem: Problem | None = None
     retryable = False
+    repeated = False
 
     def __init__(self, message: str, *, operation: str | None = None) -> None:
         super().__init__(message)
@@ -85,6 +97,30 @@ class NotFound(ProviderError):
     reason = Reason.NOT_FOUND
 
 
+class EventNotFound(NotFound):
+    """The calendar is there, the event is not."""
+
+    problem = Problem.EVENT_NOT_FOUND
+
+
+class EventExists(ProviderError):
+    """The id, or the metaId, belongs to another event."""
+
+    problem = Problem.EVENT_EXISTS
+
+
+class EventRefused(ProviderError):
+    """The provider finds fault with what was to be written; the caller has to mend it."""
+
+    problem = Problem.EVENT_REFUSED
+
+
+class EventUnreadable(ProviderError):
+    """The provider did what was asked, and its answer cannot be read as an event."""
+
+    problem = Problem.EVENT_UNREADABLE
+
+
 class InvalidCalendarId(ProviderError):
     """The provider cannot parse the calendar id."""
 
@@ -107,3 +143,7 @@ class ProviderNotConfigured(ProviderError):
     """No client id and secret for this provider: the operator has to set them."""
 
     reason = Reason.PROVIDER_NOT_CONFIGURED
+
+
+class Misconfigured(ProviderError):
+    """The provider refuses our registration itself; connections are as good as before."""

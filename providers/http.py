@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,8 +29,9 @@ Json = dict[str, Any]
 class Call:
     """One call to a provider. ``provider`` and ``operation`` are how it is named to people.
 
-    ``url`` is quoted already. ``repeatable`` is False for what must not be done twice: it is then sent
-    again only after a 401. ``answers`` is False where success has no body.
+    ``url`` is quoted already; ``headers`` come on top of those that every call has. ``repeatable`` is False
+    for what must not be done twice: it is then sent again only after a 401. ``answers`` is False where
+    success has no body.
     """
 
     provider: str
@@ -41,6 +42,7 @@ class Call:
     content_type: str = JSON
     repeatable: bool = True
     answers: bool = True
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         # Bodies carry secrets, URLs carry people's addresses.
@@ -93,7 +95,7 @@ class Bearer:
 def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer | None = None) -> Json:
     """The JSON object of a 2xx answer, ``{}`` when the call has none.
 
-    :raise ProviderError: what ``error_for`` makes of any other answer
+    :raise ProviderError: what ``error_for`` makes of any other answer; ``repeated`` when it is not the first
     :raise Unavailable: without an answer in time, or with one that is no JSON object
     :raise GrantGone: for a second 401, after the token was renewed
     :raise AuthorizationInvalid: when a rejected token cannot be renewed
@@ -107,6 +109,7 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
             if bearer is None or reply.status != 401:
                 return _answer(call, reply, error_for)
         except ProviderError as error:
+            error.repeated = tries > 0
             tries += 1
             pause = wait_before_retry(error, tries, deadline=deadline)
             if pause is None or not call.repeatable:
@@ -123,6 +126,7 @@ def unreadable(provider: str, operation: str) -> Unavailable:
 
 def _attempt(call: Call, token: Token | None, deadline: float) -> Reply:
     headers = {"Accept": JSON, "Accept-Encoding": "gzip", "User-Agent": "almanac (gzip)"}
+    headers |= call.headers
     if call.body is not None:
         headers["Content-Type"] = call.content_type
     if token is not None:

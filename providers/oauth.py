@@ -1,100 +1,129 @@
-"""The token endpoints of both providers: refresh a grant, end it, and say what their refusals mean.
+"""The OAuth servers of both providers: ask for consent, trade codes and refresh tokens, end a grant.
 
-https://developers.google.com/identity/protocols/oauth2/web-server#offline
-https://learn.microsoft.com/en-us/entra/identity-platform/v2-oauth2-auth-code-flow#refresh-the-access-token
+https://developers.google.com/identity/protocols/oauth2/web-server
+https://learn.microsoft.com/en-us/entra/identity-platform/v2-oauth2-auth-code-flow
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlencode
 
-from providers.base import Grant, ProviderName, Token
-from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
-from providers.errors import (
-    AuthorizationInvalid,
-    GrantGone,
-    ProviderError,
-    ProviderNotConfigured,
-    RateLimited,
-    Unavailable,
-)
-from providers.http import FORM, Call, Json, Reply, send, unreadable
+from authlib.oauth2.rfc6749.parameters import prepare_token_request
 
+from providers import consent, identity
+from providers.base import Grant, Token
+from providers.consent import ConsentRequest
+from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
+from providers.errors import AuthorizationInvalid, ProviderNotConfigured
+from providers.http import FORM, Call, Json, send, unreadable
+from providers.names import ProviderName
+from providers.token_errors import error_for
+
+REDEEM = "oauth.token.redeem"
 REFRESH = "oauth.token.refresh"
 REVOKE = "oauth.revoke"
-
-# Only a new consent helps.
-GONE = frozenset({"invalid_grant", "interaction_required", "consent_required", "login_required"})
-# The operator's fault: the connection is as good as before.
-MISCONFIGURED = frozenset({"invalid_client", "unauthorized_client"})
-PASSING = frozenset({"temporarily_unavailable", "internal_failure", "server_error"})
-
-# https://learn.microsoft.com/en-us/entra/identity-platform/reference-error-codes#aadsts-error-codes
-# AADSTS50196: "the server terminated an operation because it encountered a client request loop".
-LOOP = 50196
-# How long to leave an account alone after it, in seconds.
-LOOP_PAUSE = 60.0
 
 # Both providers always say when a token ends; what is assumed of one that does not, in seconds.
 DEFAULT_LIFE = 300
 
 
-class OAuth:
-    """What both token endpoints have in common; ``title`` is the provider's name for people."""
+@dataclass(frozen=True, slots=True)
+class Consented:
+    """What a code was worth: the grant, and what the id token says of the account."""
+
+    grant: Grant
+    claims: Json = field(repr=False)
+
+
+class OAuth(ABC):
+    """What both OAuth servers have in common; ``title`` is the provider's name for people."""
 
     def __init__(self, name: ProviderName, title: str, token_url: str, client: Client) -> None:
         self.name = name
-        self._title = title
+        self.title = title
         self._token_url = token_url
         self._client = client
+
+    @abstractmethod
+    def link(self, asked: ConsentRequest) -> str:
+        """Where a person goes to consent.
+
+        :raise ProviderNotConfigured: without client id and secret
+        """
+
+    def redeem(self, code: str, verifier: str, redirect_uri: str, *, deadline: float) -> Consented:
+        """Trade an authorization code for tokens. Never repeated: a code is good for one try.
+
+        :raise GrantGone: when the code was used before, has ended, or was given to somebody else
+        :raise ProviderNotConfigured: without client id and secret
+        :raise Misconfigured: when the provider refuses them
+        :raise Unavailable: when the provider is down; the code may be used up all the same
+        """
+        form = {"code": code, "code_verifier": verifier, "redirect_uri": redirect_uri}
+        answer = self._ask_for_tokens(REDEEM, "authorization_code", form, deadline, repeatable=False)
+        grant = self._grant(answer, REDEEM)
+        return Consented(grant, identity.claims(answer.get("id_token"), self._client.id))
+
+    @abstractmethod
+    def email(self, consented: Consented, *, deadline: float) -> str | None:
+        """The address of the account that was connected; None when nothing tells it."""
 
     def refresh(self, refresh_token: Token, *, deadline: float) -> Grant:
         """Trade a refresh token for a new access token; safe to repeat.
 
         :raise GrantGone: when only a new consent helps
-        :raise ProviderNotConfigured: without client id and secret, or when the provider refuses them
+        :raise ProviderNotConfigured: without client id and secret
+        :raise Misconfigured: when the provider refuses them
         :raise Unavailable: when the same call may work later
         """
-        self._require_client()
-        answer = self._post(
-            REFRESH,
-            self._token_url,
-            {
-                "grant_type": "refresh_token",
-                "refresh_token": refresh_token.reveal,
-                "client_id": self._client.id,
-                "client_secret": self._client.secret.reveal,
-            },
-            deadline,
-        )
-        return self._grant(answer)
+        form = {"refresh_token": refresh_token.reveal}
+        return self._grant(self._ask_for_tokens(REFRESH, "refresh_token", form, deadline), REFRESH)
 
+    @abstractmethod
     def revoke(self, token: Token, *, deadline: float) -> None:
-        """Do nothing: this provider has no way for an application to end one grant."""
+        """End a grant, where the provider offers it; one already gone is a success."""
 
     def _require_client(self) -> None:
         if not self._client.complete:
             raise ProviderNotConfigured(
-                f"{self._title} is not configured: this installation is not registered there"
+                f"{self.title} is not configured: this installation is not registered there"
             )
 
-    def _post(
-        self, operation: str, url: str, form: dict[str, str], deadline: float, *, answers: bool = True
+    def _ask_for_tokens(
+        self,
+        operation: str,
+        grant_type: str,
+        form: dict[str, str],
+        deadline: float,
+        *,
+        repeatable: bool = True,
     ) -> Json:
-        body = urlencode(form).encode()
-        call = Call(self._title, operation, "POST", url, body, content_type=FORM, answers=answers)
+        self._require_client()
+        who = {"client_id": self._client.id, "client_secret": self._client.secret.reveal}
+        body: str = prepare_token_request(grant_type, **form, **who)
+        call = Call(
+            self.title,
+            operation,
+            "POST",
+            self._token_url,
+            body.encode(),
+            content_type=FORM,
+            repeatable=repeatable,
+        )
         return send(call, error_for, deadline=deadline)
 
-    def _grant(self, answer: Json) -> Grant:
+    def _grant(self, answer: Json, operation: str) -> Grant:
         access, refresh, scope = (answer.get(each) for each in ("access_token", "refresh_token", "scope"))
         if not isinstance(access, str) or not access:
-            raise unreadable(self._title, REFRESH)
+            raise unreadable(self.title, operation)
         try:
             life = timedelta(seconds=int(answer.get("expires_in", DEFAULT_LIFE)))
             expires_at = datetime.now(UTC) + life
         except (TypeError, ValueError, OverflowError):
-            raise unreadable(self._title, REFRESH) from None
+            raise unreadable(self.title, operation) from None
         return Grant(
             access_token=Token(access),
             refresh_token=Token(refresh) if isinstance(refresh, str) and refresh else None,
@@ -104,55 +133,53 @@ class OAuth:
 
 
 class GoogleOAuth(OAuth):
-    """Google's token endpoint: refresh tokens stay, grants can be revoked."""
+    """Google's: refresh tokens stay, grants can be revoked."""
 
     def __init__(self, endpoints: GoogleEndpoints, client: Client) -> None:
         super().__init__(ProviderName.GOOGLE, "Google", endpoints.token, client)
-        self._revoke_url = endpoints.revoke
+        self._endpoints = endpoints
+
+    def link(self, asked: ConsentRequest) -> str:
+        """Where a person goes to consent."""
+        self._require_client()
+        return consent.google_link(self._endpoints.auth, self._client.id, asked)
+
+    def email(self, consented: Consented, *, deadline: float) -> str | None:
+        """The address of the account that was connected; None when nothing tells it."""
+        token = consented.grant.access_token
+        return identity.google_email(self._endpoints, token, consented.claims, deadline=deadline)
 
     def revoke(self, token: Token, *, deadline: float) -> None:
         """End the whole grant behind an access or refresh token; one already gone is a success.
 
         https://developers.google.com/identity/protocols/oauth2/web-server#tokenrevoke
         """
+        body = urlencode({"token": token.reveal}).encode()
+        call = Call(
+            self.title, REVOKE, "POST", self._endpoints.revoke, body, content_type=FORM, answers=False
+        )
         try:
-            self._post(REVOKE, self._revoke_url, {"token": token.reveal}, deadline, answers=False)
+            send(call, error_for, deadline=deadline)
         except AuthorizationInvalid:
             return  # 400 invalid_token: nothing is left to end
 
 
 class MicrosoftOAuth(OAuth):
-    """Entra's token endpoint: every refresh rotates the refresh token; applications cannot revoke."""
+    """Entra's: every refresh rotates the refresh token; applications cannot revoke."""
 
     def __init__(self, endpoints: MicrosoftEndpoints, client: Client) -> None:
         super().__init__(ProviderName.MICROSOFT, "Microsoft", endpoints.token, client)
+        self._endpoints = endpoints
 
+    def link(self, asked: ConsentRequest) -> str:
+        """Where a person goes to consent."""
+        self._require_client()
+        return consent.microsoft_link(self._endpoints.auth, self._client.id, asked)
 
-def error_for(reply: Reply) -> ProviderError:
-    """The exception for a refusal, by its ``error`` word (RFC 6749, 5.2) and then by its status."""
-    word = (reply.body or {}).get("error")
-    if not isinstance(word, str):
-        word = ""
-    call = {"operation": reply.operation}
-    if word in GONE and LOOP in _codes(reply):
-        return RateLimited(f"{reply.provider} asks us to slow down", **call, retry_after=LOOP_PAUSE)
-    if word in GONE:
-        return GrantGone(f"{reply.provider} says that this connection has ended", **call)
-    if word == "invalid_token":
-        return AuthorizationInvalid(f"{reply.provider} does not know this token", **call)
-    if word in MISCONFIGURED:
-        return ProviderNotConfigured(
-            f"{reply.provider} refuses the registration of this installation", **call
-        )
-    if reply.status == 429:
-        return RateLimited(f"{reply.provider} asks us to slow down", **call, retry_after=reply.retry_after)
-    if word in PASSING or reply.status >= 500 or reply.status == 408 or not word:
-        return Unavailable(
-            f"{reply.provider} is not available just now", **call, retry_after=reply.retry_after
-        )
-    return ProviderError(f"{reply.provider} refused the request", **call)
+    def email(self, consented: Consented, *, deadline: float) -> str | None:
+        """The address of the account that was connected; None when nothing tells it."""
+        token = consented.grant.access_token
+        return identity.microsoft_email(self._endpoints, token, consented.claims, deadline=deadline)
 
-
-def _codes(reply: Reply) -> list[object]:
-    codes = (reply.body or {}).get("error_codes")
-    return codes if isinstance(codes, list) else []
+    def revoke(self, token: Token, *, deadline: float) -> None:
+        """Do nothing: Entra has no way for an application to end one grant."""

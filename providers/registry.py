@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from providers.base import CalendarProvider, OAuthServer, ProviderName
+from providers.base import CalendarProvider
 from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 from providers.google.client import Google
 from providers.microsoft.client import Microsoft
-from providers.oauth import GoogleOAuth, MicrosoftOAuth
+from providers.names import ProviderName
+from providers.oauth import GoogleOAuth, MicrosoftOAuth, OAuth
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One provider: its calendars, its token endpoints, and whether an operator has registered us there."""
+    """One provider: its calendars, its OAuth server, and whether an operator has registered us there."""
 
     calendars: CalendarProvider
-    oauth: OAuthServer
+    oauth: OAuth
     configured: bool
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
 
-from providers.base import ProviderName
 from providers.errors import InsufficientScopes
+from providers.names import ProviderName
 
 GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
 

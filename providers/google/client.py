@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 from urllib.parse import urlencode
 
 import orjson
 
 from providers import periods
-from providers.base import Account, Calendar, Failed, Outcome, ProviderName
+from providers.base import Account, Calendar, Failed, Outcome
 from providers.endpoints import GoogleEndpoints
 from providers.errors import AuthorizationInvalid, ProviderError
-from providers.google import parse
+from providers.events import Changes, Created, Draft, Event
+from providers.google import events, parse
+from providers.google.calendars import GoogleCalendar
 from providers.google.errors import PROVIDER, error_for
+from providers.google.pages import every_page
 from providers.google.payloads import CalendarListPage
 from providers.http import Bearer, Call, Json, send
 from providers.instants import DAY, utc_text
+from providers.names import ProviderName
 from providers.scopes import Operation, require
 
 # The most calendars in one freeBusy query (calendarExpansionMax), and the most entries on a page:
@@ -67,6 +71,58 @@ class Google:
             raise refused[0]
         return outcomes
 
+    def events(
+        self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float
+    ) -> dict[str, tuple[Event, ...] | Failed]:
+        """The events of each calendar, one after the other; a calendar that fails is named."""
+        bearer = Bearer(account.tokens)
+        outcomes: dict[str, tuple[Event, ...] | Failed] = {}
+        for each in dict.fromkeys(calendar_ids):
+            calendar = self._calendar(account, each, Operation.LIST_EVENTS, deadline, bearer)
+            try:
+                outcomes[each] = events.listed(calendar, start, end)
+            except AuthorizationInvalid:
+                raise
+            except ProviderError as error:
+                outcomes[each] = Failed.because(error)
+        return outcomes
+
+    def event(self, account: Account, calendar_id: str, event_id: str, *, deadline: float) -> Event:
+        """One event."""
+        return events.read(self._calendar(account, calendar_id, Operation.GET_EVENT, deadline), event_id)
+
+    def find_event(self, account: Account, calendar_id: str, meta_id: str, *, deadline: float) -> Event:
+        """The event that carries ``meta_id``."""
+        return events.carrying(self._calendar(account, calendar_id, Operation.LIST_EVENTS, deadline), meta_id)
+
+    def create_event(self, account: Account, calendar_id: str, draft: Draft, *, deadline: float) -> Created:
+        """Create an event, once."""
+        return events.create(self._calendar(account, calendar_id, Operation.INSERT_EVENT, deadline), draft)
+
+    def update_event(
+        self, account: Account, calendar_id: str, event_id: str, changes: Changes, *, deadline: float
+    ) -> Event:
+        """Write ``changes`` and nothing else."""
+        calendar = self._calendar(account, calendar_id, Operation.UPDATE_EVENT, deadline)
+        return events.update(calendar, event_id, changes)
+
+    def delete_event(
+        self, account: Account, calendar_id: str, event_id: str, *, notify: bool | None, deadline: float
+    ) -> None:
+        """Delete an event."""
+        calendar = self._calendar(account, calendar_id, Operation.DELETE_EVENT, deadline)
+        events.delete(calendar, event_id, notify=notify)
+
+    def _calendar(
+        self,
+        account: Account,
+        calendar_id: str,
+        operation: Operation,
+        deadline: float,
+        bearer: Bearer | None = None,
+    ) -> GoogleCalendar:
+        return GoogleCalendar(self._api, account, calendar_id, operation, deadline=deadline, bearer=bearer)
+
     def _read(
         self, bearer: Bearer, chunk: Sequence[str], start: int, end: int, deadline: float
     ) -> dict[str, Outcome]:
@@ -89,20 +145,13 @@ class Google:
         return send(call, error_for, deadline=deadline, bearer=bearer)
 
     def _calendar_pages(self, bearer: Bearer, deadline: float) -> Iterator[CalendarListPage]:
-        query = {"maxResults": str(CALENDARS_PER_PAGE)}
-        seen: set[str] = set()
-        while True:
+        def fetch(query: Mapping[str, str]) -> Json:
             url = f"{self._api}/users/me/calendarList?{urlencode(query)}"
             call = Call(PROVIDER, Operation.LIST_CALENDARS, "GET", url)
-            page = cast("CalendarListPage", send(call, error_for, deadline=deadline, bearer=bearer))
-            yield page
-            token = page.get("nextPageToken")
-            if not token:
-                return
-            if token in seen:
-                raise ProviderError(f"The pages of {PROVIDER} do not end", operation=call.operation)
-            seen.add(token)
-            query["pageToken"] = token
+            return send(call, error_for, deadline=deadline, bearer=bearer)
+
+        query = {"maxResults": str(CALENDARS_PER_PAGE)}
+        return cast("Iterator[CalendarListPage]", every_page(fetch, query, Operation.LIST_CALENDARS))
 
 
 def _chunks(calendar_ids: list[str]) -> Iterator[list[str]]:

@@ -11,6 +11,8 @@ from providers import refusals
 from providers.errors import (
     AccessDenied,
     AuthorizationInvalid,
+    EventExists,
+    EventRefused,
     InsufficientScopes,
     InvalidCalendarId,
     MailboxUnavailable,
@@ -63,6 +65,40 @@ def error_for(reply: Reply) -> ProviderError:
     return refusals.error(PROVIDER, refusal, operation=reply.operation, retry_after=reply.retry_after)
 
 
+class Outdated(ProviderError):
+    """The event has changed since it was read."""
+
+
+class Deleted(NotFound):
+    """The event was there, and has been deleted."""
+
+
+# What Google finds at fault in a write, as the end of a sentence.
+FAULTS = {
+    "timeRangeEmpty": "says that the event ends before it starts",
+    "required": "misses something that the event needs",
+    "invalid": "cannot take a value of this event",
+    "invalidParameter": "cannot take a value of this event",
+}
+
+
+def write_error_for(reply: Reply) -> ProviderError:
+    """The exception for a write of an event that is not 2xx; a 400 for an id is as in :func:`error_for`."""
+    operation, reason = reply.operation, _reason(reply.body)
+    if reply.status == 409 and reason == "duplicate":
+        return EventExists(f"{PROVIDER} already has an event of this id", operation=operation)
+    if reply.status == 409:
+        return Unavailable(f"{PROVIDER} is busy with another change", operation=operation)
+    if reply.status == 410:
+        return Deleted(f"{PROVIDER} says that the event has been deleted", operation=operation)
+    if reply.status == 412:
+        return Outdated(f"{PROVIDER} says that the event has changed", operation=operation)
+    if reply.status in (400, 413) and not _names_an_id(reply.body):
+        fault = FAULTS.get(reason, "cannot take this event")
+        return EventRefused(f"{PROVIDER} {fault}", operation=operation)
+    return error_for(reply)
+
+
 def error_for_reason(reason: str, operation: str) -> ProviderError:
     """The exception for an error inside a 200; a reason not known to us is still a failure."""
     refusal = BY_REASON.get(reason, (ProviderError, "could not read this calendar"))
@@ -81,7 +117,9 @@ def _reason(body: Any) -> str:
 
 def _names_an_id(body: Any) -> bool:
     # {"domain": "global", "reason": "invalid", "message": "Invalid resource id value."}
-    return any("id value" in str(each.get("message")) for each in _dicts(body["error"].get("errors")))
+    error = body.get("error") if isinstance(body, dict) else None
+    found = _dicts(error.get("errors")) if isinstance(error, dict) else []
+    return any("id value" in str(each.get("message")) for each in found)
 
 
 def _dicts(value: Any) -> list[dict[str, Any]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from providers.base import Calendar, ProviderName
+from providers.base import Calendar
 from providers.google.errors import PROVIDER, error_for_reason
 from providers.google.payloads import BusyPeriod, CalendarListEntry, CalendarListPage, FreeBusyCalendar
 from providers.http import unreadable
 from providers.instants import instant
+from providers.names import ProviderName
 
 Period = tuple[int, int]
 

@@ -43,3 +43,59 @@ class BusyPeriod(TypedDict):
 class FreeBusyCalendar(TypedDict, total=False):
     busy: list[BusyPeriod]
     errors: list[ErrorDetail]
+
+
+class EventEdge(TypedDict, total=False):
+    """A day has a ``date`` alone, a moment a ``dateTime`` with its offset and the zone it was written in."""
+
+    date: str
+    dateTime: str
+    timeZone: str
+
+
+class EventAttendee(TypedDict, total=False):
+    email: str
+    self: bool
+    responseStatus: str
+
+
+class EntryPoint(TypedDict, total=False):
+    entryPointType: str
+    uri: str
+
+
+class ConferenceStatus(TypedDict, total=False):
+    statusCode: str
+
+
+class ConferenceRequest(TypedDict, total=False):
+    requestId: str
+    status: ConferenceStatus
+
+
+class ConferenceData(TypedDict, total=False):
+    entryPoints: list[EntryPoint]
+    createRequest: ConferenceRequest
+
+
+class ExtendedProperties(TypedDict, total=False):
+    private: dict[str, str]
+
+
+class EventRecord(TypedDict, total=False):
+    """What is empty is left out; of a cancelled event only ``id`` and ``status`` are certain."""
+
+    id: str
+    etag: str
+    status: str
+    sequence: int
+    created: str
+    summary: str
+    description: str
+    location: str
+    start: EventEdge
+    end: EventEdge
+    attendees: list[EventAttendee]
+    hangoutLink: str
+    conferenceData: ConferenceData
+    extendedProperties: ExtendedProperties

@@ -21,8 +21,8 @@ from providers.retries import retry_after, wait_before_retry
 # https://learn.microsoft.com/en-us/graph/json-batching#batch-size-limitations
 PARTS_PER_BATCH = 20
 
-# Times in UTC, whatever the mailbox prefers; a part carries its own headers.
-_HEADERS = {"Prefer": 'outlook.timezone="UTC"'}
+# Times in UTC, whatever the mailbox prefers.
+IN_UTC = 'outlook.timezone="UTC"'
 
 # What came of one part.
 Answer = Json | ProviderError
@@ -30,10 +30,14 @@ Answer = Json | ProviderError
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One GET of a batch: ``id`` is the caller's, ``path`` begins with a slash under the base URL."""
+    """One GET of a batch: ``id`` is the caller's, ``path`` begins with a slash under the base URL.
+
+    ``prefer`` is its own header: those of the batch do not reach its parts.
+    """
 
     id: str
     path: str
+    prefer: str = IN_UTC
 
 
 class Batches:
@@ -129,4 +133,4 @@ class Batches:
 
 
 def _request(part: Part) -> Json:
-    return {"id": part.id, "method": "GET", "url": part.path, "headers": _HEADERS}
+    return {"id": part.id, "method": "GET", "url": part.path, "headers": {"Prefer": part.prefer}}

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import quote
 
 from providers import periods
-from providers.base import PRIMARY, Account, Calendar, Failed, Outcome, ProviderName
+from providers.base import Account, Calendar, Failed, Outcome
 from providers.endpoints import MicrosoftEndpoints
-from providers.errors import ProviderError
-from providers.http import Bearer
-from providers.instants import DAY, utc_text
-from providers.microsoft import parse
-from providers.microsoft.batch import Batches, Part
-from providers.microsoft.pages import Pages, every_page
-from providers.scopes import Operation, has_scope, require
+from providers.errors import EventNotFound, ProviderError
+from providers.events import Changes, Created, Draft, Event
+from providers.instants import DAY
+from providers.microsoft import creation, events, parse
+from providers.microsoft.batch import Part
+from providers.microsoft.errors import PROVIDER
+from providers.microsoft.mailbox import SETTINGS, Mailbox, view_path
+from providers.microsoft.pages import Pages
+from providers.names import ProviderName
+from providers.scopes import Operation
 
 # Events on a page of calendarView: the most there are, 10 when nothing is said.
 # https://learn.microsoft.com/en-us/graph/api/calendar-list-calendarview
@@ -23,13 +25,16 @@ CALENDARS_PER_PAGE = 100
 
 _FIELDS = "start,end,showAs,isAllDay,isCancelled,responseStatus"
 
-# Ids of parts; those of calendars are numbers.
-_SETTINGS = "settings"
+# The part that asks for the calendars; those of single ones are numbers.
 _CALENDARS = "calendars"
 
 
 class Microsoft:
-    """Microsoft 365 as a ``CalendarProvider``."""
+    """Microsoft 365 as a ``CalendarProvider``.
+
+    Graph tells those who are invited of every event that is created, changed or deleted: there is no switch,
+    so ``notify`` changes nothing.
+    """
 
     name = ProviderName.MICROSOFT
 
@@ -39,12 +44,13 @@ class Microsoft:
     def calendars(self, account: Account, *, deadline: float) -> list[Calendar]:
         """Every calendar of the mailbox, with its zone: UTC when that may not be read or is custom."""
         operation = Operation.LIST_CALENDARS
-        parts = [Part(_CALENDARS, f"/me/calendars?$top={CALENDARS_PER_PAGE}"), *_settings(account)]
-        answers = self._fetch(account, parts, operation, deadline)
+        mailbox = self._mailbox(account, operation, deadline)
+        parts = [Part(_CALENDARS, f"/me/calendars?$top={CALENDARS_PER_PAGE}"), *mailbox.settings()]
+        answers = mailbox.fetch(parts)
         listed = answers[_CALENDARS]
         if isinstance(listed, ProviderError):
             raise listed
-        zone = parse.mailbox_zone(answers.get(_SETTINGS), operation)
+        zone = parse.mailbox_zone(answers.get(SETTINGS), operation)
         if zone is None or isinstance(zone, parse.UnknownZone):
             zone = "UTC"
         if isinstance(zone, ProviderError):
@@ -60,35 +66,65 @@ class Microsoft:
         their days in every zone; when it fails to be read, calendars with busy ones fail, the others do not.
         """
         operation = Operation.FREE_BUSY
+        mailbox = self._mailbox(account, operation, deadline)
         names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
         # Graph selects all-day events as if their dates were in UTC, and an event of the UTC days [d, e) is
         # busy from d - 14 h to e + 12 h at most: what touches the range is within a day of it.
         views = [Part(number, _view(each, start - DAY, end + DAY)) for number, each in names.items()]
-        answers = self._fetch(account, [*_settings(account), *views] if views else [], operation, deadline)
-        zone = parse.mailbox_zone(answers.get(_SETTINGS), operation)
+        answers = mailbox.fetch([*mailbox.settings(), *views] if views else [])
+        zone = parse.mailbox_zone(answers.get(SETTINGS), operation)
         return {each: _outcome(answers[number], zone, start, end) for number, each in names.items()}
 
-    def _fetch(
-        self, account: Account, parts: Sequence[Part], operation: Operation, deadline: float
-    ) -> dict[str, Pages]:
-        require(self.name, account.scopes, operation)
-        batches = Batches(self._graph, Bearer(account.tokens), operation, deadline=deadline)
-        return every_page(batches, parts)
+    def events(
+        self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float
+    ) -> dict[str, tuple[Event, ...] | Failed]:
+        """The events of every calendar; all-day ones at midnight of the mailbox's zone.
 
+        That is UTC where it may not be read; when it fails to be read, calendars with all-day events fail.
+        """
+        return events.listed(
+            self._mailbox(account, Operation.LIST_EVENTS, deadline), calendar_ids, start, end
+        )
 
-def _settings(account: Account) -> list[Part]:
-    """The part that asks for the mailbox's zone, where the grant allows to."""
-    if not has_scope(ProviderName.MICROSOFT, account.scopes, "MailboxSettings.Read"):
-        return []
-    return [Part(_SETTINGS, "/me/mailboxSettings")]
+    def event(self, account: Account, calendar_id: str, event_id: str, *, deadline: float) -> Event:
+        """One event; its id stays good when it moves."""
+        return events.read(self._mailbox(account, Operation.GET_EVENT, deadline), calendar_id, event_id)
+
+    def find_event(self, account: Account, calendar_id: str, meta_id: str, *, deadline: float) -> Event:
+        """The event that carries ``meta_id``; of several, the one created first."""
+        mailbox = self._mailbox(account, Operation.LIST_EVENTS, deadline)
+        found = events.carrying(mailbox, calendar_id, meta_id)
+        if found is None:
+            raise EventNotFound(f"{PROVIDER} knows no event of this metaId", operation=mailbox.operation)
+        return events.parsed(mailbox, calendar_id, found)
+
+    def create_event(self, account: Account, calendar_id: str, draft: Draft, *, deadline: float) -> Created:
+        """Create an event, once; its id is Graph's, whatever ``draft.id`` says.
+
+        Where the mailbox allows no online meetings (personal accounts), ``meeting`` makes an event without.
+        """
+        mailbox = self._mailbox(account, Operation.INSERT_EVENT, deadline)
+        return creation.create(mailbox, calendar_id, draft)
+
+    def update_event(
+        self, account: Account, calendar_id: str, event_id: str, changes: Changes, *, deadline: float
+    ) -> Event:
+        """Write ``changes``; a time without a zone keeps the event's own, UTC where that is not known."""
+        mailbox = self._mailbox(account, Operation.UPDATE_EVENT, deadline)
+        return events.update(mailbox, calendar_id, event_id, changes)
+
+    def delete_event(
+        self, account: Account, calendar_id: str, event_id: str, *, notify: bool | None, deadline: float
+    ) -> None:
+        """Delete an event; of a series, one occurrence by its id, all by the id of the series."""
+        events.delete(self._mailbox(account, Operation.DELETE_EVENT, deadline), calendar_id, event_id)
+
+    def _mailbox(self, account: Account, operation: Operation, deadline: float) -> Mailbox:
+        return Mailbox(self._graph, account, operation, deadline=deadline)
 
 
 def _view(calendar_id: str, start: int, end: int) -> str:
-    calendar = "/me/calendar" if calendar_id == PRIMARY else f"/me/calendars/{quote(calendar_id, safe='')}"
-    return (
-        f"{calendar}/calendarView?startDateTime={utc_text(start)}&endDateTime={utc_text(end)}"
-        f"&$select={_FIELDS}&$top={EVENTS_PER_PAGE}"
-    )
+    return f"{view_path(calendar_id, start, end)}&$select={_FIELDS}&$top={EVENTS_PER_PAGE}"
 
 
 def _outcome(pages: Pages, zone: parse.Zone, start: int, end: int) -> Outcome:

@@ -11,6 +11,7 @@ from providers import refusals
 from providers.errors import (
     AccessDenied,
     AuthorizationInvalid,
+    EventRefused,
     InvalidCalendarId,
     MailboxUnavailable,
     NotFound,
@@ -37,12 +38,58 @@ BY_CODE: dict[str, Refusal] = {
     "TooManyRequests": (RateLimited, "asks us to slow down"),
 }
 
+# Statuses that find fault with what was sent, and why where the code says more.
+_FAULTY = frozenset({400, 413, 422})
+_FAULTS = {
+    "ErrorPropertyValidationFailure": "finds that a value of the event is not valid",
+    "ErrorOccurrenceCrossingBoundary": "does not let an occurrence pass another of its series",
+    "TimeZoneNotSupportedException": "does not know the time zone of the event",
+    "ErrorInvalidRecipients": "cannot invite one of the attendees",
+    "RequestBodyRead": "cannot read the event like this",
+}
+
+
+class Outdated(ProviderError):
+    """The event has changed since it was read."""
+
+
+class DuplicateTransaction(ProviderError):
+    """The transactionId has made another event before: ``event_id``, None where Graph does not say."""
+
+    def __init__(self, message: str, *, operation: str, event_id: str | None) -> None:
+        super().__init__(message, operation=operation)
+        self.event_id = event_id
+
 
 def error_for(reply: Reply) -> ProviderError:
     """The exception for an answer, or a part of a batch, that is not 2xx."""
     known = (BY_CODE[code] for code in _codes(reply.body) if code in BY_CODE)
     refusal = next(known, None) or refusals.by_status(reply.status)
     return refusals.error(PROVIDER, refusal, operation=reply.operation, retry_after=reply.retry_after)
+
+
+def write_error_for(reply: Reply) -> ProviderError:
+    """As :func:`error_for`, for an answer to a write of an event."""
+    codes = _codes(reply.body)
+    if "ErrorDuplicateTransactionId" in codes:
+        return _duplicate(reply)
+    if reply.status == 412 or "ErrorIrresolvableConflict" in codes:
+        return Outdated(f"{PROVIDER} has changed the event since", operation=reply.operation)
+    error = error_for(reply)
+    if type(error) is not ProviderError or reply.status not in _FAULTY:
+        return error
+    fault = next((_FAULTS[code] for code in codes if code in _FAULTS), "refuses to write the event like this")
+    return EventRefused(f"{PROVIDER} {fault}", operation=reply.operation)
+
+
+def _duplicate(reply: Reply) -> DuplicateTransaction:
+    """With status 400 or 409: https://learn.microsoft.com/en-us/graph/api/resources/event (transactionId)"""
+    told = (reply.body or {})["error"].get("@event.existingEventId")
+    return DuplicateTransaction(
+        f"{PROVIDER} has created another event for this request",
+        operation=reply.operation,
+        event_id=told if isinstance(told, str) else None,
+    )
 
 
 def _codes(body: Any) -> list[str]:

@@ -20,16 +20,18 @@ def every_page(batches: Batches, parts: Sequence[Part]) -> dict[str, Pages]:
     """
     found: dict[str, list[Json]] = {part.id: [] for part in parts}
     failed: dict[str, ProviderError] = {}
+    prefer = {part.id: part.prefer for part in parts}
     seen = {part.path for part in parts}
     while parts:
         following = []
         for part_id, answer in batches.fetch(parts).items():
             try:
-                following += _next(batches, part_id, answer, seen)
+                path = _next(batches, answer, seen)
             except ProviderError as error:
                 failed[part_id] = error
             else:
                 found[part_id] += [answer] if isinstance(answer, dict) else []
+                following += [Part(part_id, path, prefer[part_id])] if path else []
         parts = following
     return found | failed
 
@@ -45,15 +47,15 @@ def relative(link: str, base: str, operation: str) -> str:
     return path
 
 
-def _next(batches: Batches, part_id: str, answer: Json | ProviderError, seen: set[str]) -> list[Part]:
-    """The part that asks for the next page, if there is one."""
+def _next(batches: Batches, answer: Json | ProviderError, seen: set[str]) -> str | None:
+    """The path of the next page, if there is one."""
     if isinstance(answer, ProviderError):
         raise answer
     link = answer.get("@odata.nextLink")
     if link is None:
-        return []
+        return None
     path = relative(str(link), batches.base, batches.operation)
     if path in seen:
         raise ProviderError(f"The pages of {PROVIDER} do not end", operation=batches.operation)
     seen.add(path)
-    return [Part(part_id, path)]
+    return path

@@ -7,7 +7,7 @@ from datetime import UTC, timedelta, timezone, tzinfo
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
-from providers.base import Calendar, ProviderName
+from providers.base import Calendar
 from providers.errors import AccessDenied, ProviderError
 from providers.http import Json, unreadable
 from providers.instants import wall_instant
@@ -16,6 +16,7 @@ from providers.microsoft.errors import PROVIDER
 from providers.microsoft.pages import Pages
 from providers.microsoft.payloads import DateTimeTimeZone, GraphCalendar, GraphEvent
 from providers.microsoft.zones import iana_zone
+from providers.names import ProviderName
 
 Period = tuple[int, int]
 
@@ -31,7 +32,8 @@ Zone = str | None | ProviderError
 FIRST_MIDNIGHT = timezone(timedelta(hours=14))
 LAST_MIDNIGHT = timezone(timedelta(hours=-12))
 
-_SHAPE_ERRORS = (KeyError, TypeError, AttributeError, ValueError, OverflowError)
+# What a payload of another shape than expected leads to.
+SHAPE_ERRORS = (KeyError, TypeError, AttributeError, ValueError, OverflowError)
 
 
 class UnknownZone(ProviderError):
@@ -62,8 +64,8 @@ def busy(pages: Iterable[Json], zone: Zone, operation: str) -> list[Period]:
     """
     try:
         events = [event for page in pages for event in cast("list[GraphEvent]", page["value"])]
-        return [_period(event, zone, operation) for event in events if blocks(event)]
-    except _SHAPE_ERRORS:
+        return [period(event, zone, operation) for event in events if blocks(event)]
+    except SHAPE_ERRORS:
         raise unreadable(PROVIDER, operation) from None
 
 
@@ -73,7 +75,8 @@ def blocks(event: GraphEvent) -> bool:
     return not event.get("isCancelled") and response != "declined" and event.get("showAs") not in NOT_BUSY
 
 
-def _period(event: GraphEvent, zone: Zone, operation: str) -> Period:
+def period(event: GraphEvent, zone: Zone, operation: str) -> Period:
+    """When an event is; ``zone`` is as for :func:`busy`, and so are the errors, save those of the shape."""
     start, end = event["start"], event["end"]
     if event.get("isAllDay") and _is_midnight(start) and _is_midnight(end):
         # Dates in truth: labelled with the zone asked for, but not shifted into it.
@@ -110,7 +113,7 @@ def calendars(pages: Iterable[Json], email: str | None, zone: str, operation: st
         found = [each for page in pages for each in cast("list[GraphCalendar]", page["value"])]
         own = {_owner(each) for each in found if each.get("isDefaultCalendar")} | {(email or "").lower()}
         return [_calendar(each, own - {""}, zone) for each in found]
-    except _SHAPE_ERRORS:
+    except SHAPE_ERRORS:
         raise unreadable(PROVIDER, operation) from None
 
 

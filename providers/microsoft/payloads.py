@@ -36,13 +36,58 @@ class ResponseStatus(TypedDict, total=False):
     response: str
 
 
-class GraphEvent(TypedDict, total=False):
-    start: DateTimeTimeZone
-    end: DateTimeTimeZone
-    showAs: str
-    isAllDay: bool
-    isCancelled: bool
-    responseStatus: ResponseStatus | None
+class ItemBody(TypedDict, total=False):
+    """``contentType`` is text or html."""
+
+    contentType: str
+    content: str | None
+
+
+class Location(TypedDict, total=False):
+    displayName: str | None
+
+
+class GraphAttendee(TypedDict, total=False):
+    """``type`` is required, optional or resource; the organizer is not among them."""
+
+    emailAddress: EmailAddress | None
+    status: ResponseStatus | None
+    type: str
+
+
+class OnlineMeeting(TypedDict, total=False):
+    joinUrl: str | None
+
+
+class ExtendedProperty(TypedDict):
+    id: str
+    value: str
+
+
+GraphEvent = TypedDict(
+    "GraphEvent",
+    {
+        "@odata.etag": str,
+        "id": str,
+        "createdDateTime": str,
+        "start": DateTimeTimeZone,
+        "end": DateTimeTimeZone,
+        "originalStartTimeZone": str | None,
+        "originalEndTimeZone": str | None,
+        "showAs": str,
+        "isAllDay": bool,
+        "isCancelled": bool,
+        "responseStatus": ResponseStatus | None,
+        "subject": str | None,
+        "body": ItemBody | None,
+        "location": Location | None,
+        "attendees": list[GraphAttendee] | None,
+        "isOnlineMeeting": bool,
+        "onlineMeeting": OnlineMeeting | None,
+        "singleValueExtendedProperties": list[ExtendedProperty] | None,
+    },
+    total=False,
+)
 
 
 class BatchPart(TypedDict, total=False):

@@ -124,7 +124,7 @@ class Sandbox:
         body: str | None = None,
         times: int | None = None,
     ) -> None:
-        """Put a fault in force for the calls that fit all that is named."""
+        """Put a fault in force for the calls that fit all that is named; see ``providers.sandbox.faults``."""
         fault = {
             "email": email,
             "provider": provider,
@@ -151,6 +151,11 @@ class Sandbox:
         """How often the providers were called since the start or since ``forget_requests``."""
         answer = self._call("GET", "/requests")
         return Requests(answer["total"], answer["byOperation"])
+
+    def notices(self) -> list[dict[str, Any]]:
+        """The writes that had Google tell the guests of an event; see ``providers.sandbox.controls``."""
+        found: list[dict[str, Any]] = self._call("GET", "/notices")
+        return found
 
     def forget_requests(self) -> None:
         """Count from zero."""

@@ -39,6 +39,9 @@ class Code:
         """Whether whoever redeems it is the one that asked for it: https://www.rfc-editor.org/rfc/rfc7636"""
         if form.get("redirect_uri", "") != self.redirect_uri or time.time() > self.ends:
             return False
+        # With basic authentication the form need not name the client.
+        if form.get("client_id", self.client_id) != self.client_id:
+            return False
         if not self.challenge:
             return True
         verifier = form.get("code_verifier", "")

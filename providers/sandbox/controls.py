@@ -1,4 +1,8 @@
-"""The sandbox's own calls: accounts, faults, revocation, and the count of requests."""
+"""The sandbox's own calls: accounts, faults, revocation, the count of requests, and who was told of events.
+
+``GET /sandbox/notices`` answers the writes that had Google tell the guests of an event (``sendUpdates``), in
+their order: ``[{"operation", "email", "eventId", "guests"}]``, ``email`` being the account's.
+"""
 
 from __future__ import annotations
 
@@ -42,6 +46,8 @@ def respond(world: World, request: Request) -> Answer:
                 return Answer(204)
             case "GET", ["requests"]:
                 return told({"total": world.total, "byOperation": dict(world.by_operation)})
+            case "GET", ["notices"]:
+                return told(world.notices)
             case "DELETE", ["requests"]:
                 world.forget_requests()
                 return Answer(204)
@@ -113,8 +119,8 @@ def fault(spec: Mapping[str, Any]) -> Fault:
     """A fault from its description."""
     if unknown := spec.keys() - FAULT.keys():
         raise seeds.Undescribed(f"a fault has no {', '.join(sorted(unknown))}")
-    if spec.get("body") not in (None, "truncated", "reset", "html"):
-        raise seeds.Undescribed("body is truncated, reset or html")
+    if spec.get("body") not in (None, "truncated", "reset", "html", "pending"):
+        raise seeds.Undescribed("body is truncated, reset, html or pending")
     seeds.read(spec, FAULT)
     return Fault(
         provider=spec.get("provider"),

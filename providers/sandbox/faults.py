@@ -8,7 +8,8 @@ A part of a ``$batch`` is struck by faults that name its operation or its calend
 batch as a whole. Google's freeBusy speaks of single calendars inside a 200: a fault that names a calendar
 becomes that calendar's error there, unless it names the operation and a status.
 
-A delayed call has read or written before it waits: what it tells may be old when it arrives.
+A delayed call has read or written before it waits: what it tells may be old when it arrives. So has a call
+whose fault has a body and no status: the answer to a write is spoilt, and the write was done.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Body = Literal["truncated", "reset", "html"]
+# "pending": Google answers as if it were still making the event's meeting.
+Body = Literal["truncated", "reset", "html", "pending"]
 
 
 @dataclass(eq=False)

@@ -6,6 +6,7 @@ import itertools
 import secrets
 import time
 from collections import Counter
+from typing import Any
 
 from providers.sandbox.accounts import Access, Account, Grant, Provider
 from providers.sandbox.consent import Codes
@@ -34,6 +35,8 @@ class World:
         self.faults = Faults()
         self.versions = itertools.count(1)
         self.serials = itertools.count(1)
+        # The writes that had Google tell the guests of an event.
+        self.notices: list[dict[str, Any]] = []
         self.forget_requests()
 
     def forget_requests(self) -> None:

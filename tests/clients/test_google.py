@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
-import httplib2
 import pytest
-from google.api_core.client_options import ClientOptions
-from google.oauth2.credentials import Credentials
-from google_auth_httplib2 import AuthorizedHttp
-from googleapiclient.discovery import build
 from googleapiclient.errors import HttpError
 
 from providers.sandbox.client import Sandbox, SandboxAccount
 from providers.sandbox.google import scopes
 from tests.clients.discovery import check, document, methods
+from tests.clients.google_client import connected
 
 pytestmark = pytest.mark.clients
 
@@ -65,29 +62,8 @@ def ada(sandbox: Sandbox) -> SandboxAccount:
 @pytest.fixture
 def connect(sandbox: Sandbox) -> Iterator[Callable[..., Any]]:
     """The official client with an account's tokens."""
-    made = []
-
-    def connected(account: SandboxAccount, token: str | None = None) -> Any:
-        credentials = Credentials(
-            token or account.access_token,
-            refresh_token=account.refresh_token,
-            token_uri=f"{sandbox.url}/google/token",
-            client_id="almanac",
-            client_secret="s3cret",
-        )
-        client = build(
-            "calendar",
-            "v3",
-            http=AuthorizedHttp(credentials, http=httplib2.Http(timeout=10)),
-            static_discovery=True,
-            client_options=ClientOptions(api_endpoint=f"{sandbox.url}/google/calendar/v3/"),
-        )
-        made.append(client)
-        return client
-
-    yield connected
-    for client in made:
-        client.close()
+    with ExitStack() as closing:
+        yield lambda account, token=None: closing.enter_context(connected(sandbox, account, token))
 
 
 @pytest.fixture

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from providers.base import Account, OAuthServer, ProviderName, Token
+from providers.base import Account, OAuthServer, Token
 from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 from providers.errors import ProviderError
 from providers.google.client import Google
 from providers.microsoft.client import Microsoft
+from providers.names import ProviderName
 from providers.oauth import GoogleOAuth, MicrosoftOAuth
 from providers.sandbox.client import Sandbox, SandboxAccount
 from tests.providers.addresses import google_at, microsoft_at
@@ -127,7 +128,7 @@ def script() -> Iterator[Script]:
             answer = told.answers.pop(0) if len(told.answers) > 1 else told.answers[0]
             answer(self)
 
-        do_GET = do_POST = do_PATCH = handle_any
+        do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any
 
         def log_message(self, *_: object) -> None:
             pass

@@ -5,14 +5,24 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 
-from providers.base import Grant, ProviderName, Token
+from providers.base import Grant, Token
+from providers.consent import ConsentRequest
 from providers.endpoints import Client
-from providers.errors import GrantGone, ProviderError, ProviderNotConfigured, RateLimited, Unavailable
+from providers.errors import (
+    GrantGone,
+    Misconfigured,
+    ProviderError,
+    ProviderNotConfigured,
+    RateLimited,
+    Unavailable,
+)
 from providers.http import Reply
-from providers.oauth import GoogleOAuth, MicrosoftOAuth
+from providers.names import ProviderName
+from providers.oauth import Consented, GoogleOAuth, MicrosoftOAuth
 from tests.providers.addresses import google_at, microsoft_at
 
 BOTH = pytest.mark.parametrize("provider", ["google", "microsoft"])
@@ -67,7 +77,7 @@ def test_a_wrong_client_secret_is_the_operators_fault(google_endpoints, microsof
     wrong = Client("client-id", Token("wrong"))
     for server in (GoogleOAuth(google_endpoints, wrong), MicrosoftOAuth(microsoft_endpoints, wrong)):
         account = sandbox.account(server.name, "ada@example.com")
-        with pytest.raises(ProviderNotConfigured):
+        with pytest.raises(Misconfigured):
             refreshed(server, account.refresh_token)
 
 
@@ -90,9 +100,9 @@ REFUSALS = [
     (400, {"error": "consent_required"}, GrantGone),
     (400, {"error": "login_required"}, GrantGone),
     (400, {"error": "invalid_grant", "error_codes": [50196]}, RateLimited),
-    (401, {"error": "invalid_client", "error_codes": [7000215]}, ProviderNotConfigured),
-    (400, {"error": "unauthorized_client", "error_codes": [700016]}, ProviderNotConfigured),
-    (401, {"error": "unauthorized_client"}, ProviderNotConfigured),
+    (401, {"error": "invalid_client", "error_codes": [7000215]}, Misconfigured),
+    (400, {"error": "unauthorized_client", "error_codes": [700016]}, Misconfigured),
+    (401, {"error": "unauthorized_client"}, Misconfigured),
     (400, {"error": "invalid_scope", "error_codes": [70011]}, ProviderError),
     (400, {"error": "invalid_request"}, ProviderError),
     (503, {"error": "temporarily_unavailable"}, Unavailable),
@@ -200,3 +210,59 @@ def test_no_secret_is_shown_by_anything_that_holds_one(script):
     for shown in (CLIENT, grant, server, Token("secret-c"), reply):
         assert "secret-" not in f"{shown!r} {shown!s}"
     assert ProviderName(server.name) is ProviderName.GOOGLE
+
+
+# --- codes
+
+
+def redeemed(server: Any, left: float = 5.0) -> Consented:
+    redirect = "https://almanac.example.com/callback"
+    return server.redeem("secret-code", "secret-verifier", redirect, deadline=time.monotonic() + left)
+
+
+def test_a_code_travels_in_the_body_with_its_verifier_and_once(script):
+    script.say(body={"access_token": "t", "expires_in": 3599, "scope": "openid email"})
+    consented = redeemed(scripted(script))
+    (asked,) = script.asked
+    assert asked["path"] == "/token"
+    assert parse_qs(asked["body"].decode()) == {
+        "grant_type": ["authorization_code"],
+        "code": ["secret-code"],
+        "code_verifier": ["secret-verifier"],
+        "redirect_uri": ["https://almanac.example.com/callback"],
+        "client_id": ["client-id"],
+        "client_secret": ["secret-of-client"],
+    }
+    assert consented.grant.scope == ("openid", "email")
+    assert consented.claims == {}
+
+
+@pytest.mark.parametrize(("status", "body", "error"), REFUSALS, ids=str)
+def test_a_refused_code_has_the_same_meanings_and_is_never_sent_again(
+    script, is_fit_for_people, status, body, error
+):
+    script.say(status, body)
+    with pytest.raises(ProviderError) as raised:
+        redeemed(scripted(script))
+    assert type(raised.value) is error
+    is_fit_for_people(raised.value)
+    assert len(script.asked) == 1
+
+
+@pytest.mark.parametrize("client", [Client("", Token("s")), Client("id", Token(""))])
+def test_without_a_client_nothing_is_asked_for(script, client):
+    for server in (
+        GoogleOAuth(google_at(script.url), client),
+        MicrosoftOAuth(microsoft_at(script.url), client),
+    ):
+        with pytest.raises(ProviderNotConfigured):
+            redeemed(server)
+        with pytest.raises(ProviderNotConfigured):
+            server.link(ConsentRequest("https://a.example", ["openid"], "s", "v", True))
+    assert script.asked == []
+
+
+def test_no_secret_of_a_consent_is_shown(script):
+    script.say(body={"access_token": "secret-a", "id_token": "secret.b.c"})
+    asked = ConsentRequest("https://a.example", ["openid"], "secret-state", "secret-verifier", True)
+    assert "secret-" not in f"{redeemed(scripted(script))!r} {asked!r}"

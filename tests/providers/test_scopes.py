@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from providers.base import ProviderName
 from providers.errors import InsufficientScopes
+from providers.names import ProviderName
 from providers.scopes import (
     Level,
     Operation,

@@ -10,7 +10,7 @@ from providers.sandbox.exchange import Answer, Refused, Request
 from providers.sandbox.faults import UNHARMED, Fault, Place
 from providers.sandbox.google import calendars, changes, errors, events, freebusy, oauth, scopes
 from providers.sandbox.google.mask import masked
-from providers.sandbox.google.resources import fields_of
+from providers.sandbox.google.resources import fields_of, unmade
 from providers.sandbox.google.scopes import FULL_SCOPE, full_name
 from providers.sandbox.routes import Route, Routes, route
 from providers.sandbox.world import World, bearer_token, is_live
@@ -78,6 +78,7 @@ ROUTES = Routes(
 
 OAUTH: dict[tuple[str, ...], tuple[str, Callable[[World, Request], Answer]]] = {
     ("GET", "o", "oauth2", "v2", "auth"): ("google.authorize", oauth.authorize),
+    ("POST", "o", "oauth2", "v2", "auth"): ("google.authorize", oauth.authorize),
     ("POST", "token"): ("google.token", oauth.token),
     ("POST", "revoke"): ("google.revoke", oauth.revoke),
     ("GET", "userinfo"): ("google.userinfo", oauth.userinfo),
@@ -133,6 +134,8 @@ def to_calendar(world: World, request: Request, known: Route, ids: list[str]) ->
             answer = masked(request, known.handle(Call(world, request, access), *ids))
         except Refused as refused:
             answer = refused.answer
+    if hit.fault is not None and hit.fault.body == "pending" and answer.status == 200:
+        answer.document = unmade(answer.document)
     return spoilt(answer, hit)
 
 

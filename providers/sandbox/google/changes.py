@@ -6,6 +6,7 @@ https://developers.google.com/workspace/calendar/api/v3/reference/events/insert
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import re
 import secrets
 import time
@@ -14,6 +15,7 @@ from typing import Any
 
 from providers.sandbox.calendars import Calendar, Event
 from providers.sandbox.calls import Call
+from providers.sandbox.consent import encoded
 from providers.sandbox.exchange import Answer
 from providers.sandbox.google.calendars import seen, told
 from providers.sandbox.google.errors import refusal
@@ -52,6 +54,8 @@ EVENT = {
     "recurrence": [str],
     "extendedProperties": {"private": dict, "shared": dict},
     "reminders": dict,
+    "sequence": int,
+    "conferenceData": {"createRequest": dict},
 }
 VALUES = {
     "status": ("confirmed", "tentative", "cancelled"),
@@ -71,7 +75,9 @@ def insert(call: Call, calendar_id: str) -> Answer:
         raise refusal("duplicate")
     now = int(time.time() * 1000)
     blank = Event(event_id, 0, 0, "UTC", "UTC", False, {}, now, 0, now)
-    return stored(call, calendar, filled(call, calendar, blank, body))
+    made = filled(call, calendar, blank, body)
+    tell_guests(call, "insert", made)
+    return stored(call, calendar, made)
 
 
 def patch(call: Call, calendar_id: str, event_id: str) -> Answer:
@@ -79,30 +85,54 @@ def patch(call: Call, calendar_id: str, event_id: str) -> Answer:
     calendar = writable(call, calendar_id)
     event = matched(call, find(calendar, event_id))
     body = posted(call)
-    return stored(
-        call, calendar, filled(call, calendar, event, merged(written_fields(call, calendar, event), body))
-    )
+    changed = filled(call, calendar, event, merged(written_fields(call, calendar, event), body))
+    tell_guests(call, "patch", event, changed)
+    return stored(call, calendar, changed)
 
 
 def update(call: Call, calendar_id: str, event_id: str) -> Answer:
-    """``events.update``: replaces all that can be written."""
+    """``events.update``: replaces all that can be written.
+
+    The sequence grows with each move. One that is not sent counts as 0, and one that is too low is refused.
+    """
     calendar = writable(call, calendar_id)
     event = matched(call, find(calendar, event_id))
-    return stored(call, calendar, filled(call, calendar, event, posted(call)))
+    body = posted(call)
+    if (body.get("sequence") or 0) < event.sequence:
+        raise refusal("invalid", "Invalid sequence value.")
+    changed = filled(call, calendar, event, body)
+    tell_guests(call, "update", event, changed)
+    return stored(call, calendar, changed)
 
 
 def delete(call: Call, calendar_id: str, event_id: str) -> Answer:
-    """``events.delete``: a tombstone stays behind, so a second time answers 410."""
+    """``events.delete``: a tombstone stays behind, so a second time answers 410.
+
+    A series takes the occurrences with it that were changed by themselves.
+    """
     calendar = writable(call, calendar_id)
     event = matched(call, find(calendar, event_id))
     if is_cancelled(event):
         raise refusal("deleted")
-    calendar.put(
-        dataclasses.replace(
-            event, deleted=True, version=next(call.world.versions), updated=int(time.time() * 1000)
+    tell_guests(call, "delete", event)
+    for gone in [event, *(each for each in calendar.events.values() if each.series == event.id)]:
+        version = next(call.world.versions)
+        calendar.put(
+            dataclasses.replace(gone, deleted=True, version=version, updated=int(time.time() * 1000))
         )
-    )
     return Answer(204)
+
+
+def tell_guests(call: Call, verb: str, *versions: Event) -> None:
+    """Note that the guests of an event, before or after a write, are told of it, if the call asks so."""
+    who = call.request.one("sendUpdates", "none")
+    if who not in ("all", "externalOnly", "none"):
+        raise refusal("invalidParameter", f"Invalid value '{who}'.", parameter="sendUpdates")
+    attendees = [entry for event in versions for entry in event.fields.get("attendees", ())]
+    guests = dict.fromkeys(str(entry.get("email")) for entry in attendees if not entry.get("self"))
+    if guests and who != "none":
+        notice = {"operation": f"google.events.{verb}", "email": call.account.email}
+        call.world.notices.append(notice | {"eventId": versions[0].id, "guests": list(guests)})
 
 
 def writable(call: Call, calendar_id: str) -> Calendar:
@@ -152,10 +182,6 @@ def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     for name, value in new.items():
         if value is None:
             both.pop(name, None)
-        elif name in ("start", "end") and isinstance(value, dict):
-            # A date and a time shut each other out, so sending one removes the other.
-            gone = "dateTime" if value.get("date") else "date"
-            both[name] = merged({k: v for k, v in both.get(name, {}).items() if k != gone}, value)
         elif isinstance(value, dict) and isinstance(both.get(name), dict):
             both[name] = merged(both[name], value)
         else:
@@ -183,7 +209,10 @@ def filled(call: Call, calendar: Calendar, event: Event, body: dict[str, Any]) -
     fields = {
         name: value
         for name, value in body.items()
-        if name not in READ_ONLY and value is not None and DEFAULTS.get(name) != value
+        if name not in READ_ONLY
+        and name != "conferenceData"
+        and value is not None
+        and DEFAULTS.get(name) != value
     }
     if fields.get("status") == "confirmed":
         del fields["status"]
@@ -191,6 +220,7 @@ def filled(call: Call, calendar: Calendar, event: Event, body: dict[str, Any]) -
         entry.setdefault("responseStatus", "needsAction")
         if str(entry.get("email", "")).lower() == call.account.email.lower():
             entry["self"] = True
+    fields |= conference(call, event, body)
     moved = event.version > 0 and (start, end) != (event.start, event.end)
     return dataclasses.replace(
         event,
@@ -208,11 +238,46 @@ def filled(call: Call, calendar: Calendar, event: Event, body: dict[str, Any]) -
     )
 
 
+def conference(call: Call, event: Event, body: dict[str, Any]) -> dict[str, Any]:
+    """The event's meeting, kept or made; it is only written by a call that says it knows of meetings.
+
+    https://developers.google.com/workspace/calendar/api/guides/create-events#conferencing
+    """
+    kept = {n: value for n, value in event.fields.items() if n in ("conferenceData", "hangoutLink")}
+    if call.request.one("conferenceDataVersion", "0") != "1":
+        return kept
+    given = body.get("conferenceData")
+    if given is None:
+        return {}
+    request = given.get("createRequest")
+    if request is None:
+        return kept
+    if not request.get("requestId"):
+        raise refusal("invalid", "Invalid conference type value.")
+    # A request of the same id as before is passed over.
+    if kept and request["requestId"] == kept["conferenceData"]["createRequest"]["requestId"]:
+        return kept
+    code = encoded(hashlib.sha256(request["requestId"].encode()).digest())[:10].lower()
+    link = f"https://meet.google.com/{code[:3]}-{code[3:7]}-{code[7:]}"
+    return {
+        "hangoutLink": link,
+        "conferenceData": {
+            "createRequest": {**request, "status": {"statusCode": "success"}},
+            "entryPoints": [{"entryPointType": "video", "uri": link, "label": link[8:]}],
+            "conferenceSolution": {"key": {"type": "hangoutsMeet"}, "name": "Google Meet"},
+            "conferenceId": link.rpartition("/")[2],
+        },
+    }
+
+
 def edge(calendar: Calendar, body: dict[str, Any], name: str) -> tuple[int, str, bool]:
     """``start`` or ``end``: when, in which zone, and whether it is a date."""
     value = body.get(name)
     if not isinstance(value, dict) or not (value.get("date") or value.get("dateTime")):
         raise refusal("required", f"Missing {name} time.")
+    # A patch merges here too: the other of the two stays until it is removed with null.
+    if value.get("date") and value.get("dateTime"):
+        raise refusal("invalid", f"Invalid {name} time.")
     where = known_zone(value.get("timeZone") or calendar.time_zone)
     try:
         if value.get("date"):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from providers.sandbox import consent_page
 from providers.sandbox.accounts import Account, Grant
 from providers.sandbox.consent import (
     WRONG_SECRET,
@@ -34,20 +35,23 @@ def oauth_error(word: str, description: str, status: int = 400) -> Answer:
 
 
 def authorize(world: World, request: Request) -> Answer:
-    """Consent as if the person named by ``login_hint`` had agreed to everything."""
+    """Ask for consent, and send the answer to the application."""
     if request.one("response_type") != "code" or not request.one("redirect_uri"):
         return oauth_error("invalid_request", "response_type=code and redirect_uri are required")
-    account = world.account("google", request.one("login_hint"))
-    if account is None:
-        return back_to_application(request, error="access_denied")
     scopes = tuple(dict.fromkeys(full_name(word) for word in request.one("scope").split()))
     if not scopes:
         return back_to_application(request, error="invalid_scope")
+    decision = consent_page.decision(world, "google", request, scopes)
+    if isinstance(decision, Answer):
+        return decision
+    if decision is None:
+        return back_to_application(request, error="access_denied")
+    account, granted = decision
     # A refresh token comes with the first consent, and with each one that is asked for expressly.
     first = not any(grant.alive for grant in account.grants)
     offline = request.one("access_type") == "offline" and (first or "consent" in request.one("prompt"))
-    code = world.codes.issue(account, scopes, request, offline=offline)
-    return back_to_application(request, code=code, scope=" ".join(scopes))
+    code = world.codes.issue(account, granted, request, offline=offline)
+    return back_to_application(request, code=code, scope=" ".join(granted))
 
 
 def token(world: World, request: Request) -> Answer:

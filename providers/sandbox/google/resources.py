@@ -100,6 +100,18 @@ def event_resource(account: Account, calendar: Calendar, event: Event, where: st
     return whole
 
 
+def unmade(event: dict[str, Any]) -> dict[str, Any]:
+    """An event as it is told while its meeting is being made.
+
+    https://developers.google.com/workspace/calendar/api/guides/create-events#conferencing
+    """
+    meeting = event.get("conferenceData", {}).get("createRequest")
+    if meeting is None:
+        return event
+    told = {name: value for name, value in event.items() if name != "hangoutLink"}
+    return told | {"conferenceData": {"createRequest": meeting | {"status": {"statusCode": "pending"}}}}
+
+
 def original_start(event: Event, where: str) -> dict[str, str]:
     assert event.original_start is not None
     if event.all_day:

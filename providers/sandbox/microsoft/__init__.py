@@ -71,7 +71,7 @@ def respond(world: World, request: Request) -> Answer:
     """Handle a call below ``/microsoft``."""
     world.total += 1
     match request.method, request.path[1:]:
-        case "GET", [_tenant, "oauth2", "v2.0", "authorize"]:
+        case "GET" | "POST", [_tenant, "oauth2", "v2.0", "authorize"]:
             return to_oauth(world, request, "microsoft.authorize")
         case "POST", [_tenant, "oauth2", "v2.0", "token"]:
             return to_oauth(world, request, "microsoft.token")

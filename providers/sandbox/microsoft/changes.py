@@ -16,11 +16,12 @@ from providers.microsoft.zones import iana_zone
 from providers.sandbox.calendars import Calendar, Event
 from providers.sandbox.calls import Call
 from providers.sandbox.exchange import Answer
+from providers.sandbox.microsoft import bodies
 from providers.sandbox.microsoft.errors import refusal
 from providers.sandbox.microsoft.events import find, told
 from providers.sandbox.microsoft.mailbox import object_id, seen
 from providers.sandbox.microsoft.recurrence import rule
-from providers.sandbox.microsoft.resources import NEVER, NOWHERE, etag, html_body
+from providers.sandbox.microsoft.resources import NEVER, NOWHERE, etag
 from providers.sandbox.microsoft.times import body_instant
 from providers.sandbox.shapes import misfit
 from providers.sandbox.times import DAY, local_midnight, moment
@@ -29,7 +30,7 @@ from providers.sandbox.times import DAY, local_midnight, moment
 WRITABLE = (
     *("subject", "body", "importance", "sensitivity", "showAs", "isReminderOn", "reminderMinutesBeforeStart"),
     *("location", "locations", "attendees", "categories", "responseRequested", "allowNewTimeProposals"),
-    *("hideAttendees", "isOnlineMeeting", "onlineMeetingProvider", "transactionId", "recurrence"),
+    *("hideAttendees", "transactionId", "recurrence"),
     "singleValueExtendedProperties",
 )
 WHEN = {"dateTime": str, "timeZone": str}
@@ -47,6 +48,7 @@ EVENT = {
     "recurrence": {"pattern": dict, "range": dict},
     "singleValueExtendedProperties": [{"id": str, "value": str}],
 }
+MEETING = ("isOnlineMeeting", "onlineMeetingProvider", "onlineMeeting")
 VALUES = {
     "showAs": ("free", "tentative", "busy", "oof", "workingElsewhere", "unknown"),
     "importance": ("low", "normal", "high"),
@@ -203,17 +205,28 @@ def written(event: Event, body: dict[str, Any]) -> dict[str, Any]:
             fields.pop(name, None)
         else:
             fields[name] = value
-    if body.get("body"):
-        fields["body"] = html_body(body["body"])
     if body.get("attendees"):
         fields["attendees"] = [attendee(entry) for entry in body["attendees"]]
     if "location" in body or "locations" in body:
         fields |= places(body)
     if "singleValueExtendedProperties" in body:
         fields["singleValueExtendedProperties"] = properties(event, body)
-    if body.get("isOnlineMeeting"):
-        fields |= meeting(event)
-    return fields
+    return met(event, body, fields)
+
+
+def met(event: Event, body: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields with an online meeting made, kept or lost: it stays as long as the body invites to it.
+
+    https://learn.microsoft.com/graph/api/event-update (body property and online meetings)
+    """
+    if known := event.fields.get("onlineMeeting"):
+        invited = "body" not in body or bodies.invites(fields.get("body", bodies.EMPTY), known["joinUrl"])
+        return fields if invited else {k: v for k, v in fields.items() if k not in MEETING}
+    if not body.get("isOnlineMeeting"):
+        return fields
+    found = meeting(event)
+    invitation = bodies.with_meeting(fields.get("body", bodies.EMPTY), found["onlineMeeting"]["joinUrl"])
+    return fields | found | {"body": invitation}
 
 
 def attendee(entry: dict[str, Any]) -> dict[str, Any]:
@@ -250,7 +263,10 @@ def properties(event: Event, body: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def meeting(event: Event) -> dict[str, Any]:
-    url = f"https://teams.microsoft.com/l/meetup-join/{event.id[6:30]}"
+    room = f"19%3ameeting_{event.id[6:30]}%40thread.v2/0"
+    url = (
+        f"https://teams.microsoft.com/l/meetup-join/{room}?context=%7b%22Tid%22%3a%22contoso%22%7d&anon=true"
+    )
     return {
         "isOnlineMeeting": True,
         "onlineMeetingProvider": "teamsForBusiness",

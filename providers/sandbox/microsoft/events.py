@@ -7,24 +7,20 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import unquote
 
 from providers.sandbox.calendars import Calendar, Event
 from providers.sandbox.calls import Call
-from providers.sandbox.exchange import Answer, Request
+from providers.sandbox.exchange import Answer
 from providers.sandbox.microsoft.errors import refusal
 from providers.sandbox.microsoft.mailbox import seen
 from providers.sandbox.microsoft.pages import CONTEXT, chosen, collection, page
-from providers.sandbox.microsoft.resources import event_resource
-from providers.sandbox.microsoft.view import asked_zone, in_zone, ordered, window
+from providers.sandbox.microsoft.resources import EXTENDED, event_resource, folded
+from providers.sandbox.microsoft.view import as_preferred, asked_of, ordered, window
 from providers.sandbox.series import expanded, instances
 
-PROPERTY = "singleValueExtendedProperties"
-# $expand=singleValueExtendedProperties($filter=id eq 'String {…} Name metaId')
-EXPANDED = re.compile(rf"{PROPERTY}\(\$filter=id eq '([^']*)'\)", re.IGNORECASE)
 # $filter=singleValueExtendedProperties/Any(ep: ep/id eq '…' and ep/value eq '…')
 BY_PROPERTY = re.compile(
-    rf"{PROPERTY}/any\((\w+):\s*\1/id eq '([^']*)' and \1/value eq '((?:[^']|'')*)'\)", re.IGNORECASE
+    rf"{EXTENDED}/any\((\w+):\s*\1/id eq '([^']*)' and \1/value eq '((?:[^']|'')*)'\)", re.IGNORECASE
 )
 
 
@@ -37,7 +33,7 @@ def list_events(call: Call, calendar_id: str = "") -> Answer:
         ordered(found, call.request)
     events, link = page(call.request, found)
     items = [resource(call, event) for event in events]
-    return in_zone(call.request, collection(call.request, "me/events", items, link))
+    return as_preferred(call.request, collection(call.request, "me/events", items, link))
 
 
 def filtered(events: list[Event], text: str) -> list[Event]:
@@ -53,12 +49,7 @@ def filtered(events: list[Event], text: str) -> list[Event]:
 
 def properties(event: Event) -> dict[str, str]:
     """The extended properties of an event by id."""
-    return {folded(entry["id"]): entry["value"] for entry in event.fields.get(PROPERTY, ())}
-
-
-def folded(name: str) -> str:
-    """An id of a property for comparing: the name is case-sensitive, the GUID is not."""
-    return re.sub(r"\{[^}]*\}", lambda guid: guid[0].lower(), name)
+    return {folded(entry["id"]): entry["value"] for entry in event.fields.get(EXTENDED, ())}
 
 
 def find(call: Call, event_id: str, calendar_id: str = "") -> tuple[Calendar, Event]:
@@ -97,25 +88,15 @@ def list_instances(call: Call, *ids: str) -> Answer:
     ordered(found, call.request)
     events, link = page(call.request, found)
     items = [resource(call, event) for event in events]
-    return in_zone(call.request, collection(call.request, "me/events/instances", items, link))
+    return as_preferred(call.request, collection(call.request, "me/events/instances", items, link))
 
 
 def told(call: Call, event: Event, status: int = 200) -> Answer:
     """One event as an answer."""
     document = {"@odata.context": CONTEXT + "me/events/$entity", **resource(call, event)}
-    return in_zone(call.request, Answer(status, document=document))
+    return as_preferred(call.request, Answer(status, document=document))
 
 
 def resource(call: Call, event: Event) -> dict[str, Any]:
-    """An event with what was selected and expanded: extended properties only come when asked for by id."""
-    document = event_resource(call.account, event, asked_zone(call.request), chosen(call.request))
-    if (wanted := expanded_property(call.request)) is not None:
-        kept = [p for p in event.fields.get(PROPERTY, ()) if folded(p["id"]) == folded(wanted)]
-        if kept:
-            document[PROPERTY] = kept
-    return document
-
-
-def expanded_property(request: Request) -> str | None:
-    found = EXPANDED.fullmatch(unquote(request.one("$expand")).strip())
-    return found[1] if found else None
+    """An event as the call asks for it."""
+    return event_resource(call.account, event, asked_of(call.request), chosen(call.request))

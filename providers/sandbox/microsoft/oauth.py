@@ -9,6 +9,7 @@ import time
 import uuid
 from typing import Any
 
+from providers.sandbox import consent_page
 from providers.sandbox.accounts import Account, Grant
 from providers.sandbox.consent import WRONG_SECRET, back_to_application, client_secret, id_token, subject
 from providers.sandbox.exchange import Answer, Request
@@ -86,19 +87,19 @@ def oauth_error(number: int, *, word: str = "", status: int = 0) -> Answer:
 
 
 def authorize(world: World, request: Request) -> Answer:
-    """Consent as if the person named by ``login_hint`` had agreed to everything."""
+    """Ask for consent, and send the answer to the application."""
     if request.one("response_type") != "code" or not request.one("redirect_uri"):
         return oauth_error(900144, word="invalid_request")
-    account = world.account("microsoft", request.one("login_hint"))
-    if account is None:
-        return back_to_application(
-            request,
-            error="access_denied",
-            error_description="AADSTS65004: User declined to consent to access the app.",
-        )
     scopes = tuple(dict.fromkeys(request.one("scope").split()))
-    offline = "offline_access" in scopes
-    return back_to_application(request, code=world.codes.issue(account, scopes, request, offline=offline))
+    decision = consent_page.decision(world, "microsoft", request, scopes)
+    if isinstance(decision, Answer):
+        return decision
+    if decision is None:
+        text = "AADSTS65004: User declined to consent to access the app."
+        return back_to_application(request, error="access_denied", error_description=text)
+    account, granted = decision
+    offline = "offline_access" in granted
+    return back_to_application(request, code=world.codes.issue(account, granted, request, offline=offline))
 
 
 def token(world: World, request: Request) -> Answer:

@@ -9,7 +9,6 @@ import hashlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from html import escape, unescape
 from typing import Any
 from urllib.parse import quote
 
@@ -17,11 +16,13 @@ from providers.microsoft.zones import windows_zone
 from providers.sandbox.accounts import Account
 from providers.sandbox.calendars import Calendar, Event
 from providers.sandbox.consent import encoded
+from providers.sandbox.microsoft import bodies
 from providers.sandbox.microsoft.times import clock, stamp
 
 NEVER = "0001-01-01T00:00:00Z"
 NOWHERE = {"displayName": "", "locationType": "default", "uniqueIdType": "unknown"}
-TAG = re.compile(r"<[^>]*>")
+EXTENDED = "singleValueExtendedProperties"
+GUID = re.compile(r"\{[^}]*\}")
 RESPONSES = {
     "needsAction": "notResponded",
     "accepted": "accepted",
@@ -62,10 +63,13 @@ def calendar_resource(account: Account, calendar: Calendar) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The zone of an answer, as the caller spelt it and by its IANA name."""
+    """How an event is told: in which zone (as the caller spelt it, and by its IANA name), with its body as
+    text or as HTML, with which extended properties."""
 
     spelt: str = "UTC"
     where: str = "UTC"
+    text: bool = False
+    extended: tuple[str, ...] = ()
 
 
 def event_resource(
@@ -74,11 +78,27 @@ def event_resource(
     """An event with the properties in ``names`` (lower case), or all; id and etag always come along."""
     # An occurrence has what its series has, save the pattern.
     written = event.fields.keys() - {"recurrence"} if event.series else event.fields.keys()
-    return {
+    document = {
         name: event.fields[name] if name in written else make(account, event, asked)
         for name, make in PROPERTIES.items()
         if not names or name.lower() in names or name in ("id", "@odata.etag")
     }
+    if "body" in document:
+        document["body"] = bodies.told(document["body"], as_text=asked.text)
+    if kept := extended(event, asked.extended):
+        document[EXTENDED] = kept
+    return document
+
+
+def extended(event: Event, asked: tuple[str, ...]) -> list[dict[str, str]]:
+    """The extended properties that were asked for by id."""
+    wanted = {folded(name) for name in asked}
+    return [entry for entry in event.fields.get(EXTENDED, ()) if folded(entry["id"]) in wanted]
+
+
+def folded(name: str) -> str:
+    """An id of a property for comparing: the name is case-sensitive, the GUID is not."""
+    return GUID.sub(lambda guid: guid[0].lower(), name)
 
 
 def event_key(event: Event) -> str:
@@ -136,7 +156,7 @@ PROPERTIES: dict[str, Callable[[Account, Event, Asked], Any]] = {
     "recurrence": lambda account, event, asked: None,
     "onlineMeeting": lambda account, event, asked: None,
     "responseStatus": lambda account, event, asked: {"response": "organizer", "time": NEVER},
-    "body": lambda account, event, asked: {"contentType": "html", "content": ""},
+    "body": lambda account, event, asked: bodies.EMPTY,
     "start": lambda account, event, asked: edge(event, event.start, asked),
     "end": lambda account, event, asked: edge(event, event.end, asked),
     "location": lambda account, event, asked: dict(NOWHERE),
@@ -158,22 +178,7 @@ def edge(event: Event, ms: int, asked: Asked) -> dict[str, str]:
 
 
 def preview(event: Event) -> str:
-    content = event.fields.get("body", {}).get("content", "")
-    return unescape(TAG.sub("", content)).strip()[:255]
-
-
-def html_body(body: Mapping[str, Any]) -> dict[str, str]:
-    """A body as it is stored: HTML."""
-    content = str(body.get("content", ""))
-    if str(body.get("contentType", "text")).lower() == "text":
-        content = escape(content, quote=False)
-    if not content or "<html" in content:
-        return {"contentType": "html", "content": content}
-    head = '<meta http-equiv="Content-Type" content="text/html; charset=utf-8">'
-    return {
-        "contentType": "html",
-        "content": f"<html>\r\n<head>\r\n{head}\r\n</head>\r\n<body>\r\n{content}\r\n</body>\r\n</html>\r\n",
-    }
+    return bodies.plain(event.fields.get("body", bodies.EMPTY)).strip()[:255]
 
 
 def fields_of(account: Account, entry: Mapping[str, Any]) -> dict[str, Any]:

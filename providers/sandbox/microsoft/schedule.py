@@ -16,7 +16,7 @@ from providers.sandbox.microsoft.mailbox import seen, working_hours
 from providers.sandbox.microsoft.pages import CONTEXT
 from providers.sandbox.microsoft.resources import Asked
 from providers.sandbox.microsoft.times import body_instant, clock
-from providers.sandbox.microsoft.view import asked_zone, in_zone
+from providers.sandbox.microsoft.view import as_preferred, asked_of
 from providers.sandbox.series import expanded
 from providers.sandbox.times import DAY, MINUTE
 
@@ -38,12 +38,12 @@ def get_schedule(call: Call, *_calendar_id: str) -> Answer:
         raise refusal("ErrorInvalidRequest", f"The number of schedules exceeds {MOST_SCHEDULES}.")
     start, end = window(body)
     interval = step(body, start, end)
-    asked = asked_zone(call.request)
+    asked = asked_of(call.request)
     document = {
         "@odata.context": CONTEXT + "Collection(microsoft.graph.scheduleInformation)",
         "value": [schedule(call, str(address), (start, end, interval), asked) for address in addresses],
     }
-    return in_zone(call.request, Answer(200, document=document))
+    return as_preferred(call.request, Answer(200, document=document))
 
 
 def posted(call: Call) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from providers.sandbox.microsoft.errors import refusal
 from providers.sandbox.times import instant, moment, zone
 
 PREFERRED = re.compile(r'outlook\.timezone\s*=\s*"?([^",;]+)"?', re.IGNORECASE)
+AS_TEXT = re.compile(r'outlook\.body-content-type\s*=\s*"?text"?', re.IGNORECASE)
 # Seven digits of a second: more than Python reads.
 FRACTION = re.compile(r"(\.\d{6})\d+")
 
@@ -23,6 +24,11 @@ def preferred_zone(request: Request) -> tuple[str, str] | None:
     """The zone of ``Prefer: outlook.timezone``: as it was spelt, and its IANA name."""
     found = PREFERRED.search(request.headers.get("prefer", ""))
     return (found[1], known_zone(found[1])) if found else None
+
+
+def prefers_text(request: Request) -> bool:
+    """Whether ``Prefer: outlook.body-content-type`` asks for plain text."""
+    return AS_TEXT.search(request.headers.get("prefer", "")) is not None
 
 
 def known_zone(name: str) -> str:

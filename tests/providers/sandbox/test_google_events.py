@@ -159,10 +159,31 @@ def test_a_put_replaces_all_that_can_be_written(call: Caller) -> None:
     assert "location" not in changed
 
 
-def test_a_timed_event_can_become_an_all_day_one(call: Caller) -> None:
+def test_a_timed_event_becomes_an_all_day_one_when_its_times_are_removed(call: Caller) -> None:
     made = call("POST", EVENTS, json=TIMED).json()
-    change = {"start": {"date": "2026-12-05"}, "end": {"date": "2026-12-06"}}
-    assert call("PATCH", f"{EVENTS}/{made['id']}", json=change).json()["start"] == {"date": "2026-12-05"}
+    path = f"{EVENTS}/{made['id']}"
+    days = {"start": {"date": "2026-12-05"}, "end": {"date": "2026-12-06"}}
+    refused = call("PATCH", path, json=days)
+    assert reason(refused) == (400, "invalid")
+    assert refused.json()["error"]["message"] == "Invalid start time."
+    change = {edge: day | {"dateTime": None, "timeZone": None} for edge, day in days.items()}
+    assert call("PATCH", path, json=change).json()["start"] == {"date": "2026-12-05"}
+    times = {edge: {"dateTime": made[edge]["dateTime"]} for edge in days}
+    assert reason(call("PATCH", path, json=times)) == (400, "invalid")
+    change = {edge: time | {"date": None} for edge, time in times.items()}
+    assert call("PATCH", path, json=change).json()["start"] == made["start"]
+
+
+def test_a_put_of_what_was_moved_needs_its_sequence(call: Caller) -> None:
+    made = call("POST", EVENTS, json=TIMED).json()
+    path = f"{EVENTS}/{made['id']}"
+    later = {"end": {"dateTime": "2026-12-05T14:00:00+01:00"}}
+    moved = call("PATCH", path, json=later).json()
+    assert moved["sequence"] == made["sequence"] + 1
+    refused = call("PUT", path, json=TIMED)
+    assert reason(refused) == (400, "invalid")
+    assert refused.json()["error"]["message"] == "Invalid sequence value."
+    assert call("PUT", path, json=TIMED | {"sequence": moved["sequence"]}).status_code == 200
 
 
 def test_a_stale_etag_is_refused(call: Caller) -> None:
@@ -223,3 +244,68 @@ def test_unknown_calendars_and_events_are_not_found(call: Caller) -> None:
     assert reason(call("GET", "calendars/nosuch/events")) == (404, "notFound")
     assert reason(call("GET", f"{EVENTS}/nosuch")) == (404, "notFound")
     assert reason(call("GET", "nothing/here")) == (404, "notFound")
+
+
+def test_a_series_takes_its_changed_occurrences_with_it(call: Caller) -> None:
+    series = call.get(EVENTS)["items"][1]["id"]
+    path = f"{EVENTS}/{series}_20261214T080000Z"
+    assert call("PATCH", path, json={"summary": "By itself"}).status_code == 200
+    assert call("DELETE", f"{EVENTS}/{series}").status_code == 204
+    assert call.get(path)["status"] == "cancelled"
+    assert len(call.get(EVENTS, singleEvents="true")["items"]) == 2
+
+
+def meeting(request_id: str) -> dict[str, Any]:
+    key = {"type": "hangoutsMeet"}
+    return {"conferenceData": {"createRequest": {"requestId": request_id, "conferenceSolutionKey": key}}}
+
+
+def test_a_meeting_is_made_for_those_who_say_that_they_know_of_meetings(call: Caller) -> None:
+    known = {"conferenceDataVersion": "1"}
+    without = call("POST", EVENTS, json=TIMED | meeting("a")).json()
+    assert not {"conferenceData", "hangoutLink"} & without.keys()
+    made = call("POST", EVENTS, json=TIMED | meeting("a"), params=known).json()
+    path = f"{EVENTS}/{made['id']}"
+    assert made["hangoutLink"] == made["conferenceData"]["entryPoints"][0]["uri"]
+    assert made["conferenceData"]["createRequest"]["status"] == {"statusCode": "success"}
+
+    def link(body: dict[str, Any], method: str = "PATCH", **query: str) -> Any:
+        answer = call(method, path, json=body, params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json().get("hangoutLink")
+
+    assert link({"summary": "x"}) == made["hangoutLink"]
+    assert link({"summary": "x"}, **known) == made["hangoutLink"]
+    assert link(TIMED, "PUT") == made["hangoutLink"]
+    assert link(meeting("a"), **known) == made["hangoutLink"]
+    assert link(meeting("b"), **known) not in (None, made["hangoutLink"])
+    assert link(TIMED, "PUT", **known) is None
+
+
+def test_a_meeting_can_be_in_the_making(sandbox: Sandbox, call: Caller) -> None:
+    sandbox.fault(operation="google.events.insert", body="pending", times=1)
+    query = {"conferenceDataVersion": "1"}
+    pending = call("POST", EVENTS, json=TIMED | meeting("a"), params=query).json()
+    assert "hangoutLink" not in pending
+    assert pending["conferenceData"]["createRequest"]["status"] == {"statusCode": "pending"}
+    assert "entryPoints" not in pending["conferenceData"]
+    assert call.get(f"{EVENTS}/{pending['id']}")["hangoutLink"].startswith("https://meet.google.com/")
+    sandbox.fault(operation="google.events.insert", body="pending", times=1)
+    assert "conferenceData" not in call("POST", EVENTS, json=TIMED).json()
+
+
+def test_the_sandbox_tells_which_writes_told_the_guests(sandbox: Sandbox, call: Caller) -> None:
+    guests = {"attendees": [{"email": "bob@example.com"}, {"email": "ada@example.com"}]}
+    alone = call("POST", EVENTS, json=TIMED, params={"sendUpdates": "all"}).json()
+    made = call("POST", EVENTS, json=TIMED | guests, params={"sendUpdates": "none"}).json()
+    assert sandbox.notices() == []
+    query = {"sendUpdates": "externalOnly"}
+    assert call("PATCH", f"{EVENTS}/{made['id']}", json={"attendees": []}, params=query).status_code == 200
+    assert call("DELETE", f"{EVENTS}/{made['id']}", params=query).status_code == 204
+    assert call("DELETE", f"{EVENTS}/{alone['id']}").status_code == 204
+    notice = {"operation": "google.events.patch", "email": "ada@example.com", "eventId": made["id"]}
+    assert sandbox.notices() == [notice | {"guests": ["bob@example.com"]}]
+    unknown = call("POST", EVENTS, json=TIMED, params={"sendUpdates": "some"})
+    assert reason(unknown) == (400, "invalidParameter")
+    sandbox.reset()
+    assert sandbox.notices() == []

@@ -147,6 +147,93 @@ def test_an_online_meeting_has_a_link(call: Caller) -> None:
     assert made["onlineMeeting"]["joinUrl"].startswith("https://teams.microsoft.com/")
 
 
+TEXT = {"Prefer": 'outlook.timezone="UTC", outlook.body-content-type="text"'}
+ONLINE = {"isOnlineMeeting": True, "onlineMeetingProvider": "teamsForBusiness"}
+RULE = "_" * 80
+
+
+def body_of(call: Caller, event_id: str) -> str:
+    """A body as text, in lines without their ends."""
+    answer = call("GET", f"me/events/{event_id}", headers=TEXT)
+    assert answer.headers["Preference-Applied"] == TEXT["Prefer"]
+    body = answer.json()["body"]
+    assert body["contentType"] == "text"
+    content: str = body["content"].replace("\r\n", "\n")
+    assert "\r" not in content
+    return content
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "text"),
+    [
+        ("text", "a  b\n <c> &amp;", "a  b\n <c> &amp;\n"),
+        ("text", "", ""),
+        ("html", "<p>One  <b>two</b></p><p>three<br>four</p>", "One two\nthree\nfour\n"),
+        (
+            "html",
+            "<style>p {}</style>5 &lt; 6 <a href='https://x.org/?a&amp;b'>more</a>",
+            "5 < 6 more<https://x.org/?a&b>",
+        ),
+    ],
+)
+def test_a_body_is_told_as_text_to_those_who_prefer_it(
+    call: Caller, kind: str, content: str, text: str
+) -> None:
+    made = make(call, body={"contentType": kind, "content": content})
+    assert made["body"]["contentType"] == "html"
+    assert body_of(call, made["id"]) == text
+    (seen,) = call("GET", "me/calendarView", params=VIEW, headers=TEXT).json()["value"]
+    assert seen["body"] == {"contentType": "text", "content": text.replace("\n", "\r\n")}
+
+
+def test_a_text_is_told_as_html_with_its_lines_and_spaces(call: Caller) -> None:
+    made = make(call, body={"contentType": "text", "content": "a  b\nc < d"})
+    assert "a &nbsp;b<br>\r\nc &lt; d" in made["body"]["content"]
+
+
+def test_an_online_meeting_invites_below_its_description(call: Caller) -> None:
+    made = make(call, body={"contentType": "text", "content": "Agenda"}, **ONLINE)
+    link = made["onlineMeeting"]["joinUrl"]
+    assert "<" not in link
+    described, rule, block = body_of(call, made["id"]).partition(RULE)
+    assert described.strip() == "Agenda"
+    assert rule
+    assert f"<{link}>" in block
+    assert block.rstrip().endswith(RULE)
+
+
+def test_a_body_without_the_invitation_ends_the_online_meeting(call: Caller) -> None:
+    made = make(call, **ONLINE)
+    path = f"me/events/{made['id']}"
+    kept = {"contentType": "html", "content": "<p>New</p>" + made["body"]["content"]}
+    changed = call("PATCH", path, json={"body": kept, "isOnlineMeeting": False}).json()
+    assert (changed["isOnlineMeeting"], changed["onlineMeeting"]) == (True, made["onlineMeeting"])
+    changed = call("PATCH", path, json={"subject": "Still"}).json()
+    assert changed["isOnlineMeeting"]
+    plain = {"contentType": "text", "content": f"New {made['onlineMeeting']['joinUrl']}"}
+    changed = call("PATCH", path, json={"body": plain}).json()
+    assert (changed["isOnlineMeeting"], changed["onlineMeeting"]) == (False, None)
+    assert changed["onlineMeetingProvider"] == "unknown"
+
+
+def test_several_extended_properties_come_together(call: Caller) -> None:
+    names = [META, META.replace("metaId", "other"), META.replace("metaId", "third")]
+    made = make(call, singleValueExtendedProperties=[{"id": name, "value": name[-5:]} for name in names])
+    asked = " or ".join(f"id eq '{name}'" for name in names[:2])
+    expand = {"$expand": f"singleValueExtendedProperties($filter={asked})"}
+    (seen,) = call.get("me/calendarView", **VIEW, **expand)["value"]
+    for event in (seen, call.get(f"me/events/{made['id']}", **expand)):
+        assert [entry["id"] for entry in event["singleValueExtendedProperties"]] == names[:2]
+    assert "singleValueExtendedProperties" not in call.get("me/calendarView", **VIEW)["value"][0]
+
+
+def test_a_transaction_is_remembered_when_its_event_was_deleted(call: Caller) -> None:
+    first = make(call, transactionId="t-1")
+    call("DELETE", f"me/events/{first['id']}")
+    other = call("POST", "me/events", json=LUNCH | {"transactionId": "t-1", "subject": "Other"})
+    assert other.json()["error"]["@event.existingEventId"] == first["id"]
+
+
 def test_attendees_wait_for_an_answer(call: Caller) -> None:
     made = make(call, attendees=[{"emailAddress": {"address": "eve@example.com"}, "type": "optional"}])
     (guest,) = made["attendees"]

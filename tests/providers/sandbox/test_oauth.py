@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -199,3 +200,112 @@ def test_userinfo_tells_the_address(sandbox: Sandbox) -> None:
     call = Caller(f"{sandbox.url}/google", account.access_token)
     assert call.get("userinfo")["email"] == ADA
     assert Caller(f"{sandbox.url}/google", "nonsense")("GET", "userinfo").status_code == 401
+
+
+# --- the page for people
+
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+def question(sandbox: Sandbox, provider: str, **more: str) -> tuple[str, str]:
+    """The consent page, and its address."""
+    path = "google/o/oauth2/v2/auth" if provider == "google" else "microsoft/common/oauth2/v2.0/authorize"
+    asked = {"client_id": "<b>almanac", "redirect_uri": REDIRECT, "response_type": "code", "state": "s-1"}
+    asked |= {"scope": SCOPES[provider]} | more
+    answer = requests.get(f"{sandbox.url}/{path}", params=asked, headers=BROWSER, timeout=10)
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    return answer.text, answer.url
+
+
+def decide(url: str, *scopes: str, decision: str = "allow", **fields: str) -> dict[str, str]:
+    """Send the form; the query of the redirect."""
+    form = {"decision": decision, "scope": scopes, **fields}
+    answer = requests.post(url, data=form, allow_redirects=False, timeout=10)
+    assert answer.status_code == 302, answer.text
+    return {name: values[0] for name, values in parse_qs(urlsplit(answer.headers["Location"]).query).items()}
+
+
+def ticked(page: str) -> list[str]:
+    return re.findall(r'name="scope" value="([^"]+)" checked', page)
+
+
+def accounts(page: str) -> list[tuple[str, bool]]:
+    """The addresses to choose from, and which of them is chosen."""
+    found = re.findall(r'type="radio" name="account" value="([^"]+)"( checked)?', page)
+    return [(email, bool(checked)) for email, checked in found]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_browser_is_asked_who_and_what(sandbox: Sandbox, provider: str) -> None:
+    sandbox.account(provider, ADA)
+    sandbox.account(provider, "eve@example.com")
+    sandbox.account("microsoft" if provider == "google" else "google", "other@example.com")
+    page, _ = question(sandbox, provider)
+    assert "&lt;b&gt;almanac" in page
+    assert "<b>almanac" not in page
+    assert "<script" not in page
+    assert accounts(page) == [(ADA, True), ("eve@example.com", False)]
+    assert len(ticked(page)) == len(SCOPES[provider].split())
+    hinted, _ = question(sandbox, provider, login_hint="EVE@example.com")
+    assert accounts(hinted) == [("EVE@example.com", True), (ADA, False)]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_what_stays_ticked_is_granted_to_whom_was_chosen(sandbox: Sandbox, provider: str) -> None:
+    sandbox.account(provider, ADA)
+    sandbox.account(provider, "eve@example.com")
+    page, url = question(sandbox, provider)
+    kept = [scope for scope in ticked(page) if "email" not in scope]
+    # What was not asked for cannot be granted, whatever a form says.
+    back = decide(url, *kept, "https://www.googleapis.com/auth/calendar", account="eve@example.com")
+    assert back["state"] == "s-1"
+    tokens = redeem(sandbox, provider, back["code"], client_id="<b>almanac", code_verifier="").json()
+    assert works(sandbox, provider, tokens["access_token"])
+    granted = {scope.rpartition("/")[2] for scope in tokens["scope"].split()}
+    assert granted == {scope.rpartition("/")[2] for scope in kept} - {"offline_access"}
+    assert "email" not in claims(tokens["id_token"])
+    if provider == "google":
+        assert back["scope"].split() == kept
+    else:
+        assert claims(tokens["id_token"])["preferred_username"] == "eve@example.com"
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_new_address_makes_its_account(sandbox: Sandbox, provider: str) -> None:
+    page, url = question(sandbox, provider)
+    assert accounts(page) == []
+    back = decide(url, *ticked(page), newcomer=" new@example.com ")
+    tokens = redeem(sandbox, provider, back["code"], client_id="<b>almanac", code_verifier="").json()
+    assert claims(tokens["id_token"])["email"] == "new@example.com"
+    assert works(sandbox, provider, tokens["access_token"])
+    assert accounts(question(sandbox, provider)[0]) == [("new@example.com", True)]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(
+    ("scopes", "decision"), [(SCOPES["google"].split(), "deny"), ([], "allow"), (["openid"], "")]
+)
+def test_whoever_denies_or_unticks_everything_grants_nothing(
+    sandbox: Sandbox, provider: str, scopes: list[str], decision: str
+) -> None:
+    sandbox.account(provider, ADA)
+    _, url = question(sandbox, provider)
+    back = decide(url, *scopes, decision=decision, account=ADA)
+    assert (back["error"], back["state"]) == ("access_denied", "s-1")
+    assert "code" not in back
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_whoever_names_no_account_is_asked_again(sandbox: Sandbox, provider: str) -> None:
+    _, url = question(sandbox, provider)
+    answer = requests.post(url, data={"decision": "allow", "scope": "openid"}, timeout=10)
+    assert answer.status_code == 200
+    assert 'role="alert"' in answer.text
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_code_of_another_application_is_worth_nothing(sandbox: Sandbox, provider: str) -> None:
+    sandbox.account(provider, ADA)
+    stolen = consent(sandbox, provider)["code"]
+    assert redeem(sandbox, provider, stolen, client_id="other").json()["error"] == "invalid_grant"

@@ -1,0 +1,132 @@
+"""One calendar for the length of one operation: its calls, its token, its zone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from functools import cached_property
+from urllib.parse import quote, urlencode
+
+import orjson
+
+from providers.base import Account
+from providers.errors import EventNotFound, InvalidCalendarId
+from providers.google.errors import PROVIDER, error_for, write_error_for
+from providers.google.pages import every_page
+from providers.google.parse_events import Reader
+from providers.http import Bearer, Call, Json, send, unreadable
+from providers.names import ProviderName
+from providers.scopes import Operation, require
+
+# The most there are: https://developers.google.com/workspace/calendar/api/v3/reference/events/list
+EVENTS_PER_PAGE = 2500
+
+# No id is one of these, and in a path they mean another address: "/events/.." is the calendar itself.
+NOT_SEGMENTS = frozenset({"", ".", ".."})
+
+
+class GoogleCalendar:
+    """A calendar of an account, as one operation sees it."""
+
+    def __init__(
+        self,
+        api: str,
+        account: Account,
+        calendar_id: str,
+        operation: Operation,
+        *,
+        deadline: float,
+        bearer: Bearer | None = None,
+    ) -> None:
+        require(ProviderName.GOOGLE, account.scopes, operation)
+        self.operation = operation
+        self.deadline = deadline
+        self.reader = Reader(calendar_id, account.email, operation)
+        self._calendar_id = calendar_id
+        self._events = f"{api}/calendars/{quote(calendar_id, safe='')}/events"
+        self._bearer = bearer or Bearer(account.tokens)
+
+    def event_path(self, event_id: str) -> str:
+        """The address of one event below the calendar's events.
+
+        :raise EventNotFound: for what no event can be called
+        """
+        if event_id in NOT_SEGMENTS:
+            raise self.missing()
+        return f"/{quote(event_id, safe='')}"
+
+    def until(self, deadline: float) -> GoogleCalendar:
+        """The same calendar with another deadline."""
+        other = copy(self)
+        other.deadline = deadline
+        return other
+
+    def get(self, path: str = "", **query: str) -> Json:
+        """One resource at or below the calendar's events."""
+        call = self._call("GET", path, query)
+        return send(call, error_for, deadline=self.deadline, bearer=self._bearer)
+
+    def write(
+        self,
+        method: str,
+        path: str = "",
+        body: Json | None = None,
+        *,
+        query: dict[str, str],
+        match: str | None = None,
+    ) -> Json:
+        """The answer to a write, ``{}`` when it has none or none that can be read.
+
+        ``match`` is the etag that the event must still have.
+
+        :raise Outdated: when it has another
+        :raise EventExists, EventRefused, Deleted: see :func:`write_error_for`
+        """
+        content = None if body is None else orjson.dumps(body)
+        headers = {"If-Match": match} if match else {}
+        call = self._call(method, path, query, content, answers=False, headers=headers)
+        return send(call, write_error_for, deadline=self.deadline, bearer=self._bearer)
+
+    def pages(self, **query: str) -> Iterator[Json]:
+        """Every page of the calendar's events."""
+        whole = {**query, "maxResults": str(EVENTS_PER_PAGE)}
+        return every_page(lambda asked: self.get(**asked), whole, self.operation)
+
+    @cached_property
+    def zone(self) -> str:
+        """The calendar's zone, asked for once; a list of events tells it to whoever may read events."""
+        return zone_of(self.get(maxResults="1", fields="timeZone"), self.operation)
+
+    def missing(self) -> EventNotFound:
+        """What it means that there is no such event: Google says the same when the calendar is not there.
+
+        :raise NotFound, InvalidCalendarId: when it is the calendar
+        """
+        _ = self.zone
+        return EventNotFound(f"{PROVIDER} does not know this event", operation=self.operation)
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str],
+        body: bytes | None = None,
+        *,
+        answers: bool = True,
+        headers: dict[str, str] | None = None,
+    ) -> Call:
+        if self._calendar_id in NOT_SEGMENTS:
+            raise InvalidCalendarId(f"{PROVIDER} cannot read this calendar id", operation=self.operation)
+        url = self._events + path + (f"?{urlencode(query)}" if query else "")
+        return Call(PROVIDER, self.operation, method, url, body, answers=answers, headers=headers or {})
+
+
+def zone_of(page: Json, operation: str) -> str:
+    """The zone that a list of events tells.
+
+    :raise Unavailable: when it tells none
+    """
+    zone = page.get("timeZone")
+    if not isinstance(zone, str):
+        raise unreadable(PROVIDER, operation)
+    return zone

@@ -1,0 +1,84 @@
+"""The body of an event: the description, and below it the block with which Teams invites to its meeting.
+
+The block goes from one long rule of underscores to the next, with the join link between them. Without it in
+the body an event is no online meeting any more, so a new description is put above it:
+https://learn.microsoft.com/en-us/graph/api/event-update#notes-for-updating-specific-properties
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape, unescape
+from itertools import zip_longest
+
+# Within the block shorter rules, of 32, set off its parts.
+RULE = "_" * 80
+_RULE = re.compile(r"_{60,}")
+
+# What is between the rules, if not the very link of the event: links are rewritten on their way.
+_HOSTS = ("teams.microsoft.com", "teams.live.com", "aka.ms/JoinTeamsMeeting")
+
+# The elements that begin with the upper rule, and those that end with the lower.
+_OPENED = re.compile(r"(?:<[A-Za-z][^>]*>\s*)+\Z")
+_CLOSED = re.compile(r"(?:\s*</[^>]*>)*")
+# Tags before the rule that are looked through, in characters.
+_NEAR = 2000
+
+_CONTENT = re.compile(r"<body[^>]*>(.*)</body>", re.IGNORECASE | re.DOTALL)
+_SPACE = re.compile(r"^ | (?= )| $", re.MULTILINE)
+
+
+def without_block(text: str, join_url: str | None) -> str:
+    """The description in a body as text, spaces as they were typed."""
+    # What Graph makes of a space that HTML would drop.
+    text = text.replace("\xa0", " ")
+    span = _span(text, join_url)
+    if span is None:
+        return text
+    parts = text[: span[0]].rstrip(), text[span[1] :].strip()
+    return "\n".join(part for part in parts if part)
+
+
+def above_block(description: str, html: str, join_url: str | None) -> str:
+    """The body as HTML with a new description above the block of ``html``, the body that there is.
+
+    Where no block can be found, one is made of the link.
+    """
+    block = _block(html, join_url)
+    return f"<html><body>\r\n<div>{as_html(description)}</div>\r\n{block}\r\n</body></html>"
+
+
+def as_html(text: str) -> str:
+    """A text with its lines and spaces."""
+    return _SPACE.sub("&nbsp;", escape(text, quote=False)).replace("\n", "<br>\r\n")
+
+
+def _block(html: str, join_url: str | None) -> str:
+    body = _CONTENT.search(html)
+    content = body[1] if body else html
+    span = _span(content, join_url)
+    if span is None:
+        return _made(join_url) if join_url else ""
+    start, end = span
+    opened = _OPENED.search(content, max(0, start - _NEAR), start)
+    closed = _CLOSED.match(content, end)
+    return content[opened.start() if opened else start : closed.end() if closed else end]
+
+
+def _made(join_url: str) -> str:
+    link = escape(join_url)
+    return f'<div>{RULE}</div>\r\n<div><a href="{link}">{link}</a></div>\r\n<div>{RULE}</div>'
+
+
+def _span(content: str, join_url: str | None) -> tuple[int, int] | None:
+    """From the rule above the link to the rule below it, or to the end."""
+    rules = list(_RULE.finditer(content))
+    for rule, below in zip_longest(rules, rules[1:]):
+        between = content[rule.end() : below.start() if below else None]
+        if _invites(unescape(between), join_url):
+            return rule.start(), below.end() if below else len(content)
+    return None
+
+
+def _invites(text: str, join_url: str | None) -> bool:
+    return bool(join_url and join_url in text) or any(host in text for host in _HOSTS)

@@ -1,0 +1,206 @@
+"""The calls to the events of one mailbox: read, found, changed and deleted.
+
+https://learn.microsoft.com/en-us/graph/api/resources/event
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+
+from providers.base import PRIMARY, Failed
+from providers.errors import (
+    EventNotFound,
+    EventUnreadable,
+    InvalidCalendarId,
+    NotFound,
+    ProviderError,
+    Unavailable,
+)
+from providers.events import Changes, Event, overlaps
+from providers.http import Json, unreadable
+from providers.instants import DAY
+from providers.microsoft import parse, parse_events, properties, writing
+from providers.microsoft.batch import Part
+from providers.microsoft.errors import PROVIDER, Outdated
+from providers.microsoft.mailbox import (
+    AS_HTML,
+    AS_TEXT,
+    SETTINGS,
+    Mailbox,
+    calendar_path,
+    event_path,
+    view_path,
+)
+from providers.microsoft.pages import Pages
+from providers.microsoft.parse_events import Reader
+from providers.microsoft.payloads import GraphEvent
+
+# Whole events on a page, bodies and all; Graph allows a thousand.
+EVENTS_PER_PAGE = 250
+
+# How often an event is read and written anew when others change it in between.
+TRIES = 4
+
+
+def listed(
+    mailbox: Mailbox, calendar_ids: Sequence[str], start: int, end: int
+) -> dict[str, tuple[Event, ...] | Failed]:
+    """The events of every calendar, each read as a part of a batch; the mailbox's zone is a part too."""
+    names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
+    views = [Part(number, _view(each, start, end), AS_TEXT) for number, each in names.items()]
+    answers = mailbox.fetch([*mailbox.settings(), *views] if views else [])
+    zone = parse_events.one_zone(parse.mailbox_zone(answers.get(SETTINGS), mailbox.operation))
+    readers = {each: Reader(each, mailbox.email, zone, mailbox.operation) for each in names.values()}
+    return {each: _outcome(readers[each], answers[number], start, end) for number, each in names.items()}
+
+
+def read(mailbox: Mailbox, calendar_id: str, event_id: str) -> Event:
+    """One event.
+
+    :raise EventNotFound: also when it was cancelled, which leaves a copy with those who were invited
+    """
+    return parsed(mailbox, calendar_id, record(mailbox, calendar_id, event_id))
+
+
+def carrying(mailbox: Mailbox, calendar_id: str, meta_id: str) -> GraphEvent | None:
+    """The first created of the living events of a calendar that carry ``meta_id``, in this spelling."""
+    query = f"{properties.carrying(meta_id)}&{properties.EXPAND}&$top={EVENTS_PER_PAGE}"
+    part = Part("found", f"{calendar_path(calendar_id)}/events?{query}", AS_TEXT)
+    pages = mailbox.fetch([part])[part.id]
+    if isinstance(pages, ProviderError):
+        raise pages
+    try:
+        found = [each for page in pages for each in cast("list[GraphEvent]", page["value"])]
+        exact = [e for e in found if properties.value(e, properties.META_ID) == meta_id]
+        living = [each for each in exact if not each.get("isCancelled")]
+        return min(living, key=lambda each: (parse_events.created(each), each["id"]), default=None)
+    except parse.SHAPE_ERRORS:
+        raise unreadable(PROVIDER, mailbox.operation) from None
+
+
+def update(mailbox: Mailbox, calendar_id: str, event_id: str, changes: Changes) -> Event:
+    """Write ``changes``.
+
+    The event is read first: for the answers of those who stay invited, the block of an online meeting, the
+    zone it lies in. It is written only as it was read, else read anew.
+    """
+    midnights = day_zone(mailbox) if writing.has_days(changes) else "UTC"
+    for _ in range(TRIES):
+        known = record(mailbox, calendar_id, event_id, AS_TEXT if changes.description is None else AS_HTML)
+        try:
+            _patch(mailbox, calendar_id, event_id, known, changes, midnights)
+        except Outdated:
+            continue
+        return read_back(mailbox, calendar_id, event_id)
+    raise Unavailable(
+        f"{PROVIDER} says that others are changing the event just now", operation=mailbox.operation
+    )
+
+
+def delete(mailbox: Mailbox, calendar_id: str, event_id: str) -> None:
+    """Delete an event, one that was cancelled included."""
+    try:
+        mailbox.write("DELETE", event_path(calendar_id, event_id))
+    except (NotFound, InvalidCalendarId) as error:
+        # The try before this one got no answer; it is what has deleted the event.
+        if not (error.repeated and isinstance(error, NotFound)):
+            raise missing(mailbox, calendar_id) from None
+
+
+def record(mailbox: Mailbox, calendar_id: str, event_id: str, prefer: str = AS_TEXT) -> GraphEvent:
+    """A living event as Graph has it.
+
+    :raise EventNotFound: when the calendar has none of this id
+    """
+    try:
+        found = mailbox.get(f"{event_path(calendar_id, event_id)}?{properties.EXPAND}", prefer)
+    except (NotFound, InvalidCalendarId):
+        raise missing(mailbox, calendar_id) from None
+    if found.get("isCancelled"):
+        raise _not_found(mailbox)
+    return cast("GraphEvent", found)
+
+
+def parsed(mailbox: Mailbox, calendar_id: str, found: GraphEvent) -> Event:
+    """An event read by itself; the mailbox's zone is only asked for when the event needs it."""
+    midnights = parse_events.one_zone(mailbox.zone) if found.get("isAllDay") else "UTC"
+    return Reader(calendar_id, mailbox.email, midnights, mailbox.operation).event(found)
+
+
+def read_back(mailbox: Mailbox, calendar_id: str, event_id: str) -> Event:
+    """An event that was just written: the answer to the write shows neither our properties nor plain text.
+
+    :raise EventUnreadable: when it cannot be read now
+    """
+    try:
+        return read(mailbox, calendar_id, event_id)
+    except ProviderError:
+        raise unreadable_event(mailbox) from None
+
+
+def day_zone(mailbox: Mailbox) -> str:
+    """The zone in which days are written.
+
+    :raise ProviderError: when it cannot be read just now
+    """
+    found = parse_events.one_zone(mailbox.zone)
+    if isinstance(found, ProviderError):
+        raise found
+    return found
+
+
+def missing(mailbox: Mailbox, calendar_id: str) -> EventNotFound:
+    """What it means that there is no such event: Graph says the same when the calendar is not there.
+
+    :raise NotFound, InvalidCalendarId: when it is the calendar
+    """
+    if calendar_id != PRIMARY:
+        mailbox.get(f"{calendar_path(calendar_id)}?$select=id")
+    return _not_found(mailbox)
+
+
+def unreadable_event(mailbox: Mailbox) -> EventUnreadable:
+    return EventUnreadable(
+        f"{PROVIDER} has written the event, but it cannot be read back", operation=mailbox.operation
+    )
+
+
+def _not_found(mailbox: Mailbox) -> EventNotFound:
+    return EventNotFound(f"{PROVIDER} does not know this event", operation=mailbox.operation)
+
+
+def _patch(
+    mailbox: Mailbox,
+    calendar_id: str,
+    event_id: str,
+    known: GraphEvent,
+    changes: Changes,
+    midnights: str,
+) -> None:
+    try:
+        body: Json = writing.changed(changes, known, midnights)
+    except parse.SHAPE_ERRORS:
+        raise unreadable(PROVIDER, mailbox.operation) from None
+    if not body:
+        return
+    try:
+        mailbox.write("PATCH", event_path(calendar_id, event_id), body, match=known.get("@odata.etag"))
+    except (NotFound, InvalidCalendarId):
+        raise missing(mailbox, calendar_id) from None
+
+
+def _view(calendar_id: str, start: int, end: int) -> str:
+    # Graph selects all-day events as if their dates were in UTC; in other zones they are a day off at most.
+    window = view_path(calendar_id, start - DAY, end + DAY)
+    return f"{window}&{properties.EXPAND}&$top={EVENTS_PER_PAGE}"
+
+
+def _outcome(reader: Reader, pages: Pages, start: int, end: int) -> tuple[Event, ...] | Failed:
+    try:
+        if isinstance(pages, ProviderError):
+            raise pages
+        found = [each for each in reader.events(pages) if overlaps(each, start, end)]
+    except ProviderError as error:
+        return Failed.because(error)
+    return tuple(sorted(found, key=lambda each: (each.start, each.end, each.id)))

@@ -1,0 +1,116 @@
+"""One mailbox for the length of one operation: its calls, its token, its zone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from urllib.parse import quote
+
+import orjson
+
+from providers.base import PRIMARY, Account
+from providers.errors import ProviderError
+from providers.http import Bearer, Call, Json, send
+from providers.instants import utc_text
+from providers.microsoft import parse
+from providers.microsoft.batch import Batches, Part
+from providers.microsoft.errors import PROVIDER, error_for, write_error_for
+from providers.microsoft.pages import Pages, every_page
+from providers.names import ProviderName
+from providers.scopes import Operation, has_scope, require
+
+# The part of a batch that asks for the mailbox's zone; parts of calendars are numbers.
+SETTINGS = "settings"
+_SETTINGS_PATH = "/me/mailboxSettings"
+
+# Event ids otherwise change when an event moves: https://learn.microsoft.com/en-us/graph/outlook-immutable-id
+_IMMUTABLE = 'IdType="ImmutableId"'
+AS_TEXT = f'{_IMMUTABLE}, outlook.timezone="UTC", outlook.body-content-type="text"'
+AS_HTML = f'{_IMMUTABLE}, outlook.timezone="UTC", outlook.body-content-type="html"'
+
+
+class Mailbox:
+    """The mailbox of an account, as one operation sees it.
+
+    :raise InsufficientScopes: on construction, when the grant does not allow the operation
+    """
+
+    def __init__(self, graph: str, account: Account, operation: Operation, *, deadline: float) -> None:
+        require(ProviderName.MICROSOFT, account.scopes, operation)
+        self.email = account.email
+        self.operation = operation
+        self._graph = graph
+        self._deadline = deadline
+        self._bearer = Bearer(account.tokens)
+        self._tells_zone = has_scope(ProviderName.MICROSOFT, account.scopes, "MailboxSettings.Read")
+
+    def fetch(self, parts: Sequence[Part]) -> dict[str, Pages]:
+        """Every page of every part; see :func:`every_page`."""
+        batches = Batches(self._graph, self._bearer, self.operation, deadline=self._deadline)
+        return every_page(batches, parts)
+
+    def get(self, path: str, prefer: str = AS_TEXT) -> Json:
+        """One resource; ``path`` begins with a slash, and is quoted.
+
+        :raise ProviderError: NotFound and InvalidCalendarId also when it is an event that is not there
+        """
+        call = self._call("GET", path, headers={"Prefer": prefer})
+        return send(call, error_for, deadline=self._deadline, bearer=self._bearer)
+
+    def write(self, method: str, path: str, body: Json | None = None, *, match: str | None = None) -> Json:
+        """The answer to a write, ``{}`` when it has none or none that can be read.
+
+        ``match`` is the etag that the event must still have.
+
+        :raise Outdated: when it has another
+        :raise DuplicateTransaction, EventRefused: see :func:`write_error_for`
+        """
+        headers = {"Prefer": AS_TEXT} | ({"If-Match": match} if match else {})
+        content = None if body is None else orjson.dumps(body)
+        call = self._call(method, path, body=content, answers=False, headers=headers)
+        return send(call, write_error_for, deadline=self._deadline, bearer=self._bearer)
+
+    def settings(self) -> list[Part]:
+        """The part that asks for the mailbox's zone, where the grant allows to."""
+        return [Part(SETTINGS, _SETTINGS_PATH)] if self._tells_zone else []
+
+    @cached_property
+    def zone(self) -> parse.Zone:
+        """The mailbox's zone, asked for once."""
+        if not self._tells_zone:
+            return None
+        try:
+            pages: Pages = [self.get(_SETTINGS_PATH)]
+        except ProviderError as error:
+            pages = error
+        return parse.mailbox_zone(pages, self.operation)
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: dict[str, str],
+        body: bytes | None = None,
+        answers: bool = True,
+    ) -> Call:
+        return Call(
+            PROVIDER, self.operation, method, self._graph + path, body, answers=answers, headers=headers
+        )
+
+
+def calendar_path(calendar_id: str) -> str:
+    return "/me/calendar" if calendar_id == PRIMARY else f"/me/calendars/{quote(calendar_id, safe='')}"
+
+
+def event_path(calendar_id: str, event_id: str) -> str:
+    return f"{calendar_path(calendar_id)}/events/{quote(event_id, safe='')}"
+
+
+def view_path(calendar_id: str, start: int, end: int) -> str:
+    """What happens in a calendar from ``start`` to ``end``, series expanded; all-day events by UTC's days.
+
+    https://learn.microsoft.com/en-us/graph/api/calendar-list-calendarview
+    """
+    window = f"startDateTime={utc_text(start)}&endDateTime={utc_text(end)}"
+    return f"{calendar_path(calendar_id)}/calendarView?{window}"

@@ -1,0 +1,154 @@
+"""Events of Microsoft Graph read into our own words; pure functions.
+
+https://learn.microsoft.com/en-us/graph/api/resources/event
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from providers.errors import ProviderError
+from providers.events import Attendee, Event, ResponseStatus
+from providers.http import Json, unreadable
+from providers.instants import instant
+from providers.microsoft import body, parse, properties
+from providers.microsoft.errors import PROVIDER
+from providers.microsoft.payloads import GraphAttendee, GraphEvent
+from providers.names import ProviderName
+
+# Any other word, "none" and "notResponded" included, is no answer yet.
+_RESPONSES = {
+    "accepted": ResponseStatus.ACCEPTED,
+    "organizer": ResponseStatus.ACCEPTED,
+    "tentativelyAccepted": ResponseStatus.TENTATIVE,
+    "declined": ResponseStatus.DECLINED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads the events of one calendar.
+
+    ``email`` is the account's, None when it is not known. ``zone`` is the one whose midnights all-day
+    events span, or why it is not known just now: only they need it.
+    """
+
+    calendar_id: str
+    email: str | None
+    zone: str | ProviderError
+    operation: str
+
+    def events(self, pages: Iterable[Json]) -> list[Event]:
+        """The events of a calendarView that are not cancelled.
+
+        :raise ProviderError: as :meth:`event`, when any of them cannot be read
+        """
+        try:
+            found = [each for page in pages for each in cast("list[GraphEvent]", page["value"])]
+            living = [each for each in found if not each.get("isCancelled")]
+        except parse.SHAPE_ERRORS:
+            raise unreadable(PROVIDER, self.operation) from None
+        return [self.event(each) for each in living]
+
+    def event(self, record: GraphEvent) -> Event:
+        """One event.
+
+        :raise Unavailable: for what is no event
+        :raise ProviderError: ``zone`` when it is an error and needed; UnknownZone as in ``parse.busy``
+        """
+        try:
+            return self._event(record)
+        except parse.SHAPE_ERRORS:
+            raise unreadable(PROVIDER, self.operation) from None
+
+    def _event(self, record: GraphEvent) -> Event:
+        start, end = parse.period(record, self.zone, self.operation)
+        return Event(
+            id=_required(record["id"]),
+            calendar_id=self.calendar_id,
+            provider=ProviderName.MICROSOFT,
+            meta_id=properties.value(record, properties.META_ID),
+            subject=_text(record.get("subject")),
+            description=_description(record),
+            location=place(record),
+            start=start,
+            end=end,
+            all_day=bool(record.get("isAllDay")),
+            meeting_url=meeting_url(record),
+            mark=properties.value(record, properties.REQUEST),
+            attendees=tuple(self._attendee(each, record) for each in record.get("attendees") or ()),
+            original=cast("dict[str, Any]", record),
+        )
+
+    def _attendee(self, entry: GraphAttendee, record: GraphEvent) -> Attendee:
+        email = address(entry)
+        is_self = bool(self.email) and email.lower() == (self.email or "").lower()
+        response = (entry.get("status") or {}).get("response")
+        if is_self and response in (None, "none"):
+            # In one's own copy the answer stands on the event; the entry may not know of it.
+            response = (record.get("responseStatus") or {}).get("response")
+        status = _RESPONSES.get(response or "", ResponseStatus.NEEDS_ACTION)
+        return Attendee(email, is_self, status, cast("dict[str, Any]", entry))
+
+
+def one_zone(zone: parse.Zone) -> str | ProviderError:
+    """The zone whose midnights all-day events span, or why it is not known just now.
+
+    An event has to begin at some time: where the mailbox's zone may not be read, or is one that nobody
+    else knows, that is midnight in UTC, the zone in which its calendars are listed then.
+    """
+    return "UTC" if zone is None or isinstance(zone, parse.UnknownZone) else zone
+
+
+def meeting_url(record: GraphEvent) -> str | None:
+    """Where an event is held online: the URL written to it, else that of its own online meeting."""
+    return properties.value(record, properties.MEETING_URL) or join_url(record)
+
+
+def join_url(record: GraphEvent) -> str | None:
+    """The link of Graph's own online meeting."""
+    return _text((record.get("onlineMeeting") or {}).get("joinUrl")) or None
+
+
+def place(record: GraphEvent) -> str:
+    return _text((record.get("location") or {}).get("displayName"))
+
+
+def address(entry: GraphAttendee) -> str:
+    """Empty for those who have none, such as members of the same tenant that have left."""
+    return _text((entry.get("emailAddress") or {}).get("address"))
+
+
+def html(record: GraphEvent) -> str:
+    """The body as it came; it was asked for as HTML."""
+    return _text((record.get("body") or {}).get("content"))
+
+
+def created(record: GraphEvent) -> int:
+    """When an event was created, in UTC milliseconds."""
+    return instant(record["createdDateTime"])
+
+
+def _description(record: GraphEvent) -> str:
+    """The body as text, for which was asked, without what Graph adds to it."""
+    text = "\n".join(_text((record.get("body") or {}).get("content")).split("\r\n"))
+    if record.get("isOnlineMeeting"):
+        text = body.without_block(text, join_url(record))
+    return text.rstrip("\n")
+
+
+def _text(value: str | None) -> str:
+    """Empty for null; for anything else that is no text, the shape is not what it should be."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value
+
+
+def _required(value: str) -> str:
+    if not _text(value):
+        raise ValueError("an event without an id")
+    return value

@@ -1,0 +1,250 @@
+"""Events created in Google Calendar: once for each key, or refused."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+
+import pytest
+
+from providers.errors import (
+    AccessDenied,
+    EventExists,
+    EventNotFound,
+    EventRefused,
+    EventUnreadable,
+    Unavailable,
+)
+from providers.events import Changes, Created, Day, Moment
+from providers.google import parse_events
+from providers.instants import instant
+from tests.providers.event_calls import HOUR, MEETING, NINE, TEN, TIMED
+from tests.providers.google.google_calls import (
+    BOSS,
+    DESK,
+    GET,
+    GOOD,
+    INSERT,
+    LIST,
+    PATCH,
+    TEAM,
+    midnights,
+    scripted,
+)
+
+
+def test_everything_of_a_draft_is_created_and_read_back(sandbox, calls):
+    content = Changes(
+        subject="Übersicht",
+        description="One\n\n two <b> & three",
+        location="Room 1",
+        start=Moment(NINE, "America/New_York"),
+        end=Moment(TEN, "Europe/Berlin"),
+        attendees=("Bob@Example.com", "alice@example.com", "bob@example.com"),
+        meta_id="m-1",
+    )
+    created = calls.create(content, id="chosen0")
+    event = created.event
+    assert created.made
+    assert event.id == "chosen0"
+    assert (event.subject, event.description, event.location) == (
+        content.subject,
+        content.description,
+        content.location,
+    )
+    assert (event.start, event.end, event.meta_id, event.meeting_url) == (NINE, TEN, "m-1", None)
+    assert [(each.email, each.is_self) for each in event.attendees] == [
+        ("Bob@Example.com", False),
+        ("alice@example.com", True),
+    ]
+    stored = calls.stored(event.id)
+    assert stored["start"]["timeZone"] == "America/New_York"
+    assert stored["end"]["timeZone"] == "Europe/Berlin"
+    assert calls.event(event.id) == event
+    assert sandbox.requests().by_operation[INSERT] == 1
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Auckland", "America/New_York", "UTC"])
+def test_days_are_created_as_the_days_of_the_calendar(new, zone):
+    calls = new(time_zone=zone)
+    event = calls.create(Changes(start=Day("2026-12-03"), end=Day("2026-12-05"))).event
+    assert [event.start, event.end] == midnights(zone, 3, 5)
+    assert event.all_day
+    stored = calls.stored(event.id)
+    assert [stored["start"], stored["end"]] == [{"date": "2026-12-03"}, {"date": "2026-12-05"}]
+
+
+def test_days_are_not_written_while_the_zone_cannot_be_read(sandbox, new):
+    calls = new(left=1.5)
+    made = calls.create(TIMED).event
+    sandbox.fault(operation=LIST, status=503)
+    sandbox.forget_requests()
+    with pytest.raises(Unavailable) as raised:
+        calls.create(Changes(start=Day("2026-12-03"), end=Day("2026-12-04")))
+    assert raised.value.operation == "calendar.events.insert"
+    with pytest.raises(Unavailable):
+        calls.update(made.id, start=Day("2026-12-03"), end=Day("2026-12-04"))
+    assert set(sandbox.requests().by_operation) == {LIST}
+
+
+def test_an_hour_that_occurs_twice_is_the_one_that_was_meant(calls):
+    for text in ("2026-11-01T05:30:00Z", "2026-11-01T06:30:00Z"):
+        at = instant(text)
+        edges = Changes(start=Moment(at, "America/New_York"), end=Moment(at + 2 * HOUR, "America/New_York"))
+        event = calls.create(edges).event
+        assert (event.start, event.end) == (at, at + 2 * HOUR)
+
+
+@pytest.mark.parametrize("own", [None, "chosen0"])
+def test_the_same_draft_makes_one_event_however_often_it_is_created(calls, own):
+    first = calls.create(TIMED, key="k", id=own)
+    again = calls.create(TIMED, key="k", id=own)
+    assert first.made
+    assert again == Created(first.event, made=False)
+    assert len(calls.listed()) == 1
+
+
+def test_an_event_carries_the_key_and_the_fingerprint_that_it_was_made_from(calls):
+    made = calls.create(TIMED, key="k").event
+    assert made.id == sha256(b"k").hexdigest()
+    mark = made.original["extendedProperties"]["private"][parse_events.REQUEST]
+    assert mark.partition(".")[0] == sha256(b"a").hexdigest()
+
+
+@pytest.mark.parametrize("own", [None, "chosen0"])
+def test_another_request_of_the_same_key_is_told_that_it_exists(calls, is_fit_for_people, own):
+    first = calls.create(TIMED, key="k", id=own).event
+    with pytest.raises(EventExists) as raised:
+        calls.create(TIMED, key="k", fingerprint="another", id=own)
+    is_fit_for_people(raised.value)
+    assert calls.listed() == [first]
+
+
+def test_an_id_that_others_have_used_is_taken(calls):
+    made = calls.post(id="chosen0")
+    with pytest.raises(EventExists):
+        calls.create(TIMED, id="chosen0")
+    assert calls.stored("chosen0") == made
+
+
+def test_an_id_that_is_taken_by_what_cannot_be_seen_is_taken(sandbox, calls):
+    sandbox.fault(operation=INSERT, status=409, reason="duplicate")
+    with pytest.raises(EventExists):
+        calls.create(TIMED)
+
+
+def test_ids_are_taken_in_one_calendar_alone(calls):
+    assert calls.create(TIMED, key="k").made
+    assert calls.create(TIMED, TEAM, key="k", fingerprint="another").made
+
+
+@pytest.mark.parametrize("own", ["abcd", "A0B1C2", "wxyz12", "a-b-c-d", "ä" * 5, "a" * 1025, "a b c"])
+def test_an_id_that_google_does_not_take_is_refused(calls, is_fit_for_people, own):
+    with pytest.raises(EventRefused, match="5 to 1024 characters") as raised:
+        calls.create(TIMED, id=own)
+    is_fit_for_people(raised.value)
+    assert calls.listed() == []
+
+
+@pytest.mark.parametrize("own", ["abcde", "0123456789abcdefghijklmnopqrstuv", "a" * 1024])
+def test_an_id_that_google_takes_is_taken(calls, own):
+    event = calls.create(TIMED, id=own).event
+    assert event.id == own
+    assert calls.update(own, subject="x").subject == "x"
+    calls.delete(own)
+    with pytest.raises(EventNotFound):
+        calls.event(own)
+
+
+@pytest.mark.parametrize("body", ["reset", "truncated"])
+def test_a_create_whose_answer_was_lost_has_made_its_one_event(sandbox, calls, body):
+    sandbox.fault(operation=INSERT, body=body, times=1)
+    created = calls.create(TIMED)
+    assert created.made
+    assert sandbox.requests().by_operation == {INSERT: 2, GET: 1}
+    assert calls.listed() == [created.event]
+
+
+def test_a_create_whose_answers_are_all_lost_is_found_by_the_next_try(sandbox, new):
+    calls = new(left=1.5)
+    sandbox.fault(operation=INSERT, body="reset")
+    sandbox.fault(operation=GET, body="reset")
+    with pytest.raises(Unavailable):
+        calls.create(TIMED, key="k")
+    sandbox.clear_faults()
+    (event,) = calls.listed()
+    assert calls.create(TIMED, key="k") == Created(event, made=False)
+
+
+def test_of_creates_at_once_one_has_made_the_event(calls):
+    with ThreadPoolExecutor(6) as pool:
+        outcomes = list(pool.map(lambda _: calls.create(TIMED, key="k"), range(6)))
+    assert [outcome.made for outcome in outcomes].count(True) == 1
+    assert len({outcome.event.id for outcome in outcomes}) == 1
+    assert len(calls.listed()) == 1
+
+
+def test_a_conflict_is_tried_again(sandbox, calls):
+    sandbox.fault(operation=INSERT, status=409, reason="conflict", times=1)
+    assert calls.create(TIMED).made
+
+
+REFUSALS = [
+    (400, "timeRangeEmpty", "ends before it starts"),
+    (400, "required", "misses something"),
+    (400, "invalid", "a value"),
+    (400, "invalidParameter", "a value"),
+    (400, "badRequest", "this event"),
+    (400, "parseError", "this event"),
+    (400, "notYetInvented", "this event"),
+    (413, "requestTooLarge", "this event"),
+]
+
+
+@pytest.mark.parametrize(("status", "reason", "words"), REFUSALS)
+def test_what_google_finds_fault_with_is_refused(sandbox, calls, is_fit_for_people, status, reason, words):
+    made = calls.create(TIMED).event
+    for operation, call in (
+        (INSERT, lambda: calls.create(TIMED)),
+        (PATCH, lambda: calls.update(made.id, subject="x")),
+    ):
+        sandbox.fault(operation=operation, status=status, reason=reason)
+        with pytest.raises(EventRefused, match=words) as raised:
+            call()
+        is_fit_for_people(raised.value)
+
+
+def test_an_event_that_ends_before_it_starts_is_refused_by_google_itself(calls):
+    with pytest.raises(EventRefused, match="ends before it starts"):
+        calls.create(Changes(start=Moment(TEN), end=Moment(NINE)))
+    made = calls.create(TIMED).event
+    with pytest.raises(EventRefused, match="ends before it starts"):
+        calls.update(made.id, end=Moment(NINE - HOUR))
+    with pytest.raises(EventRefused):
+        calls.update(made.id, start=Day("2026-12-03"))
+
+
+@pytest.mark.parametrize("calendar", [BOSS, DESK])
+def test_a_calendar_that_may_only_be_read_denies_access(new, calendar):
+    calls = new(MEETING | {"calendarId": calendar})
+    (event,) = calls.listed(calendar=calendar)
+    for call in (
+        lambda: calls.create(TIMED, calendar),
+        lambda: calls.update(event.id, calendar, subject="x"),
+        lambda: calls.delete(event.id, calendar),
+    ):
+        with pytest.raises(AccessDenied):
+            call()
+
+
+@pytest.mark.parametrize("answer", [b"<html>", {}, {"id": None}, [], GOOD | {"attendees": "bob"}], ids=str)
+def test_a_write_whose_answer_is_no_event_was_done_but_is_unreadable(
+    script, scripted_account, is_fit_for_people, answer
+):
+    script.say(200, answer)
+    calls = scripted(script, scripted_account)
+    for call in (lambda: calls.create(TIMED), lambda: calls.update("abcde1", subject="x")):
+        with pytest.raises(EventUnreadable) as raised:
+            call()
+        is_fit_for_people(raised.value)
+    assert [each["method"] for each in script.asked] == ["POST", "PATCH"]

@@ -1,0 +1,227 @@
+"""Google's events, the odd ones kept."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from providers.errors import ProviderError, Unavailable
+from providers.events import Event, ResponseStatus
+from providers.google import parse_events
+from providers.google.parse_events import Reader
+from providers.instants import instant
+
+OPERATION = "calendar.events.get"
+MEET, ZOOM = "https://meet.google.com/abc-mnop-xyz", "https://zoom.example/1"
+
+# After https://developers.google.com/workspace/calendar/api/v3/reference/events, as the service tells it.
+REVIEW: dict[str, Any] = {
+    "kind": "calendar#event",
+    "etag": '"3529324800000000"',
+    "id": "7c1f0a6e2b9d4f3c8a5e6d7b9f0c1a2e",
+    "status": "confirmed",
+    "htmlLink": "https://www.google.com/calendar/event?eid=N2MxZjBh",
+    "created": "2026-12-02T08:00:00Z",
+    "updated": "2026-12-02T08:00:00.123Z",
+    "summary": "Design review",
+    "description": "Bring <b>drawings</b>",
+    "location": "Room 1",
+    "creator": {"email": "ada@example.com", "self": True},
+    "organizer": {"email": "ada@example.com", "self": True},
+    "start": {"dateTime": "2026-12-03T10:00:00+01:00", "timeZone": "Europe/Berlin"},
+    "end": {"dateTime": "2026-12-03T11:30:00+01:00", "timeZone": "Europe/Berlin"},
+    "iCalUID": "7c1f0a6e2b9d4f3c8a5e6d7b9f0c1a2e@google.com",
+    "sequence": 0,
+    "attendees": [
+        {"email": "ada@example.com", "organizer": True, "self": True, "responseStatus": "accepted"},
+        {"email": "bob@example.com", "responseStatus": "needsAction"},
+    ],
+    "extendedProperties": {"private": {"metaId": "m-42", "almanacRequest": "f.0"}, "shared": {"metaId": "x"}},
+    "reminders": {"useDefault": True},
+    "eventType": "default",
+}
+
+
+def read(zone: str = "Europe/Berlin", email: str | None = "ada@example.com", **more: Any) -> Event:
+    record = {name: value for name, value in (REVIEW | more).items() if value is not ...}
+    return Reader("cal", email, OPERATION).event(record, zone)
+
+
+def met(*entries: Any, status: str = "success") -> dict[str, Any]:
+    """Conference data with entry points, asked for and made."""
+    key = {"type": "hangoutsMeet"}
+    request = {"requestId": "r", "conferenceSolutionKey": key, "status": {"statusCode": status}}
+    return {"createRequest": request} | ({"entryPoints": list(entries)} if entries else {})
+
+
+VIDEO = {"entryPointType": "video", "uri": MEET, "label": MEET[8:]}
+PHONE = {"entryPointType": "phone", "uri": "tel:+49-30-1", "label": "+49 30 1"}
+
+
+def test_an_event_as_google_tells_it():
+    event = read()
+    assert event == Event(
+        id="7c1f0a6e2b9d4f3c8a5e6d7b9f0c1a2e",
+        calendar_id="cal",
+        provider="google",
+        meta_id="m-42",
+        subject="Design review",
+        description="Bring <b>drawings</b>",
+        location="Room 1",
+        start=instant("2026-12-03T09:00:00Z"),
+        end=instant("2026-12-03T10:30:00Z"),
+        all_day=False,
+        meeting_url=None,
+        mark="f.0",
+        attendees=event.attendees,
+        original=REVIEW,
+    )
+
+
+@pytest.mark.parametrize("name", ["summary", "description", "location", "attendees", "extendedProperties"])
+def test_what_an_event_does_not_tell_is_empty(name):
+    event = read(**{name: ...})
+    told = {
+        "summary": event.subject,
+        "description": event.description,
+        "location": event.location,
+        "attendees": event.attendees,
+        "extendedProperties": event.meta_id,
+    }
+    assert [field for field, value in told.items() if not value] == [name]
+
+
+def test_of_an_event_of_which_only_the_times_are_told_those_are_read():
+    told = {"kind", "etag", "id", "status", "start", "end", "transparency", "eventType", "iCalUID"}
+    event = read(**dict.fromkeys(REVIEW.keys() - told, ...), visibility="private")
+    assert (event.subject, event.attendees, event.meta_id, event.meeting_url) == ("", (), None, None)
+    assert event.start == instant("2026-12-03T09:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("word", "status"),
+    [
+        ("accepted", ResponseStatus.ACCEPTED),
+        ("declined", ResponseStatus.DECLINED),
+        ("tentative", ResponseStatus.TENTATIVE),
+        ("needsAction", ResponseStatus.NEEDS_ACTION),
+        ("notYetInvented", ResponseStatus.NEEDS_ACTION),
+        (None, ResponseStatus.NEEDS_ACTION),
+    ],
+)
+def test_answers(word, status):
+    (guest,) = read(attendees=[{"email": "bob@example.com", "responseStatus": word}]).attendees
+    assert guest.response_status is status
+
+
+@pytest.mark.parametrize(
+    ("entry", "email", "own"),
+    [
+        ({"email": "x@example.com", "self": True}, "ada@example.com", True),
+        ({"email": "ADA@Example.com"}, "ada@example.COM", True),
+        ({"email": "bob@example.com"}, "ada@example.com", False),
+        ({"email": "ada@example.com"}, None, False),
+        ({"id": "1234", "displayName": "Without an address"}, "ada@example.com", False),
+        ({"displayName": "Without an address"}, None, False),
+    ],
+)
+def test_oneself_is_told_by_google_or_by_the_address(entry, email, own):
+    (guest,) = read(email=email, attendees=[entry]).attendees
+    assert guest.is_self is own
+    assert guest.email == entry.get("email", "")
+    assert guest.original == entry
+
+
+@pytest.mark.parametrize(
+    ("told", "url"),
+    [
+        ({}, None),
+        ({"hangoutLink": MEET}, MEET),
+        ({"hangoutLink": MEET, "conferenceData": met(VIDEO)}, MEET),
+        ({"conferenceData": met(PHONE, VIDEO | {"uri": ZOOM})}, ZOOM),
+        ({"conferenceData": met(PHONE)}, None),
+        ({"conferenceData": met(status="pending")}, None),
+        ({"conferenceData": {}}, None),
+        ({"extendedProperties": {"private": {"meetingUrl": ZOOM}}}, ZOOM),
+        ({"extendedProperties": {"private": {"meetingUrl": ZOOM}}, "hangoutLink": MEET}, ZOOM),
+        ({"extendedProperties": {"private": {"meetingUrl": ""}}, "hangoutLink": MEET}, MEET),
+        ({"extendedProperties": {"shared": {"meetingUrl": ZOOM}}}, None),
+        ({"extendedProperties": {"private": {}}}, None),
+    ],
+    ids=str,
+)
+def test_where_it_is_held_online(told, url):
+    assert read(**told).meeting_url == url
+
+
+@pytest.mark.parametrize(
+    ("told", "has", "pending"),
+    [
+        ({}, False, False),
+        ({"hangoutLink": MEET}, True, False),
+        ({"conferenceData": met(VIDEO)}, True, False),
+        ({"conferenceData": met(status="pending")}, True, True),
+        ({"conferenceData": met(status="failure")}, False, False),
+        ({"conferenceData": {"createRequest": {}}}, False, False),
+        ({"conferenceData": {"createRequest": {"status": None}}}, False, False),
+        ({"conferenceData": {"createRequest": "odd"}}, False, False),
+    ],
+    ids=str,
+)
+def test_whether_google_holds_it_online(told, has, pending):
+    assert parse_events.has_meeting(told) is has
+    assert parse_events.is_pending(told) is pending
+
+
+@pytest.mark.parametrize(
+    "zone", ["UTC", "Pacific/Auckland", "America/New_York", "Asia/Kolkata", "Africa/Cairo", "Asia/Beirut"]
+)
+@pytest.mark.parametrize("date", ["2026-12-03", "2026-03-29", "2026-04-24"])
+def test_a_day_begins_at_midnight_in_its_calendar_or_when_that_is_skipped(zone, date):
+    event = read(zone, start={"date": date}, end={"date": "2026-12-31"})
+    begin = datetime.fromisoformat(date).replace(tzinfo=ZoneInfo(zone))
+    assert event.start == begin.timestamp() * 1000
+    local = datetime.fromtimestamp(event.start / 1000, ZoneInfo(zone))
+    assert local.date() == begin.date()
+    assert event.all_day
+
+
+@pytest.mark.parametrize("written", ["Europe/Berlin", "GMT+01:00", "America", "", None, 7])
+def test_a_time_is_told_by_its_offset_whatever_zone_it_was_written_in(written):
+    event = read("Nowhere/City", start=REVIEW["start"] | {"timeZone": written})
+    assert event.start == instant("2026-12-03T09:00:00Z")
+
+
+@pytest.mark.parametrize("zone", ["Nowhere/City", "America", "", "../etc/passwd", "GMT+01:00"])
+def test_a_day_in_a_zone_that_nobody_knows_is_unreadable(zone, is_fit_for_people):
+    with pytest.raises(Unavailable, match="unreadable") as raised:
+        read(zone, start={"date": "2026-12-03"}, end={"date": "2026-12-04"})
+    is_fit_for_people(raised.value)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"id": ...},
+        {"id": 7},
+        {"start": ...},
+        {"start": {}},
+        {"start": "2026-12-03"},
+        {"start": {"date": 20261203}},
+        {"start": {"dateTime": "2026-12-03T09:00:00", "timeZone": "UTC"}},
+        {"end": {"dateTime": None}},
+        {"summary": None},
+        {"attendees": [7]},
+        {"conferenceData": [VIDEO]},
+        {"conferenceData": {"entryPoints": ["odd"]}},
+        {"conferenceData": {"entryPoints": [VIDEO | {"uri": 7}]}},
+        {"extendedProperties": {"private": {"metaId": {}}}},
+    ],
+    ids=str,
+)
+def test_what_is_no_event_is_unreadable(bad):
+    with pytest.raises(ProviderError, match="unreadable"):
+        read(**bad)

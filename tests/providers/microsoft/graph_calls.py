@@ -1,0 +1,51 @@
+"""The events of a Microsoft 365 mailbox as tests call them, and as Graph itself has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from providers.base import Account
+from providers.endpoints import MicrosoftEndpoints
+from providers.microsoft.client import Microsoft
+from tests.providers.event_calls import MEETING, Calls
+from tests.providers.sandbox.callers import Caller
+
+TEAM, BOSS = "AAMkAGteam=", "AAMkAGboss="
+CALENDARS = [
+    {"id": "AAMkAGmain=", "primary": True},
+    {"id": TEAM, "subject": "Team"},
+    {"id": BOSS, "subject": "Boss", "accessRole": "reader"},
+]
+BATCH, VIEW, SETTINGS = "microsoft.batch", "microsoft.calendarView.list", "microsoft.mailboxSettings.get"
+GET, INSERT = "microsoft.events.get", "microsoft.events.insert"
+UPDATE, DELETE = "microsoft.events.update", "microsoft.events.delete"
+GOOD = {
+    "id": "AAMk1",
+    "start": {"dateTime": "2026-12-03T09:00:00.0000000", "timeZone": "UTC"},
+    "end": {"dateTime": "2026-12-03T10:00:00.0000000", "timeZone": "UTC"},
+}
+
+
+class GraphCalls(Calls):
+    """What somebody else's program does, in Graph's words."""
+
+    def post(self, calendar: str = "", **fields: Any) -> Any:
+        """An event made by somebody else's program."""
+        path = f"me/calendars/{calendar}/events" if calendar else "me/events"
+        when = {name: {"dateTime": MEETING[name].rstrip("Z"), "timeZone": "UTC"} for name in ("start", "end")}
+        answer = self.raw("POST", path, json={"subject": "Lunch", **when, **fields})
+        assert answer.status_code == 201, answer.text
+        return answer.json()
+
+    def patch(self, event_id: str, **fields: Any) -> None:
+        answer = self.raw("PATCH", f"me/events/{event_id}", json=fields)
+        assert answer.status_code == 200, answer.text
+
+    def stored(self, event_id: str, **query: str) -> Any:
+        """An event as Graph has it, in UTC and with its body as HTML."""
+        return self.raw.get(f"me/events/{event_id}", **query)
+
+
+def scripted(script: Any, account: Account, left: float = 1.5) -> GraphCalls:
+    endpoints = MicrosoftEndpoints(graph=script.url, login=script.url, tenant="common")
+    return GraphCalls(Microsoft(endpoints), account, Caller(script.url, "none"), left)

@@ -1,0 +1,228 @@
+"""Events of Microsoft 365 over a socket: created, and once however often they are asked for."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from providers.errors import AccessDenied, EventExists, EventRefused, EventUnreadable, Unavailable
+from providers.events import Changes, Created, Day, Moment, ResponseStatus
+from providers.instants import instant
+from providers.microsoft import properties
+from tests.providers.event_calls import HOUR, NINE, TEN, TIMED, bare
+from tests.providers.microsoft.graph_calls import BOSS, GET, GOOD, INSERT, SETTINGS, TEAM, scripted
+
+
+def test_everything_of_a_draft_is_created_and_read_back(calls):
+    content = Changes(
+        subject="Übersicht",
+        description="One\n\n two <b> & three",
+        location="Room 1",
+        start=Moment(NINE, "America/New_York"),
+        end=Moment(TEN, "Europe/Berlin"),
+        attendees=("Bob@Example.com", "alice@contoso.com", "bob@example.com"),
+        meta_id="m-1",
+    )
+    created = calls.create(content, TEAM, id="chosen")
+    event = created.event
+    assert created.made
+    assert (event.subject, event.description, event.location) == (
+        content.subject,
+        content.description,
+        content.location,
+    )
+    assert (event.start, event.end, event.meta_id, event.meeting_url) == (NINE, TEN, "m-1", None)
+    assert [(each.email, each.is_self, each.response_status) for each in event.attendees] == [
+        ("Bob@Example.com", False, ResponseStatus.NEEDS_ACTION),
+        ("alice@contoso.com", True, ResponseStatus.ACCEPTED),
+    ]
+    stored = calls.stored(event.id)
+    assert stored["originalStartTimeZone"] == "Eastern Standard Time"
+    assert stored["originalEndTimeZone"] == "W. Europe Standard Time"
+    assert event.id != "chosen"
+    assert calls.event(event.id, TEAM) == event
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Auckland", "America/New_York", "UTC"])
+def test_days_are_created_as_the_days_of_the_mailbox(new, zone):
+    calls = new(time_zone=zone)
+    event = calls.create(Changes(start=Day("2026-12-03"), end=Day("2026-12-05"))).event
+    midnights = [datetime(2026, 12, day, tzinfo=ZoneInfo(zone)) for day in (3, 5)]
+    assert [event.start, event.end] == [int(each.timestamp() * 1000) for each in midnights]
+    assert event.all_day
+    stored = calls.stored(event.id)
+    assert stored["start"]["dateTime"] == "2026-12-03T00:00:00.0000000"
+    assert stored["originalStartTimeZone"] == calls.raw.get("me/mailboxSettings/timeZone")["value"]
+
+
+def test_days_are_not_created_while_the_zone_cannot_be_read(sandbox, new):
+    calls = new(left=1.5)
+    sandbox.fault(operation=SETTINGS, status=503)
+    with pytest.raises(Unavailable):
+        calls.create(Changes(start=Day("2026-12-03"), end=Day("2026-12-04")))
+    assert INSERT not in sandbox.requests().by_operation
+
+
+def test_an_hour_that_occurs_twice_is_the_one_that_was_meant(calls):
+    for text in ("2026-11-01T05:30:00Z", "2026-11-01T06:30:00Z"):
+        at = instant(text)
+        edges = Changes(start=Moment(at, "America/New_York"), end=Moment(at + 2 * HOUR, "America/New_York"))
+        event = calls.create(edges).event
+        assert (event.start, event.end) == (at, at + 2 * HOUR)
+
+
+@pytest.mark.parametrize("meta_id", [None, "m-1"])
+def test_the_same_draft_makes_one_event_however_often_it_is_created(calls, meta_id):
+    content = Changes(subject="Once", start=Moment(NINE), end=Moment(TEN), meta_id=meta_id)
+    first = calls.create(content, key="k")
+    again = calls.create(content, key="k")
+    assert (first.made, again.made) == (True, False)
+    assert bare(again.event) == bare(first.event)
+    assert len(calls.listed()) == 1
+
+
+@pytest.mark.parametrize("meta_id", [None, "m-1"])
+def test_another_request_of_the_same_key_is_told_that_it_exists(calls, is_fit_for_people, meta_id):
+    content = Changes(subject="Once", start=Moment(NINE), end=Moment(TEN), meta_id=meta_id)
+    calls.create(content, key="k")
+    with pytest.raises(EventExists) as raised:
+        calls.create(content, key="k", fingerprint="another")
+    is_fit_for_people(raised.value)
+    assert len(calls.listed()) == 1
+
+
+def test_an_event_of_the_same_meta_id_made_by_others_exists(calls):
+    calls.post(singleValueExtendedProperties=[{"id": properties.META_ID, "value": "m-1"}])
+    with pytest.raises(EventExists):
+        calls.create(Changes(start=Moment(NINE), end=Moment(TEN), meta_id="m-1"))
+
+
+def test_a_create_whose_answer_was_lost_has_made_its_one_event(sandbox, calls):
+    sandbox.fault(operation=INSERT, body="reset", times=1)
+    created = calls.create(TIMED)
+    assert created.made
+    assert sandbox.requests().by_operation[INSERT] == 2
+    assert [bare(event) for event in calls.listed()] == [bare(created.event)]
+
+
+def test_what_was_created_and_deleted_is_created_anew_each_time(calls):
+    ids = set()
+    for _ in range(4):
+        created = calls.create(TIMED, key="k")
+        assert created.made
+        assert calls.create(TIMED, key="k") == Created(created.event, made=False)
+        calls.delete(created.event.id)
+        ids.add(created.event.id)
+    assert len(ids) == 4
+    assert calls.listed() == []
+
+
+def test_a_meta_id_is_free_again_when_its_event_was_deleted(calls):
+    content = Changes(start=Moment(NINE), end=Moment(TEN), meta_id="m-1")
+    calls.delete(calls.create(content, key="k").event.id)
+    assert calls.create(content, key="k").made
+
+
+def older(fingerprint: str) -> dict[str, Any]:
+    mark = {"id": properties.REQUEST, "value": f"{sha256(fingerprint.encode()).hexdigest()}.0123456789abcdef"}
+    return GOOD | {"singleValueExtendedProperties": [mark]}
+
+
+def test_an_event_that_was_there_before_is_not_taken_for_a_new_one(script, scripted_account):
+    calls = scripted(script, scripted_account)
+    script.say(201, GOOD)
+    script.say(200, older("a"))
+    assert not calls.create(TIMED).made
+    script.answers.clear()
+    script.say(201, GOOD)
+    script.say(200, older("another"))
+    with pytest.raises(EventExists):
+        calls.create(TIMED)
+
+
+@pytest.mark.parametrize("status", [400, 409])
+@pytest.mark.parametrize("told", [{}, {"@event.existingEventId": "AAMk1"}])
+def test_a_transaction_that_was_used_is_looked_up_where_graph_says_by_whom(
+    script, scripted_account, status, told
+):
+    calls = scripted(script, scripted_account)
+    script.say(status, {"error": {"code": "ErrorDuplicateTransactionId", "message": "used", **told}})
+    script.say(200, older("a"))
+    if told:
+        assert calls.create(TIMED) == Created(calls.event("AAMk1"), made=False)
+        assert script.asked[1]["path"].startswith("/me/events/AAMk1?")
+    else:
+        with pytest.raises(EventExists):
+            calls.create(TIMED)
+
+
+def test_a_create_that_is_refused_as_its_own_double_has_made_the_event(script, scripted_account):
+    """The first try was done without an answer; the second is told of it rather than answered the same."""
+
+    def look_up(handler: Any) -> None:
+        posted = json.loads(script.asked[1]["body"])
+        event = GOOD | {"singleValueExtendedProperties": posted["singleValueExtendedProperties"]}
+        content = json.dumps(event).encode()
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    told = {"code": "ErrorDuplicateTransactionId", "@event.existingEventId": "AAMk1"}
+    script.say(503)
+    script.say(409, {"error": told})
+    script.act(look_up)
+    assert scripted(script, scripted_account).create(TIMED).made
+
+
+def test_an_event_that_ends_before_it_starts_is_refused_by_graph_itself(calls):
+    with pytest.raises(EventRefused):
+        calls.create(Changes(start=Moment(TEN), end=Moment(NINE)))
+
+
+def test_a_calendar_that_may_only_be_read_denies_access(calls):
+    with pytest.raises(AccessDenied):
+        calls.create(TIMED, BOSS)
+
+
+@pytest.mark.parametrize("answer", [b"<html>", {}, {"id": None}, []])
+def test_a_create_whose_answer_is_no_event_was_done_but_is_unreadable(script, scripted_account, answer):
+    script.say(201, answer)
+    with pytest.raises(EventUnreadable):
+        scripted(script, scripted_account).create(TIMED)
+    assert [each["method"] for each in script.asked] == ["POST"]
+
+
+def test_a_create_that_cannot_be_read_back_was_done(sandbox, new, is_fit_for_people):
+    calls = new(left=1.5)
+    sandbox.fault(operation=GET, status=503)
+    with pytest.raises(EventUnreadable) as raised:
+        calls.create(TIMED)
+    is_fit_for_people(raised.value)
+    sandbox.clear_faults()
+    assert [event.subject for event in calls.listed()] == ["Review"]
+
+
+def test_an_online_meeting_has_a_link_and_keeps_its_block_out_of_the_description(calls):
+    content = Changes(description="Agenda:\n- one", start=Moment(NINE), end=Moment(TEN), meeting=True)
+    event = calls.create(content).event
+    assert event.meeting_url == calls.stored(event.id)["onlineMeeting"]["joinUrl"]
+    assert event.description == "Agenda:\n- one"
+    assert "Meeting ID" in event.original["body"]["content"]
+    bare = calls.create(Changes(start=Moment(NINE), end=Moment(TEN), meeting=True)).event
+    assert bare.description == ""
+
+
+@pytest.mark.parametrize(("location", "read"), [(None, "https://zoom.example/1"), ("Room", "Room"), ("", "")])
+def test_the_url_of_another_meeting_is_the_location_when_none_is_given(calls, location, read):
+    url = "https://zoom.example/1"
+    event = calls.create(
+        Changes(start=Moment(NINE), end=Moment(TEN), meeting_url=url, location=location)
+    ).event
+    assert (event.meeting_url, event.location) == (url, read)
+    assert [bare(each) for each in calls.listed()] == [bare(event)]

@@ -1,0 +1,244 @@
+"""Events of Microsoft 365 over a socket: listed, read one by one, and found by metaId."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from providers.errors import EventNotFound, NotFound, Reason, Unavailable
+from providers.events import Changes, Day, Moment, ResponseStatus
+from providers.instants import DAY
+from providers.microsoft import properties
+from tests.providers.event_calls import ALL_DAY, END, HOUR, MEETING, NINE, START, TEN, TIMED, bare
+from tests.providers.microsoft.graph_calls import BATCH, GET, GOOD, SETTINGS, TEAM, VIEW, scripted
+
+# Lists
+
+
+def test_a_list_is_read_with_one_http_call_and_says_what_graph_says(sandbox, calls):
+    made = calls.post(
+        body={"contentType": "text", "content": "First line\nsecond  line"},
+        location={"displayName": "Room 1"},
+        attendees=[{"emailAddress": {"address": "bob@example.com"}, "status": {"response": "accepted"}}],
+    )
+    sandbox.forget_requests()
+    (event,) = calls.listed()
+    assert (event.id, event.calendar_id, event.provider) == (made["id"], "primary", "microsoft")
+    assert (event.subject, event.location, event.all_day) == ("Lunch", "Room 1", False)
+    assert event.description == "First line\nsecond  line"
+    assert (event.start, event.end) == (NINE, TEN)
+    assert (event.meta_id, event.meeting_url) == (None, None)
+    assert [(each.email, each.response_status) for each in event.attendees] == [
+        ("bob@example.com", ResponseStatus.ACCEPTED)
+    ]
+    assert event.original["webLink"] == made["webLink"]
+    assert sandbox.requests().by_operation == {BATCH: 1, VIEW: 1, SETTINGS: 1}
+
+
+def test_what_overlaps_the_half_open_range_is_listed_in_order(new):
+    spans = {
+        "ends at the start": ("2026-12-02T23:00:00Z", "2026-12-03T00:00:00Z"),
+        "begins at the end": ("2026-12-04T00:00:00Z", "2026-12-04T01:00:00Z"),
+        "no length at the end": ("2026-12-04T00:00:00Z", "2026-12-04T00:00:00Z"),
+        "d": ("2026-12-03T12:00:00Z", "2026-12-03T12:00:00Z"),
+        "c": ("2026-12-03T11:00:00Z", "2026-12-03T12:00:00Z"),
+        "b": ("2026-12-03T00:00:00Z", "2026-12-03T00:00:00Z"),
+        "a": ("2026-12-02T23:00:00Z", "2026-12-03T00:00:00.001Z"),
+        "e": ("2026-12-03T23:59:59.999Z", "2026-12-05T00:00:00Z"),
+    }
+    calls = new(*({"subject": name, "start": start, "end": end} for name, (start, end) in spans.items()))
+    assert [event.subject for event in calls.listed()] == ["a", "b", "c", "d", "e"]
+
+
+def test_a_series_is_expanded_with_what_was_moved_and_without_what_was_cancelled(new):
+    calls = new(MEETING | {"recurrence": "RRULE:FREQ=DAILY;COUNT=5"}, MEETING | {"isCancelled": True})
+    week = {"start": START, "end": START + 7 * DAY}
+    first, second, third, _, _ = calls.listed(**week)
+    moved = {"dateTime": "2026-12-04T15:00:00", "timeZone": "UTC"}
+    calls.patch(second.id, start=moved, end=moved | {"dateTime": "2026-12-04T16:00:00"})
+    calls.delete(third.id)
+    starts = [(event.start - START) / HOUR for event in calls.listed(**week)]
+    assert starts == [9, 24 + 15, 3 * 24 + 9, 4 * 24 + 9]
+    assert calls.event(first.id).start == NINE
+
+
+def test_all_pages_of_a_calendar_are_read(sandbox, new):
+    minutes = [f"2026-12-03T{n // 60:02}:{n % 60:02}:00Z" for n in range(600)]
+    calls = new(*({"subject": f"{n}", "start": at, "end": at} for n, at in enumerate(minutes)))
+    assert [event.subject for event in calls.listed()] == [str(n) for n in range(600)]
+    assert sandbox.requests().by_operation[VIEW] == 3
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Auckland", "America/New_York", "UTC", "Asia/Kolkata"])
+def test_an_all_day_event_spans_the_midnights_of_the_mailbox(new, zone):
+    calls = new(ALL_DAY, time_zone=zone)
+    (event,) = calls.listed(START - DAY, END + DAY)
+    midnights = [datetime(2026, 12, day, tzinfo=ZoneInfo(zone)) for day in (3, 4)]
+    assert [event.start, event.end] == [int(each.timestamp() * 1000) for each in midnights]
+    assert event.all_day
+    assert bare(calls.event(event.id)) == bare(event)
+    assert calls.listed(event.start, event.start + 1) == [event]
+    assert calls.listed(event.start - 1, event.start) == []
+    assert calls.listed(event.end - 1, event.end) == [event]
+    assert calls.listed(event.end, event.end + 1) == []
+
+
+@pytest.mark.parametrize("may_read", [False, True])
+def test_where_the_zone_may_not_be_read_days_are_those_of_utc(sandbox, new, may_read):
+    calls = new(ALL_DAY, time_zone="Asia/Tokyo", scope=None if may_read else "Calendars.Read")
+    if may_read:
+        sandbox.fault(operation=SETTINGS, status=403)
+    (event,) = calls.listed(START - DAY, END + DAY)
+    assert (event.start, event.end) == (START, END)
+    assert bare(calls.event(event.id)) == bare(event)
+    assert (SETTINGS in sandbox.requests().by_operation) is may_read
+
+
+def test_while_the_zone_cannot_be_read_only_calendars_with_days_fail(sandbox, new):
+    calls = new(MEETING, ALL_DAY | {"calendarId": TEAM}, left=2)
+    (day,) = calls.events(TEAM)[TEAM]
+    sandbox.fault(operation=SETTINGS, status=500)
+    outcomes = calls.events("primary", TEAM)
+    assert [event.subject for event in outcomes["primary"]] == ["Review"]
+    assert outcomes[TEAM].reason is Reason.PROVIDER_ERROR
+    with pytest.raises(Unavailable):
+        calls.event(day.id, TEAM)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ({"status": 404, "reason": "ErrorItemNotFound"}, Reason.NOT_FOUND),
+        ({"status": 400, "reason": "ErrorInvalidIdMalformed"}, Reason.INVALID_CALENDAR_ID),
+        ({"status": 403}, Reason.ACCESS_DENIED),
+        ({"status": 404, "reason": "MailboxNotEnabledForRESTAPI"}, Reason.MAILBOX_UNAVAILABLE),
+        ({"status": 429, "retry_after": 60}, Reason.RATE_LIMITED),
+        ({"status": 503}, Reason.PROVIDER_ERROR),
+    ],
+    ids=str,
+)
+def test_a_calendar_that_fails_is_named_and_the_others_are_read(sandbox, new, fault, reason):
+    calls = new(MEETING, MEETING | {"calendarId": TEAM}, left=2)
+    sandbox.fault(calendar_id=TEAM, operation=VIEW, **fault)
+    outcomes = calls.events("primary", TEAM, "primary")
+    assert list(outcomes) == ["primary", TEAM]
+    assert len(outcomes["primary"]) == 1
+    assert outcomes[TEAM].reason is reason
+    assert outcomes[TEAM].operation == "calendar.events.list"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        None,
+        "odd",
+        {},
+        GOOD | {"id": None},
+        GOOD | {"start": None},
+        GOOD | {"subject": 7},
+        GOOD | {"attendees": [None]},
+        GOOD | {"attendees": "bob"},
+        GOOD | {"body": "text"},
+        GOOD | {"singleValueExtendedProperties": [{}]},
+        GOOD | {"start": {"dateTime": "soon", "timeZone": "UTC"}},
+        GOOD | {"start": {"dateTime": "2026-12-03T09:00:00", "timeZone": "Customized Time Zone"}},
+    ],
+    ids=str,
+)
+def test_one_event_that_makes_no_sense_fails_its_calendar_and_is_not_left_out(script, scripted_account, bad):
+    parts = [{"id": "settings", "status": 200, "body": {"timeZone": "UTC"}}]
+    parts += [{"id": "0", "status": 200, "body": {"value": [GOOD]}}]
+    parts += [{"id": "1", "status": 200, "body": {"value": [GOOD, bad]}}]
+    script.say(body={"responses": parts})
+    outcomes = scripted(script, scripted_account).events("good", "bad")
+    assert [event.id for event in outcomes["good"]] == ["AAMk1"]
+    assert outcomes["bad"].reason is Reason.PROVIDER_ERROR
+
+
+def test_every_call_asks_for_ids_that_stay_for_text_and_for_utc(script, scripted_account):
+    script.say(body={"responses": [{"id": "0", "status": 200, "body": {"value": []}}]})
+    calls = scripted(script, scripted_account)
+    calls.events("a/b=?c")
+    parts = json.loads(script.asked[0]["body"])["requests"]
+    (view,) = (part for part in parts if part["id"] == "0")
+    wanted = ['IdType="ImmutableId"', 'outlook.timezone="UTC"', 'outlook.body-content-type="text"']
+    assert view["headers"]["Prefer"].split(", ") == wanted
+    assert view["url"].startswith("/me/calendars/a%2Fb%3D%3Fc/calendarView?startDateTime=2026-12-02T")
+    script.answers.clear()
+    script.say(body=GOOD)
+    for call in (calls.event, lambda event_id: calls.update(event_id, subject="x")):
+        call("e/1+%")
+    assert {each["path"].partition("?")[0] for each in script.asked[1:]} == {
+        "/me/calendar/events/e%2F1%2B%25"
+    }
+    assert [each["headers"]["Prefer"].split(", ") for each in script.asked[1:]] == [wanted] * 4
+
+
+def test_later_pages_are_asked_for_in_the_same_way(script, scripted_account):
+    settings = {"id": "settings", "status": 200, "body": {"timeZone": "UTC"}}
+    more = {"value": [GOOD], "@odata.nextLink": f"{script.url}/me/calendar/calendarView?$skip=1"}
+    script.say(body={"responses": [settings, {"id": "0", "status": 200, "body": more}]})
+    script.say(body={"responses": [{"id": "0", "status": 200, "body": {"value": [GOOD | {"id": "AAMk2"}]}}]})
+    found = scripted(script, scripted_account).events()["primary"]
+    assert [event.id for event in found] == ["AAMk1", "AAMk2"]
+    first, second = (json.loads(each["body"])["requests"][-1] for each in script.asked)
+    assert second["headers"] == first["headers"]
+
+
+def test_nothing_is_asked_for_no_calendars(sandbox, calls):
+    assert calls.provider.events(calls.account, [], START, END, deadline=calls.deadline) == {}
+    assert sandbox.requests().total == 0
+
+
+# One event
+
+
+def test_a_read_that_failed_for_a_moment_is_tried_again(sandbox, calls):
+    made = calls.create(TIMED).event
+    sandbox.fault(operation=GET, status=503, times=2)
+    assert calls.event(made.id) == made
+
+
+@pytest.mark.parametrize("answer", [[], {}, GOOD | {"id": 7}, {"id": "AAMk1"}])
+def test_an_answer_that_is_no_event_is_unreadable(script, scripted_account, answer):
+    script.say(body=answer)
+    with pytest.raises(Unavailable, match="unreadable"):
+        scripted(script, scripted_account).event("AAMk1")
+
+
+# By metaId
+
+
+def test_an_event_is_found_by_its_meta_id_in_this_spelling_and_this_calendar(calls):
+    names = ["m-42", "M-42", "o'clock 100% & more + ü", "{}', eq"]
+    made = {name: calls.create(Changes(start=Moment(NINE), end=Moment(TEN), meta_id=name)) for name in names}
+    for name, created in made.items():
+        assert created.made
+        assert bare(calls.find(name)) == bare(created.event)
+        assert created.event.meta_id == name
+    for name, calendar in (("m-4", "primary"), ("m-42", TEAM)):
+        with pytest.raises(EventNotFound):
+            calls.find(name, calendar)
+    with pytest.raises(NotFound) as raised:
+        calls.find("m-42", "AAMkAGnosuchcalendar=")
+    assert not isinstance(raised.value, EventNotFound)
+
+
+def test_of_several_the_first_created_is_found_over_all_pages(sandbox, calls, monkeypatch):
+    monkeypatch.setattr("providers.microsoft.events.EVENTS_PER_PAGE", 2)
+    carried = [{"id": properties.META_ID, "value": "m"}]
+    first, *_ = (calls.post(singleValueExtendedProperties=carried)["id"] for _ in range(5))
+    sandbox.forget_requests()
+    assert calls.find("m").id == first
+    assert sandbox.requests().by_operation["microsoft.events.list"] == 3
+    calls.delete(first)
+    assert calls.find("m").id != first
+
+
+def test_an_all_day_event_is_found_with_its_midnights(new):
+    calls = new(time_zone="Pacific/Auckland")
+    made = calls.create(Changes(start=Day("2026-12-03"), end=Day("2026-12-04"), meta_id="m")).event
+    assert bare(calls.find("m")) == bare(made)

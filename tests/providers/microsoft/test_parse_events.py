@@ -1,0 +1,225 @@
+"""Graph's events, the odd ones kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from providers.errors import ProviderError, Unavailable
+from providers.events import Event, ResponseStatus
+from providers.instants import DAY, instant
+from providers.microsoft import parse, parse_events, properties
+from providers.microsoft.parse_events import Reader
+
+OPERATION = "calendar.events.get"
+NEVER = "0001-01-01T00:00:00Z"
+
+# After https://learn.microsoft.com/en-us/graph/api/calendar-post-events (the answer), asked for as we do.
+LUNCH: dict[str, Any] = {
+    "@odata.context": "https://graph.microsoft.com/v1.0/$metadata#users('5d8d')/events/$entity",
+    "@odata.etag": 'W/"/IUUrIl3PkG1JCSsPfU+8wAAGXjEpA=="',
+    "id": "AAMkAGViNDU7zAAAAA7zAAAZb2ckAAA=",
+    "createdDateTime": "2019-02-28T21:17:57.56197Z",
+    "originalStartTimeZone": "Pacific Standard Time",
+    "subject": "Let's go for lunch",
+    "bodyPreview": "Does mid month work for you?",
+    "isAllDay": False,
+    "isCancelled": False,
+    "isOnlineMeeting": False,
+    "onlineMeeting": None,
+    "responseStatus": {"response": "organizer", "time": NEVER},
+    "body": {"contentType": "text", "content": "Does mid month work for you?\r\nPlease tell.\r\n"},
+    "start": {"dateTime": "2019-03-15T19:00:00.0000000", "timeZone": "UTC"},
+    "end": {"dateTime": "2019-03-15T21:00:00.0000000", "timeZone": "UTC"},
+    "location": {"displayName": "Harry's Bar", "locationType": "default", "uniqueIdType": "private"},
+    "attendees": [
+        {
+            "type": "required",
+            "status": {"response": "none", "time": NEVER},
+            "emailAddress": {"name": "Adele Vance", "address": "AdeleV@contoso.OnMicrosoft.com"},
+        }
+    ],
+    "singleValueExtendedProperties": [{"id": properties.META_ID, "value": "m-42"}],
+}
+NOON = instant("2019-03-15T19:00:00Z")
+
+
+def read(zone: Any = "UTC", email: str | None = "adelev@contoso.onmicrosoft.com", **more: Any) -> Event:
+    record = {name: value for name, value in (LUNCH | more).items() if value is not ...}
+    return Reader("cal", email, zone, OPERATION).event(record)
+
+
+def test_an_event_as_graph_tells_it():
+    event = read()
+    assert event == Event(
+        id="AAMkAGViNDU7zAAAAA7zAAAZb2ckAAA=",
+        calendar_id="cal",
+        provider="microsoft",
+        meta_id="m-42",
+        subject="Let's go for lunch",
+        description="Does mid month work for you?\nPlease tell.",
+        location="Harry's Bar",
+        start=NOON,
+        end=NOON + DAY // 12,
+        all_day=False,
+        meeting_url=None,
+        mark=None,
+        attendees=event.attendees,
+        original=LUNCH,
+    )
+
+
+@pytest.mark.parametrize("nothing", [None, ...])
+@pytest.mark.parametrize(
+    "name", ["subject", "body", "location", "attendees", "onlineMeeting", "responseStatus"]
+)
+def test_what_a_private_event_does_not_tell_is_empty(name, nothing):
+    event = read(**{name: nothing})
+    told = {
+        "subject": event.subject,
+        "body": event.description,
+        "location": event.location,
+        "attendees": event.attendees,
+    }
+    assert [field for field, value in told.items() if not value] == [name][: name in told]
+
+
+@pytest.mark.parametrize(
+    ("word", "status"),
+    [
+        ("none", ResponseStatus.NEEDS_ACTION),
+        ("notResponded", ResponseStatus.NEEDS_ACTION),
+        ("accepted", ResponseStatus.ACCEPTED),
+        ("organizer", ResponseStatus.ACCEPTED),
+        ("tentativelyAccepted", ResponseStatus.TENTATIVE),
+        ("declined", ResponseStatus.DECLINED),
+        ("unknownFutureValue", ResponseStatus.NEEDS_ACTION),
+        (None, ResponseStatus.NEEDS_ACTION),
+    ],
+)
+def test_answers(word, status):
+    (guest,) = read(email=None, attendees=[LUNCH["attendees"][0] | {"status": {"response": word}}]).attendees
+    assert guest.response_status is status
+
+
+@pytest.mark.parametrize(
+    ("entry", "own", "status"),
+    [
+        ("none", "tentativelyAccepted", ResponseStatus.TENTATIVE),
+        (None, "declined", ResponseStatus.DECLINED),
+        ("accepted", "notResponded", ResponseStatus.ACCEPTED),
+        ("none", None, ResponseStatus.NEEDS_ACTION),
+    ],
+)
+def test_ones_own_answer_is_that_of_the_event_where_the_entry_has_none(entry, own, status):
+    guests = [
+        LUNCH["attendees"][0] | {"status": {"response": entry}},
+        {"emailAddress": {"address": "bob@example.com"}, "status": {"response": entry}},
+    ]
+    mine, bob = read(attendees=guests, responseStatus={"response": own}).attendees
+    assert (mine.is_self, mine.response_status) == (True, status)
+    assert not bob.is_self
+    assert bob.response_status is (
+        ResponseStatus.ACCEPTED if entry == "accepted" else ResponseStatus.NEEDS_ACTION
+    )
+
+
+@pytest.mark.parametrize("email", [None, "", "alice@example.com"])
+@pytest.mark.parametrize("named", [None, {}, {"name": "Left"}, {"name": "Left", "address": None}])
+def test_an_attendee_without_an_address_stays_listed_and_is_nobody_we_know(email, named):
+    (guest,) = read(email=email, attendees=[{"emailAddress": named, "status": None}]).attendees
+    assert (guest.email, guest.is_self) == ("", False)
+    assert guest.original == {"emailAddress": named, "status": None}
+
+
+def test_a_day_lies_in_the_zone_it_is_read_for():
+    midnights = {
+        "isAllDay": True,
+        "start": {"dateTime": "2026-03-08T00:00:00.0000000", "timeZone": "UTC"},
+        "end": {"dateTime": "2026-03-09T00:00:00.0000000", "timeZone": "UTC"},
+    }
+    event = read("America/New_York", **midnights)
+    assert event.all_day
+    assert (event.start, event.end) == (
+        instant("2026-03-08T05:00:00Z"),
+        instant("2026-03-09T04:00:00Z"),
+    )
+    with pytest.raises(ProviderError, match="no zone"):
+        read(ProviderError("no zone"), **midnights)
+    assert read(ProviderError("no zone")).start == NOON
+
+
+@pytest.mark.parametrize(
+    ("zone", "one"),
+    [
+        (None, "UTC"),
+        (parse.UnknownZone("custom"), "UTC"),
+        ("Asia/Tokyo", "Asia/Tokyo"),
+    ],
+)
+def test_the_zone_of_days(zone, one):
+    assert parse_events.one_zone(zone) == one
+
+
+def test_a_zone_that_cannot_be_read_just_now_is_no_utc():
+    failure = Unavailable("down")
+    assert parse_events.one_zone(failure) is failure
+
+
+@pytest.mark.parametrize(
+    ("name", "hour"), [("tzone://Microsoft/Utc", 19), ("Pacific Standard Time", 26), ("Asia/Tokyo", 10)]
+)
+def test_a_label_other_than_utc_is_converted(name, hour):
+    moved = {"dateTime": "2019-03-15T19:00:00.0000000", "timeZone": name}
+    assert read(start=moved, end=moved).start == instant("2019-03-15T00:00:00Z") + hour * DAY // 24
+
+
+@pytest.mark.parametrize("name", ["Customized Time Zone", "tzone://Microsoft/Custom", "Nowhere"])
+def test_a_time_in_a_zone_nobody_knows_is_not_guessed(name):
+    with pytest.raises(parse.UnknownZone):
+        read(start={"dateTime": "2019-03-15T12:00:00.0000000", "timeZone": name})
+
+
+def test_dates_at_the_ends_of_the_calendar_are_read():
+    event = read(
+        start={"dateTime": "0001-01-01T00:00:00.0000000", "timeZone": "UTC"},
+        end={"dateTime": "9999-12-31T23:59:59.9999999", "timeZone": "UTC"},
+    )
+    assert event.start < 0 < event.end
+
+
+@pytest.mark.parametrize(
+    ("ours", "join", "url"),
+    [
+        (None, None, None),
+        (None, "https://teams.example/1", "https://teams.example/1"),
+        ("https://zoom.example/1", None, "https://zoom.example/1"),
+        ("https://zoom.example/1", "https://teams.example/1", "https://zoom.example/1"),
+        ("", "https://teams.example/1", "https://teams.example/1"),
+    ],
+)
+def test_where_it_is_held_online(ours, join, url):
+    kept = [] if ours is None else [{"id": properties.MEETING_URL, "value": ours}]
+    event = read(singleValueExtendedProperties=kept, onlineMeeting=join and {"joinUrl": join})
+    assert event.meeting_url == url
+
+
+def test_the_set_of_a_property_is_compared_in_any_case_and_its_name_is_not():
+    guid = properties.META_ID[properties.META_ID.index("{") : properties.META_ID.index("}")]
+    shouted = properties.META_ID.replace(guid, guid.upper())
+    assert read(singleValueExtendedProperties=[{"id": shouted, "value": "m"}]).meta_id == "m"
+    other = properties.META_ID.replace("metaId", "METAID")
+    assert read(singleValueExtendedProperties=[{"id": other, "value": "m"}]).meta_id is None
+
+
+def test_cancelled_events_are_left_out_of_a_list():
+    pages = [{"value": [LUNCH, LUNCH | {"isCancelled": True}]}, {"value": [LUNCH | {"id": "second"}]}]
+    found = Reader("cal", None, "UTC", OPERATION).events(pages)
+    assert [event.id for event in found] == [LUNCH["id"], "second"]
+
+
+@pytest.mark.parametrize("page", [{}, {"value": None}, {"value": [None]}, {"value": [{}]}])
+def test_what_is_no_page_of_events_is_no_empty_list(page):
+    with pytest.raises(Unavailable, match="unreadable"):
+        Reader("cal", None, "UTC", OPERATION).events([page])

@@ -1,0 +1,120 @@
+"""Links with which people consent: what they ask for, and what they keep to ourselves."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from providers.consent import (
+    ConsentRequest,
+    google_link,
+    microsoft_link,
+    new_verifier,
+    scopes_to_request,
+)
+from providers.names import ProviderName
+
+GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
+AUTH = "https://auth.example.com/authorize"
+CALENDAR = "https://www.googleapis.com/auth/calendar"
+GRAPH = "https://graph.microsoft.com/Calendars.Read"
+NAMED = "openid email profile"
+PROFILE = f"{NAMED} User.Read MailboxSettings.Read"
+
+
+def asked(**changed) -> ConsentRequest:
+    request = {
+        "redirect_uri": "https://almanac.example.com/back?a=b&c",
+        "scopes": ["openid", "a scope's/url"],
+        "state": "state-1",
+        "verifier": "verifier-1",
+        "offline": True,
+    }
+    return ConsentRequest(**(request | changed))
+
+
+def query_of(link: str) -> dict[str, str]:
+    assert link.startswith(f"{AUTH}?")
+    fields = parse_qs(urlsplit(link).query, strict_parsing=True)
+    assert all(len(values) == 1 for values in fields.values())
+    return {name: values[0] for name, values in fields.items()}
+
+
+@pytest.mark.parametrize("link", [google_link, microsoft_link])
+def test_a_link_holds_the_challenge_and_not_the_verifier(link):
+    url = link(AUTH, "client-1", asked())
+
+    query = query_of(url)
+    digest = hashlib.sha256(b"verifier-1").digest()
+    assert query["code_challenge"] == base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+    assert query["code_challenge_method"] == "S256"
+    assert "verifier-1" not in url
+    told = {name: query[name] for name in ("response_type", "client_id", "redirect_uri", "scope", "state")}
+    assert told == {
+        "response_type": "code",
+        "client_id": "client-1",
+        "redirect_uri": "https://almanac.example.com/back?a=b&c",
+        "scope": "openid a scope's/url",
+        "state": "state-1",
+    }
+
+
+@pytest.mark.parametrize(
+    ("link", "changed", "expected"),
+    [
+        (google_link, {}, {"access_type": "offline", "prompt": "consent"}),
+        (google_link, {"offline": False}, {"access_type": "online"}),
+        (
+            google_link,
+            {"login_hint": "ada@example.com"},
+            {"access_type": "offline", "prompt": "consent", "login_hint": "ada@example.com"},
+        ),
+        (microsoft_link, {}, {"response_mode": "query", "prompt": "select_account"}),
+        (microsoft_link, {"login_hint": "a@b.c"}, {"response_mode": "query", "login_hint": "a@b.c"}),
+    ],
+)
+def test_each_provider_is_asked_in_its_own_words(link, changed, expected):
+    query = query_of(link(AUTH, "client-1", asked(**changed)))
+
+    own = ("access_type", "prompt", "login_hint", "response_mode", "nonce")
+    assert {name: query[name] for name in own if name in query} == expected
+
+
+def test_verifiers_are_long_random_and_as_the_standard_writes_them():
+    found = {new_verifier() for _ in range(50)}
+
+    assert len(found) == 50
+    # https://www.rfc-editor.org/rfc/rfc7636#section-4.1
+    assert all(re.fullmatch(r"[A-Za-z0-9._~-]{43,128}", each) for each in found)
+
+
+@pytest.mark.parametrize(
+    ("provider", "wanted", "offline", "expected"),
+    [
+        (GOOGLE, "write", True, f"{CALENDAR} openid email"),
+        (GOOGLE, "edit", False, f"{CALENDAR} openid email"),
+        (GOOGLE, "read", True, f"{CALENDAR}.readonly openid email"),
+        (GOOGLE, "free-busy", True, f"{CALENDAR}.freebusy {CALENDAR}.calendarlist.readonly openid email"),
+        (MICROSOFT, "write", True, f"Calendars.ReadWrite {PROFILE} offline_access"),
+        (MICROSOFT, "read", False, f"Calendars.Read {PROFILE}"),
+        (GOOGLE, (f"{CALENDAR}.events",), True, f"{CALENDAR}.events openid email"),
+        (GOOGLE, ("email", "x", "x"), True, "email x openid"),
+        (GOOGLE, ("EMAIL", "openid"), True, "EMAIL openid"),
+        (MICROSOFT, ("Calendars.Read",), True, f"Calendars.Read {NAMED} offline_access"),
+        (MICROSOFT, ("Calendars.Read", "Offline_Access"), False, f"Calendars.Read {NAMED}"),
+        (MICROSOFT, (GRAPH, "offline_access"), True, f"{GRAPH} {NAMED} offline_access"),
+    ],
+)
+def test_what_is_asked_for_names_the_account_and_is_offline_only_when_it_should_be(
+    provider, wanted, offline, expected
+):
+    assert " ".join(scopes_to_request(provider, wanted, offline=offline)) == expected
+
+
+def test_a_word_that_is_no_level_is_an_error():
+    with pytest.raises(ValueError, match="admin"):
+        scopes_to_request(GOOGLE, "admin", offline=True)

@@ -1,0 +1,128 @@
+"""Whose account it is: claims that are ours to believe, and the questions where they say nothing."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+
+import pytest
+
+from providers.base import Token
+from providers.identity import claims, google_email, microsoft_email
+from tests.providers.addresses import google_at, microsoft_at
+
+ADA = "ada@example.com"
+
+
+def token_of(payload: object) -> str:
+    body = base64.urlsafe_b64encode(json.dumps(payload).encode()).rstrip(b"=").decode()
+    return f"eyJhbGciOiJub25lIn0.{body}.signature"
+
+
+@pytest.mark.parametrize("audience", ["us", ["us"], ["them", "us"]])
+def test_claims_made_for_us_are_believed(audience):
+    made = {"aud": audience, "email": "ädä@example.com"}
+
+    assert claims(token_of(made), "us") == made
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        None,
+        "",
+        7,
+        "one.two",
+        "a.b.c.d",
+        "a.!!!.c",
+        "a.ä.c",
+        "a.e30.c",
+        token_of([1]),
+        token_of("text"),
+        token_of({"email": ADA}),
+        token_of({"aud": "them", "email": ADA}),
+        token_of({"aud": None, "email": ADA}),
+        token_of({"aud": {"us": 1}, "email": ADA}),
+    ],
+)
+def test_claims_made_for_others_or_for_nobody_are_not(token):
+    assert claims(token, "us") == {}
+
+
+def soon() -> float:
+    return time.monotonic() + 2
+
+
+def google(script, claimed):
+    return google_email(google_at(script.url), Token("secret-access"), claimed, deadline=soon())
+
+
+def microsoft(script, claimed):
+    return microsoft_email(microsoft_at(script.url), Token("secret-access"), claimed, deadline=soon())
+
+
+@pytest.mark.parametrize(
+    ("ask", "claimed", "email"),
+    [
+        (google, {"email": ADA}, ADA),
+        (microsoft, {"email": ADA, "preferred_username": "other@example.com"}, ADA),
+        (microsoft, {"preferred_username": ADA}, ADA),
+        (microsoft, {"email": None, "preferred_username": ADA}, ADA),
+        (microsoft, {"email": "not an address", "preferred_username": ADA}, ADA),
+    ],
+)
+def test_who_has_an_address_by_claim_is_not_asked_about(script, ask, claimed, email):
+    script.say(body={})
+
+    assert ask(script, claimed) == email
+    assert script.asked == []
+
+
+def test_google_is_asked_for_userinfo_and_then_for_the_main_calendar(script):
+    script.say(401, {"error": "invalid_token"})
+    script.say(body={"kind": "calendar#calendarListEntry", "id": ADA})
+
+    assert google(script, {}) == ADA
+    assert [each["path"] for each in script.asked] == [
+        "/userinfo",
+        "/calendar/v3/users/me/calendarList/primary",
+    ]
+    assert {each["headers"]["Authorization"] for each in script.asked} == {"Bearer secret-access"}
+
+
+@pytest.mark.parametrize(
+    "profile", [{"mail": ADA, "userPrincipalName": "u@x.y"}, {"mail": None, "userPrincipalName": ADA}]
+)
+def test_microsoft_is_asked_for_the_profile(script, profile):
+    script.say(body=profile)
+
+    assert microsoft(script, {"preferred_username": "+49 170 1234567"}) == ADA
+    assert [each["path"] for each in script.asked] == ["/v1.0/me?$select=mail,userPrincipalName"]
+
+
+@pytest.mark.parametrize("ask", [google, microsoft])
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (200, {}),
+        (200, {"email": 7, "mail": 7, "id": 7}),
+        (200, {"email": "x" * 320 + "@example.com", "mail": "@", "id": "group"}),
+        (200, b"<html></html>"),
+        (403, {"error": {"code": 403}}),
+        (503, b""),
+    ],
+)
+def test_an_account_that_nobody_names_has_no_address(script, ask, status, body):
+    script.say(status, body)
+
+    assert ask(script, {}) is None
+
+
+@pytest.mark.parametrize("ask", [google, microsoft])
+def test_asking_ends_at_half_of_the_time_that_is_left(script, ask):
+    script.act(lambda _: time.sleep(5))
+    began = time.monotonic()
+
+    assert ask(script, {}) is None
+    assert time.monotonic() - began < 1.5
