@@ -5,6 +5,10 @@ A bucket is one Redis key that holds int64 pairs: first ``(FORMAT, moment of the
 ``(start, end)`` for each busy period in it, all in UTC milliseconds. A period that crosses a border
 stands in both buckets; merging joins it again. A key that is there was read, whatever it holds: an empty
 bucket means "read, nothing there", a missing one means "not read".
+
+Each connection has a generation, a counter. Whoever reads from the provider notes it before, and what was
+read is kept only while the counter still stands there; a write moves it on and drops what is kept. So a
+read that began before a write was over can never put the old picture back.
 """
 
 from __future__ import annotations
@@ -22,6 +26,28 @@ from scheduling.intervals import Intervals
 
 FORMAT = 1
 ROW_BYTES = 16
+
+# Longer than any read from a provider takes: a counter that is forgotten starts anew from none.
+GENERATION_SECONDS = 86_400
+
+# KEYS: generation, index, buckets. ARGV: the generation noted, milliseconds to live, buckets' values.
+STORE = """
+if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
+for n = 3, #KEYS do
+    redis.call('SET', KEYS[n], ARGV[n], 'PX', ARGV[2])
+    redis.call('SADD', KEYS[2], KEYS[n])
+end
+redis.call('PEXPIRE', KEYS[2], ARGV[2])
+return 1
+"""
+
+# KEYS: generation, index. ARGV: seconds to remember the generation for.
+OVERTAKE = """
+redis.call('INCR', KEYS[1])
+redis.call('EXPIRE', KEYS[1], ARGV[1])
+for _, name in ipairs(redis.call('SMEMBERS', KEYS[2])) do redis.call('DEL', name) end
+redis.call('DEL', KEYS[2])
+"""
 
 Rows = npt.NDArray[np.int64]
 
@@ -90,12 +116,29 @@ class BusyCache:
         oldest = min(int(bucket[0, 1]) for bucket in present)
         return Cached(Intervals(rows[:, 0], rows[:, 1]), missing, oldest)
 
+    def generations(self, connection_ids: Iterable[str]) -> dict[str, bytes]:
+        """The generation of each connection, to be noted before the provider is asked; one round trip."""
+        ids = list(dict.fromkeys(connection_ids))
+        if not ids or not self._ttl:
+            return dict.fromkeys(ids, b"")
+        values = cast(list[bytes | None], self._redis.mget([_generation(each) for each in ids]))
+        return {each: value or b"" for each, value in zip(ids, values, strict=True)}
+
     def store(
-        self, pipe: Pipeline, key: CalendarKey, busy: Intervals, start: int, end: int, *, read_at: int
+        self,
+        pipe: Pipeline,
+        key: CalendarKey,
+        busy: Intervals,
+        start: int,
+        end: int,
+        *,
+        read_at: int,
+        generation: bytes,
     ) -> None:
         """Queue on ``pipe`` what was read over ``[start, end)``, whose edges are bucket borders.
 
-        ``busy`` is sorted and merged. ``read_at`` is the moment before the provider was asked.
+        ``busy`` is sorted and merged. ``read_at`` is the moment before the provider was asked, ``generation``
+        what was noted before it: when that has moved on, nothing is kept.
         """
         if not self._ttl:
             return
@@ -103,26 +146,32 @@ class BusyCache:
         # Merged periods are sorted by both edges: those of a bucket are one slice.
         firsts = np.searchsorted(busy.ends, borders[:-1], side="right")
         lasts = np.searchsorted(busy.starts, borders[1:], side="left")
-        index = _index(key.connection)
+        names: list[str] = []
+        values: list[bytes] = []
         for n, border in enumerate(borders[:-1].tolist()):
             rows = np.empty((lasts[n] - firsts[n] + 1, 2), dtype=np.int64)
             rows[0] = FORMAT, read_at
             rows[1:, 0] = np.maximum(busy.starts[firsts[n] : lasts[n]], border)
             rows[1:, 1] = np.minimum(busy.ends[firsts[n] : lasts[n]], border + self._bucket)
-            name = _name(key, border // self._bucket)
-            pipe.set(name, rows.tobytes(), px=self._ttl)
-            pipe.sadd(index, name)
-        pipe.pexpire(index, self._ttl)
+            names.append(_name(key, border // self._bucket))
+            values.append(rows.tobytes())
+        keys = [_generation(key.connection), _index(key.connection), *names]
+        pipe.eval(STORE, len(keys), *keys, generation, self._ttl, *values)
 
     def forget(self, connection_ids: Iterable[str]) -> None:
-        """Drop everything kept for these connections."""
-        for connection_id in connection_ids:
-            names = self._redis.smembers(_index(connection_id))
-            self._redis.delete(_index(connection_id), *names)
+        """Drop everything kept for these connections, and what is being read for them just now."""
+        with self._redis.pipeline(transaction=False) as pipe:
+            for each in connection_ids:
+                pipe.eval(OVERTAKE, 2, _generation(each), _index(each), GENERATION_SECONDS)
+            pipe.execute()
 
 
 def _name(key: CalendarKey, number: int) -> str:
     return f"busy:{key.connection}:{key.calendar}:{number}"
+
+
+def _generation(connection_id: str) -> str:
+    return f"busy-generation:{connection_id}"
 
 
 def _index(connection_id: str) -> str:

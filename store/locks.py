@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from redis import Redis
-from redis.exceptions import LockError
+from redis.exceptions import RedisError
+
+log = logging.getLogger(__name__)
 
 # What a holder may need beyond its deadline: an answer that comes at the last moment has to be stored.
 MARGIN = 10.0
@@ -25,7 +27,19 @@ def refresh_lock(redis: Redis, connection_id: str, *, deadline: float) -> Iterat
     :raise LockTimeout: when another holds it for too long
     """
     # Two who refresh at once trade in the same refresh token: where it is rotated, the grant could be lost.
-    with _held(redis, f"lock:refresh:{connection_id}", deadline=deadline, waits=True):
+    left = _left(deadline)
+    with _held(redis, f"lock:refresh:{connection_id}", waits=left, lasts=left + MARGIN):
+        yield
+
+
+@contextmanager
+def unified_lock(redis: Redis, user: str, meta_id: str, *, waits: float, lasts: float) -> Iterator[None]:
+    """Hold the right to create one unified event of a user; both times are in seconds.
+
+    :raise LockTimeout: when another holds it for too long
+    """
+    # Of two who create the same at once, one could find the other's first copy, and lose it to its undoing.
+    with _held(redis, f"lock:unified:{user}:{meta_id}", waits=waits, lasts=lasts + MARGIN):
         yield
 
 
@@ -35,20 +49,25 @@ def round_lock(redis: Redis, name: str, *, deadline: float) -> Iterator[None]:
 
     :raise LockTimeout: while another round is under way
     """
-    with _held(redis, f"lock:round:{name}", deadline=deadline, waits=False):
+    with _held(redis, f"lock:round:{name}", waits=0.0, lasts=_left(deadline) + MARGIN):
         yield
 
 
+def _left(deadline: float) -> float:
+    return max(0.0, deadline - time.monotonic())
+
+
 @contextmanager
-def _held(redis: Redis, name: str, *, deadline: float, waits: bool) -> Iterator[None]:
-    left = max(0.0, deadline - time.monotonic())
-    # Nobody works beyond the deadline and the margin: until then the lock holds, a dead holder's ends there.
-    lock = redis.lock(name, timeout=left + MARGIN, sleep=0.02)
-    if not lock.acquire(blocking_timeout=left if waits else 0.0):
+def _held(redis: Redis, name: str, *, waits: float, lasts: float) -> Iterator[None]:
+    # Nobody works for longer than it lasts: until then the lock holds, a dead holder's ends there.
+    lock = redis.lock(name, timeout=lasts, sleep=0.02)
+    if not lock.acquire(blocking_timeout=waits):
         raise LockTimeout(name)
     try:
         yield
     finally:
-        # Gone when Redis lost it, or when this process stood still beyond the margin.
-        with contextlib.suppress(LockError):
+        try:
             lock.release()
+        except RedisError as error:
+            # Redis lost it, or is away, or this process stood still: what was done under it is done.
+            log.warning("a lock was not there to be released: %s", type(error).__name__)

@@ -147,6 +147,24 @@ class ApiKey(Base):
     organization: Mapped[Organization | None] = relationship(lazy="raise")
 
 
+class IdempotencyKey(Base):
+    """A request that a caller may repeat without its work being done twice.
+
+    ``digest`` stands for the caller's key, ``fingerprint`` for the request. ``claim`` is the token of the
+    one that is under way. The answer is sealed by the keyring, bound to the row.
+    """
+
+    __tablename__ = "idempotency_keys"
+
+    api_key_id: Mapped[int] = mapped_column(ForeignKey("api_keys.id", ondelete="CASCADE"), primary_key=True)
+    digest: Mapped[str] = mapped_column(String(64), primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(String(64))
+    claim: Mapped[str | None] = mapped_column(String(32))
+    claimed_until: Mapped[datetime | None]
+    sealed_answer: Mapped[bytes | None] = mapped_column(LargeBinary)
+    expires_at: Mapped[datetime] = mapped_column(index=True)
+
+
 class AuditRecord(Base):
     """Who did something that has to be answerable later; ``actor`` is a key's visible part."""
 

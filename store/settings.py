@@ -10,8 +10,11 @@ import secrets
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from environs import Env, EnvError, validate
+
+from store import redirects
 
 DAY = 86_400_000
 
@@ -60,6 +63,8 @@ class Settings:
     busy_bucket_days: int
     longest_range_days: int
     most_slots: int
+    public_url: str
+    redirect_urls: tuple[str, ...]
     providers: ProviderSettings
 
     @property
@@ -109,6 +114,8 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         bucket_days: int = env.int("BUSY_BUCKET_DAYS", 7, validate=validate.Range(min=1, max=60))
         range_days: int = env.int("MAX_RANGE_DAYS", 366, validate=validate.Range(min=1, max=3660))
         most_slots: int = env.int("MAX_SLOTS", 1_000_000, validate=validate.Range(min=1))
+        public_url: str = env.str("PUBLIC_URL", "").rstrip("/")
+        redirect_urls: list[str] = env.list("REDIRECT_URLS", [])
         providers = _read_providers(env)
     try:
         env.seal()
@@ -138,6 +145,8 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         busy_bucket_days=bucket_days,
         longest_range_days=range_days,
         most_slots=most_slots,
+        public_url=_public_url(public_url),
+        redirect_urls=tuple(_redirect_url(url.strip()) for url in redirect_urls),
         providers=providers,
     )
 
@@ -162,6 +171,22 @@ def _read_providers(env: Env) -> ProviderSettings:
         microsoft_graph_url=address("MICROSOFT_GRAPH_URL", "https://graph.microsoft.com/v1.0"),
         microsoft_login_url=address("MICROSOFT_LOGIN_URL", "https://login.microsoftonline.com"),
     )
+
+
+def _public_url(url: str) -> str:
+    parts = urlsplit(url)
+    if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment):
+        raise SettingsError("ALMANAC_PUBLIC_URL must be like https://calendar.example.com")
+    return url
+
+
+def _redirect_url(url: str) -> str:
+    if not redirects.is_entry(url):
+        raise SettingsError(
+            f"ALMANAC_REDIRECT_URLS: {url} must be an https URL (http on this machine only), whole or "
+            "ending in /*"
+        )
+    return url
 
 
 def _require(**values: object) -> None:

@@ -7,6 +7,7 @@ from typing import Self
 
 from redis import Redis
 
+from store.authorizations import Authorizations
 from store.busy_cache import BusyCache
 from store.calendar_lists import CalendarLists
 from store.crypto import Keyring
@@ -68,3 +69,8 @@ class Stores:
     def calendar_lists(self) -> CalendarLists:
         """The remembered calendar lists."""
         return CalendarLists(self.redis, self.settings.busy_ttl_seconds)
+
+    @cached_property
+    def authorizations(self) -> Authorizations:
+        """Consents under way, and codes that wait for a worker."""
+        return Authorizations(self.redis, self.keyring)

@@ -17,6 +17,7 @@ from store.models import ApiKey, now
 class Caller:
     """What a valid key may do. ``organization_id`` None reaches every organization."""
 
+    id: int
     visible: str
     organization_id: int | None
     read_only: bool
@@ -59,7 +60,7 @@ def caller(session: Session, key: str) -> Caller | None:
     row = session.scalars(query).one_or_none()
     if row is None:
         return None
-    return Caller(row.visible, row.organization_id, row.read_only, row.shows_tokens)
+    return Caller(row.id, row.visible, row.organization_id, row.read_only, row.shows_tokens)
 
 
 def every(session: Session) -> Sequence[ApiKey]:

@@ -25,6 +25,12 @@ def find(session: Session, custom_id: str, *, within: int | None, to_change: boo
     return session.scalars(query.with_for_update(of=User) if to_change else query).one_or_none()
 
 
+def by_number(session: Session, user_id: int, *, within: int | None, to_change: bool = False) -> User | None:
+    """As ``find``, by the internal id, which a rename does not change."""
+    query = _users(within, ()).where(User.id == user_id)
+    return session.scalars(query.with_for_update(of=User) if to_change else query).one_or_none()
+
+
 def page(
     session: Session,
     *,

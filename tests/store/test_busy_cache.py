@@ -28,9 +28,11 @@ def cache(redis: Redis) -> BusyCache:
     return BusyCache(redis, ttl_seconds=60, bucket=BUCKET)
 
 
-def put(redis: Redis, cache: BusyCache, busy: Intervals, start: int, end: int, *, read_at=7, key=KEY) -> None:
+def put(
+    redis: Redis, cache: BusyCache, busy: Intervals, start: int, end: int, *, read_at=7, key=KEY, noted=b""
+) -> None:
     with redis.pipeline(transaction=False) as pipe:
-        cache.store(pipe, key, busy, start, end, read_at=read_at)
+        cache.store(pipe, key, busy, start, end, read_at=read_at, generation=noted)
         pipe.execute()
 
 
@@ -145,7 +147,7 @@ def test_forgetting_a_connection_leaves_the_others(redis, cache):
         (0, 2000),
         None,
     ]
-    assert all(b"c1" not in name for name in redis.scan_iter())
+    assert {name for name in redis.scan_iter() if b"c1" in name} == {b"busy-generation:c1"}
 
 
 def test_without_a_time_to_live_nothing_is_kept(redis):
@@ -163,3 +165,29 @@ def test_buckets_reach_before_1970(redis, cache):
 
     assert cached.missing is None
     assert merged(cached.busy) == [(-1500, -500)]
+
+
+def test_a_read_that_began_before_a_write_was_over_is_not_kept(redis, cache):
+    noted = cache.generations(["c1"])["c1"]
+    cache.forget(["c1"])
+
+    put(redis, cache, Intervals.of([(10, 20)]), 0, 1000, noted=noted)
+
+    assert cache.load([KEY], 0, 1000)[0].missing == (0, 1000)
+
+
+def test_a_read_that_began_after_a_write_is_kept(redis, cache):
+    cache.forget(["c1"])
+    noted = cache.generations(["c1"])["c1"]
+
+    put(redis, cache, Intervals.of([(10, 20)]), 0, 1000, noted=noted)
+
+    assert merged(cache.load([KEY], 0, 1000)[0].busy) == [(10, 20)]
+
+
+def test_a_write_moves_on_its_own_connection_only(redis, cache):
+    noted = cache.generations(["c1", "c2"])
+    cache.forget(["c2"])
+
+    assert cache.generations(["c1", "c2"])["c1"] == noted["c1"]
+    assert cache.generations(["c2"])["c2"] != noted["c2"]

@@ -6,8 +6,9 @@ import threading
 import time
 
 import pytest
+from redis.exceptions import ConnectionError
 
-from store.locks import MARGIN, LockTimeout, refresh_lock, round_lock
+from store.locks import MARGIN, LockTimeout, refresh_lock, round_lock, unified_lock
 from store.stores import Stores
 
 
@@ -75,3 +76,26 @@ def test_a_round_does_not_wait_for_another(stores: Stores):
 def test_a_lock_lost_while_held_is_no_error(stores: Stores):
     with refresh_lock(stores.redis, "five", deadline=time.monotonic() + 1):
         stores.redis.delete("lock:refresh:five")
+
+
+def test_a_unified_lock_outlasts_the_work_that_it_is_held_for(stores):
+    with unified_lock(stores.redis, "ada", "m-1", waits=1.0, lasts=240.0):
+        assert stores.redis.pttl("lock:unified:ada:m-1") > 240_000
+        with (
+            pytest.raises(LockTimeout),
+            unified_lock(stores.redis, "ada", "m-1", waits=0.05, lasts=1.0),
+        ):
+            pass
+        with unified_lock(stores.redis, "ada", "m-2", waits=0.05, lasts=1.0):
+            pass
+
+
+def test_a_lock_that_cannot_be_released_costs_nothing(stores, monkeypatch, caplog):
+    def away(self):
+        raise ConnectionError("Redis is away")
+
+    monkeypatch.setattr("redis.lock.Lock.release", away)
+    with unified_lock(stores.redis, "ada", "m-3", waits=0.05, lasts=1.0):
+        done = True
+    assert done
+    assert "a lock was not there to be released: ConnectionError" in caplog.text

@@ -113,6 +113,35 @@ def test_a_setting_that_makes_no_sense_is_named(monkeypatch, tmp_path, name, val
         read_settings(tmp_path)
 
 
+def test_addresses_for_browsers_are_taken_without_blanks_and_slashes(monkeypatch, tmp_path):
+    urls = "https://app.example.com/connected, http://localhost:3000/*"
+    set_environment(monkeypatch, PUBLIC_URL="https://calendar.example.com/", REDIRECT_URLS=urls)
+
+    settings = read_settings(tmp_path)
+
+    assert settings.public_url == "https://calendar.example.com"
+    assert settings.redirect_urls == ("https://app.example.com/connected", "http://localhost:3000/*")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PUBLIC_URL", "calendar.example.com"),
+        ("PUBLIC_URL", "ftp://calendar.example.com"),
+        ("PUBLIC_URL", "https://"),
+        ("PUBLIC_URL", "https://calendar.example.com/?x=1"),
+        ("REDIRECT_URLS", "https://app.example.com/connected,*"),
+        ("REDIRECT_URLS", "http://app.example.com/connected"),
+        ("REDIRECT_URLS", "https://*.example.com/connected"),
+    ],
+)
+def test_an_address_that_no_browser_should_be_sent_to_is_refused(monkeypatch, tmp_path, name, value):
+    set_environment(monkeypatch, **{name: value})
+
+    with pytest.raises(SettingsError, match=f"ALMANAC_{name}"):
+        read_settings(tmp_path)
+
+
 def test_settings_show_no_secret(monkeypatch):
     set_environment(monkeypatch, **PRODUCTION, GOOGLE_CLIENT_SECRET="planted-client")
 

@@ -1,0 +1,229 @@
+"""Idempotency keys in the database: who may work, what is remembered, and for how long."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import delete, select, update
+
+from store.crypto import Undecipherable
+from store.models import ApiKey, IdempotencyKey, Organization, now
+from store.queries import api_keys, idempotency
+from store.queries.idempotency import LIFETIME, Answered, Claim, Refusal
+
+LATER = timedelta(minutes=1)
+
+
+@pytest.fixture
+def caller(fresh_database):
+    """The id of an API key."""
+    with fresh_database.writing() as session:
+        organization = Organization(slug="acme", name=None)
+        session.add(organization)
+        session.flush()
+        api_keys.create(session, prefix="alm_", name="ops", organization_id=organization.id)
+    with fresh_database.reading() as session:
+        return session.scalars(select(ApiKey.id)).one()
+
+
+@pytest.fixture
+def claim(fresh_database, keyring, caller):
+    """Claim in a transaction of its own."""
+
+    def make(fingerprint="same", *, digest="d", until=LATER, api_key_id=caller):
+        with fresh_database.writing() as session:
+            return idempotency.claim(
+                session,
+                keyring,
+                api_key_id=api_key_id,
+                digest=digest,
+                fingerprint=fingerprint,
+                until=now() + until,
+            )
+
+    return make
+
+
+@pytest.fixture
+def keep(fresh_database, keyring):
+    def make(claim, answer="answer"):
+        with fresh_database.writing() as session:
+            return idempotency.keep(session, keyring, claim, answer)
+
+    return make
+
+
+@pytest.fixture
+def release(fresh_database):
+    def make(claim):
+        with fresh_database.writing() as session:
+            return idempotency.release(session, claim)
+
+    return make
+
+
+@pytest.fixture
+def let_time_pass(fresh_database):
+    """Make every key older."""
+
+    def make(time):
+        with fresh_database.writing() as session:
+            for row in session.scalars(select(IdempotencyKey)):
+                row.expires_at -= time
+                row.claimed_until = row.claimed_until and row.claimed_until - time
+
+    return make
+
+
+def rows(database):
+    with database.reading() as session:
+        return session.scalars(select(IdempotencyKey)).all()
+
+
+def test_of_many_at_once_one_may_work(claim):
+    gate = threading.Barrier(8)
+
+    def one(_):
+        gate.wait(timeout=10)
+        return claim()
+
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(one, range(8)))
+
+    assert sum(isinstance(each, Claim) for each in found) == 1
+    assert found.count(Refusal.UNDER_WAY) == 7
+
+
+def test_what_was_answered_is_answered_again_and_no_claim_is_given(claim, keep):
+    assert keep(claim(), "told")
+    assert claim() == Answered("told")
+    assert claim() == Answered("told")
+
+
+def test_another_request_is_refused_whatever_became_of_the_first(claim, keep, release):
+    working = claim()
+    assert claim("other") is Refusal.OTHER_REQUEST
+    assert release(working)
+    assert claim("other") is Refusal.OTHER_REQUEST
+    assert keep(claim())
+    assert claim("other") is Refusal.OTHER_REQUEST
+
+
+def test_what_failed_may_be_tried_again(claim, release):
+    assert release(claim())
+    assert isinstance(claim(), Claim)
+
+
+def test_a_claim_that_is_over_passes_on_and_its_holder_has_no_say_any_more(claim, keep, release):
+    slow = claim(until=timedelta(seconds=-1))
+    next_one = claim()
+    assert isinstance(next_one, Claim)
+
+    assert not release(slow)
+    assert claim() is Refusal.UNDER_WAY
+    assert not keep(slow, "too late")
+    assert claim() is Refusal.UNDER_WAY
+    assert keep(next_one, "in time")
+    assert claim() == Answered("in time")
+
+
+def test_a_claim_holds_until_its_time_and_not_longer(claim, let_time_pass):
+    claim(until=timedelta(seconds=60))
+    let_time_pass(timedelta(seconds=50))
+    assert claim() is Refusal.UNDER_WAY
+    let_time_pass(timedelta(seconds=11))
+    assert isinstance(claim(), Claim)
+
+
+def test_after_its_time_a_key_is_new_for_any_request(claim, keep, let_time_pass):
+    keep(claim())
+    let_time_pass(LIFETIME - LATER)
+    assert claim("other") is Refusal.OTHER_REQUEST
+    assert claim() == Answered("answer")
+    let_time_pass(LATER)
+    taken = claim("other")
+    assert isinstance(taken, Claim)
+    # Of the answer to the request before, nothing is left.
+    assert claim("other") is Refusal.UNDER_WAY
+    assert claim() is Refusal.OTHER_REQUEST
+
+
+def test_a_key_lives_from_the_last_time_that_it_was_worked_on(claim, keep, release, let_time_pass):
+    release(claim())
+    let_time_pass(LIFETIME - LATER)
+    keep(claim())
+    let_time_pass(LIFETIME - LATER)
+    assert claim() == Answered("answer")
+
+
+def test_callers_do_not_share_keys(claim, keep, fresh_database):
+    with fresh_database.writing() as session:
+        api_keys.create(session, prefix="alm_", name="second")
+        other = session.scalars(select(ApiKey.id).where(ApiKey.name == "second")).one()
+    keep(claim(), "mine")
+    assert isinstance(claim(api_key_id=other), Claim)
+    assert claim() == Answered("mine")
+
+
+def test_answers_are_sealed_for_their_row(claim, keep, fresh_database):
+    keep(claim(digest="one"), "ada@example.com")
+    keep(claim(digest="two"), "eve@example.com")
+    (sealed,) = [row.sealed_answer for row in rows(fresh_database) if row.digest == "one"]
+    assert b"ada" not in sealed
+    assert "ada" not in repr(claim(digest="one"))
+
+    with fresh_database.writing() as session:
+        moved = update(IdempotencyKey).where(IdempotencyKey.digest == "two").values(sealed_answer=sealed)
+        session.execute(moved)
+    with pytest.raises(Undecipherable):
+        claim(digest="two")
+
+
+def test_keys_go_with_the_api_key(claim, keep, caller, fresh_database):
+    working = claim()
+    keep(claim(digest="kept"))
+    with fresh_database.writing() as session:
+        session.execute(delete(Organization))
+    assert rows(fresh_database) == []
+    assert not keep(working)
+
+
+def test_only_what_is_over_is_purged_and_no_more_than_asked(claim, keep, fresh_database, let_time_pass):
+    for n in range(5):
+        keep(claim(digest=str(n)))
+    let_time_pass(LIFETIME)
+    claim(digest="young")
+
+    def purge():
+        with fresh_database.writing() as session:
+            return idempotency.purge(session, limit=3)
+
+    assert [purge(), purge(), purge()] == [3, 2, 0]
+    assert [row.digest for row in rows(fresh_database)] == ["young"]
+
+
+def test_a_key_that_is_claimed_anew_while_it_is_purged_stays(
+    claim, keep, caller, keyring, fresh_database, let_time_pass
+):
+    keep(claim())
+    let_time_pass(LIFETIME)
+    until = now() + LATER
+
+    def purge():
+        with fresh_database.writing() as session:
+            return idempotency.purge(session, limit=10)
+
+    with ThreadPoolExecutor(1) as thread:
+        with fresh_database.writing() as session:
+            anew = idempotency.claim(
+                session, keyring, api_key_id=caller, digest="d", fingerprint="other", until=until
+            )
+            purged = thread.submit(purge)
+            # Long enough for it to have found the key and to wait for us.
+            with pytest.raises(TimeoutError):
+                purged.result(timeout=0.3)
+        assert purged.result(timeout=10) == 0
+    assert keep(anew)
