@@ -6,8 +6,9 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from providers.base import Account, CalendarProvider, ProviderName
+from providers.base import Account, CalendarProvider
 from providers.errors import GrantGone, ProviderError
+from providers.names import ProviderName
 from store.queries import connections
 from store.queries.connections import Credentials
 from workers.runtime import Runtime

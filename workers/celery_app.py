@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from workers.runtime import Runtime
 
 RENEWAL_SECONDS = 300.0
+PURGE_SECONDS = 3600.0
 
 
 class Almanac(Celery):  # type: ignore[misc]  # Celery has no type hints
@@ -57,15 +58,16 @@ def create_celery(settings: Settings) -> Almanac:
         worker_hijack_root_logger=False,
         timezone="UTC",
         beat_schedule={
-            "renew tokens": {
-                "task": "upkeep.renew_tokens",
-                "schedule": RENEWAL_SECONDS,
-                # Missed while no worker ran: the next one does the same work.
-                "options": {"expires": RENEWAL_SECONDS},
-            }
+            "renew tokens": _every(RENEWAL_SECONDS, "upkeep.renew_tokens"),
+            "purge idempotency keys": _every(PURGE_SECONDS, "upkeep.purge_idempotency_keys"),
         },
     )
     return app
+
+
+def _every(seconds: float, task: str) -> dict[str, object]:
+    # Missed while no worker ran: the next one does the same work.
+    return {"task": task, "schedule": seconds, "options": {"expires": seconds}}
 
 
 def _transport_options(url: str) -> dict[str, float]:

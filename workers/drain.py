@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import cast
+from typing import NamedTuple, cast
 
+from redis.client import Pipeline
 from redis.exceptions import RedisError
 
 from providers.base import Failed
@@ -28,10 +30,27 @@ log = logging.getLogger(__name__)
 BATCH = 32
 
 GONE = Failed(Reason.NOT_FOUND, "The connection was removed")
-BROKEN = Failed(Reason.PROVIDER_ERROR, "Something went wrong on our side while reading this account")
+BROKEN = Failed(Reason.PROVIDER_ERROR, "Something went wrong on our side while asking this account")
 
-Perform = Callable[[Runtime, Job, Credentials, float], Reply]
-Done = tuple[int, Job, Reply]
+# Does one job by a deadline; without credentials where no connection is there yet.
+Perform = Callable[[Runtime, Job, Credentials | None, float], Reply]
+
+
+class Done(NamedTuple):
+    """A job that is over. ``generation`` is that of its connection's cache, noted before it began."""
+
+    number: int
+    job: Job
+    reply: Reply
+    generation: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What the jobs taken at once need: their connections, None when those could not be had."""
+
+    sealed: Mapping[str, OAuthConnection] | None
+    generations: Mapping[str, bytes]
 
 
 class Drain:
@@ -73,33 +92,39 @@ class Drain:
                 self._start(jobs)
 
     def _start(self, jobs: list[tuple[int, Job]]) -> None:
-        sealed = self._sealed({job.connection for _, job in jobs})
+        batch = self._batch({job.connection for _, job in jobs if job.connection is not None})
         for number, job in jobs:
-            self._runtime.places.run(partial(self._work, number, job, sealed))
+            self._runtime.places.run(partial(self._work, number, job, batch))
         self._in_flight += len(jobs)
 
-    def _sealed(self, ids: set[str]) -> dict[str, OAuthConnection] | None:
-        """The connections of one batch in one statement; None when they cannot be had."""
+    def _batch(self, ids: set[str]) -> Batch:
+        """The connections of these jobs in one statement, their generations in one round trip."""
+        stores = self._runtime.stores
         try:
-            with self._runtime.stores.database.reading() as session:
-                return connections.sealed(session, ids)
+            generations = stores.busy.generations(ids)
+            with stores.database.reading() as session:
+                return Batch(connections.sealed(session, ids), generations)
         except Exception:
             # Whatever it is: these jobs have been taken, and their places with them.
             log.exception("connections could not be loaded")
-            return None
+            return Batch(None, {})
 
-    def _work(self, number: int, job: Job, sealed: dict[str, OAuthConnection] | None) -> None:
+    def _work(self, number: int, job: Job, batch: Batch) -> None:
         """Runs in a place. Whatever happens, the job is answered: nobody waits for nothing."""
         reply = Reply(failed=BROKEN)
         try:
-            if sealed is not None:
-                reply = self._open_and_perform(job, sealed.get(job.connection))
+            if batch.sealed is not None:
+                reply = self._open_and_perform(job, batch.sealed)
         except Exception:
             log.exception("a job failed unexpectedly", extra={"connection": job.connection})
         finally:
-            self._done.put((number, job, reply))
+            generation = batch.generations.get(job.connection or "", b"")
+            self._done.put(Done(number, job, reply, generation))
 
-    def _open_and_perform(self, job: Job, row: OAuthConnection | None) -> Reply:
+    def _open_and_perform(self, job: Job, sealed: Mapping[str, OAuthConnection]) -> Reply:
+        if job.connection is None:
+            return self._perform(self._runtime, job, None, self._deadline)
+        row = sealed.get(job.connection)
         if row is None:
             return Reply(failed=GONE)
         credentials = connections.open_credentials(row, self._runtime.stores.keyring)
@@ -118,17 +143,30 @@ class Drain:
         stores = self._runtime.stores
         replies = reply_list(self._fanout)
         with stores.redis.pipeline(transaction=False) as pipe:
-            for _, job, reply in finished:
-                if reply.listed is not None:
-                    calendars = CalendarList(reply.read_at, reply.listed)
-                    stores.calendar_lists.store(pipe, job.connection, calendars)
-                if isinstance(job, ReadBusy):
-                    for calendar, busy in reply.read():
-                        key = CalendarKey(job.connection, calendar)
-                        stores.busy.store(pipe, key, busy, job.start, job.end, read_at=reply.read_at)
-            pipe.rpush(replies, *(pack_reply(number, reply) for number, _, reply in finished))
+            for each in finished:
+                self._keep(pipe, each)
+            pipe.rpush(replies, *(pack_reply(each.number, each.reply) for each in finished))
             pipe.expire(replies, LEFTOVER_SECONDS)
             # What the cache refuses, for lack of memory say, must not cost anybody a reply.
             results = pipe.execute(raise_on_error=False)
         for refused in {str(result) for result in results if isinstance(result, RedisError)}:
             log.error("Redis refused a part of an answer: %s", refused)
+
+    def _keep(self, pipe: Pipeline, done: Done) -> None:
+        """Queue what a job has read for the caches."""
+        stores = self._runtime.stores
+        job, reply = done.job, done.reply
+        if reply.listed is not None and job.connection is not None:
+            calendars = CalendarList(reply.read_at, reply.listed)
+            stores.calendar_lists.store(pipe, job.connection, calendars)
+        if isinstance(job, ReadBusy):
+            for calendar, busy in reply.read():
+                stores.busy.store(
+                    pipe,
+                    CalendarKey(job.connection, calendar),
+                    busy,
+                    job.start,
+                    job.end,
+                    read_at=reply.read_at,
+                    generation=done.generation,
+                )

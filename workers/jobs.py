@@ -5,13 +5,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import get_args
 
+import msgspec
 import numpy as np
 import orjson
 
-from providers.base import Failed, Outcome, Read
-from providers.errors import Reason
+from providers.base import Calendar, Failed, Outcome, Read
+from providers.events import Changes, Draft, Event
 from scheduling.intervals import Intervals
 from store.calendar_lists import ListedCalendar
 
@@ -39,16 +40,102 @@ class ListCalendars:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowCalendars:
+    """Read the calendars of one connection, whole."""
+
+    connection: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEvents:
+    """Read the events of some calendars of one connection over ``[start, end)``, in milliseconds."""
+
+    connection: str
+    calendars: tuple[str, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class GetEvent:
+    """Read one event; ``by_meta``: ``event`` is the metaId that it carries."""
+
+    connection: str
+    calendar: str
+    event: str
+    by_meta: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateEvent:
+    """Create an event in one calendar."""
+
+    connection: str
+    calendar: str
+    draft: Draft
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateEvent:
+    """Change one event; ``by_meta`` as in :class:`GetEvent`."""
+
+    connection: str
+    calendar: str
+    event: str
+    changes: Changes
+    by_meta: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteEvent:
+    """Delete one event; ``by_meta`` as in :class:`GetEvent`, and then only the one of ``mark``, if given."""
+
+    connection: str
+    calendar: str
+    event: str
+    notify: bool | None = None
+    by_meta: bool = False
+    mark: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FreshToken:
+    """Refresh one connection's access token if it is stale; the token itself stays in the database."""
+
+    connection: str
+
+
+@dataclass(frozen=True, slots=True)
 class Revoke:
     """End one connection's grant at the provider."""
 
     connection: str
 
 
-Job = ReadBusy | ListCalendars | Revoke
+@dataclass(frozen=True, slots=True)
+class Redeem:
+    """Trade an authorization code for a connection; code and verifier wait sealed under this id."""
 
-KINDS: dict[str, type[Job]] = {"readBusy": ReadBusy, "listCalendars": ListCalendars, "revoke": Revoke}
-NAMES = {kind: name for name, kind in KINDS.items()}
+    authorization: str
+    connection: None = None
+
+
+EventWrite = CreateEvent | UpdateEvent | DeleteEvent
+Job = (
+    ReadBusy
+    | ListCalendars
+    | ShowCalendars
+    | ReadEvents
+    | GetEvent
+    | CreateEvent
+    | UpdateEvent
+    | DeleteEvent
+    | FreshToken
+    | Revoke
+    | Redeem
+)
+
+KINDS: dict[str, type[Job]] = {kind.__name__: kind for kind in get_args(Job)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +143,17 @@ class Reply:
     """What became of one job. ``failed`` concerns the whole account; ``outcomes`` each calendar.
 
     ``listed`` is the account's calendar list when the job had to read it; ``read_at`` is the moment in
-    milliseconds before the provider was asked.
+    milliseconds before the provider was asked. ``events`` are by calendar as it was asked; ``made`` says
+    that this very job has created the one in it.
     """
 
     read_at: int = 0
     failed: Failed | None = None
     listed: tuple[ListedCalendar, ...] | None = None
     outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+    calendars: tuple[Calendar, ...] = ()
+    events: Mapping[str, tuple[Event, ...] | Failed] = field(default_factory=dict)
+    made: bool = False
 
     def read(self) -> Iterator[tuple[str, Intervals]]:
         """The calendars that were read, with their busy periods."""
@@ -73,15 +164,13 @@ class Reply:
 
 def pack_job(number: int, job: Job) -> bytes:
     """A job and its place in the request's list."""
-    return orjson.dumps([number, NAMES[type(job)], job])
+    return msgspec.json.encode([number, type(job).__name__, job])
 
 
 def unpack_job(data: bytes) -> tuple[int, Job]:
     """The other side of ``pack_job``."""
     number, name, fields = orjson.loads(data)
-    if fields.get("calendars") is not None:
-        fields["calendars"] = tuple(fields["calendars"])
-    return number, KINDS[name](**fields)
+    return number, msgspec.convert(fields, KINDS[name])
 
 
 def pack_reply(number: int, reply: Reply) -> bytes:
@@ -101,6 +190,9 @@ def pack_reply(number: int, reply: Reply) -> bytes:
             "failed": reply.failed,
             "listed": reply.listed,
             "outcomes": outcomes,
+            "calendars": reply.calendars,
+            "events": reply.events,
+            "made": reply.made,
         }
     )
     return b"".join([HEADER.pack(len(header)), header, *rows])
@@ -120,15 +212,13 @@ def unpack_reply(data: bytes) -> tuple[int, Reply]:
             )
             at += 2 * result
         else:
-            outcomes[calendar] = _failed(result)
-    listed = header["listed"]
+            outcomes[calendar] = msgspec.convert(result, Failed)
     return header["job"], Reply(
         read_at=header["readAt"],
-        failed=_failed(header["failed"]) if header["failed"] else None,
-        listed=tuple(ListedCalendar(**entry) for entry in listed) if listed is not None else None,
+        failed=msgspec.convert(header["failed"], Failed | None),
+        listed=msgspec.convert(header["listed"], tuple[ListedCalendar, ...] | None),
         outcomes=outcomes,
+        calendars=msgspec.convert(header["calendars"], tuple[Calendar, ...]),
+        events=msgspec.convert(header["events"], dict[str, tuple[Event, ...] | Failed]),
+        made=header["made"],
     )
-
-
-def _failed(fields: dict[str, Any]) -> Failed:
-    return Failed(**(fields | {"reason": Reason(fields["reason"])}))

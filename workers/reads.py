@@ -9,30 +9,57 @@ from providers.errors import ProviderError
 from store.calendar_lists import ListedCalendar
 from store.queries.connections import Credentials
 from workers.accounts import minding_the_grant, open_account
-from workers.jobs import Job, ListCalendars, ReadBusy, Reply
+from workers.jobs import GetEvent, Job, ListCalendars, ReadBusy, ReadEvents, Reply, ShowCalendars
 from workers.runtime import Runtime
 
 
-def perform(runtime: Runtime, job: Job, credentials: Credentials, deadline: float) -> Reply:
+def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadline: float) -> Reply:
     """Do one job of the reads queue. An expected failure is in the reply, never raised."""
-    if not isinstance(job, ReadBusy | ListCalendars):
+    if credentials is None:
         raise TypeError(f"{job!r} is not a read")
     provider, account = open_account(runtime, credentials)
-    read_at = time.time_ns() // 1_000_000
+    if isinstance(job, ReadBusy):
+        return _read_busy(runtime, provider, account, job, deadline)
+    try:
+        with minding_the_grant(runtime, credentials.id):
+            return _read(provider, account, job, deadline)
+    except ProviderError as error:
+        return Reply(failed=Failed.because(error))
+
+
+def _read_busy(
+    runtime: Runtime, provider: CalendarProvider, account: Account, job: ReadBusy, deadline: float
+) -> Reply:
+    read_at = _now()
     listed: tuple[ListedCalendar, ...] | None = None
     outcomes: dict[str, Outcome] = {}
     try:
-        with minding_the_grant(runtime, credentials.id):
-            if isinstance(job, ListCalendars) or job.calendars is None:
+        with minding_the_grant(runtime, job.connection):
+            if job.calendars is None:
                 listed = _list(provider, account, deadline)
-            if isinstance(job, ReadBusy):
-                calendars = job.calendars or tuple(calendar.asked_as for calendar in listed or ())
-                if calendars:
-                    outcomes = provider.busy(account, calendars, job.start, job.end, deadline=deadline)
+            calendars = job.calendars or tuple(calendar.asked_as for calendar in listed or ())
+            if calendars:
+                outcomes = provider.busy(account, calendars, job.start, job.end, deadline=deadline)
     except ProviderError as error:
         # With the list, when that much was read: then each calendar can be named.
         return Reply(read_at, failed=Failed.because(error), listed=listed)
     return Reply(read_at, listed=listed, outcomes=outcomes)
+
+
+def _read(provider: CalendarProvider, account: Account, job: Job, deadline: float) -> Reply:
+    match job:
+        case ListCalendars():
+            return Reply(_now(), listed=_list(provider, account, deadline))
+        case ShowCalendars():
+            return Reply(calendars=tuple(provider.calendars(account, deadline=deadline)))
+        case ReadEvents():
+            return Reply(
+                events=provider.events(account, job.calendars, job.start, job.end, deadline=deadline)
+            )
+        case GetEvent():
+            read = provider.find_event if job.by_meta else provider.event
+            return Reply(events={job.calendar: (read(account, job.calendar, job.event, deadline=deadline),)})
+    raise TypeError(f"{job!r} is not a read")
 
 
 def _list(provider: CalendarProvider, account: Account, deadline: float) -> tuple[ListedCalendar, ...]:
@@ -40,3 +67,7 @@ def _list(provider: CalendarProvider, account: Account, deadline: float) -> tupl
         ListedCalendar(calendar.id, calendar.primary)
         for calendar in provider.calendars(account, deadline=deadline)
     )
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

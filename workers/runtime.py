@@ -9,8 +9,9 @@ from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
 from providers import transport
-from providers.base import ProviderName, Token
+from providers.base import Token
 from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
+from providers.names import ProviderName
 from providers.registry import Provider, providers
 from store.settings import Settings
 from store.stores import Stores

@@ -41,6 +41,12 @@ def renew_tokens(self: Any) -> None:
     )
 
 
+@shared_task(name="upkeep.purge_idempotency_keys", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+def purge_idempotency_keys(self: Any) -> None:
+    """Delete what nobody may repeat any more: the answers hold people's data."""
+    upkeep.purge_idempotency_keys(self.app.runtime)
+
+
 def _drain(runtime: Runtime, fanout: str, deadline: float, perform: Perform) -> None:
     # The clock of the day crosses hosts; from here on only the monotonic one counts.
     left = deadline - time.time()

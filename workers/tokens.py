@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from providers.base import Grant, OAuthServer, Token
+from providers.base import Grant, Token
 from providers.errors import AuthorizationInvalid, Unavailable
+from providers.names import ProviderName
+from providers.oauth import OAuth
 from store.locks import LockTimeout, refresh_lock
 from store.queries import connections
 from store.queries.connections import Credentials, Tokens
 from store.stores import Stores
+from workers.registration import minding_the_registration
+from workers.runtime import Runtime
 
 # A token that ends sooner could end on the way to the provider.
 MARGIN = timedelta(seconds=60)
+
+ENDED = "The account's access has ended; connect it again"
 
 
 class ConnectionTokens:
     """A ``TokenSource``: what the row holds, renewed under one lock for each connection."""
 
-    def __init__(self, stores: Stores, oauth: OAuthServer, credentials: Credentials) -> None:
+    def __init__(self, stores: Stores, oauth: OAuth, credentials: Credentials) -> None:
         self._stores = stores
         self._oauth = oauth
         self._id = credentials.id
@@ -30,7 +36,7 @@ class ConnectionTokens:
         :raise AuthorizationInvalid: if the grant is gone
         """
         current = self._tokens
-        if current.refresh_token and _ends_soon(current):
+        if current.refresh_token and ends_soon(current.expires_at):
             return self.renewed(Token(current.access_token), deadline=deadline)
         return Token(current.access_token)
 
@@ -59,18 +65,32 @@ class ConnectionTokens:
     def _refresh(self, deadline: float) -> None:
         old = self._tokens.refresh_token
         if old is None:
-            raise AuthorizationInvalid("The account's access has ended; connect it again")
-        grant = self._oauth.refresh(Token(old), deadline=deadline)
+            raise AuthorizationInvalid(ENDED)
+        with minding_the_registration(self._oauth.name):
+            grant = self._oauth.refresh(Token(old), deadline=deadline)
         self._tokens = _tokens(grant, old)
         with self._stores.database.writing() as session:
             connections.renew(session, self._stores.keyring, self._id, self._tokens)
+
+
+def freshen(runtime: Runtime, credentials: Credentials, deadline: float) -> None:
+    """See to it that the stored access token is in force, refreshed when it ends within a minute.
+
+    :raise ProviderError: when it has ended and cannot be refreshed
+    """
+    tokens = credentials.tokens
+    if tokens.refresh_token is None and tokens.expires_at and tokens.expires_at <= datetime.now(UTC):
+        raise AuthorizationInvalid(ENDED)
+    oauth = runtime.providers[ProviderName(credentials.provider)].oauth
+    ConnectionTokens(runtime.stores, oauth, credentials).access_token(deadline=deadline)
+
+
+def ends_soon(expires_at: datetime | None) -> bool:
+    """Whether a token ends within a minute, or has ended; one that nobody knows the end of does not."""
+    return expires_at is not None and expires_at - MARGIN <= datetime.now(UTC)
 
 
 def _tokens(grant: Grant, old_refresh: str) -> Tokens:
     # Google answers a refresh without a refresh token: the old one stays in force.
     rotated = grant.refresh_token.reveal if grant.refresh_token else old_refresh
     return Tokens(grant.access_token.reveal, rotated, grant.expires_at)
-
-
-def _ends_soon(tokens: Tokens) -> bool:
-    return tokens.expires_at is not None and tokens.expires_at - MARGIN <= datetime.now(UTC)

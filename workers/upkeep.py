@@ -15,7 +15,7 @@ from providers.errors import ProviderError
 from store.crypto import Undecipherable
 from store.locks import LockTimeout, round_lock
 from store.models import OAuthConnection
-from store.queries import connections
+from store.queries import connections, idempotency
 from workers.accounts import minding_the_grant, open_account
 from workers.runtime import Runtime
 
@@ -28,6 +28,9 @@ AT_ONCE = 8
 SECONDS_FOR_EACH = 10.0
 # Shorter than the beat, with the lock's margin: a round that died does not cost the next one.
 ROUND_SECONDS = 240.0
+
+# Keys deleted in one transaction: on SQLite, everybody else's writes wait for it.
+PURGED_AT_ONCE = 1000
 
 
 def renew_tokens(runtime: Runtime, *, after: datetime, before: datetime, deadline: float) -> int:
@@ -46,6 +49,17 @@ def renew_tokens(runtime: Runtime, *, after: datetime, before: datetime, deadlin
     except LockTimeout:
         log.info("the round before is still renewing tokens")
         return 0
+
+
+def purge_idempotency_keys(runtime: Runtime) -> int:
+    """Delete the keys that are over, with the answers they kept; returns how many."""
+    purged = 0
+    while True:
+        with runtime.stores.database.writing() as session:
+            gone = idempotency.purge(session, limit=PURGED_AT_ONCE)
+        purged += gone
+        if gone < PURGED_AT_ONCE:
+            return purged
 
 
 class _Round:

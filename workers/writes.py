@@ -2,23 +2,81 @@
 
 from __future__ import annotations
 
-from providers.base import Failed, ProviderName, Token
-from providers.errors import ProviderError
+from providers.base import Account, CalendarProvider, Failed, Token
+from providers.errors import EventNotFound, ProviderError
+from providers.events import Event
+from providers.names import ProviderName
 from store.queries.connections import Credentials
-from workers.jobs import Job, Reply, Revoke
+from workers.accounts import minding_the_grant, open_account
+from workers.jobs import CreateEvent, DeleteEvent, FreshToken, Job, Redeem, Reply, Revoke, UpdateEvent
+from workers.redeem import redeem
 from workers.runtime import Runtime
+from workers.tokens import freshen
 
 
-def perform(runtime: Runtime, job: Job, credentials: Credentials, deadline: float) -> Reply:
+def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadline: float) -> Reply:
     """Do one job of the writes queue. An expected failure is in the reply, never raised."""
-    if not isinstance(job, Revoke):
+    if isinstance(job, Redeem):
+        return redeem(runtime, job, deadline)
+    if credentials is None:
         raise TypeError(f"{job!r} is not a write")
-    tokens = credentials.tokens
     try:
-        # Either token ends the whole grant; the refresh token is the one that is still good.
-        runtime.providers[ProviderName(credentials.provider)].oauth.revoke(
-            Token(tokens.refresh_token or tokens.access_token), deadline=deadline
-        )
+        match job:
+            case Revoke():
+                # A grant that is gone already needs no mark: the connection is about to be removed.
+                _revoke(runtime, credentials, deadline)
+                return Reply()
+            case FreshToken():
+                with minding_the_grant(runtime, credentials.id):
+                    freshen(runtime, credentials, deadline)
+                return Reply()
+            case CreateEvent() | UpdateEvent() | DeleteEvent():
+                return _write_event(runtime, job, credentials, deadline)
     except ProviderError as error:
         return Reply(failed=Failed.because(error))
-    return Reply()
+    raise TypeError(f"{job!r} is not a write")
+
+
+def _revoke(runtime: Runtime, credentials: Credentials, deadline: float) -> None:
+    tokens = credentials.tokens
+    # Either token ends the whole grant; the refresh token is the one that is still good.
+    runtime.providers[ProviderName(credentials.provider)].oauth.revoke(
+        Token(tokens.refresh_token or tokens.access_token), deadline=deadline
+    )
+
+
+def _write_event(
+    runtime: Runtime, job: CreateEvent | UpdateEvent | DeleteEvent, credentials: Credentials, deadline: float
+) -> Reply:
+    provider, account = open_account(runtime, credentials)
+    try:
+        with minding_the_grant(runtime, credentials.id):
+            match job:
+                case CreateEvent():
+                    created = provider.create_event(account, job.calendar, job.draft, deadline=deadline)
+                    return Reply(events={job.calendar: (created.event,)}, made=created.made)
+                case UpdateEvent():
+                    return Reply(events={job.calendar: (_update(provider, account, job, deadline),)})
+                case DeleteEvent():
+                    _delete(provider, account, job, deadline)
+                    return Reply()
+    finally:
+        # Also after a failure: it may have been done all the same. Whoever reads after our answer sees it.
+        runtime.stores.busy.forget([credentials.id])
+
+
+def _update(provider: CalendarProvider, account: Account, job: UpdateEvent, deadline: float) -> Event:
+    event_id = job.event
+    if job.by_meta:
+        event_id = provider.find_event(account, job.calendar, job.event, deadline=deadline).id
+    return provider.update_event(account, job.calendar, event_id, job.changes, deadline=deadline)
+
+
+def _delete(provider: CalendarProvider, account: Account, job: DeleteEvent, deadline: float) -> None:
+    event_id = job.event
+    if job.by_meta:
+        found = provider.find_event(account, job.calendar, job.event, deadline=deadline)
+        if job.mark not in (None, found.mark):
+            raise EventNotFound("The event is another request's")
+        event_id = found.id
+    provider.delete_event(account, job.calendar, event_id, notify=job.notify, deadline=deadline)

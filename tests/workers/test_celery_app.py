@@ -7,11 +7,16 @@ from celery.app.defaults import NAMESPACES, flatten
 
 from app import processes
 from app.services import EXTENSION
-from workers.celery_app import RENEWAL_SECONDS, create_celery
+from workers.celery_app import PURGE_SECONDS, RENEWAL_SECONDS, create_celery
 from workers.fanout import DRAIN
 from workers.queues import Queue
 
-TASKS = {"reads.drain": Queue.READS, "writes.drain": Queue.WRITES, "upkeep.renew_tokens": Queue.UPKEEP}
+TASKS = {
+    "reads.drain": Queue.READS,
+    "writes.drain": Queue.WRITES,
+    "upkeep.renew_tokens": Queue.UPKEEP,
+    "upkeep.purge_idempotency_keys": Queue.UPKEEP,
+}
 
 
 @pytest.fixture
@@ -73,10 +78,13 @@ def test_the_worker_runs_threads_and_as_many_tasks_as_reads(settings):
 
 
 def test_what_beat_sends_exists_and_expires_with_its_next_round(celery):
-    for entry in celery.conf.beat_schedule.values():
-        assert entry["task"] in TASKS
+    schedules = {"upkeep.renew_tokens": RENEWAL_SECONDS, "upkeep.purge_idempotency_keys": PURGE_SECONDS}
+    entries = celery.conf.beat_schedule.values()
+    assert {entry["task"]: entry["schedule"] for entry in entries} == schedules
+    assert set(schedules) <= set(TASKS)
+    for entry in entries:
         assert "queue" not in entry["options"]
-        assert entry["options"]["expires"] <= entry["schedule"] == RENEWAL_SECONDS
+        assert entry["options"]["expires"] <= entry["schedule"]
 
 
 def test_a_worker_finds_the_app(environment, monkeypatch):

@@ -6,15 +6,25 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from providers.base import Failed, Read
-from providers.errors import Reason
+from providers.base import Calendar, Failed, Read
+from providers.errors import Problem, Reason
+from providers.events import Attendee, Changes, Day, Draft, Event, Moment, ResponseStatus
+from providers.names import ProviderName
 from scheduling.intervals import Intervals
 from store.calendar_lists import ListedCalendar
 from workers.jobs import (
+    CreateEvent,
+    DeleteEvent,
+    FreshToken,
+    GetEvent,
     ListCalendars,
     ReadBusy,
+    ReadEvents,
+    Redeem,
     Reply,
     Revoke,
+    ShowCalendars,
+    UpdateEvent,
     pack_job,
     pack_reply,
     unpack_job,
@@ -26,13 +36,55 @@ names = st.text(st.characters(exclude_categories=["Cs"]))
 moments = st.integers(-(2**53) + 1, 2**53 - 1)
 numbers = st.integers(0, 2**31)
 
+edges = st.builds(Moment, moments, st.none() | names) | st.builds(
+    Day, st.dates().map(lambda date: date.isoformat())
+)
+changes = st.builds(
+    Changes,
+    subject=st.none() | names,
+    description=st.none() | names,
+    location=st.none() | names,
+    start=st.none() | edges,
+    end=st.none() | edges,
+    attendees=st.none() | st.lists(names, max_size=3).map(tuple),
+    meeting=st.booleans(),
+    meeting_url=st.none() | names,
+    meta_id=st.none() | names,
+    notify=st.none() | st.booleans(),
+)
+drafts = st.builds(Draft, changes, names, names, names, st.none() | names, st.booleans())
 jobs = st.one_of(
     st.builds(ReadBusy, names, st.none() | st.lists(names, max_size=5).map(tuple), moments, moments),
-    st.builds(ListCalendars, names),
-    st.builds(Revoke, names),
+    st.builds(ReadEvents, names, st.lists(names, max_size=5).map(tuple), moments, moments),
+    st.builds(CreateEvent, names, names, drafts),
+    st.builds(UpdateEvent, names, names, names, changes, st.booleans()),
+    st.builds(DeleteEvent, names, names, names, st.none() | st.booleans(), st.booleans(), st.none() | names),
+    st.builds(GetEvent, names, names, names, st.booleans()),
+    *(st.builds(kind, names) for kind in (ListCalendars, ShowCalendars, FreshToken, Revoke, Redeem)),
 )
 failures = st.builds(
-    Failed, st.sampled_from(Reason), names, st.none() | names, st.none() | st.floats(0, 1e9, allow_nan=False)
+    Failed,
+    st.sampled_from(Reason),
+    names,
+    st.none() | names,
+    st.none() | st.floats(0, 1e9, allow_nan=False),
+    st.none() | st.sampled_from(Problem),
+)
+records = st.dictionaries(names, st.none() | names | st.booleans() | st.lists(names, max_size=2), max_size=3)
+calendars = st.builds(
+    Calendar,
+    *(names, st.sampled_from(ProviderName), names, names, st.booleans(), st.booleans(), names, names, names),
+    original=records,
+)
+attendees = st.builds(Attendee, names, st.booleans(), st.sampled_from(ResponseStatus), records)
+events = st.builds(
+    Event,
+    *(names, names, st.sampled_from(ProviderName), st.none() | names, names, names, names, moments, moments),
+    all_day=st.booleans(),
+    meeting_url=st.none() | names,
+    mark=st.none() | names,
+    attendees=st.lists(attendees, max_size=2).map(tuple),
+    original=records,
 )
 intervals = st.lists(st.tuples(moments, moments), max_size=6).map(Intervals.of)
 answers = st.builds(
@@ -41,6 +93,9 @@ answers = st.builds(
     failed=st.none() | failures,
     listed=st.none() | st.lists(st.builds(ListedCalendar, names, st.booleans()), max_size=4).map(tuple),
     outcomes=st.dictionaries(names, intervals.map(Read) | failures, max_size=5),
+    calendars=st.lists(calendars, max_size=2).map(tuple),
+    events=st.dictionaries(names, st.lists(events, max_size=2).map(tuple) | failures, max_size=2),
+    made=st.booleans(),
 )
 
 
@@ -54,6 +109,7 @@ def test_a_reply_comes_back_as_it_was(number, reply):
     back_number, back = unpack_reply(pack_reply(number, reply))
     assert back_number == number
     assert (back.read_at, back.failed, back.listed) == (reply.read_at, reply.failed, reply.listed)
+    assert (back.calendars, back.events, back.made) == (reply.calendars, reply.events, reply.made)
     assert list(back.outcomes) == list(reply.outcomes)
     for name, outcome in reply.outcomes.items():
         if isinstance(outcome, Failed):

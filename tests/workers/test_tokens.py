@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from providers.base import ProviderName, Token
+from providers.base import Token
 from providers.errors import AuthorizationInvalid, GrantGone, Reason, Unavailable
+from providers.names import ProviderName
 from store.locks import refresh_lock
 from store.queries import connections
 from tests.app.days import PROVIDERS

@@ -1,4 +1,4 @@
-"""Tokens that end soon are renewed before anybody needs them."""
+"""Tokens that end soon are renewed before anybody needs them; idempotency keys that are over go."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import delete
+from sqlalchemy import delete, select
 
-from providers.base import ProviderName
+from providers.names import ProviderName
 from store.locks import MARGIN, round_lock
-from store.models import OAuthConnection
-from store.queries import connections
+from store.models import ApiKey, IdempotencyKey, OAuthConnection
+from store.queries import api_keys, connections
 from tests.workers.conftest import all_places_free
 from workers import upkeep
 from workers.celery_app import RENEWAL_SECONDS
@@ -194,3 +194,23 @@ def test_a_renewal_that_breaks_on_our_side_does_not_stop_the_round(
 
 def test_a_round_that_dies_does_not_cost_the_next_one():
     assert upkeep.ROUND_SECONDS + MARGIN < RENEWAL_SECONDS
+
+
+def test_keys_that_are_over_are_purged_in_batches_and_the_others_stay(runtime, monkeypatch):
+    monkeypatch.setattr(upkeep, "PURGED_AT_ONCE", 3)
+    now = datetime.now(UTC)
+    with runtime.stores.database.writing() as session:
+        session.execute(delete(IdempotencyKey))
+        api_keys.create(session, prefix="alm_", name="purge")
+        caller = session.scalars(select(ApiKey.id).where(ApiKey.name == "purge")).one()
+        ends = {f"over-{n}": now - timedelta(seconds=1 + n) for n in range(7)} | {
+            "lasting": now + timedelta(minutes=1)
+        }
+        session.add_all(
+            IdempotencyKey(api_key_id=caller, digest=name, fingerprint="x", expires_at=end)
+            for name, end in ends.items()
+        )
+    assert upkeep.purge_idempotency_keys(runtime) == 7
+    with runtime.stores.database.reading() as session:
+        assert session.scalars(select(IdempotencyKey.digest)).all() == ["lasting"]
+    assert upkeep.purge_idempotency_keys(runtime) == 0

@@ -1,0 +1,392 @@
+"""A code becomes a connection: whose it is, what was granted, what is kept, and what the operator is told."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import logging
+import time
+from dataclasses import replace
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import requests
+from sqlalchemy import delete, select
+
+from providers.base import Token
+from providers.errors import Reason
+from providers.names import ProviderName
+from store.authorizations import CODE_SECONDS, Authorization, Redemption
+from store.models import OAuthConnection, Organization, User
+from store.queries import connections, organizations
+from tests.app.days import PROVIDERS
+from workers.jobs import FreshToken, Redeem, pack_job
+from workers.redeem import CODE_REFUSED, redeem
+from workers.runtime import Runtime
+from workers.tokens import ConnectionTokens
+from workers.writes import perform
+
+BOTH = pytest.mark.parametrize("provider", PROVIDERS)
+ADA = "ada@example.com"
+REDIRECT = "https://almanac.example.com/v1/oauth/callback"
+VERIFIER = "planted-verifier-of-forty-three-characters-or-more"
+CALENDAR = "https://www.googleapis.com/auth/calendar"
+FULL = {
+    "google": "openid email https://www.googleapis.com/auth/calendar",
+    "microsoft": "openid email profile offline_access User.Read Calendars.ReadWrite",
+}
+AUTH = {"google": "google/o/oauth2/v2/auth", "microsoft": "microsoft/common/oauth2/v2.0/authorize"}
+
+
+@pytest.fixture
+def user_id(runtime, unique) -> int:
+    """Somebody to connect."""
+    with runtime.stores.database.writing() as session:
+        user = User(custom_id=unique("user"))
+        session.add(user)
+        session.flush()
+        return user.id
+
+
+@pytest.fixture
+def consented(sandbox, user_id):
+    """Consent at the sandbox as a program does; returns what waits for a worker then."""
+
+    def make(provider, *, scope=None, prompt="consent", **changed) -> Redemption:
+        digest = hashlib.sha256(VERIFIER.encode()).digest()
+        asked = {
+            "client_id": "sandbox",
+            "redirect_uri": REDIRECT,
+            "response_type": "code",
+            "scope": scope or FULL[provider],
+            "login_hint": ADA,
+            "access_type": "offline",
+            "prompt": prompt,
+            "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
+            "code_challenge_method": "S256",
+        }
+        url = f"{sandbox.url}/{AUTH[provider]}"
+        landed = requests.get(url, params=asked, allow_redirects=False, timeout=10).headers["Location"]
+        code = parse_qs(urlsplit(landed).query)["code"][0]
+        waiting = Authorization(
+            user_id=user_id,
+            provider=provider,
+            scopes=tuple(FULL[provider].split()),
+            offline=True,
+            redirect_uri=REDIRECT,
+            ours=True,
+            return_url=None,
+            asked_by="alm_12345678",
+            within=None,
+            verifier=VERIFIER,
+        )
+        return Redemption(replace(waiting, **changed), code)
+
+    return make
+
+
+@pytest.fixture
+def run(runtime):
+    """Redeem what waits, as the writes queue does."""
+
+    def redeemed(redemption: Redemption, by: Runtime = runtime, seconds: float = 5.0):
+        name = by.stores.authorizations.hand_over(redemption)
+        return perform(by, Redeem(name), None, time.monotonic() + seconds)
+
+    return redeemed
+
+
+@pytest.fixture
+def stored(runtime, user_id):
+    """The connection of the user with a provider, and its tokens."""
+
+    def find(provider):
+        with runtime.stores.database.reading() as session:
+            row = connections.find(session, user_id, provider)
+        if row is None:
+            return None
+        return row, connections.open_credentials(row, runtime.stores.keyring).tokens
+
+    return find
+
+
+@BOTH
+def test_a_code_becomes_a_connection_with_the_address_from_the_id_token(
+    sandbox, consented, run, stored, provider
+):
+    sandbox.account(provider, ADA)
+    waiting = consented(provider)
+    sandbox.forget_requests()
+
+    assert run(waiting).failed is None
+
+    row, tokens = stored(provider)
+    assert (row.alive, row.email) == (True, ADA)
+    assert tokens.refresh_token
+    assert sandbox.requests().by_operation == {f"{provider}.token": 1}
+
+
+@pytest.mark.parametrize(
+    ("provider", "scope", "operations"),
+    [
+        (
+            "google",
+            "openid https://www.googleapis.com/auth/calendar",
+            ["google.userinfo", "google.calendarList.get"],
+        ),
+        (
+            "google",
+            "https://www.googleapis.com/auth/calendar.readonly",
+            ["google.userinfo", "google.calendarList.get"],
+        ),
+        ("microsoft", "offline_access User.Read Calendars.Read", ["microsoft.me.get"]),
+    ],
+)
+def test_without_an_address_in_the_id_token_the_provider_is_asked(
+    sandbox, consented, run, stored, provider, scope, operations
+):
+    sandbox.account(provider, ADA)
+    waiting = consented(provider, scope=scope)
+    sandbox.forget_requests()
+
+    assert run(waiting).failed is None
+
+    assert stored(provider)[0].email == ADA
+    assert sorted(sandbox.requests().by_operation) == sorted([f"{provider}.token", *operations])
+
+
+@pytest.mark.parametrize(
+    ("provider", "scope"),
+    [
+        ("google", "https://www.googleapis.com/auth/calendar.freebusy"),
+        ("microsoft", "offline_access Calendars.Read"),
+    ],
+)
+def test_an_account_whose_address_nothing_tells_is_connected_without(
+    sandbox, consented, run, stored, provider, scope
+):
+    sandbox.account(provider, ADA)
+
+    assert run(consented(provider, scope=scope)).failed is None
+    assert stored(provider)[0].email is None
+
+
+def test_a_provider_that_is_slow_to_tell_the_address_does_not_cost_the_connection(
+    sandbox, consented, run, stored
+):
+    sandbox.account("google", ADA)
+    waiting = consented("google", scope="openid https://www.googleapis.com/auth/calendar")
+    sandbox.fault(operation="google.userinfo", latency_ms=3000)
+    sandbox.fault(operation="google.calendarList.get", latency_ms=3000)
+
+    began = time.monotonic()
+    assert run(waiting, seconds=1.0).failed is None
+
+    assert time.monotonic() - began < 1.0
+    assert stored("google")[0].email is None
+
+
+@BOTH
+def test_the_scopes_stored_are_those_granted(sandbox, consented, run, stored, provider):
+    sandbox.account(provider, ADA)
+    granted = {"google": "https://www.googleapis.com/auth/calendar.readonly", "microsoft": "Calendars.Read"}
+
+    run(consented(provider, scope=granted[provider]))
+
+    (scope,) = stored(provider)[0].scope
+    assert scope.endswith(granted[provider])
+
+
+@BOTH
+def test_a_code_waits_for_one_worker_and_not_for_long(sandbox, consented, runtime, stored, provider):
+    sandbox.account(provider, ADA)
+    name = runtime.stores.authorizations.hand_over(consented(provider))
+    assert 0 < runtime.stores.redis.ttl(f"oauth-code:{name}") <= CODE_SECONDS == 60
+
+    replies = [redeem(runtime, Redeem(name), time.monotonic() + 5) for _ in range(2)]
+
+    assert [reply.failed for reply in replies] == [None, CODE_REFUSED]
+    assert stored(provider)[0].alive
+
+
+@BOTH
+@pytest.mark.parametrize("wrong", [{"verifier": "guessed" * 8}, {"redirect_uri": "https://evil.example.com"}])
+def test_a_code_of_somebody_else_connects_nobody(sandbox, consented, run, stored, provider, wrong):
+    sandbox.account(provider, ADA)
+
+    assert run(consented(provider, **wrong)).failed == CODE_REFUSED
+    assert stored(provider) is None
+
+
+@BOTH
+def test_a_user_deleted_meanwhile_is_not_found(sandbox, consented, run, runtime, user_id, provider):
+    sandbox.account(provider, ADA)
+    waiting = consented(provider)
+    with runtime.stores.database.writing() as session:
+        session.execute(delete(User).where(User.id == user_id))
+
+    failed = run(waiting).failed
+
+    assert (failed.reason, failed.message) == (Reason.NOT_FOUND, "User not found")
+    with runtime.stores.database.reading() as session:
+        assert session.scalars(select(OAuthConnection).where(OAuthConnection.user_id == user_id)).all() == []
+
+
+def test_a_user_who_left_the_organization_of_the_key_is_not_found(
+    sandbox, consented, run, runtime, user_id, unique, stored
+):
+    sandbox.account("google", ADA)
+    with runtime.stores.database.writing() as session:
+        organization = Organization(slug=unique("org"))
+        session.add(organization)
+        session.flush()
+        within = organization.id
+
+    failed = run(consented("google", within=within)).failed
+    assert (failed.reason, stored("google")) == (Reason.NOT_FOUND, None)
+
+    with runtime.stores.database.writing() as session:
+        organizations.add_members(session, within, [user_id])
+    assert run(consented("google", within=within)).failed is None
+
+
+def test_google_sends_no_second_refresh_token_and_the_first_is_kept(sandbox, consented, run, stored):
+    sandbox.account("google", ADA)
+    run(consented("google"))
+    before, tokens = stored("google")
+
+    assert run(consented("google", prompt="")).failed is None
+
+    after, kept = stored("google")
+    assert after.id != before.id
+    assert kept.access_token != tokens.access_token
+    assert kept.refresh_token == tokens.refresh_token
+
+
+@pytest.mark.parametrize("how", ["online", "another account", "dead"])
+def test_a_refresh_token_that_does_not_belong_to_the_new_grant_goes(
+    sandbox, consented, run, stored, runtime, how
+):
+    sandbox.account("google", ADA)
+    run(consented("google"))
+    row, _ = stored("google")
+    with runtime.stores.database.writing() as session:
+        if how == "dead":
+            connections.mark_dead(session, row.id)
+        elif how == "another account":
+            session.merge(row).email = "eve@example.com"
+
+    run(consented("google", prompt="", offline=how != "online"))
+
+    assert stored("google")[1].refresh_token is None
+
+
+def test_what_was_read_with_the_connection_that_is_replaced_is_forgotten(
+    sandbox, consented, run, stored, runtime
+):
+    sandbox.account("google", ADA)
+    run(consented("google"))
+    old = stored("google")[0].id
+    redis = runtime.stores.redis
+    redis.set(f"calendars:{old}", b"{}")
+
+    run(consented("google"))
+
+    assert not redis.exists(f"calendars:{old}")
+
+
+@BOTH
+def test_a_registration_that_is_refused_is_the_operators_fault_and_the_log_says_what_to_check(
+    sandbox, consented, run, runtime, stored, opened, provider, caplog
+):
+    account = sandbox.account(provider, ADA)
+    run(consented(provider))
+    row, _ = stored(provider)
+    waiting = consented(provider)
+    secret = {f"{provider}_client_secret": "wrong"}
+    wrong = Runtime(replace(runtime.settings, providers=replace(runtime.settings.providers, **secret)))
+
+    exchange = run(waiting, by=wrong).failed
+    source = ConnectionTokens(wrong.stores, wrong.providers[ProviderName(provider)].oauth, opened(row.id))
+    with pytest.raises(Exception, match="refuses the registration of this installation"):
+        source.renewed(Token(stored(provider)[1].access_token), deadline=time.monotonic() + 5)
+    wrong.stores.close()
+
+    assert exchange.reason is Reason.PROVIDER_ERROR
+    told = [each for each in caplog.records if each.levelno == logging.ERROR]
+    assert len(told) == 2
+    for record in told:
+        text = record.getMessage()
+        assert f"ALMANAC_{provider.upper()}_CLIENT_ID" in text
+        assert f"ALMANAC_{provider.upper()}_CLIENT_SECRET" in text
+        assert account.refresh_token not in text
+    assert stored(provider)[0].alive
+
+
+def test_without_a_registration_nothing_is_asked(sandbox, consented, run, runtime):
+    sandbox.account("google", ADA)
+    waiting = consented("google")
+    sandbox.forget_requests()
+    nobody = replace(runtime.settings.providers, google_client_id="")
+    unregistered = Runtime(replace(runtime.settings, providers=nobody))
+
+    failed = run(waiting, by=unregistered).failed
+    unregistered.stores.close()
+
+    assert failed.reason is Reason.PROVIDER_NOT_CONFIGURED
+    assert sandbox.requests().total == 0
+
+
+@BOTH
+def test_no_secret_is_in_a_job_a_reply_a_log_or_redis(
+    sandbox, consented, run, runtime, stored, provider, caplog
+):
+    caplog.set_level(logging.DEBUG)
+    sandbox.account(provider, ADA)
+    waiting = consented(provider)
+    name = runtime.stores.authorizations.hand_over(waiting)
+    job = Redeem(name)
+    in_redis = runtime.stores.redis.get(f"oauth-code:{name}")
+
+    reply = perform(runtime, job, None, time.monotonic() + 5)
+    refused = run(replace(waiting, code="planted-code"))
+
+    tokens = stored(provider)[1]
+    shown = f"{pack_job(0, job)} {job!r} {reply!r} {refused!r} {waiting!r} {caplog.text} {in_redis!r}"
+    for secret in (VERIFIER, waiting.code, "planted-code", tokens.access_token, tokens.refresh_token):
+        assert secret not in shown
+
+
+# --- fresh tokens
+
+
+@BOTH
+def test_a_token_that_ends_within_a_minute_is_refreshed_and_stored(
+    sandbox, connected, opened, runtime, provider
+):
+    account = sandbox.account(provider, ADA, expires_in=30)
+    connection = connected(account)
+
+    reply = perform(runtime, FreshToken(connection), opened(connection), time.monotonic() + 5)
+
+    assert reply.failed is None
+    assert opened(connection).tokens.access_token != account.access_token
+
+
+def test_a_token_in_force_is_left_alone(sandbox, connected, opened, runtime):
+    account = sandbox.account("google", ADA)
+    connection = connected(account)
+
+    assert perform(runtime, FreshToken(connection), opened(connection), time.monotonic() + 5).failed is None
+    assert opened(connection).tokens.access_token == account.access_token
+    assert sandbox.requests().total == 0
+
+
+def test_a_grant_that_is_gone_is_marked(sandbox, connected, opened, runtime, row):
+    connection = connected(sandbox.account("google", ADA, expires_in=0))
+    sandbox.revoke(ADA)
+
+    reply = perform(runtime, FreshToken(connection), opened(connection), time.monotonic() + 5)
+
+    assert reply.failed.reason is Reason.AUTHORIZATION_INVALID
+    assert not row(connection).alive

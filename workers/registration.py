@@ -1,0 +1,26 @@
+"""What an operator has to know when a provider refuses our registration itself."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from providers.errors import Misconfigured
+from providers.names import ProviderName
+
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def minding_the_registration(provider: ProviderName) -> Iterator[None]:
+    """Log which settings to check when the provider refuses client id and secret."""
+    try:
+        yield
+    except Misconfigured:
+        log.error(
+            "%s refuses the registration of this installation: check ALMANAC_%s_CLIENT_ID and "
+            "ALMANAC_%s_CLIENT_SECRET, and whether the secret has expired. Connections stay as they are.",
+            *(provider.title(), provider.upper(), provider.upper()),
+        )
+        raise
