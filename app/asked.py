@@ -23,17 +23,19 @@ from store.queries.connections import ConnectionRef
 MINUTES_OF_A_DAY = 1440
 
 
-def time_range(query: Mapping[str, Any], zone: ZoneInfo) -> tuple[int, int]:
-    """``start`` and ``end`` in milliseconds.
+def time_range(
+    query: Mapping[str, Any], zone: ZoneInfo, names: tuple[str, str] = ("start", "end")
+) -> tuple[int, int]:
+    """The edges of a range, by the names they have in the query, in milliseconds.
 
     :raise Invalid: for a range that is empty or too long
     """
-    start, end = query["start"].milliseconds(zone), query["end"].milliseconds(zone)
+    start, end = (query[name].milliseconds(zone) for name in names)
     if start >= end:
-        raise Invalid("start must be before end")
+        raise Invalid(f"{names[0]} must be before {names[1]}")
     longest = services().settings.longest_range_days
     if end - start > longest * DAY:
-        raise Invalid(f"The range from start to end must not be longer than {longest} days")
+        raise Invalid(f"The range from {names[0]} to {names[1]} must not be longer than {longest} days")
     return start, end
 
 

@@ -13,11 +13,14 @@ from store.queries.api_keys import Caller
 
 PREFIX = "/v1/"
 
-# The description of the API holds nothing that a key protects.
-OPEN_ENDPOINTS = frozenset({"api-docs.openapi_json", "api-docs.openapi_swagger_ui"})
+# The description of the API holds nothing that a key protects; the callback's proof is its state.
+OPEN_ENDPOINTS = frozenset({"api-docs.openapi_json", "api-docs.openapi_swagger_ui", "authorization.Callback"})
 
 # They take a body and change nothing: a read-only key may call them.
 READS_BY_POST = frozenset({"scheduling.UserScheduling", "scheduling.UsersScheduling"})
+
+# They hand out what changes a connection: a read-only key may not call them.
+WRITES_BY_GET = frozenset({"authorization.Link", "authorization.Links"})
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -50,7 +53,8 @@ def _authenticate() -> None:
     if not request.path.startswith(PREFIX) or request.endpoint is None or request.endpoint in OPEN_ENDPOINTS:
         return
     g.caller = _caller(request.headers.get("Authorization", ""))
-    reads = request.method in READING or request.endpoint in READS_BY_POST
+    reads = request.method in READING and request.endpoint not in WRITES_BY_GET
+    reads = reads or request.endpoint in READS_BY_POST
     if g.caller.read_only and not reads:
         raise Forbidden("This API key is read-only")
 

@@ -12,6 +12,7 @@ import numpy as np
 from app.services import services
 from app.targets import Target, Wanted, listed, main_calendar, named, refusal, to_list
 from providers.base import Failed, Outcome, Read
+from providers.scopes import Operation
 from scheduling.intervals import Intervals
 from store.busy_cache import Cached, CalendarKey
 from store.calendar_lists import CalendarList
@@ -101,8 +102,9 @@ class _Look:
         # Answers that need no provider: the grant is gone, or too narrow.
         self._refused: dict[str, Reply] = {}
         for connections, wanted in asks:
+            lists = [Operation.LIST_CALENDARS] if wanted.everything else []
             for connection in connections:
-                failed = refusal(connection, lists=wanted.everything)
+                failed = refusal(connection, *lists, Operation.FREE_BUSY)
                 if failed is not None:
                     self._refused[connection.id] = Reply(failed=failed)
 

@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 import click
+import requests
 from sqlalchemy.orm import Session
 
 from app.up import Everything
@@ -50,6 +51,8 @@ PEOPLE = (
 )
 # Has withdrawn the access that she once gave: the demo shows how that is told.
 UNREADABLE = "hana"
+# Whoever tries the demo: connects accounts by browser.
+GUEST = "you"
 
 TOPICS = (
     "Design review",
@@ -73,7 +76,7 @@ def run(port: int, sandbox_port: int) -> None:
         with Everything(port, sandbox_port) as everything:
             with Stores(read_settings()) as stores:
                 key = seed(stores, f"http://127.0.0.1:{sandbox_port}", report=click.echo)
-            click.echo(_invitation(everything.url, key))
+            click.echo(_invitation(everything.url, key, _links(everything.url, key)))
             everything.wait()
 
 
@@ -181,7 +184,20 @@ def _connect(session: Session, stores: Stores, user_id: int, account: SandboxAcc
     )
 
 
-def _invitation(url: str, key: str) -> str:
+def _links(url: str, key: str) -> list[dict[str, str]]:
+    """Links to connect accounts of a new user, ``GUEST``, by browser."""
+    with requests.Session() as session:
+        # A proxy of the environment has no business with a server on this machine.
+        session.trust_env = False
+        session.headers["Authorization"] = f"Bearer {key}"
+        session.post(f"{url}/v1/users", json={"id": GUEST}, timeout=10).raise_for_status()
+        answer = session.get(f"{url}/v1/users/{GUEST}/oauth/links", timeout=10)
+        answer.raise_for_status()
+        links: list[dict[str, str]] = answer.json()["data"]
+        return links
+
+
+def _invitation(url: str, key: str, links: list[dict[str, str]]) -> str:
     day = datetime.now(UTC).date() + timedelta(days=1)
     while day.weekday() >= 5:
         day += timedelta(days=1)
@@ -189,6 +205,7 @@ def _invitation(url: str, key: str) -> str:
         f"start={day}&end={day + timedelta(days=1)}"
         "&earliestTimeEachDay=09:00&latestTimeEachDay=17:00&slotDuration=60"
     )
+    connect = "\n".join(f"  {each['provider']:<10} {each['link']}\n" for each in links)
     return f"""
 API          {url}
 Description  {url}/v1/docs
@@ -199,5 +216,9 @@ Who of the demo company is free for an hour on {day:%A}?
   curl -s -H 'Authorization: Bearer {key}' -H 'x-timezone: Europe/Berlin' \\
     '{url}/v1/organizations/{SLUG}/scheduling?{query}'
 
+Connect an account to the user {GUEST} by browser. Each link works once, within ten minutes;
+{url}/v1/users/{GUEST}/oauth/links makes new ones:
+
+{connect}
 Ctrl-C ends the demo; nothing is kept.
 """

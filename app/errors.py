@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from providers.base import Failed
-from providers.errors import Reason
+from providers.errors import Problem, Reason
 
 # Also the order in which one of several reasons speaks for a request that failed whole.
 STATUS_OF_REASON = {
@@ -20,6 +20,12 @@ STATUS_OF_REASON = {
     Reason.PROVIDER_NOT_CONFIGURED: 404,
     Reason.RATE_LIMITED: 429,
     Reason.PROVIDER_ERROR: 502,
+}
+STATUS_OF_PROBLEM = {
+    Problem.EVENT_NOT_FOUND: 404,
+    Problem.EVENT_EXISTS: 409,
+    Problem.EVENT_REFUSED: 400,
+    Problem.EVENT_UNREADABLE: 422,
 }
 _RANK = {reason: rank for rank, reason in enumerate(STATUS_OF_REASON)}
 
@@ -86,8 +92,9 @@ class OutOfService(ApiError):
 
     status = 503
 
-    def __init__(self) -> None:
-        super().__init__("The service is not available for a moment; try again", headers={"Retry-After": "1"})
+    def __init__(self, beside: Mapping[str, Any] | None = None) -> None:
+        sentence = "The service is not available for a moment; try again"
+        super().__init__(sentence, beside=beside, headers={"Retry-After": "1"})
 
 
 def most_telling(failures: Iterable[Failed]) -> Failed:
@@ -96,10 +103,14 @@ def most_telling(failures: Iterable[Failed]) -> Failed:
 
 
 def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = None) -> ApiError:
-    """The answer when nothing, or not enough, could be read.
+    """The answer when nothing, or not enough, could be read, or an event not be written.
 
     ``valid_scopes`` is given when we refused before asking the provider.
     """
+    if failed.problem is Problem.EVENT_NOT_FOUND:
+        return NotFound("Event not found")
+    if failed.problem is not None:
+        return ApiError(failed.message, status=STATUS_OF_PROBLEM[failed.problem])
     beside: dict[str, Any] = {}
     headers: dict[str, str] = {}
     if failed.reason is Reason.INSUFFICIENT_SCOPES and failed.operation:

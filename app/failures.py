@@ -2,39 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from app.availability import Picture
 from app.errors import ApiError, most_telling, whole_request_failed
 from app.targets import main_calendar
-from providers.base import Failed, ProviderName, Read
+from providers.base import Failed, Read
 from providers.errors import Reason
+from providers.names import ProviderName
 from providers.scopes import allows, valid_scopes
 from store.queries.connections import ConnectionRef
 
 
-class _Failure(NamedTuple):
+class Failure(NamedTuple):
+    """One calendar that could not be read; ``of_account``: because its whole account could not."""
+
     calendar_id: str
     connection: ConnectionRef
     failed: Failed
-    of_account: bool
+    of_account: bool = False
+
+
+def of_account(connection: ConnectionRef, failed: Failed) -> Failure:
+    """The failure of an account whose calendars are not known: it goes by its main one."""
+    return Failure(main_calendar(connection).shown, connection, failed, of_account=True)
 
 
 class Failures:
-    """The failures in one picture."""
+    """The failures of one request, or of one user in it; ``something_read`` beside them."""
 
-    def __init__(self, picture: Picture) -> None:
-        # An account whose calendars are not known goes by its main one.
-        self._failures = [
-            _Failure(main_calendar(connection).shown, connection, failed, of_account=True)
-            for connection, failed in picture.accounts
-        ]
-        self._failures += [
-            _Failure(each.target.shown, each.target.connection, each.outcome, each.of_account)
+    def __init__(self, failures: Iterable[Failure], *, something_read: bool) -> None:
+        self._failures = list(failures)
+        self.something_read = something_read
+
+    @classmethod
+    def of(cls, picture: Picture) -> Failures:
+        """The failures in one picture."""
+        accounts = [of_account(connection, failed) for connection, failed in picture.accounts]
+        calendars = [
+            Failure(each.target.shown, each.target.connection, each.outcome, each.of_account)
             for each in picture.calendars
             if isinstance(each.outcome, Failed)
         ]
-        self.something_read = any(isinstance(each.outcome, Read) for each in picture.calendars)
+        something_read = any(isinstance(each.outcome, Read) for each in picture.calendars)
+        return cls([*accounts, *calendars], something_read=something_read)
 
     def __bool__(self) -> bool:
         return bool(self._failures)
@@ -69,22 +81,27 @@ class Failures:
     def error(self) -> ApiError:
         """The answer of a request that fails because of these."""
         told = self._most_telling()
-        return whole_request_failed(told.failed, _scopes_that_would_do(told))
+        return error_of(told.connection, told.failed)
 
     def _accounts_only(self) -> bool:
         return all(failure.of_account for failure in self._failures)
 
-    def _most_telling(self) -> _Failure:
+    def _most_telling(self) -> Failure:
         told = most_telling(failure.failed for failure in self._failures)
         return next(failure for failure in self._failures if failure.failed is told)
 
 
-def _scopes_that_would_do(failure: _Failure) -> tuple[str, ...] | None:
+def error_of(connection: ConnectionRef, failed: Failed) -> ApiError:
+    """The answer of a request that fails because one account did."""
+    return whole_request_failed(failed, _scopes_that_would_do(connection, failed))
+
+
+def _scopes_that_would_do(connection: ConnectionRef, failed: Failed) -> tuple[str, ...] | None:
     """The scopes to ask the user for; None when those granted should have done and the provider refused."""
-    operation = failure.failed.operation
-    if failure.failed.reason is not Reason.INSUFFICIENT_SCOPES or operation is None:
+    operation = failed.operation
+    if failed.reason is not Reason.INSUFFICIENT_SCOPES or operation is None:
         return None
-    provider = ProviderName(failure.connection.provider)
-    if allows(provider, failure.connection.scope, operation):
+    provider = ProviderName(connection.provider)
+    if allows(provider, connection.scope, operation):
         return None
     return valid_scopes(provider, operation)

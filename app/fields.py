@@ -78,6 +78,20 @@ class Text(Parsed[str]):
         return text
 
 
+class PathText(Text):
+    """A text that is one segment of a path, ours or a provider's, where two of them lead elsewhere."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(shortest=1, **options)
+
+    def parse(self, text: str) -> str:
+        """The text itself."""
+        segment = super().parse(text)
+        if segment in (".", ".."):
+            raise ValidationError("must not be . or ..")
+        return segment
+
+
 def identifier_shape(pattern: re.Pattern[str]) -> dict[str, Any]:
     """How the document describes an identifier."""
     return {"pattern": f"^{pattern.pattern}$", "examples": [EXAMPLES[pattern]]}

@@ -9,7 +9,7 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
 from app.services import services
-from providers.base import ProviderName
+from providers.names import ProviderName
 from store.queries import connections
 from store.queries.connections import ConnectionRef
 from workers.jobs import Revoke

@@ -8,7 +8,9 @@ import flask_smorest
 from apispec import BasePlugin
 from werkzeug.routing import Rule
 
+from app.auth import OPEN_ENDPOINTS, READS_BY_POST
 from app.fields import Parsed
+from app.idempotency import CREATES, HEADER, REPLAYED
 from app.identifiers import SHAPES
 from app.schemas.errors import ErrorSchema
 
@@ -23,6 +25,8 @@ Calendar availability and events over Google Calendar and Microsoft 365.
 - **Arrays in a query** may be written `provider=google&provider=microsoft`,
   `provider[]=google&provider[]=microsoft` or `provider=google,microsoft`.
 - **Unknown** parameters and fields are ignored.
+- **Creating** is safe to repeat: with the header `Idempotency-Key` a request that succeeded has the same
+  answer for 24 hours, and nothing is made twice.
 - Every answer carries `X-Request-Id`, yours if you sent one. Busy and scheduling answers tell their age in
   the header `Age`; `Cache-Control: no-cache` asks for fresh data.
 """
@@ -44,9 +48,11 @@ ERRORS: dict[int | str, str] = {
     401: "The API key is missing or not in force; or the provider rejected the account's tokens.",
     403: "The API key may not do this; or the provider denies access, or the scopes granted do not suffice.",
     404: "There is no such thing, or none that this API key may know of.",
-    409: "The identifier is taken.",
+    409: "The identifier is taken; or the first request with this `Idempotency-Key` is still under way.",
     413: "The body is larger than 1 MiB.",
     415: "The body is not `application/json`.",
+    422: "The `Idempotency-Key` was used with another request; or the provider wrote an event and answered "
+    "with one that cannot be read.",
     429: "Throttled; `retryAfter` says for how many seconds, where it is known.",
     502: "The provider could not be reached, or gave an unreadable answer.",
     503: "The service is not available for a moment.",
@@ -57,12 +63,35 @@ SECONDS = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
 CHALLENGE = {"schema": {"type": "string"}, "description": "`Bearer`, when it is the key that failed."}
 HEADERS: dict[int | str, dict[str, Any]] = {
     401: {"WWW-Authenticate": CHALLENGE},
+    409: {"Retry-After": SECONDS},
     429: {"Retry-After": SECONDS},
     503: {"Retry-After": SECONDS},
 }
 
+IDEMPOTENCY_KEY = {
+    "name": HEADER,
+    "in": "header",
+    "description": "Chosen by you, new for each request: a request that is repeated within 24 hours gets the "
+    "first one's answer, and nothing is created twice. Errors are not kept: the work is tried again.",
+    "schema": {"type": "string", "pattern": "^[!-~]+$", "minLength": 1, "maxLength": 255},
+}
+WAS_REPLAYED = {
+    "schema": {"const": "true"},
+    "description": "Only on the answer to a repetition, which is the first one's.",
+}
+
 # They wait for a provider.
-READS_CALENDARS = frozenset({"busy", "scheduling"})
+READS_CALENDARS = frozenset({"busy", "scheduling", "calendars", "events", "unified"})
+WRITES_EVENTS = frozenset({"events", "unified"})
+# Who could not be read is named in their 200.
+NAMES_WHO_FAILED = frozenset(
+    {"busy.OrganizationBusy", "scheduling.OrganizationScheduling", "scheduling.UsersScheduling"}
+)
+# Answers a bare array instead, and a bare string for every failure, when it is asked with ``minDate``.
+BARE_LIST = ("get", "events.Events")
+WAITS_FOR_PROVIDER = frozenset({"authorization.Verify", "oauth.AccessToken"})
+# Its body may name an organization that is not there.
+NAMES_OTHERS = ("post", "users.Users")
 # They name something new.
 NAMES = frozenset({"users.Users", "users.UserById", "organizations.Organizations"}) | {
     "organizations.OrganizationBySlug"
@@ -110,26 +139,65 @@ class Operations(BasePlugin):
         tag, _dot, view = rule.endpoint.rpartition(".")
         for method, operation in (operations or {}).items():
             operation["operationId"] = f"{method}{view}"
+            if _creates(method, rule):
+                _describe_idempotency(operation)
             errors = _errors(method, rule, tag, has_body="requestBody" in operation)
             answers = {str(status): answer for status, answer in operation["responses"].items()}
-            answers |= {str(status): _response(status) for status in errors}
+            # What an operation says itself stands.
+            told = {status: answer for status, answer in answers.items() if isinstance(answer, dict)}
+            answers |= {str(status): _response(status) for status in errors} | told
+            if (method, rule.endpoint) == BARE_LIST:
+                answers = {name: _or_bare(name, answer) for name, answer in answers.items()}
             operation["responses"] = dict(sorted(answers.items()))
 
 
 def _errors(method: str, rule: Rule, tag: str, *, has_body: bool) -> list[int | str]:
     """The errors of an operation that are worth a line of their own."""
-    reads = tag in READS_CALENDARS
+    creates = _creates(method, rule)
+    reads = tag in READS_CALENDARS and rule.endpoint not in NAMES_WHO_FAILED
+    reads = reads or rule.endpoint in WAITS_FOR_PROVIDER
+    writes = method != "get" and rule.endpoint not in READS_BY_POST
+    asks = rule.endpoint not in OPEN_ENDPOINTS  # for a key
     holds: dict[int | str, bool] = {
-        403: reads or method != "get" or tag == "oauth",
-        404: bool(rule.arguments) or method == "post",
-        409: rule.endpoint in NAMES and method in ("post", "put"),
+        401: asks,
+        403: asks and (reads or writes or tag in ("oauth", "authorization")),
+        404: bool(rule.arguments) or (method, rule.endpoint) == NAMES_OTHERS,
+        409: creates or (rule.endpoint in NAMES and method in ("post", "put")),
         413: has_body,
         415: has_body,
+        422: creates or (tag in WRITES_EVENTS and method == "put"),
         429: reads,
         502: reads,
     }
     return [status for status in ERRORS if holds.get(status, True)]
 
 
+def _creates(method: str, rule: Rule) -> bool:
+    return method == "post" and rule.endpoint in CREATES
+
+
+def _describe_idempotency(operation: dict[str, Any]) -> None:
+    operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
+    for status, answer in operation["responses"].items():
+        if str(status).startswith("2"):
+            answer.setdefault("headers", {})[REPLAYED] = WAS_REPLAYED
+
+
 def _response(name: int | str) -> str:
     return "OtherError" if name == "default" else f"Error{name}"
+
+
+def _or_bare(name: str, answer: Any) -> dict[str, Any]:
+    """An answer of the event list, which has two forms."""
+    if name == "200":
+        schema = answer["content"]["application/json"]["schema"]
+        bare = {"type": "array", "items": {"$ref": "#/components/schemas/Event"}}
+        failed = {"schema": {"type": "string"}, "description": "JSON: the calendars that could not be read."}
+        count = {"schema": {"type": "integer"}, "description": "How many could not be read."}
+        more = {"headers": {"X-Failed-Calendars": failed, "X-Failed-Calendars-Count": count}}
+    else:
+        status = int(name) if name.isdecimal() else name
+        answer = {"description": ERRORS[status], "headers": HEADERS.get(status, {})}
+        schema, bare = {"$ref": "#/components/schemas/Error"}, {"type": "string"}
+        more = {}
+    return {**answer, **more, "content": {"application/json": {"schema": {"anyOf": [schema, bare]}}}}

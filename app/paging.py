@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
+
+import orjson
 
 from app.envelope import beside
 from app.errors import Invalid
 from app.fields import USER_ID
 
 Row = TypeVar("Row")
+
+# Where a row stands in its list; no two stand in the same place.
+Place = tuple[str | int, ...]
 
 
 def after(query: Mapping[str, Any]) -> str | None:
@@ -56,6 +61,39 @@ def cut_short_list(query: Mapping[str, Any], rows: Sequence[Row], identifier: st
         (row for row in rows if getattr(row, identifier) > start), key=lambda row: getattr(row, identifier)
     )
     return cut(query, later, identifier)
+
+
+def cut_by_place(
+    query: Mapping[str, Any], rows: Sequence[Row], place: Callable[[Row], Place]
+) -> tuple[Sequence[Row], dict[str, str | None]]:
+    """The page out of all rows, which are sorted by their ``place``, and what then stands beside the data.
+
+    :raise Invalid: for a cursor that is not one of such a list
+    """
+    limit, cursor = query.get("limit"), query.get("cursor")
+    if limit is None and cursor is None:
+        return rows, {}
+    try:
+        start: Place = () if cursor is None else _place(cursor)
+        if start and rows and len(start) != len(place(rows[0])):
+            raise ValueError("a place in another list")
+        later = [row for row in rows if place(row) > start]
+    except (ValueError, TypeError) as error:
+        raise Invalid("cursor is not one that this service gave") from error
+    page = later[:limit]
+    last = place(page[-1]) if len(later) > len(page) else None
+    return page, {"nextCursor": base64.urlsafe_b64encode(orjson.dumps(last)).decode() if last else None}
+
+
+def _place(cursor: str) -> Place:
+    """The other side of the cursor of such a list.
+
+    :raise ValueError: when it is none
+    """
+    values = orjson.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+    if not isinstance(values, list) or not values:
+        raise ValueError("no place")
+    return tuple(values)
 
 
 def _cursor(identifier: str) -> str:

@@ -10,6 +10,9 @@ from workers.queues import Queue
 # Requests wait on workers: a process holds many of them, each in a thread that sleeps.
 WEB_THREADS = 64
 
+# In bytes: two identifiers of 2 048 characters, twelve bytes each when escaped, and what a query may hold.
+LONGEST_REQUEST_LINE = 65_536
+
 # Celery warns root of pickled messages; ours are JSON and nothing else is decoded.
 _QUIET = ["-W", "ignore:You're running the worker with superuser privileges"]
 _CELERY = [sys.executable, *_QUIET, "-m", "celery", "--quiet", "-A", "workers.main"]
@@ -21,8 +24,7 @@ def web(host: str, port: int, processes: int) -> list[str]:
     command = [sys.executable, "-m", "gunicorn", "app.wsgi:app", "--preload", "--bind", f"{host}:{port}"]
     command += ["--worker-class", "app.server.Worker"]
     command += ["--workers", str(processes), "--threads", str(WEB_THREADS)]
-    # As long as gunicorn allows: `calendarIds` may be many.
-    command += ["--limit-request-line", "8190"]
+    command += ["--limit-request-line", str(LONGEST_REQUEST_LINE)]
     # A request may wait for the fan-out's deadline; a worker that says nothing for longer is stuck.
     command += ["--timeout", "60", "--graceful-timeout", "15", "--keep-alive", "15", "--log-level", "warning"]
     return command

@@ -6,13 +6,18 @@ import secrets
 from typing import Any
 
 import orjson
+from gunicorn.http import message
 from gunicorn.workers.gthread import ThreadWorker
 
+from app.processes import LONGEST_REQUEST_LINE
 from app.request_ids import HEADER
+
+# gunicorn cuts its setting down to this, or knows no limit at all.
+message.MAX_REQUEST_LINE = LONGEST_REQUEST_LINE
 
 SENTENCES = {
     400: "The request is not valid HTTP",
-    414: "The request line is longer than 8190 bytes",
+    414: f"The request line is longer than {LONGEST_REQUEST_LINE} bytes",
     431: "A header of the request is longer than 8190 bytes",
     500: "Something went wrong on our side",
 }

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from providers.base import PRIMARY, Failed, ProviderName
+from providers.base import PRIMARY, Failed
 from providers.errors import ProviderError, Reason
+from providers.names import ProviderName
 from providers.scopes import Operation, require
 from store.busy_cache import CalendarKey
 from store.calendar_lists import CalendarList, ListedCalendar
@@ -35,16 +36,15 @@ class Target(NamedTuple):
     shown: str
 
 
-def refusal(connection: ConnectionRef, *, lists: bool) -> Failed | None:
-    """Why a connection need not be asked at all: its grant is gone, or too narrow."""
+def refusal(connection: ConnectionRef, *operations: Operation) -> Failed | None:
+    """Why a connection need not be asked at all: its grant is gone, or too narrow for an operation."""
     if not connection.alive:
         # In the words that the worker used when the provider said so.
         message = f"{connection.provider.title()} says that this connection has ended"
         return Failed(Reason.AUTHORIZATION_INVALID, message)
     provider = ProviderName(connection.provider)
-    operations = [Operation.LIST_CALENDARS] if lists else []
     try:
-        for operation in [*operations, Operation.FREE_BUSY]:
+        for operation in operations:
             require(provider, connection.scope, operation)
     except ProviderError as error:
         return Failed.because(error)
@@ -52,9 +52,15 @@ def refusal(connection: ConnectionRef, *, lists: bool) -> Failed | None:
 
 
 def main_calendar(connection: ConnectionRef) -> Target:
-    """The main calendar of an account; Google's has the account's address for its id."""
-    address = connection.email if connection.provider == ProviderName.GOOGLE else None
-    return Target(connection, CalendarKey(connection.id, PRIMARY), address or PRIMARY)
+    """The main calendar of an account."""
+    return Target(connection, CalendarKey(connection.id, PRIMARY), shown_as(connection, PRIMARY))
+
+
+def shown_as(connection: ConnectionRef, calendar_id: str) -> str:
+    """What answers call a calendar: Google's main one has the account's address for its id."""
+    if calendar_id == PRIMARY and connection.provider == ProviderName.GOOGLE:
+        return connection.email or PRIMARY
+    return calendar_id
 
 
 def listed(connection: ConnectionRef, calendars: Iterable[ListedCalendar]) -> list[Target]:

@@ -14,6 +14,7 @@ MILLISECOND = timedelta(milliseconds=1)
 
 # Zone rules outside these years are guesses, and no provider answers there.
 FIRST_YEAR, LAST_YEAR = 1970, 2199
+OUT_OF_YEARS = f"must lie in the years {FIRST_YEAR} to {LAST_YEAR}"
 
 # The parser takes more than the API promises (a bare year, any separator); this is what the API takes.
 SHAPE = re.compile(
@@ -37,9 +38,13 @@ class NotATimestamp(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A moment as it was written: an instant, or a local time that waits for its zone."""
+    """A moment as it was written: an instant, or a local time that waits for its zone.
+
+    ``whole_day``: only a date was written, which is that day's first moment.
+    """
 
     written: datetime
+    whole_day: bool = False
 
     def milliseconds(self, zone: ZoneInfo) -> int:
         """The instant, in milliseconds since 1970.
@@ -63,9 +68,24 @@ def parse(text: str) -> Moment:
         written = PARSER.isoparse(_plus_for_space(text, shape))
     except (ValueError, OverflowError) as error:
         raise NotATimestamp("names a date or time that does not exist") from error
+    return _within_years(written, whole_day=shape["time"] is None)
+
+
+def from_milliseconds(milliseconds: int) -> Moment:
+    """The moment of a number of milliseconds since 1970.
+
+    :raise NotATimestamp: when it is too late
+    """
+    try:
+        return _within_years(EPOCH + milliseconds * MILLISECOND)
+    except OverflowError as error:
+        raise NotATimestamp(OUT_OF_YEARS) from error
+
+
+def _within_years(written: datetime, *, whole_day: bool = False) -> Moment:
     if not FIRST_YEAR <= written.year <= LAST_YEAR:
-        raise NotATimestamp(f"must lie in the years {FIRST_YEAR} to {LAST_YEAR}")
-    return Moment(written)
+        raise NotATimestamp(OUT_OF_YEARS)
+    return Moment(written, whole_day)
 
 
 def _plus_for_space(text: str, shape: re.Match[str]) -> str:

@@ -84,6 +84,8 @@ class Everything:
         if self._sandbox_port is not None:
             _require_free(self._sandbox_port, "--sandbox-port")
             os.environ.update(sandbox_environment(f"http://{HOST}:{self._sandbox_port}"))
+        # Behind a proxy people come by another address, which the operator sets.
+        os.environ.setdefault("ALMANAC_PUBLIC_URL", self.url)
         settings = read_settings()
         if settings.embedded_redis:
             self._report("Starting Redis ...")

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import flask
 
-from app import auth, envelope, health, identifiers, openapi, request_ids, services
-from app.api import busy, oauth, organizations, scheduling, users
+from app import auth, envelope, health, idempotency, identifiers, openapi, paths, request_ids, services
+from app.api import (
+    authorization,
+    busy,
+    calendars,
+    events,
+    oauth,
+    organizations,
+    scheduling,
+    unified,
+    users,
+)
 from store.settings import Settings
 
 LARGEST_BODY = 1024 * 1024
@@ -28,14 +38,17 @@ def create_app(settings: Settings) -> flask.Flask:
     )
     # A path is there or not: a redirect would be an answer without our envelope.
     app.url_map.strict_slashes = app.url_map.merge_slashes = False
+    paths.install(app)
     services.install(app, settings)
     request_ids.install(app)
     envelope.install(app)
     auth.install(app)
     envelope.refuse_unreadable_bodies(app)
     identifiers.install(app)
+    idempotency.install(app)
     api = envelope.Api(app)
-    for part in (users, organizations, oauth, busy, scheduling):
+    parts = (users, organizations, oauth, authorization, calendars, events, unified, busy, scheduling)
+    for part in parts:
         api.register_blueprint(part.blp, url_prefix="/v1")
     health.install(app)
     return app

@@ -52,7 +52,7 @@ class UserBusy(MethodView):
             raise NotFound("User has no connected calendars")
         wanted = asked.wanted(query, primary_only=query["primaryOnly"])
         pictures = look([Ask(refs, wanted)], start, end, asked.freshness())
-        failures = Failures(pictures[0])
+        failures = Failures.of(pictures[0])
         if failures and not failures.something_read:
             raise failures.error()
         return _answer(pictures, start, end, failedCalendars=failures.calendars())
@@ -77,7 +77,7 @@ class OrganizationBusy(MethodView):
         wanted = asked.wanted(query, primary_only=query["primaryOnly"])
         asks = {user: Ask(asked.of_provider(refs, query), wanted) for user, refs in sorted(members.items())}
         pictures = look(list(asks.values()), start, end, asked.freshness())
-        failures = {user: Failures(picture) for user, picture in zip(asks, pictures, strict=True)}
+        failures = {user: Failures.of(picture) for user, picture in zip(asks, pictures, strict=True)}
         failed = [each.user(user) for user, each in failures.items() if each]
         return _answer(pictures, start, end, failedUsers=failed)
 

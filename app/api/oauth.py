@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from flask import Response
 from flask.views import MethodView
 
 from app import paging
 from app.auth import caller, within
 from app.envelope import Blueprint
-from app.errors import Forbidden, NotFound
+from app.errors import Forbidden, NotFound, whole_request_failed
 from app.forgetting import forget_cached, forget_connections
 from app.ownership import CONNECTION, own_user
+from app.schemas.authorization import AccessTokenSchema
 from app.schemas.records import (
     ConnectionBody,
     ConnectionSchema,
@@ -25,13 +27,25 @@ from app.schemas.records import (
 )
 from app.services import services
 from app.timestamps import EPOCH, MILLISECOND, Moment
+from providers.base import Failed
+from providers.errors import Reason
 from store.models import OAuthConnection
 from store.queries import audit, connections, users
 from store.queries.connections import Tokens
+from workers.jobs import FreshToken
+from workers.queues import Queue
+from workers.tokens import ends_soon
 
 blp = Blueprint("oauth", __name__, description="Provider accounts of a user")
 
 UTC_ZONE = ZoneInfo("UTC")
+
+
+@blp.after_request
+def _unkept(response: Response) -> Response:
+    """Some of these answers show tokens: nobody between us and the caller keeps any."""
+    response.headers["Cache-Control"] = "no-store"
+    return response
 
 
 @blp.route("/users/<user_id:userId>/oauth")
@@ -43,7 +57,7 @@ class Connections(MethodView):
 
         `showToken` needs an API key that may show tokens; who saw them is written down.
         """
-        _check_shows_tokens(query)
+        _check_shows_tokens(query["showToken"])
         with services().stores.database.reading() as session:
             user = users.load(session, userId, within=within(), include=["oauthConnections"])
             if user is None:
@@ -61,15 +75,8 @@ class Connection(MethodView):
 
         `showToken` needs an API key that may show tokens; who saw them is written down.
         """
-        _check_shows_tokens(query)
-        with services().stores.database.reading() as session:
-            user = users.find(session, userId, within=within())
-            if user is None:
-                raise NotFound("User not found")
-            row = connections.find(session, user.id, provider)
-        if row is None:
-            raise NotFound("OAuth connection not found")
-        return _view(row, userId, shown=query["showToken"])
+        _check_shows_tokens(query["showToken"])
+        return _view(_find(userId, provider), userId, shown=query["showToken"])
 
     @blp.arguments(ConnectionBody)
     @blp.response(201, ConnectionSchema)
@@ -110,8 +117,48 @@ class Connection(MethodView):
         return {"success": True}
 
 
-def _check_shows_tokens(query: Mapping[str, Any]) -> None:
-    if query["showToken"] and not caller().shows_tokens:
+@blp.route("/users/<user_id:userId>/oauth/<provider:provider>/token")
+class AccessToken(MethodView):
+    @blp.response(200, AccessTokenSchema)
+    def get(self, userId: str, provider: str) -> dict[str, str]:
+        """Read an access token in force
+
+        Refreshed first when it ends within a minute. It needs an API key that may show tokens; who saw it is
+        written down.
+        """
+        _check_shows_tokens(True)
+        row = _find(userId, provider)
+        if not row.alive:
+            message = f"{provider.title()} says that this connection has ended"
+            raise whole_request_failed(Failed(Reason.AUTHORIZATION_INVALID, message))
+        if ends_soon(row.expires_at):
+            _freshen(row.id)
+            row = _find(userId, provider)
+        return {"accessToken": _view(row, userId, shown=True)["accessToken"]}
+
+
+def _find(custom_id: str, provider: str) -> OAuthConnection:
+    with services().stores.database.reading() as session:
+        user = users.find(session, custom_id, within=within())
+        if user is None:
+            raise NotFound("User not found")
+        row = connections.find(session, user.id, provider)
+    if row is None:
+        raise NotFound("OAuth connection not found")
+    return row
+
+
+def _freshen(connection_id: str) -> None:
+    """Have a worker refresh the stored access token."""
+    deadline = time.monotonic() + services().settings.fanout_deadline_seconds
+    job = FreshToken(connection_id)
+    (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline)
+    if reply.failed is not None:
+        raise whole_request_failed(reply.failed)
+
+
+def _check_shows_tokens(shown: bool) -> None:
+    if shown and not caller().shows_tokens:
         raise Forbidden("This API key may not show tokens")
 
 

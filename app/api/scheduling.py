@@ -99,7 +99,7 @@ class OrganizationScheduling(MethodView):
         }
         asked.check_size({question: len(asks)})
         pictures = look(list(asks.values()), *question.busy_range(), asked.freshness())
-        failures = {user: Failures(picture) for user, picture in zip(asks, pictures, strict=True)}
+        failures = {user: Failures.of(picture) for user, picture in zip(asks, pictures, strict=True)}
         readable = [user for user, each in failures.items() if not each]
         free = slots(
             question,
@@ -136,7 +136,7 @@ def _one_user(
         raise NotFound("User has no connected calendars")
     ask = Ask(refs, asked.wanted(query, primary_only=True))
     pictures = look([ask], *question.busy_range(), asked.freshness())
-    failures = Failures(pictures[0])
+    failures = Failures.of(pictures[0])
     partial = query["onFailure"] == "partial"
     if failures and not (partial and failures.something_read):
         raise failures.error()
@@ -174,7 +174,7 @@ def _entry(
     schedules: Sequence[Mapping[str, Any]] | None,
 ) -> bytes:
     """One user's entry, as JSON."""
-    failures = Failures(picture)
+    failures = Failures.of(picture)
     if failures:
         return json_object({"userId": user, "status": "error", **failures.entry()})
     if not picture.calendars:

@@ -14,8 +14,8 @@ from app.fields import (
     Identifier,
     Instant,
     IntegerText,
+    PathText,
     Several,
-    Text,
     Timestamp,
     TrueOrFalse,
     Word,
@@ -23,7 +23,7 @@ from app.fields import (
 )
 from app.schemas.bodies import Body, at_most
 from app.schemas.errors import FailedCalendarSchema, FailedUserSchema
-from providers.base import ProviderName
+from providers.names import ProviderName
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
@@ -67,7 +67,7 @@ class UserBusyQuery(RangeQuery):
     """Which calendars of a user to read."""
 
     calendarIds = Several(
-        Text(shortest=1, longest=1024),
+        PathText(longest=1024),
         load_default=list,
         validate=at_most(MOST_CALENDARS),
         metadata=CALENDAR_IDS,
@@ -115,7 +115,7 @@ class UserSlotsQuery(SlotsQuery):
     """Slots of one user."""
 
     calendarIds = Several(
-        Text(shortest=1, longest=1024),
+        PathText(longest=1024),
         load_default=list,
         validate=at_most(MOST_CALENDARS),
         metadata=CALENDAR_IDS,
@@ -189,7 +189,7 @@ class WantedUserSchema(SchedulesBody):
 
     id = Identifier(USER_ID, required=True)
     calendarIds = fields.List(
-        Text(shortest=1, longest=1024),
+        PathText(longest=1024),
         load_default=list,
         validate=at_most(MOST_CALENDARS),
         metadata=CALENDAR_IDS,

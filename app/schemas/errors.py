@@ -5,8 +5,8 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from app.fields import Word
-from providers.base import ProviderName
 from providers.errors import Reason
+from providers.names import ProviderName
 
 REASON = {"description": "Why it could not be read; the set is closed.", "enum": [str(r) for r in Reason]}
 
@@ -25,6 +25,11 @@ class ErrorSchema(Schema):
     operation = fields.String(metadata={"description": "Insufficient scope: the operation that was refused."})
     validScopes = fields.List(fields.String(), metadata={"description": "Scopes of which any suffices."})
     retryAfter = fields.Integer(metadata={"description": "Throttled: seconds to wait."})
+    metaId = fields.String(metadata={"description": "Unified events: what to repeat the creation with."})
+    failedCalendars = fields.List(
+        fields.Nested(lambda: FailedCalendarSchema()),
+        metadata={"description": "Unified events: the accounts that a change or deletion has not reached."},
+    )
 
 
 class FailedCalendarSchema(Schema):

@@ -21,7 +21,7 @@ from app.fields import (
     Word,
 )
 from app.schemas.bodies import Body, at_most
-from providers.base import ProviderName
+from providers.names import ProviderName
 from store.models import OAuthConnection, Organization, User
 from store.queries.connections import Tokens
 from store.queries.users import RELATIONS

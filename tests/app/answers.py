@@ -23,8 +23,10 @@ def connections_of(user):
 
 
 def cached(stores, ids):
-    """The names in Redis that hold something of these connections."""
-    return [name for name in stores.redis.scan_iter(count=1000) if any(each in name.decode() for each in ids)]
+    """The names in Redis that hold something of these connections; the mark of a write holds nothing."""
+    names = [name.decode() for name in stores.redis.scan_iter(count=1000)]
+    kept = [name for name in names if not name.startswith("busy-generation:")]
+    return [name for name in kept if any(each in name for each in ids)]
 
 
 def pages(api, path, limit):

@@ -20,7 +20,7 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from app.services import EXTENSION
-from providers.base import ProviderName
+from providers.names import ProviderName
 from providers.sandbox.client import Sandbox, SandboxAccount
 from providers.scopes import Operation, valid_scopes
 from store.queries import api_keys, connections

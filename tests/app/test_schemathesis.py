@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
+import requests
 import schemathesis
 from flask import Flask
 from hypothesis import HealthCheck, Phase, assume, given, settings
@@ -37,16 +40,20 @@ RANGES = [
     ("2026-W49", "2026-W50-1"),
     ("2026-337T09", "20261204T0930"),
 ]
+WRITTEN = [("2026-12-03", "2026-12-05"), ("2026-12-03T09:00:00Z", "2026-12-03T17:00:00.5+01:00")]
 # Bad data is refused with one of these; a bad body may also be too large.
-REFUSALS = [400, 401, 403, 404, 405, 409, 413, 415]
+REFUSALS = [400, 401, 403, 404, 405, 409, 413, 415, 422]
 MEETING = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
 
 
 class Real:
     """Things that exist, so that requests get as far as an answer."""
 
-    def __init__(self, new_user: Callable[..., str], new_organization: Callable[[], str], sandbox: Sandbox):
-        self._new_user, self._new_organization = new_user, new_organization
+    def __init__(
+        self, api: Api, new_user: Callable[..., str], new_organization: Callable[[], str], sandbox: Sandbox
+    ):
+        self._api, self._new_user, self._new_organization = api, new_user, new_organization
+        self._keys = itertools.count()
         self.organization = new_organization()
         google = sandbox.account("google", "ada@example.com", events=[MEETING])
         microsoft = sandbox.account("microsoft", "ada@contoso.example", events=[MEETING])
@@ -58,31 +65,78 @@ class Real:
 
     def put_into(self, case: Case, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
         """Make a generated request one about real things; what is changed or deleted is new each time."""
-        reads = case.method == "GET" or case.path.endswith("scheduling")
+        # Writing events costs a user nothing that others need.
+        reads = case.method == "GET" or case.path.endswith("scheduling") or "/calendar/" in case.path
         if "userId" in case.path_parameters:
             case.path_parameters["userId"] = self.user if reads else self._new_user(*self._others)
         if "orgSlug" in case.path_parameters:
             case.path_parameters["orgSlug"] = self.organization if reads else self._new_organization()
+        if case.path.endswith(("/callback", "/verify")):
+            consented = self._consent(case.path_parameters["provider"])
+            (case.body if case.path.endswith("/verify") else case.query).update(consented)
+        self._put_event_into(case, draw)
         case.query.pop("cursor", None)
         if "start" in case.query:
             case.query["start"], case.query["end"] = draw(st.sampled_from(RANGES))
+        if "Idempotency-Key" in (case.headers or {}):
+            # The generator's favourite keys have all been used, with other bodies.
+            case.headers["Idempotency-Key"] = f"key-{next(self._keys)}"
         if "X-Timezone" in (case.headers or {}):
             case.headers["X-Timezone"] = draw(st.sampled_from(["Europe/Berlin", "Pacific Standard Time"]))
+        if isinstance(case.body, dict) and "accessToken" in case.body:
+            case.body |= {"scope": ["calendar"], "expiresAt": None}
         if isinstance(case.body, dict) and "userIds" in case.body:
             case.body["userIds"] = [self.user]
         if isinstance(case.body, dict) and "users" in case.body:
             for user in case.body["users"]:
                 user["id"] = self.user
 
+    def _put_event_into(self, case: Case, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
+        """An event that is there, in a calendar that is there, and times that make sense."""
+        given = case.path_parameters
+        if case.path.endswith("/calendar/events"):
+            edges = draw(st.sampled_from([("start", "end"), ("minDate", "maxDate")]))
+            for name in ("start", "end", "minDate", "maxDate"):
+                case.query.pop(name, None)
+            case.query.update(zip(edges, draw(st.sampled_from(RANGES)), strict=True))
+        if "calendarId" in given:
+            given["calendarId"] = "primary"
+        if "eventId" in given:
+            path = f"/users/{given['userId']}/calendar/events/{given['provider']}/primary"
+            given["eventId"] = self._api.post(path, MEETING).json["data"]["id"]
+        if "metaId" in given:
+            path = f"/users/{given['userId']}/calendar/events/meta"
+            given["metaId"] = self._api.post(path, MEETING).json["data"]["metaId"]
+        if "/events/" in case.path and isinstance(case.body, dict):
+            case.body["start"], case.body["end"] = draw(st.sampled_from(WRITTEN))
+            # Google's own alphabet, which the document tells in words.
+            case.body.pop("id", None)
+
+    def _consent(self, provider: str) -> dict[str, str]:
+        """The query with which somebody comes back who has agreed."""
+        link = self._api.get(f"/users/{self._new_user()}/oauth/{provider}/link").json["data"]["link"]
+        hint = {"login_hint": "ada@example.com" if provider == "google" else "ada@contoso.example"}
+        came_back = requests.get(link, params=hint, allow_redirects=False, timeout=10).headers["Location"]
+        query = parse_qs(urlsplit(came_back).query)
+        return {name: query[name][0] for name in ("code", "state")}
+
 
 @pytest.fixture
-def real(new_user: Callable[..., str], new_organization: Callable[[], str], sandbox: Sandbox) -> Real:
-    return Real(new_user, new_organization, sandbox)
+def api(new_api: Callable[..., Api]) -> Api:
+    """A caller who may do everything."""
+    return new_api(shows_tokens=True)
+
+
+@pytest.fixture
+def real(
+    api: Api, new_user: Callable[..., str], new_organization: Callable[[], str], sandbox: Sandbox
+) -> Real:
+    return Real(api, new_user, new_organization, sandbox)
 
 
 def spells_an_array_freely(case: Case) -> bool:
     """Commas and empty elements, which we take and OpenAPI has no words for."""
-    for name in ("provider", "include", "calendarIds"):
+    for name in ("provider", "include", "calendarIds", "scope"):
         value = (case.query or {}).get(name, "one")
         elements = value if isinstance(value, list) else [value]
         if not elements or not all(isinstance(each, str) and each and "," not in each for each in elements):

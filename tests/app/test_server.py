@@ -7,11 +7,14 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from app import processes
+from tests.conftest import Api
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +56,11 @@ def send(port: int, request: bytes) -> tuple[int, dict[str, str], bytes]:
 @pytest.mark.parametrize(
     ("request_", "status", "error"),
     [
-        (b"GET /v1/users?x=" + b"a" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414, "request line"),
+        (
+            b"GET /v1/users?x=" + b"a" * 65_600 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+            414,
+            "longer than 65536 bytes",
+        ),
         (b"GET /v1/users HTTP/1.1\r\nHost: x\r\nX-Big: " + b"a" * 9000 + b"\r\n\r\n", 431, "header"),
         (b"NONSENSE\r\n\r\n", 400, "HTTP"),
     ],
@@ -78,3 +85,50 @@ def test_a_long_but_legal_query_reaches_the_application(port):
 
     assert (status, json.loads(body)["data"]) == (401, None)
     assert headers["x-request-id"]
+
+
+@pytest.fixture
+def get(port: int, api: Api) -> Callable[[str], tuple[int, Any]]:
+    """Send a path as it is, with an API key; returns the status and the body."""
+
+    def send_path(path: str) -> tuple[int, Any]:
+        head = f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {api.key}\r\n\r\n"
+        status, _, body = send(port, head.encode())
+        return status, json.loads(body)
+
+    return send_path
+
+
+EVENT = "/v1/users/nobody/calendar/events/google"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{EVENT}/a%2Fb/c%2Fd%25",
+        f"{EVENT}/{quote('x/' * 512, safe='')}/{quote('y#' * 512, safe='')}",
+        # As long as both may be; 49 KB when escaped.
+        f"{EVENT}/{quote('🎉' * 2048)}/{quote('🎉' * 2048)}",
+        f"http://almanac.example{EVENT}/a%2Fb/c",
+        f"{EVENT}/meta%2F/x?y=/z",
+    ],
+)
+def test_identifiers_with_slashes_and_of_any_length_reach_their_route(get, path):
+    assert get(path) == (404, {"data": None, "error": "User not found"})
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "error"),
+    [
+        (f"{EVENT}/a/b%2F/c", 404, "There is no such path"),
+        (f"/{EVENT}/a/b", 404, "There is no such path"),
+        (f"{EVENT}/a//", 404, "There is no such path"),
+        (f"{EVENT}/a/%FF", 400, "eventId must be UTF-8, percent-encoded"),
+        (f"{EVENT}/a/%zz", 400, "eventId must be UTF-8, percent-encoded"),
+        (f"{EVENT}/%2E%2E/b", 400, "calendarId must not be . or .."),
+        (f"{EVENT}/../b", 400, "calendarId must not be . or .."),
+        (f"{EVENT}/a/{quote('🎉' * 2049)}", 400, "eventId must have 1 to 2048 characters"),
+    ],
+)
+def test_other_identifiers_and_paths_are_refused_as_what_they_are(get, path, status, error):
+    assert get(path) == (status, {"data": None, "error": error})

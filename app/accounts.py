@@ -1,0 +1,85 @@
+"""A user's connected accounts, and asking them one thing through the workers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from app import asked
+from app.auth import within
+from app.errors import ApiError, NotFound
+from app.failures import error_of
+from app.services import services
+from app.targets import refusal
+from providers.base import Failed
+from providers.errors import Reason
+from providers.scopes import Operation
+from store.queries import connections
+from store.queries.connections import ConnectionRef
+from workers.jobs import Job, Reply
+from workers.queues import Queue
+
+NO_CALENDARS = "User has no connected calendars"
+
+
+def of_user(custom_id: str, query: Mapping[str, Any]) -> list[ConnectionRef]:
+    """The user's accounts that ``provider`` leaves, Google's first.
+
+    :raise NotFound: for a user that the key does not reach
+    """
+    with services().stores.database.reading() as session:
+        refs = connections.of_user(session, custom_id, within=within())
+    if refs is None:
+        raise NotFound("User not found")
+    return asked.of_provider(refs, query)
+
+
+def one_of_user(custom_id: str, provider: str) -> ConnectionRef:
+    """The user's account with one provider.
+
+    :raise NotFound: for a user that the key does not reach, or without such an account
+    """
+    for ref in of_user(custom_id, {"provider": [provider]}):
+        return ref
+    raise NotFound("OAuth connection not found")
+
+
+def require(ref: ConnectionRef, *operations: Operation) -> None:
+    """Do nothing when the account's grant is alive and wide enough.
+
+    :raise ApiError: otherwise, before any provider is asked
+    """
+    failed = refusal(ref, *operations)
+    if failed is not None:
+        raise error_of(ref, failed)
+
+
+def deadline() -> float:
+    """When a request that begins now has to have its answers, as a moment of ``time.monotonic()``."""
+    return time.monotonic() + services().settings.fanout_deadline_seconds
+
+
+def gather(jobs: Mapping[str, Job], queue: Queue, *, deadline: float) -> dict[str, Reply]:
+    """The reply to each job."""
+    replies = services().fanout.gather(list(jobs.values()), queue=queue, deadline=deadline)
+    return dict(zip(jobs, replies, strict=True))
+
+
+def write(jobs: Mapping[str, Job], *, deadline: float) -> dict[str, Reply]:
+    """The reply to each event write, by connection.
+
+    What has not answered may have been done: whatever is cached of it is dropped here, as the worker does
+    for what has.
+    """
+    replies = gather(jobs, Queue.WRITES, deadline=deadline)
+    silent = [each for each, reply in replies.items() if reply.failed is not None]
+    services().stores.busy.forget(silent)
+    return replies
+
+
+def error(ref: ConnectionRef, failed: Failed) -> ApiError:
+    """The answer when one calendar of an account could not be asked, or an event in it not be written."""
+    if failed.reason is Reason.NOT_FOUND and failed.problem is None:
+        return NotFound("Calendar not found")
+    return error_of(ref, failed)

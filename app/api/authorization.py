@@ -1,0 +1,121 @@
+"""Connecting accounts by consent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response, request
+from flask.views import MethodView
+
+from app import consents, outcomes
+from app.envelope import Blueprint
+from app.errors import ApiError, Invalid
+from app.schemas.authorization import AuthorizeBody, LinkQuery, LinkSchema, ProviderLinkSchema, VerifyBody
+from app.schemas.records import SuccessSchema
+from providers.names import ProviderName
+from store.authorizations import Authorization
+
+blp = Blueprint("authorization", __name__, description="Connecting provider accounts by consent")
+
+_PAGE = {"text/html": {"schema": {"type": "string"}}}
+_PAGE_OR_ERROR = {**_PAGE, "application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+_LOCATION = {"Location": {"schema": {"type": "string"}, "description": "`returnUrl`, with the outcome."}}
+
+CALLBACK_ANSWERS: dict[str, Any] = {
+    "200": {"description": "A page: the account is connected.", "content": _PAGE},
+    "302": {"description": "To `returnUrl`, when there is one.", "headers": _LOCATION},
+    "400": {
+        "description": "A page: access was refused, or the link is not valid.",
+        "content": _PAGE_OR_ERROR,
+    },
+    "404": {"description": "A page: the user was deleted meanwhile.", "content": _PAGE},
+    "429": {"description": "A page: the provider throttles us.", "content": _PAGE},
+    "502": {"description": "A page: the provider failed, or refuses this installation.", "content": _PAGE},
+}
+CALLBACK_QUERY = [
+    {"in": "query", "name": name, "schema": {"type": "string"}, "description": description}
+    for name, description in (
+        ("state", "From the link."),
+        ("code", "From the provider, when access was granted."),
+        ("error", "From the provider, when it was not."),
+    )
+]
+
+
+@blp.route("/users/<user_id:userId>/oauth/<provider:provider>/authorize")
+class Authorize(MethodView):
+    @blp.arguments(AuthorizeBody)
+    @blp.response(200, LinkSchema)
+    def post(self, body: dict[str, Any], userId: str, provider: str) -> dict[str, str]:
+        """Make a link to connect an account
+
+        Whoever opens it and agrees at the provider connects an account to this user, in the place of one of
+        the same provider.
+        """
+        return {"link": consents.begin(userId, provider, body)}
+
+
+@blp.route("/users/<user_id:userId>/oauth/<provider:provider>/link")
+class Link(MethodView):
+    @blp.arguments(LinkQuery, location="query")
+    @blp.response(200, LinkSchema)
+    def get(self, query: dict[str, Any], userId: str, provider: str) -> dict[str, str]:
+        """Make a link to connect an account, by query"""
+        return {"link": consents.begin(userId, provider, query)}
+
+
+@blp.route("/users/<user_id:userId>/oauth/links")
+class Links(MethodView):
+    @blp.arguments(LinkQuery, location="query")
+    @blp.response(200, ProviderLinkSchema(many=True))
+    def get(self, query: dict[str, Any], userId: str) -> list[dict[str, str]]:
+        """Make a link for each configured provider"""
+        return [
+            {"provider": name, "link": consents.begin(userId, name, query)}
+            for name, provider in consents.providers().items()
+            if provider.configured
+        ]
+
+
+@blp.route("/users/oauth/<provider:provider>/verify")
+class Verify(MethodView):
+    @blp.arguments(VerifyBody)
+    @blp.response(200, SuccessSchema)
+    def post(self, body: dict[str, Any], provider: str) -> dict[str, bool]:
+        """Finish a consent whose redirect came to you
+
+        With the `code` and `state` that the provider sent to your `redirectUrl`.
+        """
+        authorization = consents.take(body["state"], provider)
+        if authorization is None:
+            raise Invalid(consents.STALE)
+        consents.check_reach(authorization)
+        consents.finish(authorization, body["code"])
+        return {"success": True}
+
+
+@blp.route("/oauth/<provider:provider>/callback")
+class Callback(MethodView):
+    @blp.doc(security=[], parameters=CALLBACK_QUERY, responses=CALLBACK_ANSWERS)
+    def get(self, provider: str) -> Response:
+        """Finish a consent
+
+        Where providers send the browser. It asks for no API key: `state` is the proof, and works once.
+        """
+        authorization = consents.take(request.args.get("state", ""), provider)
+        if authorization is None or not authorization.ours:
+            return outcomes.stale(ProviderName(provider))
+        try:
+            _finish(authorization)
+        except ApiError as error:
+            return outcomes.told(authorization, error)
+        return outcomes.told(authorization, None)
+
+
+def _finish(authorization: Authorization) -> None:
+    if word := request.args.get("error"):
+        raise consents.refusal(ProviderName(authorization.provider), word)
+    code = request.args.get("code")
+    if not code:
+        raise Invalid("The provider sent no code")
+    consents.finish(authorization, code)

@@ -1,0 +1,212 @@
+"""Events of one calendar, and the list over all of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import orjson
+from flask import Response, request
+from flask.views import MethodView
+
+from app import accounts, asked, event_lists, paging
+from app.envelope import Blueprint, whole
+from app.errors import Invalid, NotFound
+from app.event_bodies import changes, draft
+from app.event_views import event_view
+from app.schemas.events import (
+    DeleteQuery,
+    EventAnswer,
+    EventBody,
+    EventChangeBody,
+    EventsAnswer,
+    EventsQuery,
+    OptionalZoneHeader,
+)
+from app.schemas.records import SuccessSchema
+from app.targets import Wanted, shown_as
+from providers.base import Failed
+from providers.events import Event
+from providers.scopes import Operation
+from store.queries.connections import ConnectionRef
+from workers.jobs import CreateEvent, DeleteEvent, GetEvent, Job, Reply, UpdateEvent
+from workers.queues import Queue
+
+blp = Blueprint("events", __name__, description="Events in the calendars of a user")
+
+UTC = ZoneInfo("UTC")
+
+# With these the list is answered as a bare array, and whatever goes wrong as a bare string.
+BARE = frozenset({"minDate", "maxDate"})
+# Proxies refuse an answer whose headers are longer, commonly than 4 or 8 KB.
+LONGEST_HEADER = 3500
+NOT_CONNECTED = "User has not the needed calendars connected"
+
+
+@blp.route("/users/<user_id:userId>/calendar/events")
+class Events(MethodView):
+    @blp.arguments(EventsQuery, location="query")
+    @blp.arguments(OptionalZoneHeader, location="headers")
+    @blp.response(200, EventsAnswer)
+    def get(self, query: dict[str, Any], header: dict[str, ZoneInfo], userId: str) -> Response:
+        """List a user's events, over all calendars
+
+        Series are expanded; sorted by start. With `start` and `end` the answer is an object; calendars that
+        could not be read are in `failedCalendars`. With `minDate` and `maxDate` it is a bare array, errors
+        are bare strings, and calendars that could not be read are in the header `X-Failed-Calendars`. When
+        none could be read, the request fails.
+        """
+        bare = _is_bare()
+        start, end = _range(query, header.get("zone"), bare=bare)
+        refs = accounts.of_user(userId, query)
+        if not refs:
+            raise NotFound(NOT_CONNECTED if bare else accounts.NO_CALENDARS)
+        wanted = Wanted(tuple(query["calendarIds"]), primary_only=False)
+        found = event_lists.find(refs, wanted, start, end, asked.freshness())
+        if found.failures and not found.failures.something_read:
+            raise found.failures.error()
+        failed = found.failures.calendars()
+        if bare:
+            return whole(_views(found.events), headers=_headers(failed))
+        page, beside = paging.cut_by_place(query, found.events, event_lists.place)
+        return whole({"data": _views(page), "failedCalendars": failed, **beside})
+
+
+@blp.route("/users/<user_id:userId>/calendar/events/<provider:provider>/<calendar_id:calendarId>")
+class CalendarEvents(MethodView):
+    @blp.arguments(EventBody)
+    @blp.arguments(OptionalZoneHeader, location="headers")
+    @blp.response(201, EventAnswer)
+    def post(
+        self, body: dict[str, Any], header: dict[str, ZoneInfo], userId: str, provider: str, calendarId: str
+    ) -> Response:
+        """Create an event
+
+        Safe to repeat with a `metaId` or the header `Idempotency-Key`. Microsoft always notifies guests.
+        """
+        content = changes(body, header.get("zone"))
+        ref = accounts.one_of_user(userId, provider)
+        accounts.require(ref, Operation.INSERT_EVENT)
+        job = CreateEvent(ref.id, calendarId, draft(content, ref, calendarId, body.get("id")))
+        return _one_event(ref, _write(ref, job), status=201)
+
+
+@blp.route(
+    "/users/<user_id:userId>/calendar/events/<provider:provider>/<calendar_id:calendarId>/<event_id:eventId>"
+)
+class CalendarEvent(MethodView):
+    @blp.response(200, EventAnswer)
+    def get(self, userId: str, provider: str, calendarId: str, eventId: str) -> Response:
+        """Read an event"""
+        ref = accounts.one_of_user(userId, provider)
+        accounts.require(ref, Operation.GET_EVENT)
+        job = GetEvent(ref.id, calendarId, eventId)
+        return _one_event(ref, _read(ref, job))
+
+    @blp.arguments(EventChangeBody)
+    @blp.arguments(OptionalZoneHeader, location="headers")
+    @blp.response(200, EventAnswer)
+    def put(
+        self,
+        body: dict[str, Any],
+        header: dict[str, ZoneInfo],
+        userId: str,
+        provider: str,
+        calendarId: str,
+        eventId: str,
+    ) -> Response:
+        """Change an event
+
+        Only what is sent is written. `attendees` replace the list; who stays on it keeps their answer.
+        """
+        content = changes(body, header.get("zone"))
+        ref = accounts.one_of_user(userId, provider)
+        accounts.require(ref, Operation.UPDATE_EVENT)
+        job = UpdateEvent(ref.id, calendarId, eventId, content)
+        return _one_event(ref, _write(ref, job))
+
+    @blp.arguments(DeleteQuery, location="query")
+    @blp.response(200, SuccessSchema)
+    def delete(
+        self, query: dict[str, Any], userId: str, provider: str, calendarId: str, eventId: str
+    ) -> dict[str, bool]:
+        """Delete an event"""
+        ref = accounts.one_of_user(userId, provider)
+        accounts.require(ref, Operation.DELETE_EVENT)
+        job = DeleteEvent(ref.id, calendarId, eventId, query.get("sendNotifications"))
+        _raise_failure(ref, _write(ref, job).failed)
+        return {"success": True}
+
+
+@blp.after_request
+def _bare_errors(response: Response) -> Response:
+    """The list with ``minDate`` and ``maxDate`` answers every failure with a bare string."""
+    if response.status_code >= 400 and request.endpoint == "events.Events" and _is_bare():
+        body = orjson.loads(response.get_data())
+        response.set_data(orjson.dumps(body["error"]))
+    return response
+
+
+def _is_bare() -> bool:
+    return not BARE.isdisjoint(request.args)
+
+
+def _range(query: dict[str, Any], zone: ZoneInfo | None, *, bare: bool) -> tuple[int, int]:
+    """The two edges in UTC milliseconds, whatever they are called."""
+    names = ("minDate", "maxDate") if bare else ("start", "end")
+    for name in names:
+        if name not in query:
+            raise Invalid(f"{name} is required")
+    where = (query.get("timeZone") if bare else None) or zone or UTC
+    return asked.time_range(query, where, names)
+
+
+def _views(events: Sequence[tuple[str, Event]]) -> list[dict[str, Any]]:
+    return [event_view(event, calendar_id) for calendar_id, event in events]
+
+
+def _headers(failed: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """The calendars that failed, for an answer that has no other place for them.
+
+    As JSON in ASCII: without messages when it gets too long, and then as many as fit. The count is whole.
+    """
+    if not failed:
+        return {}
+    told = [json.dumps(each) for each in failed]
+    if _length(told) > LONGEST_HEADER:
+        told = [json.dumps({name: each[name] for name in each if name != "message"}) for each in failed]
+    while len(told) > 1 and _length(told) > LONGEST_HEADER:
+        told.pop()
+    return {"X-Failed-Calendars": f"[{', '.join(told)}]", "X-Failed-Calendars-Count": str(len(failed))}
+
+
+def _length(told: Sequence[str]) -> int:
+    return sum(map(len, told)) + 2 * len(told)
+
+
+def _read(ref: ConnectionRef, job: Job) -> Reply:
+    return accounts.gather({ref.id: job}, Queue.READS, deadline=accounts.deadline())[ref.id]
+
+
+def _write(ref: ConnectionRef, job: Job) -> Reply:
+    return accounts.write({ref.id: job}, deadline=accounts.deadline())[ref.id]
+
+
+def _raise_failure(ref: ConnectionRef, failed: Failed | None) -> None:
+    if failed is not None:
+        raise accounts.error(ref, failed)
+
+
+def _one_event(ref: ConnectionRef, reply: Reply, *, status: int = 200) -> Response:
+    """The answer with the one event of a reply.
+
+    :raise ApiError: when the job failed
+    """
+    _raise_failure(ref, reply.failed)
+    (events,) = reply.events.values()
+    if isinstance(events, Failed):
+        raise accounts.error(ref, events)
+    event = events[0]
+    return whole({"data": event_view(event, shown_as(ref, event.calendar_id))}, status)

@@ -1,0 +1,92 @@
+"""Unified events."""
+
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from flask import Response
+from flask.views import MethodView
+
+from app import accounts, idempotency, unified
+from app.envelope import Blueprint, whole
+from app.event_bodies import changes, new_meta_id
+from app.event_views import unified_view
+from app.schemas.calendars import ProviderQuery
+from app.schemas.events import (
+    OptionalZoneHeader,
+    UnifiedAnswer,
+    UnifiedBody,
+    UnifiedChangeBody,
+    UnifiedDeleteQuery,
+)
+from app.schemas.records import SuccessSchema
+
+blp = Blueprint("unified", __name__, description="One event in the main calendar of each account")
+
+
+@blp.route("/users/<user_id:userId>/calendar/events/meta")
+class UnifiedEvents(MethodView):
+    @blp.arguments(ProviderQuery, location="query")
+    @blp.arguments(UnifiedBody)
+    @blp.arguments(OptionalZoneHeader, location="headers")
+    @blp.response(201, UnifiedAnswer)
+    def post(
+        self, query: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo], userId: str
+    ) -> Response:
+        """Create a unified event
+
+        In every account, or in none: when one fails, what was created is deleted again. A request that is
+        made again with the same `metaId` makes no second copy.
+        """
+        refs = accounts.of_user(userId, query)
+        content = changes({"metaId": new_meta_id(), **body}, header.get("zone"))
+        by_chance = "metaId" not in body and idempotency.key() is None
+        copies = unified.create(refs, content, body.get("sendNotificationsFor"), meta_id_is_new=by_chance)
+        return whole({"data": unified_view(str(content.meta_id), copies)}, 201)
+
+
+@blp.route("/users/<user_id:userId>/calendar/events/meta/<meta_id:metaId>")
+class UnifiedEvent(MethodView):
+    @blp.arguments(ProviderQuery, location="query")
+    @blp.response(200, UnifiedAnswer)
+    def get(self, query: dict[str, Any], userId: str, metaId: str) -> Response:
+        """Read a unified event
+
+        An account that could not be asked for its copy is named in `failedCalendars`.
+        """
+        copies, failures = unified.get(accounts.of_user(userId, query), metaId)
+        beside = {"failedCalendars": failures.calendars()} if failures else {}
+        return whole({"data": unified_view(metaId, copies), **beside})
+
+    @blp.arguments(ProviderQuery, location="query")
+    @blp.arguments(UnifiedChangeBody)
+    @blp.arguments(OptionalZoneHeader, location="headers")
+    @blp.response(200, UnifiedAnswer)
+    def put(
+        self,
+        query: dict[str, Any],
+        body: dict[str, Any],
+        header: dict[str, ZoneInfo],
+        userId: str,
+        metaId: str,
+    ) -> Response:
+        """Change every copy of a unified event
+
+        Only what is sent is written. When some accounts fail, the error names them in `failedCalendars`,
+        and the request can be repeated.
+        """
+        refs = accounts.of_user(userId, query)
+        content = changes(body, header.get("zone"))
+        copies = unified.update(refs, metaId, content, body.get("sendNotificationsFor"))
+        return whole({"data": unified_view(content.meta_id or metaId, copies)})
+
+    @blp.arguments(UnifiedDeleteQuery, location="query")
+    @blp.response(200, SuccessSchema)
+    def delete(self, query: dict[str, Any], userId: str, metaId: str) -> dict[str, bool]:
+        """Delete every copy of a unified event
+
+        When some accounts fail, the error names them in `failedCalendars`, and the request can be repeated.
+        """
+        unified.delete(accounts.of_user(userId, query), metaId, query.get("sendNotificationsFor"))
+        return {"success": True}

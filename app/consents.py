@@ -1,0 +1,175 @@
+"""Connecting an account by consent: begun with a link, finished with the code that the provider sends."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from flask import request
+
+from app.auth import caller, within
+from app.errors import ApiError, Invalid, NotFound, whole_request_failed
+from app.ownership import CONNECTION, own_user
+from app.services import services
+from providers.base import Failed
+from providers.consent import ConsentRequest, new_verifier, scopes_to_request
+from providers.errors import Reason
+from providers.names import ProviderName
+from providers.registry import Provider
+from store import redirects
+from store.authorizations import Authorization, Redemption
+from store.queries import connections, users
+from workers.jobs import Redeem
+from workers.queues import Queue
+
+log = logging.getLogger(__name__)
+
+CALLBACK = "/v1/oauth/{provider}/callback"
+
+STALE = "state is unknown, expired or already used"
+
+# What a provider says in place of a code: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
+# and https://developers.google.com/identity/protocols/oauth2/web-server#authorization-errors
+_REFUSALS = {
+    "access_denied": (400, "Access was not granted"),
+    "admin_policy_enforced": (400, "The administrator of this account does not allow it"),
+    "org_internal": (400, "Only accounts of the organization that runs this service can be connected"),
+    "consent_required": (400, "{provider} needs a consent that was not given"),
+    "interaction_required": (400, "{provider} needs another sign-in"),
+    "login_required": (400, "{provider} needs another sign-in"),
+    "server_error": (502, "{provider} is not available just now"),
+    "temporarily_unavailable": (502, "{provider} is not available just now"),
+}
+# The operator's fault, or ours.
+_REGISTRATION = frozenset(
+    {"invalid_request", "invalid_scope", "unauthorized_client", "unsupported_response_type"}
+)
+
+
+def providers() -> Mapping[ProviderName, Provider]:
+    """Both providers; the web tier only makes links with them."""
+    return services().celery.runtime.providers
+
+
+def begin(custom_id: str, name: str, asked: Mapping[str, Any]) -> str:
+    """The link with which a user connects an account; ``asked`` is that of ``LinkQuery``.
+
+    :raise ApiError: for a user that this key may not change, a provider that is not configured, and an
+        address that is not allowed
+    """
+    provider = ProviderName(name)
+    oauth = providers()[provider].oauth
+    if not providers()[provider].configured:
+        raise NotFound(f"{oauth.title} is not configured: this installation is not registered there")
+    redirect_uri, ours = _redirect(provider, asked["redirectUrl"], asked["returnUrl"])
+    stores = services().stores
+    with stores.database.writing() as session:
+        user_id = own_user(session, custom_id, otherwise=CONNECTION).id
+        connected = connections.find(session, user_id, provider)
+    offline = asked["accessType"] == "offline"
+    scopes = scopes_to_request(provider, asked["scope"], offline=offline)
+    verifier = new_verifier()
+    state = stores.authorizations.begin(
+        Authorization(
+            user_id=user_id,
+            provider=provider,
+            scopes=tuple(scopes),
+            offline=offline,
+            redirect_uri=redirect_uri,
+            ours=ours,
+            return_url=asked["returnUrl"],
+            asked_by=caller().visible,
+            within=within(),
+            verifier=verifier,
+        )
+    )
+    login_hint = connected.email if connected else None
+    return oauth.link(ConsentRequest(redirect_uri, scopes, state, verifier, offline, login_hint))
+
+
+def take(state: str, provider: str) -> Authorization | None:
+    """What a state stands for at this provider; it is used up, also when it was for another."""
+    authorization = services().stores.authorizations.take(state)
+    return authorization if authorization is not None and authorization.provider == provider else None
+
+
+def check_reach(authorization: Authorization) -> None:
+    """Refuse a key that may not change the user of an authorization.
+
+    :raise Invalid: when the key does not reach the user; to it the state is as good as unknown
+    :raise Forbidden: when other organizations share the user
+    """
+    with services().stores.database.writing() as session:
+        user = users.by_number(session, authorization.user_id, within=within())
+        if user is None:
+            raise Invalid(STALE)
+        own_user(session, user.custom_id, otherwise=CONNECTION)
+
+
+def finish(authorization: Authorization, code: str) -> None:
+    """Have a worker redeem the code and store the connection.
+
+    :raise ApiError: when that fails
+    """
+    stores, settings = services().stores, services().settings
+    job = Redeem(stores.authorizations.hand_over(Redemption(authorization, code)))
+    deadline = time.monotonic() + settings.fanout_deadline_seconds
+    (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline)
+    if reply.failed is not None:
+        raise _failed(reply.failed)
+
+
+def refusal(provider: ProviderName, word: str) -> ApiError:
+    """The error for what a provider says in place of a code; none of its text is repeated."""
+    title = providers()[provider].oauth.title
+    if word in _REGISTRATION:
+        log.error(
+            "%s does not take our request for consent (%s): check ALMANAC_%s_CLIENT_ID, and the redirect "
+            "address and the scopes that are registered there",
+            *(title, word, provider.upper()),
+        )
+        return ApiError(f"{title} refuses the registration of this installation", status=502)
+    status, sentence = _REFUSALS.get(word, (400, "{provider} refused"))
+    return ApiError(sentence.format(provider=title), status=status)
+
+
+def granted(authorization: Authorization) -> tuple[str | None, Sequence[str]]:
+    """The address and the scopes of the connection that has just been made."""
+    with services().stores.database.reading() as session:
+        row = connections.find(session, authorization.user_id, authorization.provider)
+    return (row.email, row.scope) if row else (None, ())
+
+
+def _failed(failed: Failed) -> ApiError:
+    if failed.reason is Reason.AUTHORIZATION_INVALID:
+        # It is the code that the provider rejects: no connection is concerned.
+        return Invalid(failed.message)
+    return whole_request_failed(failed)
+
+
+def _redirect(provider: ProviderName, redirect_url: str | None, return_url: str | None) -> tuple[str, bool]:
+    """Where the provider sends the code, and whether that is us."""
+    settings = services().settings
+    base = settings.public_url or _this_machine()
+    if base is None and redirect_url is None:
+        raise Invalid("redirectUrl is required: this installation has no ALMANAC_PUBLIC_URL of its own")
+    own = f"{base}{CALLBACK.format(provider=provider)}"
+    ours = base is not None and redirect_url in (None, own)
+    if not ours and return_url is not None:
+        raise Invalid("returnUrl cannot be combined with redirectUrl: the browser comes back to the latter")
+    for name, url in (("redirectUrl", None if ours else redirect_url), ("returnUrl", return_url)):
+        if url is not None and not redirects.allowed(url, settings.redirect_urls):
+            raise Invalid(f"{name} is not an address that ALMANAC_REDIRECT_URLS allows")
+    return redirect_url or own, ours
+
+
+def _this_machine() -> str | None:
+    """Our address as the caller knows it; None unless it is on this very machine.
+
+    Any other is not believed: whoever sends a ``Host`` could lead people astray.
+    """
+    parts = urlsplit(request.url_root)
+    return f"{parts.scheme}://{parts.netloc}" if redirects.is_this_machine(parts.hostname or "") else None

@@ -1,0 +1,268 @@
+"""Events as they are answered, and the bodies that write them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+from marshmallow import Schema, ValidationError, fields
+
+from app import timestamps
+from app.envelope import WholeBody
+from app.fields import CONTROL, Instant, Parsed, PathText, Several, Text, Timestamp, TrueOrFalse, Word, Zone
+from app.schemas.availability import CALENDAR_IDS, MOST_CALENDARS
+from app.schemas.bodies import Body, at_most
+from app.schemas.calendars import ORIGINAL, LongCursorQuery, ProviderQuery
+from app.schemas.errors import FailedCalendarSchema
+from app.schemas.records import Address
+from providers.events import ResponseStatus
+from providers.names import ProviderName
+
+# Google's limit on the guests of one event; it also bounds an extended property's value, as metaId is.
+MOST_ATTENDEES = 200
+LONGEST_META_ID = 1024
+LONGEST_TEXT = 32_768
+
+# Shorter runs of digits are calendar and ordinal dates in basic form.
+MILLISECONDS = re.compile(r"[0-9]{1,6}|[0-9]{9,15}", re.ASCII)
+
+START = {"description": "ISO 8601; a date alone, in both `start` and `end`, makes an all-day event."}
+END = {"description": "Not included: an all-day event ends with the day after its last."}
+META_ID = {"description": "Ties the copies of a unified event together; of your choice, or generated."}
+NOTIFY = {"description": "Whether guests are notified; Microsoft always does. Default: the provider's own."}
+LIST_EDGE = {"description": "ISO 8601, or milliseconds since 1970; for the answer as a bare array."}
+RESPONSE = {"description": "What the attendee has answered.", "enum": [str(each) for each in ResponseStatus]}
+
+
+class LongText(Parsed[str]):
+    """A string of several lines."""
+
+    def __init__(self, *, longest: int, **options: Any) -> None:
+        super().__init__(shape={"maxLength": longest}, **options)
+        self.longest = longest
+
+    def parse(self, text: str) -> str:
+        """The text itself."""
+        if len(text) > self.longest:
+            raise ValidationError(f"must have at most {self.longest} characters")
+        if CONTROL.search(re.sub(r"[\t\r\n]", "", text)):
+            raise ValidationError("must not contain control characters")
+        return text
+
+
+class ListEdge(Instant):
+    """A timestamp in any of the forms of the API, or milliseconds since 1970."""
+
+    def parse(self, text: str) -> timestamps.Moment:
+        """The moment, which may wait for its zone."""
+        if not MILLISECONDS.fullmatch(text):
+            return super().parse(text)
+        try:
+            return timestamps.from_milliseconds(int(text))
+        except timestamps.NotATimestamp as error:
+            raise ValidationError(str(error)) from error
+
+
+class Meeting(fields.Field[Any]):
+    """``true`` for the provider's own online meeting, or ``{url}`` of one elsewhere."""
+
+    def __init__(self, **options: Any) -> None:
+        url = {"type": "object", "required": ["url"], "properties": {"url": {"type": "string"}}}
+        shape = {
+            "anyOf": [{"const": True}, url],
+            "description": "`true` for a Meet or Teams link, or the address of a meeting elsewhere.",
+        }
+        super().__init__(metadata=shape, **options)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        if value is True:
+            return True
+        if not isinstance(value, dict) or not isinstance(value.get("url"), str):
+            raise ValidationError("must be true, or an object with the url of a meeting")
+        return _web_address(value["url"])
+
+
+def _web_address(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        # Asked for: a port that is no number is only found out so.
+        readable = parts.port is None or parts.port > 0
+    except ValueError:
+        readable = False
+    if not readable or not re.fullmatch(r"(?i:https?)://[!-~]{1,1000}", text) or not parts.hostname:
+        raise ValidationError("must have a url that begins with https:// or http://")
+    return text
+
+
+class AttendeeBody(Body):
+    """Somebody to invite."""
+
+    email = Address(required=True)
+
+
+class EventChangeBody(Body):
+    """What is to be written of an event; what is absent stays as it is."""
+
+    subject = Text(longest=1024)
+    description = LongText(longest=LONGEST_TEXT)
+    location = Text(longest=1024)
+    start = Instant(metadata=START)
+    end = Instant(metadata=END)
+    attendees = fields.List(fields.Nested(AttendeeBody), validate=at_most(MOST_ATTENDEES))
+    meeting = Meeting()
+    sendNotifications = fields.Boolean(truthy={True}, falsy={False}, metadata=NOTIFY)
+    metaId = PathText(longest=LONGEST_META_ID, metadata=META_ID)
+
+
+class EventBody(EventChangeBody):
+    """A new event."""
+
+    start = Instant(required=True, metadata=START)
+    end = Instant(required=True, metadata=END)
+    id = Text(
+        shortest=1,
+        longest=1024,
+        metadata={"description": "The event's id at Google, of a-v and 0-9; Microsoft makes its own."},
+    )
+
+
+class NotifyFor(Body):
+    """Which accounts notify guests of a unified event."""
+
+    sendNotificationsFor = fields.List(
+        Word(tuple(ProviderName)), metadata={"description": "Providers that notify guests; others do not."}
+    )
+
+
+class UnifiedChangeBody(EventChangeBody, NotifyFor):
+    """What is to be written of every copy of a unified event."""
+
+    class Meta(Body.Meta):
+        exclude = ("sendNotifications",)
+
+
+class UnifiedBody(EventBody, NotifyFor):
+    """A new unified event."""
+
+    class Meta(Body.Meta):
+        exclude = ("sendNotifications", "id")
+
+
+class DeleteQuery(Schema):
+    """Whether guests are told."""
+
+    sendNotifications = TrueOrFalse(metadata=NOTIFY)
+
+
+class UnifiedDeleteQuery(ProviderQuery):
+    """Which copies, and whose guests are told."""
+
+    sendNotificationsFor = Several(Word(tuple(ProviderName)), metadata={"description": "Providers."})
+
+
+class OptionalZoneHeader(Schema):
+    """The zone of local times in the request, in which a written event is kept."""
+
+    zone = Zone(
+        data_key="X-Timezone",
+        metadata={"description": "Time zone of the times in the request, an IANA name.", "default": "UTC"},
+    )
+
+
+class EventsQuery(ProviderQuery, LongCursorQuery):
+    """Which events: ``start`` and ``end``, or ``minDate`` and ``maxDate`` for the answer as a bare array."""
+
+    start = Instant(metadata={"description": "ISO 8601; a bare date is its first moment."})
+    end = Instant(metadata={"description": "ISO 8601, not included. After `start`."})
+    calendarIds = Several(
+        PathText(longest=1024),
+        load_default=list,
+        validate=at_most(MOST_CALENDARS),
+        metadata=CALENDAR_IDS,
+    )
+    minDate = ListEdge(metadata=LIST_EDGE)
+    maxDate = ListEdge(metadata=LIST_EDGE)
+    timeZone = Zone(metadata={"description": "Zone of local times in `minDate` and `maxDate`."})
+
+
+class AttendeeSchema(Schema):
+    """Somebody invited."""
+
+    email = fields.String(required=True)
+    self = fields.Boolean(required=True, metadata={"description": "Whether it is the account itself."})
+    responseStatus = fields.String(required=True, metadata=RESPONSE)
+    original = fields.Raw(required=True, metadata=ORIGINAL)
+
+
+class EventFieldsSchema(Schema):
+    """What every event has."""
+
+    subject = fields.String(required=True)
+    description = fields.String(required=True)
+    location = fields.String(required=True)
+    start = Timestamp(required=True)
+    end = Timestamp(required=True)
+    allDay = fields.Boolean(metadata={"description": "Only when true: it spans local midnights."})
+    meetingUrl = fields.String(metadata={"description": "Only where the event is held online."})
+
+
+class EventSchema(EventFieldsSchema):
+    """An event of one calendar."""
+
+    id = fields.String(required=True)
+    calendarId = fields.String(required=True)
+    provider = Word(tuple(ProviderName), required=True)
+    metaId = fields.String(metadata={"description": "Only when the event has one."})
+    attendees = fields.List(fields.Nested(AttendeeSchema), required=True)
+    original = fields.Raw(required=True, metadata=ORIGINAL)
+
+
+class EventAnswer(WholeBody):
+    """One event."""
+
+    data = fields.Nested(EventSchema, required=True)
+
+
+class UnifiedAttendeeSchema(Schema):
+    """Somebody invited to a unified event."""
+
+    email = fields.String(required=True)
+    self = fields.Boolean(required=True)
+    originals = fields.List(fields.Raw(metadata=ORIGINAL), required=True)
+
+
+class CopySchema(Schema):
+    """Where a copy of a unified event is."""
+
+    id = fields.String(required=True)
+    calendarId = fields.String(required=True)
+    provider = Word(tuple(ProviderName), required=True)
+
+
+class UnifiedEventSchema(EventFieldsSchema):
+    """One event in several accounts, told as its first copy tells it."""
+
+    metaId = fields.String(required=True)
+    attendees = fields.List(fields.Nested(UnifiedAttendeeSchema), required=True)
+    originals = fields.List(fields.Raw(metadata=ORIGINAL), required=True)
+    events = fields.List(fields.Nested(CopySchema), required=True)
+
+
+class UnifiedAnswer(WholeBody):
+    """A unified event; accounts that could not be asked for their copy are named."""
+
+    data = fields.Nested(UnifiedEventSchema, required=True)
+    failedCalendars = fields.List(
+        fields.Nested(FailedCalendarSchema), metadata={"description": "Only when one could not be asked."}
+    )
+
+
+class EventsAnswer(WholeBody):
+    """The events that could be read, and the calendars that could not."""
+
+    data = fields.List(fields.Nested(EventSchema), required=True)
+    failedCalendars = fields.List(fields.Nested(FailedCalendarSchema), required=True)
+    nextCursor = fields.String(
+        allow_none=True, metadata={"description": "Only with `limit`; null at the end."}
+    )

@@ -1,0 +1,285 @@
+"""Who may begin a consent, finish it and be shown its tokens; and what is told to nobody."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import redis
+from sqlalchemy import select
+
+from store.models import AuditRecord
+from store.queries import api_keys
+from tests.app import consenting
+from tests.app.answers import error
+from tests.app.consenting import (
+    ADA,
+    BOTH,
+    OWN,
+    arrive,
+    connected,
+    consent,
+    link,
+    nothing_connected,
+    query_of,
+)
+from tests.app.days import DAY, periods
+from tests.conftest import Api, connect
+
+pytestmark = pytest.mark.usefixtures("worker")
+allowing = consenting.allowing
+
+
+# --- who may
+
+
+@pytest.fixture
+def routes_of_consent() -> Callable[[Api, str], dict[str, int]]:
+    """The statuses of the routes that begin or finish a consent, and of the one that shows a token."""
+
+    def statuses(api: Api, user: str) -> dict[str, int]:
+        base = f"/users/{user}/oauth"
+        return {
+            "authorize": api.post(f"{base}/google/authorize", {}).status_code,
+            "link": api.get(f"{base}/google/link").status_code,
+            "links": api.get(f"{base}/links").status_code,
+            "verify": api.post(
+                "/users/oauth/google/verify", {"code": "c", "state": "s", "scope": ""}
+            ).status_code,
+            "token": api.get(f"{base}/google/token").status_code,
+        }
+
+    return statuses
+
+
+def test_who_may_begin_and_finish_a_consent(
+    api, new_api, new_user, new_organization, sandbox, routes_of_consent
+):
+    own, other = new_organization(), new_organization()
+    account = sandbox.account("google", ADA)
+    member = new_user(account, slugs=(own,))
+    shared = new_user(account, slugs=(own, other))
+    stranger = new_user(account)
+    names = ("authorize", "link", "links", "verify", "token")
+
+    def row(*statuses: int) -> dict[str, int]:
+        return dict(zip(names, statuses, strict=True))
+
+    bound = new_api(own, shows_tokens=True)
+    assert routes_of_consent(new_api(shows_tokens=True), stranger) == row(200, 200, 200, 400, 200)
+    assert routes_of_consent(api, stranger) == row(200, 200, 200, 400, 403)
+    assert routes_of_consent(bound, member) == row(200, 200, 200, 400, 200)
+    assert routes_of_consent(bound, shared) == row(403, 403, 403, 400, 200)
+    assert routes_of_consent(bound, stranger) == row(404, 404, 404, 400, 404)
+    reader = new_api(read_only=True, shows_tokens=True)
+    assert routes_of_consent(reader, stranger) == row(403, 403, 403, 403, 200)
+    nobody = Api(api.client, "alm_unknown")
+    assert routes_of_consent(nobody, stranger) == row(401, 401, 401, 401, 401)
+    assert routes_of_consent(api, "nobody") == row(404, 404, 404, 400, 403)
+
+
+def test_a_bound_key_verifies_only_for_users_of_its_own(
+    allowing, sandbox, new_user, new_organization, new_api
+):
+    own, other = new_organization(), new_organization()
+    sandbox.account("google", ADA)
+    member, shared = new_user(slugs=(own,)), new_user(slugs=(own, other))
+    bound = Api(allowing.client, new_api(own).key)
+    for_member = query_of(consent(link(allowing, member, "google", redirectUrl=OWN)))
+    for_shared = query_of(consent(link(allowing, shared, "google", redirectUrl=OWN)))
+
+    assert bound.post("/users/oauth/google/verify", for_member).status_code == 200
+    refused = error(bound.post("/users/oauth/google/verify", for_shared), 403)
+    assert refused.startswith("The user belongs to other organizations too")
+    assert nothing_connected(allowing, shared)
+
+
+def test_a_provider_that_is_not_configured_has_no_links(new_app, settings, api, new_user):
+    providers = replace(settings.providers, google_client_id="")
+    without_google = Api(new_app(providers=providers).test_client(), api.key)
+    user = new_user()
+
+    for answer in (
+        without_google.post(f"/users/{user}/oauth/google/authorize", {}),
+        without_google.get(f"/users/{user}/oauth/google/link"),
+    ):
+        assert error(answer, 404) == "Google is not configured: this installation is not registered there"
+    listed = without_google.get(f"/users/{user}/oauth/links").json["data"]
+    assert [each["provider"] for each in listed] == ["microsoft"]
+
+
+# --- tokens
+
+
+@BOTH
+def test_a_token_is_shown_as_it_is_while_it_is_in_force(new_api, sandbox, new_user, stores, provider):
+    account = sandbox.account(provider, ADA)
+    user = new_user(account)
+    sandbox.forget_requests()
+    teller = new_api(shows_tokens=True)
+
+    answer = teller.get(f"/users/{user}/oauth/{provider}/token")
+
+    assert (answer.status_code, answer.json) == (200, {"data": {"accessToken": account.access_token}})
+    assert sandbox.requests().total == 0
+    query = select(AuditRecord).where(AuditRecord.subject == f"{user}/{provider}")
+    with stores.database.reading() as session:
+        assert [(each.action, each.actor) for each in session.scalars(query)] == [
+            ("showToken", teller.key[:12])
+        ]
+
+
+@BOTH
+@pytest.mark.parametrize("seconds", [0, 45])
+def test_a_token_that_ends_within_a_minute_is_refreshed_first(new_api, sandbox, new_user, provider, seconds):
+    account = sandbox.account(provider, ADA, expires_in=seconds)
+    user = new_user(account)
+
+    token = (
+        new_api(shows_tokens=True).get(f"/users/{user}/oauth/{provider}/token").json["data"]["accessToken"]
+    )
+
+    assert token != account.access_token
+    assert sandbox.requests().by_operation == {f"{provider}.token": 1}
+
+
+@BOTH
+def test_a_token_of_a_grant_that_is_gone_is_401(new_api, sandbox, new_user, provider, stores):
+    user = new_user(sandbox.account(provider, ADA, expires_in=0))
+    sandbox.revoke(ADA)
+    teller = new_api(shows_tokens=True)
+
+    for _ in range(2):
+        answer = teller.get(f"/users/{user}/oauth/{provider}/token")
+        assert error(answer, 401) == f"{provider.title()} says that this connection has ended"
+    assert sandbox.requests().by_operation == {f"{provider}.token": 1}
+    assert not connected(teller, user, provider)["alive"]
+    query = select(AuditRecord).where(AuditRecord.subject == f"{user}/{provider}")
+    with stores.database.reading() as session:
+        assert session.scalars(query).all() == []
+
+
+def test_a_token_that_has_ended_without_a_refresh_token_is_401_and_kills_nothing(
+    new_api, sandbox, new_user, api
+):
+    user = new_user()
+    connect(api, user, sandbox.account("google", ADA, expires_in=0), refreshToken=None)
+
+    answer = new_api(shows_tokens=True).get(f"/users/{user}/oauth/google/token")
+
+    assert error(answer, 401) == "The account's access has ended; connect it again"
+    assert connected(api, user, "google")["alive"]
+
+
+def test_a_token_that_cannot_be_refreshed_just_now_is_502_and_kills_nothing(new_api, sandbox, new_user):
+    user = new_user(sandbox.account("google", ADA, expires_in=0))
+    sandbox.fault(operation="google.token", status=503)
+    teller = new_api(shows_tokens=True)
+
+    assert error(teller.get(f"/users/{user}/oauth/google/token"), 502) == "Google is not available just now"
+    assert connected(teller, user, "google")["alive"]
+
+
+def test_a_token_of_nobody_is_404(new_api, new_user):
+    teller, user = new_api(shows_tokens=True), new_user()
+
+    assert error(teller.get(f"/users/{user}/oauth/google/token"), 404) == "OAuth connection not found"
+    assert error(teller.get("/users/nobody/oauth/google/token"), 404) == "User not found"
+
+
+# --- the operator's fault
+
+
+@BOTH
+def test_a_registration_that_the_provider_refuses_is_502_and_kills_nothing(api, sandbox, new_user, provider):
+    user = new_user(sandbox.account(provider, ADA, expires_in=0))
+    landed = consent(link(api, user, provider))
+    sandbox.fault(operation=f"{provider}.token", status=401, reason="invalid_client")
+    told = f"{provider.title()} refuses the registration of this installation"
+
+    page = arrive(api, landed)
+    read = api.get(f"/users/{user}/calendar/busy", **DAY)
+
+    assert page.status_code == 502
+    assert told in page.text
+    assert error(read, 502) == told
+    assert connected(api, user, provider)["alive"]
+    sandbox.clear_faults()
+    assert periods(api.get(f"/users/{user}/calendar/busy", **DAY)) == []
+
+
+# --- secrets
+
+
+def test_no_code_and_no_verifier_is_in_a_message_a_log_or_an_error(
+    settings, new_app, api, new_user, stores, caplog
+):
+    caplog.set_level(logging.DEBUG)
+    broker = redis.Redis(unix_socket_path=str(settings.redis_socket), db=7)
+    # No worker consumes this one: what is sent can be looked at.
+    app = new_app(broker_url=f"{settings.broker_url}?virtual_host=7", fanout_deadline_seconds=0.3)
+    unserved = Api(app.test_client(), api.key)
+    state = query_of(link(unserved, new_user(), "google"))["state"]
+    before = everything_in(stores.redis)
+
+    answer = unserved.post("/users/oauth/google/verify", {"code": "planted-code", "state": state})
+
+    assert answer.status_code == 502
+    after = everything_in(stores.redis)
+    left = {name: value for name, value in after.items() if before.get(name) != value}
+    assert [name for name in left if name.startswith(b"oauth-code:")]
+    sent = everything_in(broker)
+    broker.close()
+    assert b"writes.drain" in sent[b"writes"]
+    for text in (answer.text, caplog.text, f"{left}", f"{sent}"):
+        assert "planted" not in text
+        assert state not in text
+
+
+def everything_in(client: redis.Redis) -> dict[bytes, bytes]:
+    """The texts and lists that Redis holds."""
+    found = {}
+    for name in client.scan_iter(count=1000):
+        kind = client.type(name)
+        if kind == b"string":
+            found[name] = client.get(name) or b""
+        elif kind == b"list":
+            found[name] = b"".join(client.lrange(name, 0, -1))
+    return found
+
+
+def test_a_host_that_is_not_this_machine_is_not_believed(new_app, stores, new_user):
+    """Whoever sends a ``Host`` could otherwise have codes sent there."""
+    app = new_app(public_url="")
+    with stores.database.writing() as session:
+        key = api_keys.create(session, prefix="alm_", name="host")
+    api, user = Api(app.test_client(), key), new_user()
+    asked = {"headers": {"Host": "evil.example"}}
+    refused = api.get(f"/users/{user}/oauth/google/link", **asked)
+    assert refused.status_code == 400
+    assert "ALMANAC_PUBLIC_URL" in refused.json["error"]
+    assert api.get(f"/users/{user}/oauth/google/link").status_code == 200
+
+
+def test_a_caller_with_an_address_of_its_own_needs_none_of_ours(new_app, stores, new_user):
+    address = "https://app.example.com/cb"
+    app = new_app(public_url="", redirect_urls=(address,))
+    with stores.database.writing() as session:
+        key = api_keys.create(session, prefix="alm_", name="host")
+    api, user = Api(app.test_client(), key), new_user()
+    answer = api.get(
+        f"/users/{user}/oauth/google/link", headers={"Host": "almanac:8000"}, redirectUrl=address
+    )
+    assert answer.status_code == 200, answer.text
+    assert parse_qs(urlsplit(answer.json["data"]["link"]).query)["redirect_uri"] == [address]
+
+
+def test_answers_that_may_show_tokens_are_kept_by_nobody(new_api, new_user, sandbox):
+    user = new_user(sandbox.account("google", "ada@example.com"))
+    api = new_api(shows_tokens=True)
+    for path in ("", "/google", "/google/token"):
+        answer = api.get(f"/users/{user}/oauth{path}", showToken="true")
+        assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store"), path

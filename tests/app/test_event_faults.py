@@ -1,0 +1,297 @@
+"""What an event route answers when the account, the key or the provider does not let it be done."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from providers.names import ProviderName
+from providers.scopes import level_scopes, valid_scopes
+from tests.app.answers import error
+from tests.app.at_provider import DELETE, GET, INSERT, NINE, UPDATE, AtProvider, Person, one
+from tests.app.days import DAY, PROVIDERS, periods
+from tests.conftest import Api, connect
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+BOTH = pytest.mark.parametrize("provider", PROVIDERS)
+ADA = "ada@example.com"
+OPERATION_OF = {"create": INSERT, "get": GET, "update": UPDATE, "delete": DELETE}
+CALLS = pytest.mark.parametrize("call", OPERATION_OF)
+# The operation in the words of the API, and the level that it needs.
+NEEDS = {
+    "create": ("calendar.events.insert", "write"),
+    "get": ("calendar.events.get", "read"),
+    "update": ("calendar.events.update", "write"),
+    "delete": ("calendar.events.delete", "write"),
+    "list": ("calendar.events.list", "read"),
+}
+ONE_LEVEL_LESS = {"write": "read", "read": "free-busy"}
+
+
+@pytest.fixture
+def person(api, sandbox, new_user, provider):
+    account = sandbox.account(provider, ADA)
+    return Person(api, new_user(account), account, AtProvider(sandbox, account))
+
+
+def ask(person, call, event_id="AAMk1", calendar="primary"):
+    """Make a call; all but ``create`` are about one event."""
+    if call == "list":
+        return person.api.get(f"/users/{person.user}/calendar/events", start="2026-12-03", end="2026-12-04")
+    if call == "create":
+        return person.create(calendar=calendar, subject="New")
+    if call == "update":
+        return person.update(event_id, calendar=calendar, subject="New")
+    return {"get": person.get, "delete": person.delete}[call](event_id, calendar=calendar)
+
+
+# --- scopes
+
+
+@BOTH
+@pytest.mark.parametrize("call", NEEDS)
+def test_a_grant_too_narrow_is_403_before_the_provider_is_asked(api, sandbox, person, call):
+    operation, level = NEEDS[call]
+    name = ProviderName(person.provider)
+    connect(api, person.user, person.account, scope=level_scopes(name, ONE_LEVEL_LESS[level]))
+    answer = ask(person, call)
+    assert answer.status_code == 403
+    told = answer.json["error"]
+    assert answer.json == {
+        "data": None,
+        "error": told,
+        "operation": operation,
+        "validScopes": list(valid_scopes(name, operation)),
+    }
+    assert operation in told
+    assert f"scope level {level}" in told
+    assert all(scope in told for scope in level_scopes(name, level))
+    assert sandbox.requests().total == 0
+
+
+@BOTH
+@pytest.mark.parametrize("call", NEEDS)
+def test_the_level_that_an_operation_needs_is_enough(api, sandbox, person, call):
+    event_id = person.there.post()["id"]
+    scopes = level_scopes(ProviderName(person.provider), NEEDS[call][1])
+    narrow = sandbox.account(person.provider, "eve@example.com", scope=scopes, events=[NINE])
+    connect(api, person.user, narrow)
+    (event,) = AtProvider(sandbox, narrow).events()
+    assert event["id"] != event_id
+    assert ask(person, call, event["id"]).status_code in (200, 201)
+
+
+@BOTH
+@pytest.mark.parametrize("shape", [str.upper, str.lower], ids=["upper", "lower"])
+def test_scopes_are_read_in_any_case(api, person, shape):
+    connect(api, person.user, person.account, scope=[shape(each) for each in person.account.scope.split()])
+    assert person.create().status_code == 201
+
+
+def test_microsofts_scopes_may_be_urls(api, sandbox, new_user):
+    account = sandbox.account("microsoft", ADA)
+    person = Person(api, new_user(account), account, AtProvider(sandbox, account))
+    connect(api, person.user, account, scope=["https://graph.microsoft.com/Calendars.ReadWrite"])
+    assert person.create().status_code == 201
+
+
+def test_a_refusal_for_scope_by_google_itself_carries_the_operation_alone(api, sandbox, new_user):
+    account = sandbox.account("google", ADA)
+    person = Person(api, new_user(account), account, AtProvider(sandbox, account))
+    event_id = person.made()["id"]
+    for call, (operation, _) in NEEDS.items():
+        if call == "list":
+            continue
+        sandbox.fault(operation=OPERATION_OF[call]["google"], reason="insufficientPermissions", status=403)
+        answer = ask(person, call, event_id)
+        assert answer.status_code == 403
+        assert answer.json.keys() == {"data", "error", "operation"}
+        assert answer.json["operation"] == operation
+        sandbox.clear_faults()
+
+
+# --- the grant, the share, the key
+
+
+@BOTH
+@CALLS
+def test_a_grant_that_is_gone_is_401_and_kills_the_connection(api, sandbox, person, call):
+    event_id = person.made()["id"]
+    sandbox.revoke(ADA)
+    told = error(ask(person, call, event_id), 401)
+    assert api.get(f"/users/{person.user}/oauth/{person.provider}").json["data"]["alive"] is False
+    sandbox.forget_requests()
+    assert error(ask(person, call, event_id), 401)
+    assert sandbox.requests().total == 0
+    assert ADA not in told
+
+
+@BOTH
+@CALLS
+def test_an_expired_token_is_renewed_on_the_way(api, sandbox, person, call):
+    event_id = person.made()["id"]
+    connect(api, person.user, person.account, accessToken="stale")
+    assert ask(person, call, event_id).status_code in (200, 201)
+    assert sandbox.requests().by_operation[f"{person.provider}.token"] == 1
+
+
+@BOTH
+@CALLS
+def test_a_calendar_that_is_shared_for_reading_is_read_and_not_written(
+    api, sandbox, new_user, provider, call
+):
+    boss = {"id": "AAMk-boss", "accessRole": "reader"}
+    account = sandbox.account(
+        provider, ADA, calendars=[{"primary": True}, boss], events=[NINE | {"calendarId": boss["id"]}]
+    )
+    person = Person(api, new_user(account), account, AtProvider(sandbox, account))
+    (event,) = person.there.events(boss["id"])
+    answer = ask(person, call, event["id"], calendar=boss["id"])
+    if call == "get":
+        assert one(answer)["id"] == event["id"]
+    else:
+        error(answer, 403)
+    assert [each["id"] for each in person.there.events(boss["id"])] == [event["id"]]
+
+
+@BOTH
+@CALLS
+def test_a_read_only_key_reads_and_changes_nothing(new_api, sandbox, person, call):
+    event_id = person.made(subject="Old")["id"]
+    person.api = new_api(read_only=True)
+    sandbox.forget_requests()
+    answer = ask(person, call, event_id)
+    if call == "get":
+        assert one(answer)["subject"] == "Old"
+    else:
+        assert error(answer, 403) == "This API key is read-only"
+        assert sandbox.requests().total == 0
+    assert person.there.subjects() == ["Old"]
+
+
+@BOTH
+@CALLS
+def test_a_key_of_an_organization_reaches_its_members_alone(
+    new_api, new_user, new_organization, person, call
+):
+    slug = new_organization()
+    member = new_user(person.account, slugs=(slug,))
+    event_id = person.made()["id"]
+    person.api = new_api(organization=slug)
+    assert error(ask(person, call, event_id), 404) == "User not found"
+    person.user = member
+    assert ask(person, call, event_id).status_code in (200, 201)
+
+
+# --- the provider
+
+
+@BOTH
+@CALLS
+@pytest.mark.parametrize(
+    ("fault", "status"),
+    [
+        ({"status": 503, "retry_after": 60}, 502),
+        ({"status": 429, "retry_after": 29.5}, 429),
+        ({"status": 403}, 403),
+    ],
+    ids=str,
+)
+def test_a_provider_that_fails_is_told_with_its_reason(sandbox, person, call, fault, status):
+    event_id = person.there.post()["id"]
+    sandbox.fault(operation=OPERATION_OF[call][person.provider], **fault)
+    answer = ask(person, call, event_id)
+    assert answer.status_code == status, answer.text
+    assert answer.json["data"] is None
+    assert ADA not in answer.json["error"]
+    assert "http" not in answer.json["error"]
+    asked = 30 if status == 429 and "retry_after" in fault else None
+    assert answer.json.get("retryAfter") == asked
+    assert answer.headers.get("Retry-After") == (None if asked is None else str(asked))
+
+
+@pytest.mark.parametrize("reason", ["rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded"])
+@pytest.mark.parametrize("provider", ["google"])
+def test_googles_403_for_its_limits_is_429(sandbox, person, reason):
+    sandbox.fault(operation=INSERT["google"], status=403, reason=reason, retry_after=60)
+    assert person.create().status_code == 429
+
+
+@pytest.mark.parametrize("fault", [{"status": 500}, {"status": 429}], ids=str)
+@BOTH
+def test_a_failure_that_does_not_pass_is_told_after_some_tries(sandbox, person, fault):
+    sandbox.fault(operation=INSERT[person.provider], **fault)
+    answer = person.create()
+    assert answer.status_code == (429 if fault == {"status": 429} else 502)
+    assert "retryAfter" not in answer.json
+    assert sandbox.requests().by_operation[INSERT[person.provider]] == 3
+
+
+@BOTH
+@CALLS
+@pytest.mark.parametrize("fault", [{"body": "reset"}, {"status": 429, "retry_after": 0.1}], ids=str)
+def test_a_failure_that_passes_is_no_failure(sandbox, person, call, fault):
+    event_id = person.there.post()["id"]
+    sandbox.fault(operation=OPERATION_OF[call][person.provider], times=1, **fault)
+    assert ask(person, call, event_id).status_code in (200, 201)
+    count = {"create": 2, "delete": 0}.get(call, 1)
+    assert len(person.there.events()) == count
+
+
+@pytest.mark.parametrize(
+    ("provider", "call", "operation"),
+    [
+        ("google", "create", INSERT),
+        ("google", "update", UPDATE),
+        ("microsoft", "create", INSERT),
+        # The answer to a write shows too little: the event is read again.
+        ("microsoft", "create", GET),
+    ],
+)
+def test_a_write_that_was_done_and_cannot_be_read_back_is_422(sandbox, person, call, operation):
+    event_id = person.there.post()["id"]
+    sandbox.fault(operation=operation[person.provider], body="html")
+    told = error(ask(person, call, event_id), 422)
+    assert "cannot be read" in told
+    assert "New" in person.there.subjects()
+
+
+@BOTH
+@pytest.mark.parametrize("damage", ["html", "truncated"])
+def test_a_delete_needs_nothing_of_the_answer(sandbox, person, damage):
+    event_id = person.there.post()["id"]
+    sandbox.fault(operation=DELETE[person.provider], body=damage)
+    assert person.delete(event_id).status_code == 200
+    assert person.there.events() == []
+
+
+@pytest.mark.parametrize("provider", ["microsoft"])
+def test_a_create_that_misses_its_deadline_may_be_done_and_is_seen_by_the_next_busy_read(
+    api, sandbox, person, settings
+):
+    def busy():
+        return periods(api.get(f"/users/{person.user}/calendar/busy", **DAY))
+
+    assert busy() == []
+    sandbox.fault(operation=INSERT[person.provider], latency_ms=6000)
+    began = time.monotonic()
+    assert "did not answer in time" in error(person.create(), 502)
+    assert time.monotonic() - began < settings.fanout_deadline_seconds + 1.5
+    assert busy() == [("09:00", "10:00")]
+
+
+@BOTH
+def test_a_write_that_nobody_has_answered_leaves_nothing_cached(api, new_app, person):
+    def busy():
+        return periods(api.get(f"/users/{person.user}/calendar/busy", **DAY))
+
+    assert busy() == []
+    person.there.post()
+    assert busy() == []
+    # Its queue has no workers.
+    deaf = new_app(broker_url="memory://", fanout_deadline_seconds=0.3)
+    person.api = Api(deaf.test_client(), api.key)
+    assert error(person.create(), 502) == "The provider did not answer in time"
+    assert busy() == [("09:00", "10:00")]

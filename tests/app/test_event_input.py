@@ -1,0 +1,293 @@
+"""What callers send for an event: times and zones, texts, guests, identifiers of any kind."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+
+from tests.app.answers import error
+from tests.app.at_provider import NINE, AtProvider, Person, bare, one
+from tests.app.days import PROVIDERS
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+BOTH = pytest.mark.parametrize("provider", PROVIDERS)
+# For what is refused before a provider is asked.
+EITHER = pytest.mark.parametrize("provider", PROVIDERS[:1])
+ADA, BOB = "ada@example.com", "bob@example.com"
+ODD_IDS = {
+    "a slash": "AAMk/a//b/",
+    "a hash": "AAMk#1",
+    "a percent": "AAMk%2F%",
+    "a question": "AAMk?x=1&y=2",
+    "a plus and a space": "AAMk+ b",
+    "letters of the world": "AAMkÅ日本🗓",
+    "a dot and a slash": "AAMk/../x",
+    "1024 characters": "AAMk" + "x" * 1020,
+}
+ODD = pytest.mark.parametrize("odd", ODD_IDS.values(), ids=ODD_IDS)
+
+
+@pytest.fixture
+def new_person(api, sandbox, new_user):
+    """Make a user with an account of one provider."""
+
+    def make(provider, **account):
+        made = sandbox.account(provider, ADA, **account)
+        return Person(api, new_user(made), made, AtProvider(sandbox, made))
+
+    return make
+
+
+@pytest.fixture
+def person(new_person, provider):
+    return new_person(provider)
+
+
+# --- times
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("start", "zone", "told"),
+    [
+        ("2026-12-03T09:00", None, "2026-12-03T09:00:00.000Z"),
+        ("2026-12-03T09:00", "America/New_York", "2026-12-03T14:00:00.000Z"),
+        ("2026-12-03T09:00", "W. Europe Standard Time", "2026-12-03T08:00:00.000Z"),
+        ("2026-12-03T09:00+01:00", "America/New_York", "2026-12-03T08:00:00.000Z"),
+        ("2026-W49-4T09:00:00,5Z", None, "2026-12-03T09:00:00.500Z"),
+        ("20261203T0900", "Asia/Kolkata", "2026-12-03T03:30:00.000Z"),
+        # Twice on that clock: the first of the two.
+        ("2026-10-25T02:30", "Europe/Berlin", "2026-10-25T00:30:00.000Z"),
+    ],
+)
+def test_a_time_without_an_offset_is_in_the_zone_of_the_header(person, start, zone, told):
+    headers = None if zone is None else {"X-Timezone": zone}
+    made = person.made(start=start, end="2026-12-31T00:00:00Z", headers=headers)
+    # Google keeps whole seconds.
+    assert made["start"] in (told, told.replace(".500", ".000"))
+    assert made["end"] == "2026-12-31T00:00:00.000Z"
+    changed = one(person.update(made["id"], start=start, headers=headers))
+    assert changed["start"] == made["start"]
+
+
+@EITHER
+@pytest.mark.parametrize(
+    ("times", "told"),
+    [
+        ({"start": "2026-12-03T11:00:00Z"}, "end must not be before start"),
+        ({"start": "2026-12-04", "end": "2026-12-03"}, "end must be after start"),
+        ({"start": "2026-12-03", "end": "2026-12-03"}, "end must be after start"),
+        ({"start": "2026-12-03"}, "start and end must both be dates, or both have a time"),
+        ({"end": "2026-12-04"}, "start and end must both be dates, or both have a time"),
+        ({"start": None}, "start must not be null"),
+        ({"start": ""}, "start must be an ISO 8601 date"),
+        ({"start": 1764752400000}, "start must be a string"),
+        ({"start": "2026-02-29"}, "start names a date or time that does not exist"),
+        ({"end": "9999-12-31T00:00:00Z"}, "end must lie in the years 1970 to 2199"),
+    ],
+    ids=str,
+)
+def test_times_that_make_no_event_are_refused(sandbox, person, times, told):
+    sent = NINE | times
+    assert error(person.api.post(person.path(), sent), 400).startswith(told)
+    assert error(person.api.put(person.path("AAMk1"), sent), 400).startswith(told)
+    assert sandbox.requests().total == 0
+
+
+@EITHER
+@pytest.mark.parametrize("missing", ["start", "end"])
+def test_a_new_event_needs_both_edges(person, missing):
+    body = {name: at for name, at in NINE.items() if name != missing}
+    assert error(person.api.post(person.path(), body), 400) == f"{missing} is required"
+
+
+@BOTH
+def test_an_event_may_have_no_length(person):
+    made = person.made(end=NINE["start"])
+    assert made["start"] == made["end"] == "2026-12-03T09:00:00.000Z"
+
+
+@BOTH
+def test_an_end_before_the_start_that_only_the_stored_event_shows_is_400(person):
+    made = person.made()
+    told = error(person.update(made["id"], end="2026-12-03T08:00:00Z"), 400)
+    assert told.startswith({"google": "Google", "microsoft": "Microsoft 365"}[person.provider])
+    assert bare(one(person.get(made["id"]))) == bare(made)
+
+
+@BOTH
+def test_a_date_in_the_place_of_one_edge_of_a_timed_event_is_400(person):
+    made = person.made()
+    error(person.update(made["id"], end="2026-12-04"), 400)
+    assert bare(one(person.get(made["id"]))) == bare(made)
+
+
+@EITHER
+def test_an_unknown_zone_is_refused(person):
+    for answer in (
+        person.create(headers={"X-Timezone": "Mars/Olympus"}),
+        person.update("AAMk1", subject="x", headers={"X-Timezone": "Mars/Olympus"}),
+    ):
+        assert error(answer, 400).startswith("X-Timezone")
+
+
+# --- texts, guests, meetings
+
+
+@EITHER
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ({"subject": None}, "subject must not be null"),
+        ({"subject": 5}, "subject must be a string"),
+        ({"subject": "x" * 1025}, "subject must have"),
+        ({"subject": "a\nb"}, "subject must not contain control characters"),
+        ({"description": "a\x00b"}, "description must not contain control characters"),
+        ({"description": "x" * 32_769}, "description must have at most 32768 characters"),
+        ({"location": []}, "location must be a string"),
+        ({"attendees": BOB}, "attendees must be an array"),
+        ({"attendees": [BOB]}, "attendees[0] must be an object"),
+        ({"attendees": [{}]}, "attendees[0].email is required"),
+        ({"attendees": [{"email": "bob"}]}, "attendees[0].email must be an e-mail address"),
+        (
+            {"attendees": [{"email": f"{n}@example.com"} for n in range(201)]},
+            "attendees must have at most 200",
+        ),
+        ({"meeting": False}, "meeting must be true, or an object"),
+        ({"meeting": {}}, "meeting must be true, or an object"),
+        ({"meeting": {"url": "javascript:alert(1)"}}, "meeting must have a url"),
+        ({"meeting": {"url": "https://"}}, "meeting must have a url"),
+        ({"sendNotifications": "true"}, "sendNotifications"),
+        ({"metaId": ""}, "metaId must have 1 to 1024 characters"),
+        ({"metaId": "x" * 1025}, "metaId must have 1 to 1024 characters"),
+        ({"metaId": 5}, "metaId must be a string"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_fields_that_make_no_sense_are_refused(sandbox, person, sent, told):
+    assert error(person.create(**sent), 400).startswith(told)
+    assert error(person.update("AAMk1", **sent), 400).startswith(told)
+    assert sandbox.requests().total == 0
+
+
+@BOTH
+def test_texts_of_every_alphabet_come_back_as_they_were_sent(person):
+    texts = {
+        "subject": "日本 🗓 <b>'\"&amp;",
+        "description": "a < b & c > d\n\n  two spaces  and\ta tab\nhttps://example.com/?a=1&b=2",
+        "location": "Åre / Café №7",
+    }
+    made = person.made(**texts)
+    assert {name: made[name] for name in texts} == texts
+
+
+@BOTH
+def test_a_guest_who_is_named_twice_is_invited_once(person):
+    made = person.made(attendees=[{"email": BOB}, {"email": BOB.upper()}, {"email": BOB, "name": "Bob"}])
+    assert [each["email"] for each in made["attendees"]] == [BOB]
+
+
+@BOTH
+@pytest.mark.parametrize("told", ["true", "false"])
+def test_a_delete_takes_whether_guests_are_told(person, told):
+    made = person.made(attendees=[{"email": BOB}], sendNotifications=told == "true")
+    assert error(person.delete(made["id"], sendNotifications="yes"), 400).startswith("sendNotifications")
+    assert person.delete(made["id"], sendNotifications=told).status_code == 200
+
+
+# --- identifiers
+
+
+@ODD
+@BOTH
+def test_an_event_that_is_not_there_is_404_whatever_its_id_is_made_of(person, odd):
+    for answer in (person.get(odd), person.update(odd, subject="x"), person.delete(odd)):
+        assert error(answer, 404) == "Event not found"
+
+
+@ODD
+@BOTH
+def test_a_calendar_is_reached_whatever_its_id_is_made_of(new_person, provider, odd):
+    person = new_person(provider, calendars=[{"primary": True}, {"id": odd}])
+    made = person.made(calendar=odd, subject="There")
+    assert made["calendarId"] == odd
+    assert one(person.get(made["id"], calendar=odd)) == made
+    assert one(person.update(made["id"], calendar=odd, subject="Still"))["subject"] == "Still"
+    assert person.there.subjects(odd) == ["Still"]
+    assert person.there.subjects() == []
+    assert person.delete(made["id"], calendar=odd).status_code == 200
+
+
+@ODD
+@BOTH
+def test_a_calendar_that_is_not_there_is_404(person, odd):
+    answers = [
+        person.create(calendar=odd),
+        person.get("AAMk1", calendar=odd),
+        person.update("AAMk1", calendar=odd, subject="x"),
+        person.delete("AAMk1", calendar=odd),
+    ]
+    assert [error(answer, 404) for answer in answers] == ["Calendar not found"] * 4
+
+
+def test_a_calendar_id_that_microsoft_cannot_read_is_400(new_person):
+    person = new_person("microsoft")
+    for answer in (person.create(calendar="team"), person.get("AAMk1", calendar="team")):
+        assert error(answer, 400) == "Microsoft 365 cannot read this calendar id"
+
+
+@EITHER
+@pytest.mark.parametrize(
+    ("segment", "told"),
+    [
+        ("%00", "must not contain control characters"),
+        ("a%0Ab", "must not contain control characters"),
+        ("%FF", "must be UTF-8, percent-encoded"),
+        ("50%", "must be UTF-8, percent-encoded"),
+        ("%2E%2E", "must not be . or .."),
+        ("x" * 2049, "must have 1 to 2048 characters"),
+    ],
+    ids=lambda value: value[:12],
+)
+def test_ids_that_nobody_can_have_are_refused(sandbox, person, segment, told):
+    base = f"/users/{person.user}/calendar/events/{person.provider}"
+    assert error(person.api.post(f"{base}/{segment}", NINE), 400) == f"calendarId {told}"
+    assert error(person.api.get(f"{base}/primary/{segment}"), 400) == f"eventId {told}"
+    assert sandbox.requests().total == 0
+
+
+@BOTH
+def test_an_event_is_looked_for_in_the_calendar_that_is_named(new_person, provider):
+    person = new_person(provider, calendars=[{"primary": True}, {"id": "AAMk-team"}])
+    made = person.made()
+    assert error(person.get(made["id"], calendar="AAMk-team"), 404) == "Event not found"
+
+
+@BOTH
+def test_what_is_missing_above_an_event_is_told(api, sandbox, new_user, person):
+    other = {"google": "microsoft", "microsoft": "google"}[person.provider]
+    for path, told in (
+        (f"/users/nobody/calendar/events/{person.provider}/primary", "User not found"),
+        (f"/users/{person.user}/calendar/events/{other}/primary", "OAuth connection not found"),
+        (f"/users/{new_user()}/calendar/events/{person.provider}/primary", "OAuth connection not found"),
+    ):
+        assert error(api.post(path, NINE), 404) == told
+        for method in ("GET", "PUT", "DELETE"):
+            body = {"json": {}} if method == "PUT" else {}
+            assert error(api.call(method, f"{path}/{quote('AAMk1')}", **body), 404) == told
+    apple = f"/users/{person.user}/calendar/events/apple/primary"
+    assert error(api.post(apple, NINE), 400) == "provider must be one of google, microsoft"
+
+
+@EITHER
+@pytest.mark.parametrize("url", ["http://[x", "https://a:b/", "https://", "ftp://x", "https://x/\u00e4", 7])
+def test_a_meeting_has_a_url_that_can_be_opened(person, url):
+    assert error(person.create(meeting={"url": url}), 400).startswith("meeting")
+
+
+@EITHER
+@pytest.mark.parametrize("meta_id", [".", ".."])
+def test_a_metaid_can_be_asked_for_by_its_path(person, meta_id):
+    assert error(person.create(metaId=meta_id), 400) == "metaId must not be . or .."

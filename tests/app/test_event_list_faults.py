@@ -1,0 +1,212 @@
+"""What the list of a user's events answers when not everything could be read, or nothing."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.app.answers import error
+from tests.app.days import DAY, PROVIDERS, meeting
+from tests.conftest import connect
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+BOTH = pytest.mark.parametrize("provider", PROVIDERS)
+ADA = {"google": "ada@example.com", "microsoft": "ada@contoso.example"}
+LIST = {"google": "google.events.list", "microsoft": "microsoft.calendarView.list"}
+BARE = {"minDate": DAY["start"], "maxDate": DAY["end"]}
+FORMS = pytest.mark.parametrize("form", [DAY, BARE], ids=["start", "minDate"])
+TEAM, SIDE = "team@group.calendar.google.com", "AAMk-side"
+
+
+@pytest.fixture
+def two(sandbox, new_user):
+    """A user with an account of each provider, two calendars in each, a meeting in every one."""
+    google = sandbox.account(
+        "google",
+        ADA["google"],
+        calendars=[{"primary": True}, {"id": TEAM}],
+        events=[
+            meeting("11:00", "12:00", subject="g main"),
+            meeting("09:00", "10:00", subject="g team", calendarId=TEAM),
+        ],
+    )
+    microsoft = sandbox.account(
+        "microsoft",
+        ADA["microsoft"],
+        calendars=[{"id": "AAMk-main", "primary": True}, {"id": SIDE}],
+        events=[
+            meeting("10:00", "11:00", subject="m main"),
+            meeting("12:00", "13:00", subject="m side", calendarId=SIDE),
+        ],
+    )
+    return new_user(google, microsoft)
+
+
+def subjects(events):
+    return [each["subject"] for each in events]
+
+
+@BOTH
+def test_a_calendar_that_fails_is_named_and_the_others_are_listed(api, sandbox, two, provider):
+    calendar = {"google": TEAM, "microsoft": SIDE}[provider]
+    sandbox.fault(calendar_id=calendar, operation=LIST[provider], status=403)
+    lost = {"google": "g team", "microsoft": "m side"}[provider]
+    rest = [each for each in ("g team", "m main", "g main", "m side") if each != lost]
+
+    answer = api.get(f"/users/{two}/calendar/events", **DAY)
+    assert subjects(answer.json["data"]) == rest
+    (failed,) = answer.json["failedCalendars"]
+    assert (failed["calendarId"], failed["provider"], failed["reason"]) == (
+        calendar,
+        provider,
+        "accessDenied",
+    )
+
+    answer = api.get(f"/users/{two}/calendar/events", **BARE)
+    assert subjects(answer.json) == rest
+    assert json.loads(answer.headers["X-Failed-Calendars"]) == [failed]
+
+
+def test_a_header_names_as_many_as_proxies_let_through(api, sandbox, new_user):
+    odd = [f"{'x' * 60}{number}@group.calendar.google.com" for number in range(40)]
+    calendars = [{"primary": True}, *({"id": each} for each in odd)]
+    account = sandbox.account("google", ADA["google"], calendars=calendars)
+    for each in odd:
+        sandbox.fault(calendar_id=each, operation=LIST["google"], status=404)
+    user = new_user(account)
+    headers = api.get(f"/users/{user}/calendar/events", **BARE).headers
+    assert len(headers["X-Failed-Calendars"]) < 4000
+    assert 5 < len(json.loads(headers["X-Failed-Calendars"])) < 40
+    assert headers["X-Failed-Calendars-Count"] == "40"
+    assert len(api.get(f"/users/{user}/calendar/events", **DAY).json["failedCalendars"]) == 40
+
+
+def test_a_name_that_no_header_can_hold_is_escaped(api, sandbox, new_user):
+    odd = "日本@example.com"
+    account = sandbox.account("google", ADA["google"], calendars=[{"primary": True}, {"id": odd}])
+    sandbox.fault(calendar_id=odd, operation=LIST["google"], status=404)
+    answer = api.get(f"/users/{new_user(account)}/calendar/events", **BARE)
+    assert answer.headers["X-Failed-Calendars"].isascii()
+    assert [each["calendarId"] for each in json.loads(answer.headers["X-Failed-Calendars"])] == [odd]
+
+
+@BOTH
+def test_an_account_whose_grant_is_gone_is_named(api, sandbox, two, provider):
+    sandbox.revoke(ADA[provider])
+    for headers in ({}, {"Cache-Control": "no-cache"}):
+        answer = api.get(f"/users/{two}/calendar/events", headers=headers, **DAY)
+        assert len(answer.json["data"]) == 2
+        assert {each["reason"] for each in answer.json["failedCalendars"]} == {"authorizationInvalid"}
+
+
+@BOTH
+def test_an_account_that_may_not_be_listed_is_named_with_its_reason(api, sandbox, two, provider):
+    narrow = {"google": ["https://www.googleapis.com/auth/calendar.freebusy"], "microsoft": ["User.Read"]}
+    connect(api, two, sandbox.account(provider, ADA[provider]), scope=narrow[provider])
+    answer = api.get(f"/users/{two}/calendar/events", **DAY)
+    assert [each["reason"] for each in answer.json["failedCalendars"]] == ["insufficientScopes"]
+    assert len(answer.json["data"]) == 2
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("fault", "status"),
+    [
+        ({"status": 403}, 403),
+        ({"status": 503, "retry_after": 60}, 502),
+        ({"status": 429, "retry_after": 60}, 429),
+        ({"status": 404}, 404),
+    ],
+    ids=str,
+)
+def test_when_nothing_could_be_read_the_request_fails_in_the_form_it_was_asked(
+    api, sandbox, new_user, provider, fault, status
+):
+    user = new_user(sandbox.account(provider, ADA[provider]))
+    sandbox.fault(operation=LIST[provider], **fault)
+    told = api.get(f"/users/{user}/calendar/events", **DAY)
+    assert (told.status_code, told.json["data"]) == (status, None)
+    bare_told = api.get(f"/users/{user}/calendar/events", **BARE)
+    assert bare_told.status_code == status
+    assert bare_told.json == told.json["error"]
+    for answer in (told, bare_told):
+        assert answer.headers.get("Retry-After") == ("60" if status == 429 else None)
+
+
+@pytest.mark.parametrize(
+    ("query", "status", "told"),
+    [
+        ({}, 400, "start is required"),
+        ({"start": "2026-12-03"}, 400, "end is required"),
+        ({"start": "2026-12-04", "end": "2026-12-03"}, 400, "start must be before end"),
+        ({"start": "2026-01-01", "end": "2027-02-01"}, 400, "The range from start to end must not be longer"),
+        ({"start": "soon", "end": "2026-12-03"}, 400, "start must be an ISO 8601 date"),
+        ({**DAY, "provider": "apple"}, 400, "provider"),
+        ({**DAY, "calendarIds": "x" * 1025}, 400, "calendarIds"),
+        ({"minDate": "2026-12-03"}, 400, "maxDate is required"),
+        ({"maxDate": "2026-12-03"}, 400, "minDate is required"),
+        ({**DAY, "minDate": "2026-12-03"}, 400, "maxDate is required"),
+        ({"minDate": "2026-12-04", "maxDate": "2026-12-03"}, 400, "minDate must be before maxDate"),
+        ({"minDate": "0", "maxDate": "99999999999999"}, 400, "maxDate must lie in the years"),
+        ({"minDate": "-5", "maxDate": "2026-12-03"}, 400, "minDate must be an ISO 8601 date"),
+        ({**BARE, "timeZone": "Mars/Olympus"}, 400, "timeZone"),
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_is_refused_in_the_form_it_was_asked(api, two, query, status, told):
+    answer = api.get(f"/users/{two}/calendar/events", **query)
+    assert answer.status_code == status
+    bare_form = not {"minDate", "maxDate"}.isdisjoint(query)
+    sentence = answer.json if bare_form else answer.json["error"]
+    assert isinstance(sentence, str)
+    assert sentence.startswith(told)
+
+
+def test_a_user_without_the_accounts_is_told_in_the_words_of_each_form(api, sandbox, new_user):
+    user = new_user(sandbox.account("google", ADA["google"]))
+    for other in ({"provider": "microsoft"},):
+        answer = api.get(f"/users/{user}/calendar/events", **BARE, **other)
+        assert (answer.status_code, answer.json) == (404, "User has not the needed calendars connected")
+        told = error(api.get(f"/users/{user}/calendar/events", **DAY, **other), 404)
+        assert told == "User has no connected calendars"
+
+
+@FORMS
+def test_a_user_that_is_not_there_and_a_key_that_is_none(api, form):
+    path = "/users/nobody/calendar/events"
+    unknown = api.get(path, **form)
+    no_key = api.client.get(f"/v1{path}", query_string=form)
+    bad_id = api.get("/users/a/calendar/events", **form)
+    assert [each.status_code for each in (unknown, no_key, bad_id)] == [404, 401, 400]
+    sentences = [each.json if form is BARE else each.json["error"] for each in (unknown, no_key, bad_id)]
+    assert sentences[0] == "User not found"
+    assert all(isinstance(each, str) for each in sentences)
+
+
+def test_a_key_of_an_organization_reaches_its_members_alone(new_api, sandbox, new_user, new_organization):
+    slug = new_organization()
+    account = sandbox.account("google", ADA["google"], events=[meeting("09:00", "10:00", subject="Hers")])
+    member, stranger = new_user(account, slugs=(slug,)), new_user(account)
+    bound = new_api(organization=slug, read_only=True)
+    assert subjects(bound.get(f"/users/{member}/calendar/events", **BARE).json) == ["Hers"]
+    answer = bound.get(f"/users/{stranger}/calendar/events", **BARE)
+    assert (answer.status_code, answer.json) == (404, "User not found")
+
+
+@BOTH
+def test_an_account_that_no_named_calendar_belongs_to_is_not_spoken_of(api, sandbox, two, provider):
+    """Nor asked, were its grant as good as gone."""
+    other = {"google": "microsoft", "microsoft": "google"}[provider]
+    sandbox.revoke(ADA[other])
+    assert api.get(f"/users/{two}/calendar/events", **DAY).json["failedCalendars"]
+    calendar = {"google": TEAM, "microsoft": SIDE}[provider]
+    answer = api.get(f"/users/{two}/calendar/events", calendarIds=calendar, **DAY)
+    assert answer.status_code == 200, answer.text
+    assert answer.json["failedCalendars"] == []
+    assert len(answer.json["data"]) == 1
+
+    named = {"google": SIDE, "microsoft": TEAM}[provider]
+    refused = api.get(f"/users/{two}/calendar/events", calendarIds=f"{calendar},{named}", **DAY)
+    assert [each["calendarId"] for each in refused.json["failedCalendars"]] == [named]

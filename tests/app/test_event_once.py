@@ -1,0 +1,199 @@
+"""A create that is repeated makes one event: by the caller's id, by metaId, by idempotency key."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.app.answers import error
+from tests.app.at_provider import INSERT, AtProvider, Person, bare, one
+from tests.app.days import PROVIDERS
+from tests.conftest import connect
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+BOTH = pytest.mark.parametrize("provider", PROVIDERS)
+KEY = {"Idempotency-Key": "one"}
+
+
+@pytest.fixture
+def person(api, sandbox, new_user, provider):
+    account = sandbox.account(provider, "ada@example.com", calendars=[{"primary": True}, {"id": "AAMk-team"}])
+    return Person(api, new_user(account), account, AtProvider(sandbox, account))
+
+
+# --- the caller's own id
+
+
+@pytest.mark.parametrize("provider", ["google"])
+def test_an_id_of_the_callers_own_is_googles_and_is_taken_once_and_for_all(person):
+    made = person.made(id="a0b1c2d3e4", subject="Mine")
+    assert made["id"] == "a0b1c2d3e4"
+    error(person.create(id="a0b1c2d3e4", subject="Other"), 409)
+    assert person.there.subjects() == ["Mine"]
+    assert person.delete("a0b1c2d3e4").status_code == 200
+    error(person.create(id="a0b1c2d3e4", subject="Other"), 409)
+    assert person.there.subjects() == []
+    # Ids are those of one calendar.
+    assert person.made(id="a0b1c2d3e4", calendar="AAMk-team")["id"] == "a0b1c2d3e4"
+
+
+@pytest.mark.parametrize("provider", ["google"])
+@pytest.mark.parametrize("own", ["A0B1C2", "a-b-c-d-e", "wxyz12", "abc", "ä" * 5])
+def test_an_id_that_google_does_not_take_is_400(person, own):
+    told = error(person.create(id=own), 400)
+    assert "Google" in told
+    assert person.there.events() == []
+
+
+@pytest.mark.parametrize("provider", ["google"])
+def test_an_id_of_no_characters_or_too_many_is_refused_unseen(sandbox, person):
+    for own in ("", "a" * 1025):
+        assert error(person.create(id=own), 400).startswith("id must have 1 to 1024 characters")
+    assert sandbox.requests().total == 0
+
+
+@pytest.mark.parametrize("provider", ["microsoft"])
+def test_microsoft_makes_its_own_ids(person):
+    first, second = person.made(id="a0b1c2d3e4"), person.made(id="a0b1c2d3e4")
+    assert len({"a0b1c2d3e4", first["id"], second["id"]}) == 3
+
+
+# --- metaId
+
+
+@BOTH
+def test_the_same_request_with_the_same_metaid_answers_the_event_that_is_there(person):
+    first = person.made(metaId="m-1", subject="Once")
+    again = person.made(metaId="m-1", subject="Once")
+    assert bare(again) == bare(first)
+    assert person.there.subjects() == ["Once"]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "other", [{"subject": "Other"}, {"end": "2026-12-03T11:00:00Z"}, {"location": "x"}], ids=str
+)
+def test_another_request_with_the_same_metaid_is_409(person, other):
+    person.made(metaId="m-1", subject="Once")
+    error(person.create(**({"metaId": "m-1", "subject": "Once"} | other)), 409)
+    assert person.there.subjects() == ["Once"]
+
+
+@BOTH
+def test_a_metaid_is_exact_and_is_of_one_calendar(person):
+    first, second = person.made(metaId="m-a"), person.made(metaId="M-A")
+    third = person.made(metaId="m-a", calendar="AAMk-team")
+    assert len({first["id"], second["id"], third["id"]} | {person.made(metaId="m-a")["id"]}) in (2, 3)
+    assert len(person.there.events()) == 2
+    assert len(person.there.events("AAMk-team")) == 1
+    assert (first["metaId"], second["metaId"]) == ("m-a", "M-A")
+
+
+@BOTH
+def test_a_metaid_that_an_event_was_given_later_is_taken(person):
+    made = person.made(subject="Once")
+    assert one(person.update(made["id"], metaId="m-1"))["metaId"] == "m-1"
+    error(person.create(metaId="m-1", subject="Other"), 409)
+    assert person.there.subjects() == ["Once"]
+
+
+@BOTH
+def test_a_create_is_not_answered_with_an_event_that_goes_by_another_metaid_now(person):
+    made = person.made(metaId="m-1", subject="Once")
+    assert one(person.update(made["id"], metaId="m-2"))["metaId"] == "m-2"
+    error(person.create(metaId="m-1", subject="Once"), 409)
+    error(person.create(metaId="m-2", subject="Other"), 409)
+    assert person.there.subjects() == ["Once"]
+
+
+def test_a_metaid_is_taken_by_whatever_id_its_event_has(api, sandbox, new_user):
+    account = sandbox.account("google", "ada@example.com")
+    person = Person(api, new_user(account), account, AtProvider(sandbox, account))
+    person.made(id="0chosen0", metaId="m-1", subject="Once")
+    error(person.create(metaId="m-1", subject="Other"), 409)
+    # Known by another address from now on, as after a rename: the same event still.
+    connect(api, person.user, account, email=None)
+    error(person.create(metaId="m-1", subject="Other"), 409)
+    assert person.there.subjects() == ["Once"]
+
+
+@BOTH
+def test_a_metaid_is_free_again_after_a_delete(person):
+    for round_ in range(3):
+        made = person.made(metaId="m-1", subject=f"{round_}")
+        assert person.delete(made["id"]).status_code == 200
+    person.made(metaId="m-1", subject="0")
+    assert person.there.subjects() == ["0"]
+
+
+@BOTH
+@pytest.mark.parametrize("meta_id", ["it's", "a/b#c%20?d=e", "日本 🗓", "x" * 1024, " ", "a=b"])
+def test_a_metaid_is_any_text(person, meta_id):
+    made = person.made(metaId=meta_id)
+    assert made["metaId"] == meta_id
+    assert one(person.get(made["id"]))["metaId"] == meta_id
+    assert person.made(metaId=meta_id)["id"] == made["id"]
+
+
+@BOTH
+@pytest.mark.parametrize("damage", ["truncated", "html"])
+def test_a_create_whose_answer_is_lost_is_repeated_without_a_second_event(sandbox, person, damage):
+    sandbox.fault(operation=INSERT[person.provider], body=damage)
+    lost = person.create(metaId="m-1", subject="Once")
+    assert lost.status_code in (422, 502)
+    assert person.there.subjects() == ["Once"]
+    sandbox.clear_faults()
+    assert person.made(metaId="m-1", subject="Once")["subject"] == "Once"
+    assert person.there.subjects() == ["Once"]
+
+
+# --- Idempotency-Key
+
+
+@BOTH
+def test_a_request_that_is_repeated_with_its_key_gets_the_same_answer(person):
+    first = person.create(subject="Once", headers=KEY)
+    again = person.create(subject="Once", headers=KEY)
+    assert (again.status_code, again.json) == (201, first.json)
+    assert "Idempotency-Replayed" not in first.headers
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert person.there.subjects() == ["Once"]
+
+
+@BOTH
+def test_a_key_of_another_request_is_422_and_writes_nothing(person):
+    person.made(subject="Once", headers=KEY)
+    told = error(person.create(subject="Other", headers=KEY), 422)
+    assert "Idempotency-Key" in told
+    assert person.there.subjects() == ["Once"]
+
+
+@BOTH
+def test_a_key_counts_for_one_user_and_one_calendar(person):
+    person.made(subject="Once", headers=KEY)
+    assert person.create(subject="Once", calendar="AAMk-team", headers=KEY).status_code == 422
+
+
+@BOTH
+@pytest.mark.parametrize("damage", ["html", "reset"])
+def test_a_lost_answer_is_made_up_for_by_the_same_key(sandbox, person, damage):
+    sandbox.fault(operation=INSERT[person.provider], body=damage)
+    assert person.create(subject="Once", headers=KEY).status_code in (422, 502)
+    sandbox.clear_faults()
+    assert person.made(subject="Once", headers=KEY)["subject"] == "Once"
+    assert person.there.subjects() == ["Once"]
+
+
+@BOTH
+def test_a_create_that_failed_before_it_was_done_is_done_by_the_next(sandbox, person):
+    sandbox.fault(operation=INSERT[person.provider], status=403)
+    error(person.create(subject="Once", headers=KEY), 403)
+    sandbox.clear_faults()
+    assert "Idempotency-Replayed" not in person.create(subject="Once", headers=KEY).headers
+    assert person.there.subjects() == ["Once"]
+
+
+@BOTH
+def test_two_creates_without_a_key_are_two_events(person):
+    assert person.made()["id"] != person.made()["id"]
+    assert len(person.there.events()) == 2

@@ -1,0 +1,389 @@
+"""The life of an event in one calendar: created, read, changed and deleted, at both providers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.app.answers import error
+from tests.app.at_provider import NINE, SUBJECT, AtProvider, Person, bare, one
+from tests.app.days import DAY, PROVIDERS, periods
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+BOTH = pytest.mark.parametrize("provider", PROVIDERS)
+ADA, BOB, EVE = "ada@example.com", "bob@example.com", "eve@example.com"
+FOREIGN = "String {66f5a359-4659-4830-9070-00047ec6ac6e} Name crm"
+TEAM = "AAMkAGteam="
+CALENDARS = [
+    {"id": "AAMkAGmain=", "primary": True},
+    {"id": TEAM},
+    {"id": "AAMkAGboss=", "accessRole": "reader"},
+]
+
+
+@pytest.fixture
+def new_person(api, sandbox, new_user):
+    """Make a user with an account of one provider."""
+
+    def make(provider, **account):
+        made = sandbox.account(provider, ADA, **account)
+        return Person(api, new_user(made), made, AtProvider(sandbox, made))
+
+    return make
+
+
+@pytest.fixture
+def person(new_person, provider):
+    return new_person(provider)
+
+
+# --- create and read
+
+
+@BOTH
+def test_an_event_is_created_with_every_field_and_read_the_same(person):
+    answer = person.create(
+        subject="Review",
+        description="What we did.\nWhat we do next.",
+        location="Room 1",
+        attendees=[{"email": BOB}, {"email": ADA}],
+        metaId="m-42",
+    )
+
+    made = one(answer, 201)
+    assert bare(made) == {
+        "id": made["id"],
+        "calendarId": person.main,
+        "provider": person.provider,
+        "metaId": "m-42",
+        "subject": "Review",
+        "description": "What we did.\nWhat we do next.",
+        "location": "Room 1",
+        "start": "2026-12-03T09:00:00.000Z",
+        "end": "2026-12-03T10:00:00.000Z",
+        "attendees": [
+            {"email": BOB, "self": False, "responseStatus": "needsAction"},
+            {"email": ADA, "self": True, "responseStatus": made["attendees"][1]["responseStatus"]},
+        ],
+    }
+    assert made["original"]["id"] == made["id"]
+    assert made["original"][SUBJECT[person.provider]] == "Review"
+    assert all(each["original"] for each in made["attendees"])
+    assert one(person.get(made["id"])) == made
+    assert person.there.subjects() == ["Review"]
+
+
+@BOTH
+def test_an_event_of_two_times_alone_has_empty_texts_and_no_metaid(person):
+    made = person.made()
+    assert bare(made) == {
+        "id": made["id"],
+        "calendarId": person.main,
+        "provider": person.provider,
+        "subject": "",
+        "description": "",
+        "location": "",
+        "start": "2026-12-03T09:00:00.000Z",
+        "end": "2026-12-03T10:00:00.000Z",
+        "attendees": [],
+    }
+
+
+@BOTH
+@pytest.mark.parametrize("zone", ["Pacific/Auckland", "America/New_York", "UTC"])
+def test_an_all_day_event_spans_the_midnights_of_the_calendar(new_person, provider, zone):
+    person = new_person(provider, time_zone=zone)
+    made = person.made(start="2026-12-03", end="2026-12-05", subject="Fair")
+    spans = {
+        "Pacific/Auckland": ("2026-12-02T11:00:00.000Z", "2026-12-04T11:00:00.000Z"),
+        "America/New_York": ("2026-12-03T05:00:00.000Z", "2026-12-05T05:00:00.000Z"),
+        "UTC": ("2026-12-03T00:00:00.000Z", "2026-12-05T00:00:00.000Z"),
+    }
+    assert (made["start"], made["end"]) == spans[zone]
+    assert made["allDay"] is True
+    assert one(person.get(made["id"])) == made
+    (kept,) = person.there.events()
+    dates = {
+        "google": lambda edge: edge.get("date"),
+        "microsoft": lambda edge: edge["dateTime"].removesuffix("T00:00:00.0000000"),
+    }[provider]
+    assert (dates(kept["start"]), dates(kept["end"])) == ("2026-12-03", "2026-12-05")
+
+
+@BOTH
+def test_an_all_day_event_becomes_a_timed_one_and_back(new_person, provider):
+    person = new_person(provider, time_zone="Europe/Berlin")
+    made = person.made(start="2026-12-03", end="2026-12-04")
+    timed = one(person.update(made["id"], **NINE))
+    assert (timed["start"], "allDay" in timed) == ("2026-12-03T09:00:00.000Z", False)
+    again = one(person.update(made["id"], start="2026-12-10", end="2026-12-11"))
+    assert (again["start"], again["end"], again["allDay"]) == (
+        "2026-12-09T23:00:00.000Z",
+        "2026-12-10T23:00:00.000Z",
+        True,
+    )
+
+
+@BOTH
+def test_a_meeting_of_the_providers_own_has_its_link(person):
+    made = person.made(meeting=True, subject="Call", description="Agenda")
+    host = {"google": "https://meet.google.com/", "microsoft": "https://teams.microsoft.com/"}
+    assert made["meetingUrl"].startswith(host[person.provider])
+    assert made["description"] == "Agenda"
+    changed = one(person.update(made["id"], description="Other", subject="Later"))
+    assert changed["meetingUrl"] == made["meetingUrl"]
+    assert changed["description"] == "Other"
+
+
+@BOTH
+def test_a_meeting_elsewhere_is_kept_and_is_the_location_where_there_is_none(person):
+    url = "https://meet.example.com/a?b=c&d=%20#e"
+    made = person.made(meeting={"url": url})
+    assert (made["meetingUrl"], made["location"]) == (url, url)
+    placed = person.made(meeting={"url": url}, location="Room 1")
+    assert (placed["meetingUrl"], placed["location"]) == (url, "Room 1")
+    moved = one(person.update(made["id"], meeting={"url": "https://other.example.com/"}))
+    assert (moved["meetingUrl"], moved["location"]) == ("https://other.example.com/",) * 2
+
+
+@BOTH
+def test_events_lie_in_the_calendar_that_is_named(new_person, provider):
+    person = new_person(provider, calendars=CALENDARS)
+    made = person.made(calendar=TEAM, subject="Team")
+    assert made["calendarId"] == TEAM
+    assert one(person.get(made["id"], calendar=TEAM))["subject"] == "Team"
+    assert person.there.subjects(TEAM) == ["Team"]
+    assert person.there.subjects() == []
+    assert one(person.update(made["id"], calendar=TEAM, location="x"))["calendarId"] == TEAM
+    assert person.delete(made["id"], calendar=TEAM).status_code == 200
+    assert person.there.subjects(TEAM) == []
+
+
+@BOTH
+def test_the_main_calendar_goes_by_its_alias_and_by_its_id(new_person, provider):
+    person = new_person(provider, **({"calendars": CALENDARS} if provider == "microsoft" else {}))
+    own_id = {"google": ADA, "microsoft": "AAMkAGmain="}[provider]
+    made = person.made(calendar=own_id)
+    assert made["calendarId"] == own_id
+    assert bare(one(person.get(made["id"]))) == bare(made) | {"calendarId": person.main}
+
+
+@BOTH
+def test_what_somebody_else_has_written_is_read(person):
+    if person.provider == "google":
+        fields = {
+            "summary": "Lunch",
+            "attendees": [{"email": BOB, "responseStatus": "tentative"}, {"displayName": "Room"}],
+        }
+    else:
+        tentative = {"response": "tentativelyAccepted", "time": "2026-11-01T00:00:00Z"}
+        fields = {
+            "subject": "Lunch",
+            "attendees": [
+                {"emailAddress": {"address": BOB, "name": "Bob"}, "status": tentative},
+                {"emailAddress": {"name": "Room"}},
+            ],
+        }
+    event_id = person.there.post(**fields)["id"]
+    read = bare(one(person.get(event_id)))
+    assert (read["subject"], read["start"]) == ("Lunch", "2026-12-03T09:00:00.000Z")
+    assert read["attendees"] == [
+        {"email": BOB, "self": False, "responseStatus": "tentative"},
+        {"email": "", "self": False, "responseStatus": "needsAction"},
+    ]
+
+
+# --- change
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("sent", "changed"),
+    [
+        ({"subject": "New"}, {"subject": "New"}),
+        ({"subject": ""}, {"subject": ""}),
+        ({"description": "a < b & c"}, {"description": "a < b & c"}),
+        ({"location": ""}, {"location": ""}),
+        ({"attendees": []}, {"attendees": []}),
+        ({"start": "2026-12-03T08:00:00Z"}, {"start": "2026-12-03T08:00:00.000Z"}),
+        ({"end": "2026-12-03T11:00:00Z"}, {"end": "2026-12-03T11:00:00.000Z"}),
+        ({"metaId": "m-2"}, {"metaId": "m-2"}),
+        ({}, {}),
+        ({"unknown": 1}, {}),
+    ],
+    ids=str,
+)
+def test_an_update_writes_only_what_was_sent(person, sent, changed):
+    made = person.made(
+        subject="Old", description="Old", location="Old", attendees=[{"email": BOB}], metaId="m-1"
+    )
+    answer = one(person.update(made["id"], **sent))
+    assert bare(answer) == bare(made) | changed
+    assert one(person.get(made["id"])) == answer
+
+
+def foreign(person):
+    """An event of another program: guests who have answered, an online meeting, properties of its own."""
+    if person.provider == "google":
+        return person.there.post(
+            summary="Lunch",
+            attendees=[
+                {"email": BOB, "responseStatus": "accepted", "comment": "Yes!"},
+                {"email": EVE, "responseStatus": "declined"},
+            ],
+            conferenceData={"createRequest": {"requestId": "7"}},
+            extendedProperties={"private": {"crm": "7"}, "shared": {"crm": "8"}},
+            reminders={"useDefault": False, "overrides": [{"method": "popup", "minutes": 5}]},
+        )
+    answered = "2026-11-01T00:00:00Z"
+    return person.there.post(
+        subject="Lunch",
+        attendees=[
+            {"emailAddress": {"address": BOB}, "status": {"response": "accepted", "time": answered}},
+            {"emailAddress": {"address": EVE}, "status": {"response": "declined", "time": answered}},
+        ],
+        isOnlineMeeting=True,
+        singleValueExtendedProperties=[{"id": FOREIGN, "value": "7"}],
+        categories=["Red"],
+        reminderMinutesBeforeStart=5,
+    )
+
+
+# What every write changes.
+STAMPS = {"etag", "updated", "sequence", "@odata.etag", "changeKey", "lastModifiedDateTime", "@odata.context"}
+
+
+def as_others_see(person, event_id):
+    """The event as the other program finds it, its own property included."""
+    if person.provider == "google":
+        return person.there.event(event_id)
+    expand = f"$expand=singleValueExtendedProperties($filter=id eq '{FOREIGN}')"
+    return person.there.call.get(f"me/events/{event_id}?{expand}")
+
+
+@BOTH
+def test_what_others_wrote_into_an_event_survives_an_update(person):
+    event_id = foreign(person)["id"]
+    before = as_others_see(person, event_id)
+    one(person.update(event_id, location="Room 2"))
+    after = as_others_see(person, event_id)
+    different = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    assert different - STAMPS <= {"location", "locations"}
+    assert "location" in different
+    kept = {"google": ("extendedProperties", "conferenceData"), "microsoft": ("onlineMeeting",)}
+    assert all(after[name] for name in kept[person.provider])
+    if person.provider == "microsoft":
+        assert [each["value"] for each in after["singleValueExtendedProperties"]] == ["7"]
+
+
+@BOTH
+def test_who_stays_invited_keeps_their_answer(person):
+    event_id = foreign(person)["id"]
+    sent = [{"email": "new@example.com"}, {"email": BOB.upper()}]
+    told = bare(one(person.update(event_id, attendees=sent)))["attendees"]
+    assert [(each["email"].lower(), each["responseStatus"]) for each in told] == [
+        ("new@example.com", "needsAction"),
+        (BOB, "accepted"),
+    ]
+    kept = person.there.event(event_id)["attendees"]
+    if person.provider == "google":
+        assert [each.get("comment") for each in kept] == [None, "Yes!"]
+    else:
+        assert [each["status"]["response"] for each in kept] == ["none", "accepted"]
+
+
+@BOTH
+def test_our_own_properties_do_not_push_others_out(person):
+    event_id = foreign(person)["id"]
+    one(person.update(event_id, metaId="m-1", meeting={"url": "https://meet.example.com/"}))
+    seen = as_others_see(person, event_id)
+    if person.provider == "google":
+        assert seen["extendedProperties"]["private"]["crm"] == "7"
+        assert seen["extendedProperties"]["shared"]["crm"] == "8"
+    else:
+        assert [each["value"] for each in seen["singleValueExtendedProperties"]] == ["7"]
+    assert one(person.get(event_id))["metaId"] == "m-1"
+
+
+@BOTH
+def test_a_changed_time_stays_in_the_zone_that_the_event_has(person):
+    made = person.made(**NINE, headers={"X-Timezone": "Europe/Berlin"})
+    one(person.update(made["id"], end="2026-12-03T11:00:00Z"))
+    kept = person.there.event(made["id"])
+    if person.provider == "google":
+        assert kept["end"]["timeZone"] == "Europe/Berlin"
+    else:
+        assert kept["originalEndTimeZone"] == "W. Europe Standard Time"
+    assert one(person.get(made["id"]))["end"] == "2026-12-03T11:00:00.000Z"
+
+
+@BOTH
+def test_a_busy_read_sees_every_write_at_once(api, person):
+    def busy():
+        return periods(api.get(f"/users/{person.user}/calendar/busy", **DAY))
+
+    assert busy() == []
+    made = person.made()
+    assert busy() == [("09:00", "10:00")]
+    one(person.update(made["id"], end="2026-12-03T11:00:00Z"))
+    assert busy() == [("09:00", "11:00")]
+    assert person.delete(made["id"]).json == {"data": {"success": True}}
+    assert busy() == []
+
+
+@pytest.mark.parametrize(("asked", "told"), [(None, False), (False, False), (True, True)])
+def test_google_tells_guests_when_it_is_asked_to(sandbox, new_person, asked, told):
+    person = new_person("google")
+    sent = {} if asked is None else {"sendNotifications": asked}
+    made = person.made(attendees=[{"email": BOB}], **sent)
+    one(person.update(made["id"], subject="New", **sent))
+    person.delete(made["id"], **{name: str(value).lower() for name, value in sent.items()})
+    assert [each["guests"] for each in sandbox.notices()] == ([[BOB]] * 3 if told else [])
+
+
+# --- delete
+
+
+@BOTH
+def test_a_deleted_event_is_gone_and_cannot_be_deleted_again(person):
+    made = person.made(subject="Once", attendees=[{"email": BOB}])
+    answer = person.delete(made["id"])
+    assert (answer.status_code, answer.json) == (200, {"data": {"success": True}})
+    assert person.there.subjects() == []
+    for repeated in (
+        person.delete(made["id"]),
+        person.get(made["id"]),
+        person.update(made["id"], subject="x"),
+    ):
+        assert error(repeated, 404) == "Event not found"
+    assert person.there.subjects() == []
+
+
+@BOTH
+def test_an_occurrence_of_a_series_is_read_changed_and_deleted_by_itself(new_person, provider):
+    series = {**NINE, "subject": "Daily", "recurrence": ["RRULE:FREQ=DAILY;COUNT=3"]}
+    person = new_person(provider, events=[series])
+
+    def days():
+        answer = person.api.get(f"/users/{person.user}/calendar/events", start="2026-12-01", end="2026-12-08")
+        return [(each["id"], each["start"][8:16], each["subject"]) for each in answer.json["data"]]
+
+    first, second, third = (event_id for event_id, _, _ in days())
+    assert one(person.get(second))["start"] == "2026-12-04T09:00:00.000Z"
+    one(person.update(second, subject="Moved", start="2026-12-04T12:00:00Z", end="2026-12-04T13:00:00Z"))
+    assert person.delete(third).status_code == 200
+    assert days() == [(first, "03T09:00", "Daily"), (second, "04T12:00", "Moved")]
+    assert error(person.delete(third), 404) == "Event not found"
+
+
+@BOTH
+def test_an_event_that_was_cancelled_is_not_found(new_person, provider):
+    person = new_person(provider, events=[NINE | {"isCancelled": True}])
+    if provider == "google":
+        (event,) = person.there.call.get("calendars/primary/events", showDeleted="true")["items"]
+        assert event["status"] == "cancelled"
+    else:
+        (event,) = person.there.events()
+        assert event["isCancelled"]
+    assert error(person.get(event["id"]), 404) == "Event not found"
+    assert error(person.update(event["id"], subject="x"), 404) == "Event not found"

@@ -1,0 +1,114 @@
+"""A worker that is killed in the middle of event creates costs a retry, and never a second event."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from flask import Flask
+
+from app import processes
+from app.services import EXTENSION, Services
+from store import embedded_redis
+from store.database import Database
+from store.queries import api_keys
+from store.settings import Settings
+from tests.app.days import PROVIDERS
+from tests.conftest import Api, application, connect, settings_of
+from tests.providers.sandbox import callers
+from workers.celery_app import create_celery
+
+EVENTS = 200
+AT_ONCE = 24
+
+
+@pytest.fixture(scope="module")
+def apart(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of an installation whose worker may be killed; its Redis runs."""
+    folder = tmp_path_factory.mktemp("killed")
+    ours = environment | {"ALMANAC_DATA_DIR": str(folder)}
+    settings = settings_of(ours)
+    redis = embedded_redis.start(folder, settings.redis_socket)
+    database = Database(settings.database_url)
+    database.upgrade()
+    database.close()
+    yield ours
+    redis.terminate()
+    redis.wait(timeout=5)
+
+
+@pytest.fixture
+def own_app(apart: dict[str, str]) -> Iterator[Flask]:
+    with application(settings_of(apart)) as made:
+        yield made
+
+
+def start_worker(environment: dict[str, str], settings: Settings, name: str) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(processes.worker(settings, name), env=environment)
+    celery = create_celery(settings)
+    give_up = time.monotonic() + 30
+    while not celery.control.ping(timeout=0.5, limit=1):
+        assert process.poll() is None, "the worker ended by itself"
+        assert time.monotonic() < give_up, "the worker does not answer"
+    return process
+
+
+@pytest.mark.long
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_creates_that_a_killed_worker_has_begun_are_made_once(provider, apart, own_app, sandbox, unique):
+    services: Services = own_app.extensions[EXTENSION]
+    with services.stores.database.writing() as session:
+        key = api_keys.create(session, prefix="alm_", name="killed")
+    api = Api(own_app.test_client(), key)
+    account = sandbox.account(provider, f"{provider}-killed@example.com")
+    user = unique("killed")
+    assert api.post("/users", {"id": user}).status_code == 201
+    connect(api, user, account)
+    sandbox.fault(email=account.email, latency_ms=40)
+
+    def create(number: int) -> int:
+        body = {
+            "subject": f"event {number}",
+            "start": f"2026-12-{1 + number % 28:02d}T09:00:00Z",
+            "end": f"2026-12-{1 + number % 28:02d}T10:00:00Z",
+        }
+        path = f"/users/{user}/calendar/events/{provider}/primary"
+        caller = Api(own_app.test_client(), key)
+        return caller.post(path, body, headers={"Idempotency-Key": f"create-{number}"}).status_code
+
+    settings = settings_of(apart)
+    worker = start_worker(apart, settings, "victim")
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        first = [threads.submit(create, number) for number in range(EVENTS)]
+        while sum(each.done() for each in first) < EVENTS // 4:
+            time.sleep(0.01)
+        worker.send_signal(signal.SIGKILL)
+        worker.wait(timeout=10)
+        successor = start_worker(apart, settings, "successor")
+        try:
+            statuses = [each.result() for each in first]
+            again = [threads.submit(create, number) for number in range(EVENTS)]
+            assert {each.result() for each in again} == {201}
+        finally:
+            successor.terminate()
+            successor.wait(timeout=20)
+
+    # Some were answered, some were cut off: else this has shown nothing.
+    assert {201, 502} <= set(statuses), sorted(set(statuses))
+    assert sorted(subjects(sandbox, account)) == sorted(f"event {number}" for number in range(EVENTS))
+
+
+def subjects(sandbox, account) -> list[str]:
+    """What the provider itself has, read without our service."""
+    if account.provider == "google":
+        page = callers.google(sandbox, account).get("calendars/primary/events", maxResults="2500")
+        assert "nextPageToken" not in page
+        return [event["summary"] for event in page["items"]]
+    page = callers.graph(sandbox, account).get("me/events", **{"$top": "1000"})
+    assert "@odata.nextLink" not in page
+    return [event["subject"] for event in page["value"]]

@@ -1,0 +1,243 @@
+"""Identifiers of others in a path: any text arrives as it was meant, and nothing climbs."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+from flask import Flask
+from gunicorn.util import split_request_uri, unquote_to_wsgi_str
+from hypothesis import given
+from hypothesis import strategies as st
+from werkzeug.test import TestResponse
+
+from app import envelope, identifiers, paths, request_ids
+from app.fields import CONTROL
+
+IDS = [
+    "a/b",
+    "/",
+    "//",
+    "a#b",
+    "a?b=c&d",
+    "100%",
+    "%2F",
+    "%252F",
+    "%",
+    "%zz",
+    "a+b",
+    " a b ",
+    ";a=b",
+    "a:b@c",
+    "über/Ünïcode",
+    "日本語🎉",
+    "e\u0301",
+    "\ufffd",
+    "...",
+    "./..",
+    "../../secret",
+    "~a",
+    'a"b\\c|d^e`f{g}[h]<i>',
+    "AAMkAGI1-_=",
+    "x" * 1024,
+    "日" * 2048,
+    "🎉" * 2048,
+]
+USER = "/users/nobody/calendar/events/google"
+
+
+def heard(path: str) -> TestResponse:
+    """What a route with two identifiers hears of a path; behind it, a route under the second."""
+    app = request_ids.Flask(__name__)
+    app.url_map.strict_slashes = app.url_map.merge_slashes = False
+    app.config.update(API_TITLE="x", API_VERSION="v1", OPENAPI_VERSION="3.1.0")
+    paths.install(app)
+    request_ids.install(app)
+    envelope.install(app)
+    identifiers.install(app)
+    envelope.Api(app)
+    app.add_url_rule("/c/<calendar_id:calendarId>/e/<event_id:eventId>", "event", lambda **ids: ids)
+    app.add_url_rule("/m/<meta_id:metaId>", "meta", lambda **ids: ids)
+    return app.test_client().get(path, base_url="http://localhost")
+
+
+def segment(identifier: str) -> str:
+    return quote(identifier, safe="")
+
+
+@pytest.mark.parametrize("identifier", IDS)
+def test_an_identifier_arrives_as_it_was_meant(identifier):
+    told = heard(f"/c/{segment(identifier)}/e/{segment(identifier[::-1])}")
+
+    assert told.json == {"calendarId": identifier, "eventId": identifier[::-1]}
+    assert heard(f"/m/{segment(identifier)}").json == {"metaId": identifier}
+
+
+@given(st.text(min_size=1, max_size=30), st.text(min_size=1, max_size=30))
+def test_any_text_arrives_as_it_was_meant_or_is_refused(calendar, event):
+    told = heard(f"/c/{segment(calendar)}/e/{segment(event)}")
+
+    if any(CONTROL.search(each) or each in (".", "..") for each in (calendar, event)):
+        assert told.status_code == 400
+    else:
+        assert told.json == {"calendarId": calendar, "eventId": event}
+
+
+@pytest.mark.parametrize(
+    ("sent", "meant"),
+    [
+        ("a+b", "a+b"),
+        ("a%2fb", "a/b"),
+        ("a%2Fb", "a/b"),
+        ("%61%2F%25%32%46", "a/%2F"),
+        ("%e2%82%ac", "€"),
+        ("€", "€"),
+        ("a;b=c,d@e:f!$&'()*", "a;b=c,d@e:f!$&'()*"),
+        ("a?b=c", "a"),
+        ("a%3Fb%23c?d#e", "a?b#c"),
+        ("a%20b", "a b"),
+    ],
+)
+def test_escapes_are_undone_once_in_any_spelling(sent, meant):
+    assert heard(f"/m/{sent}").json == {"metaId": meant}
+
+
+@pytest.mark.parametrize(
+    "sent",
+    ["%FF", "%E2%82", "a%C3/", "%C0%AF", "%ED%A0%80", "%", "a%", "%z1", "%2", "%%32F", "%2%35", "%E2%82%2F"],
+)
+def test_what_is_no_text_is_refused(sent):
+    assert refused(heard(f"/m/{sent}"), 400) == "metaId must be UTF-8, percent-encoded"
+
+
+@pytest.mark.parametrize(
+    ("sent", "fault"),
+    [
+        ("%00", "must not contain control characters"),
+        ("a%0A", "must not contain control characters"),
+        ("%0D%0Aa", "must not contain control characters"),
+        ("%E2%80%A8", "must not contain control characters"),
+        ("x" * 2049, "must have 1 to 2048 characters"),
+        (".", "must not be . or .."),
+        ("..", "must not be . or .."),
+        ("%2E%2E", "must not be . or .."),
+        ("%2e", "must not be . or .."),
+    ],
+)
+def test_what_no_provider_can_know_is_refused_by_the_name_of_the_field(sent, fault):
+    assert refused(heard(f"/m/{sent}"), 400) == f"metaId {fault}"
+    assert refused(heard(f"/c/{sent}/e/x"), 400) == f"calendarId {fault}"
+    assert refused(heard(f"/c/x/e/{sent}"), 400) == f"eventId {fault}"
+
+
+@pytest.mark.parametrize(
+    "path", ["/m/", "/m", "/c//e/x", "/c/x/e/", "/m/a/b", "/m//a", "/m/a//", "/%2Fm/a", "%2Fm/a"]
+)
+def test_other_segments_are_other_paths(path):
+    assert refused(heard(path), 404) == "There is no such path"
+
+
+def test_dots_do_not_climb():
+    assert refused(heard("/c/x/../../m/a"), 404) == "There is no such path"
+    assert refused(heard("/c/x/%2E%2E/%2E%2E/m/a"), 404) == "There is no such path"
+    assert heard("/m/..%2F..%2Fc").json == {"metaId": "../../c"}
+
+
+def refused(answer: TestResponse, status: int) -> str:
+    assert answer.status_code == status, answer.text
+    assert answer.json["data"] is None
+    return str(answer.json["error"])
+
+
+# --- request lines
+
+
+@pytest.mark.parametrize(
+    ("raw", "path"),
+    [
+        ("/m/a%2Fb", "/m/a%2Fb"),
+        ("/m/a%2Fb?c=/d%2Fe", "/m/a%2Fb"),
+        ("/m/a%2Fb#c", "/m/a%2Fb"),
+        ("http://almanac.example/m/a%2Fb", "/m/a%2Fb"),
+        ("HTTPS://almanac.example:8443/m/a%2Fb?x", "/m/a%2Fb"),
+        ("http://almanac.example", "/"),
+        ("//m/a%2Fb", "/%2Fm/a%2Fb"),
+        ("///m/a", "/%2F%2Fm/a"),
+        ("/http://m/a", "/http://m/a"),
+        ("*", "*"),
+        ("/%6D/%E2%82%AC", "/m/\xe2\x82\xac"),
+        ("/m/%FF", "/m/%FF"),
+    ],
+)
+def test_the_path_is_made_from_the_request_line(raw, path):
+    for name in ("RAW_URI", "REQUEST_URI"):
+        environ = {"PATH_INFO": as_served(raw), name: raw}
+        assert paths.path_info(environ) == path
+
+
+def as_served(raw: str) -> str:
+    """The path of a request line as gunicorn's environment has it."""
+    return str(unquote_to_wsgi_str(split_request_uri(raw).path or "/"))
+
+
+@pytest.mark.parametrize(
+    ("environ", "path"),
+    [
+        # Mounted by the server, which took its part off.
+        ({"SCRIPT_NAME": "/api", "RAW_URI": "/api/m/a%2Fb", "PATH_INFO": "/m/a/b"}, "/m/a%2Fb"),
+        # Mounted by a proxy, which took its part off before the request came.
+        ({"SCRIPT_NAME": "/api", "RAW_URI": "/m/a%2Fb", "PATH_INFO": "/m/a/b"}, "/m/a%2Fb"),
+        # No word of the request line, or one of another path: what was decoded is not decoded again.
+        ({"PATH_INFO": "/m/a/b"}, "/m/a/b"),
+        ({"PATH_INFO": "/m/a%2Fb"}, "/m/a%252Fb"),
+        ({"RAW_URI": "/other/a%2Fb", "PATH_INFO": "/m/a/b%41"}, "/m/a/b%2541"),
+        ({"RAW_URI": "/other", "REQUEST_URI": "/m/a%2Fb", "PATH_INFO": "/m/a/b"}, "/m/a%2Fb"),
+    ],
+)
+def test_a_path_that_others_changed_is_not_decoded_twice(environ, path):
+    assert paths.path_info(environ) == path
+
+
+def test_the_application_is_found_where_a_proxy_mounted_it(app: Flask):
+    answer = app.test_client().get("/v1/openapi.json", base_url="http://localhost/almanac")
+    assert answer.status_code == 200
+
+
+# --- the routes that have such identifiers
+
+
+@pytest.mark.parametrize("identifier", ["a/b", "100%", "..%2F", "über", "x" * 1024])
+def test_the_routes_take_any_identifier(api, identifier):
+    calendar, event = segment(identifier), segment(identifier[::-1])
+    for answer in (
+        api.get(f"{USER}/{calendar}/{event}"),
+        api.delete(f"{USER}/{calendar}/{event}"),
+        api.put(f"{USER}/{calendar}/{event}", {}),
+        api.get(f"/users/nobody/calendar/events/meta/{calendar}"),
+    ):
+        assert refused(answer, 404) == "User not found"
+
+
+@pytest.mark.parametrize(("sent", "fault"), [("%FF", "UTF-8"), ("..", ". or .."), ("x" * 2049, "2048")])
+def test_the_routes_refuse_bad_identifiers_after_the_key_was_seen(api, sent, fault):
+    assert fault in refused(api.get(f"{USER}/{sent}/x"), 400)
+    assert fault in refused(api.get(f"{USER}/x/{sent}"), 400)
+    assert fault in refused(api.get(f"/users/nobody/calendar/events/meta/{sent}"), 400)
+    assert api.client.get(f"/v1{USER}/{sent}/x").status_code == 401
+
+
+def test_an_escaped_slash_in_our_own_identifiers_is_part_of_them(api):
+    assert "userId must match" in refused(api.get("/users/a%2Fb"), 400)
+    assert "userId must match" in refused(api.get("/users/ada%"), 400)
+    assert "userId must match" in refused(api.get("/users/%FFada"), 400)
+    assert api.get("/us%65rs").status_code == 200
+
+
+def test_the_document_tells_the_shape(app):
+    parameters = {
+        each["name"]: each["schema"]
+        for item in app.test_client().get("/v1/openapi.json").json["paths"].values()
+        for each in item.get("parameters", ())
+    }
+    for name in identifiers.FOREIGN_IDS:
+        assert parameters[name] == {"type": "string", "minLength": 1, "maxLength": 2048}

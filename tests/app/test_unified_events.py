@@ -1,0 +1,303 @@
+"""Unified events: one event in the main calendar of each account, tied together by its metaId."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.app.answers import error
+from tests.app.at_provider import NINE, one
+from tests.app.days import DAY, PROVIDERS, periods
+from tests.app.two_accounts import ADA, SHOWN, Both
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+BOTH = pytest.mark.parametrize("provider", PROVIDERS)
+BOB = "bob@example.com"
+OTHER = {"google": "microsoft", "microsoft": "google"}
+
+
+@pytest.fixture
+def both(api, sandbox, new_user):
+    return Both.connected(api, sandbox, new_user)
+
+
+def test_an_event_is_created_in_every_account_and_told_as_one(both):
+    answer = both.create(
+        metaId="m-1",
+        subject="Review",
+        description="Agenda",
+        location="Room 1",
+        attendees=[{"email": BOB}, {"email": ADA["google"]}],
+    )
+
+    assert answer.json.keys() == {"data"}
+    made = one(answer, 201)
+    originals, attendees, copies = (made.pop(name) for name in ("originals", "attendees", "events"))
+    assert made == {
+        "metaId": "m-1",
+        "subject": "Review",
+        "description": "Agenda",
+        "location": "Room 1",
+        "start": "2026-12-03T09:00:00.000Z",
+        "end": "2026-12-03T10:00:00.000Z",
+    }
+    assert [(each["email"], each["self"], len(each["originals"])) for each in attendees] == [
+        (BOB, False, 2),
+        (ADA["google"], True, 2),
+    ]
+    assert [(each["provider"], each["calendarId"]) for each in copies] == list(SHOWN.items())
+    assert [each["id"] for each in originals] == [each["id"] for each in copies]
+    assert both.subjects() == {"google": ["Review"], "microsoft": ["Review"]}
+
+
+def test_each_copy_is_an_event_like_any_other(api, both):
+    for copy in one(both.create(metaId="m-1", subject="Review"), 201)["events"]:
+        path = f"/users/{both.user}/calendar/events/{copy['provider']}/{copy['calendarId']}/{copy['id']}"
+        event = one(api.get(path))
+        assert (event["subject"], event["metaId"]) == ("Review", "m-1")
+        assert event["calendarId"] == copy["calendarId"]
+    listed = api.get(f"/users/{both.user}/calendar/events", **DAY).json["data"]
+    assert [each["metaId"] for each in listed] == ["m-1", "m-1"]
+
+
+def test_it_is_read_by_its_metaid(both):
+    made = one(both.create(metaId="m-1", subject="Review", attendees=[{"email": BOB}]), 201)
+    answer = both.get("m-1")
+    assert answer.json.keys() == {"data"}
+    read = one(answer)
+    assert [each["id"] for each in read.pop("originals")] == [each["id"] for each in made.pop("originals")]
+    attendees = [[(each["email"], each["self"]) for each in event.pop("attendees")] for event in (read, made)]
+    assert attendees[0] == attendees[1] == [(BOB, False)]
+    assert read == made
+
+
+def test_a_metaid_is_generated_where_none_is_sent(both):
+    first, second = one(both.create(), 201), one(both.create(), 201)
+    assert first["metaId"] != second["metaId"]
+    assert one(both.get(first["metaId"]))["events"] == first["events"]
+
+
+def test_all_day(both):
+    made = one(both.create(metaId="m-1", start="2026-12-03", end="2026-12-04"), 201)
+    assert (made["allDay"], made["start"]) == (True, "2026-12-03T00:00:00.000Z")
+    assert one(both.get("m-1"))["allDay"] is True
+
+
+def test_a_meeting_elsewhere_is_in_every_copy(both):
+    made = one(both.create(metaId="m-1", meeting={"url": "https://meet.example.com/1"}), 201)
+    assert (made["meetingUrl"], made["location"]) == ("https://meet.example.com/1",) * 2
+    assert one(both.get("m-1", provider="microsoft"))["meetingUrl"] == "https://meet.example.com/1"
+
+
+def test_times_without_an_offset_are_in_the_zone_of_the_header(both):
+    zone = {"X-Timezone": "America/New_York"}
+    body = {"metaId": "m-1", "start": "2026-12-03T09:00", "end": "2026-12-03T10:00"}
+    assert one(both.create(headers=zone, **body), 201)["start"] == "2026-12-03T14:00:00.000Z"
+    changed = one(both.update("m-1", start="2026-12-03T09:30", headers=zone))
+    assert changed["start"] == "2026-12-03T14:30:00.000Z"
+
+
+@pytest.mark.parametrize("meta_id", ["a/b#c%2F d?e=f&g", "日本 🗓 'x'", "x" * 1024, "meta", "primary"])
+def test_a_metaid_is_any_text(both, meta_id):
+    assert one(both.create(metaId=meta_id, subject="Old"), 201)["metaId"] == meta_id
+    assert len(one(both.get(meta_id))["events"]) == 2
+    assert one(both.update(meta_id, subject="New"))["subject"] == "New"
+    assert both.delete(meta_id).status_code == 200
+    assert both.subjects() == {"google": [], "microsoft": []}
+
+
+# --- change and delete
+
+
+def test_a_change_reaches_every_copy_and_nothing_that_was_not_sent(both):
+    both.create(metaId="m-1", subject="Old", description="Same", location="Same", attendees=[{"email": BOB}])
+    changed = one(both.update("m-1", subject="New", end="2026-12-03T11:00:00Z"))
+    assert (changed["subject"], changed["end"]) == ("New", "2026-12-03T11:00:00.000Z")
+    assert (changed["description"], changed["location"]) == ("Same", "Same")
+    assert [each["email"] for each in changed["attendees"]] == [BOB]
+    assert both.subjects() == {"google": ["New"], "microsoft": ["New"]}
+    for provider in PROVIDERS:
+        copy = one(both.get("m-1", provider=provider))
+        assert (copy["description"], copy["end"]) == ("Same", "2026-12-03T11:00:00.000Z")
+
+
+def test_a_new_metaid_takes_the_place_of_the_old(both):
+    both.create(metaId="m-1")
+    assert one(both.update("m-1", metaId="m-2"))["metaId"] == "m-2"
+    assert len(one(both.get("m-2"))["events"]) == 2
+    assert error(both.get("m-1"), 404) == "Event not found"
+
+
+def test_a_deleted_event_is_gone_everywhere_and_its_metaid_is_free_again(both):
+    both.create(metaId="m-1", subject="First")
+    answer = both.delete("m-1")
+    assert (answer.status_code, answer.json) == (200, {"data": {"success": True}})
+    assert both.subjects() == {"google": [], "microsoft": []}
+    for repeated in (both.delete("m-1"), both.get("m-1"), both.update("m-1", subject="x")):
+        assert error(repeated, 404) == "Event not found"
+    assert one(both.create(metaId="m-1", subject="Second"), 201)["subject"] == "Second"
+    assert both.subjects() == {"google": ["Second"], "microsoft": ["Second"]}
+
+
+def test_a_busy_read_sees_every_write(api, both):
+    def busy():
+        return periods(api.get(f"/users/{both.user}/calendar/busy", **DAY))
+
+    assert busy() == []
+    both.create(metaId="m-1")
+    assert busy() == [("09:00", "10:00")]
+    both.update("m-1", end="2026-12-03T11:00:00Z")
+    assert busy() == [("09:00", "11:00")]
+    both.delete("m-1")
+    assert busy() == []
+
+
+# --- some of the accounts
+
+
+@BOTH
+def test_a_provider_filter_leaves_the_other_account_alone(both, provider):
+    made = one(both.create(query={"provider": provider}, metaId="m-1", subject="Here"), 201)
+    assert [each["provider"] for each in made["events"]] == [provider]
+    assert both.subjects() == {provider: ["Here"], OTHER[provider]: []}
+    assert error(both.get("m-1", provider=OTHER[provider]), 404) == "Event not found"
+    assert error(both.delete("m-1", provider=OTHER[provider]), 404) == "Event not found"
+    one(both.update("m-1", query={"provider": provider}, subject="Still"))
+    assert both.delete("m-1", provider=provider).status_code == 200
+
+
+@BOTH
+def test_an_account_without_a_copy_is_passed_over(both, provider):
+    made = one(both.create(metaId="m-1", subject="Old"), 201)
+    lost = next(each["id"] for each in made["events"] if each["provider"] == provider)
+    both.there[provider].delete(lost)
+    for answer in (both.get("m-1"), both.update("m-1", subject="New")):
+        assert [each["provider"] for each in one(answer)["events"]] == [OTHER[provider]]
+        assert "failedCalendars" not in answer.json
+    assert both.subjects() == {provider: [], OTHER[provider]: ["New"]}
+    assert both.delete("m-1").status_code == 200
+    assert both.subjects() == {"google": [], "microsoft": []}
+
+
+def test_a_copy_in_another_calendar_than_the_main_one_is_not_looked_for(api, sandbox, new_user):
+    both = Both.connected(api, sandbox, new_user, calendars=[{"primary": True}, {"id": "AAMk-team"}])
+    path = f"/users/{both.user}/calendar/events/google/AAMk-team"
+    assert api.post(path, NINE | {"metaId": "m-1"}).status_code == 201
+    assert error(both.get("m-1"), 404) == "Event not found"
+
+
+# --- once
+
+
+def test_a_request_that_is_repeated_with_its_metaid_makes_no_second_copy(both):
+    first = one(both.create(metaId="m-1", subject="Once"), 201)
+    again = one(both.create(metaId="m-1", subject="Once"), 201)
+    assert again["events"] == first["events"]
+    assert both.subjects() == {"google": ["Once"], "microsoft": ["Once"]}
+
+
+def test_another_request_with_the_same_metaid_is_409_and_leaves_the_first_alone(both):
+    both.create(metaId="m-1", subject="Once")
+    answer = both.create(metaId="m-1", subject="Other")
+    assert answer.status_code == 409
+    assert (answer.json["data"], answer.json["metaId"]) == (None, "m-1")
+    assert both.subjects() == {"google": ["Once"], "microsoft": ["Once"]}
+
+
+@BOTH
+def test_a_metaid_that_is_taken_in_one_account_makes_nothing_in_the_other(both, provider):
+    both.create(query={"provider": provider}, metaId="m-1", subject="Once")
+    assert both.create(metaId="m-1", subject="Other").status_code == 409
+    assert both.subjects() == {provider: ["Once"], OTHER[provider]: []}
+
+
+@BOTH
+def test_the_same_request_adds_the_copy_that_is_missing(both, provider):
+    both.create(query={"provider": provider}, metaId="m-1", subject="Once")
+    assert len(one(both.create(metaId="m-1", subject="Once"), 201)["events"]) == 2
+    assert both.subjects() == {"google": ["Once"], "microsoft": ["Once"]}
+
+
+def test_an_idempotency_key_stands_for_the_metaid_that_was_not_sent(both):
+    key = {"Idempotency-Key": "unified"}
+    first, again = both.create(subject="Once", headers=key), both.create(subject="Once", headers=key)
+    assert first.json == again.json
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert both.subjects() == {"google": ["Once"], "microsoft": ["Once"]}
+    error(both.create(subject="Other", headers=key), 422)
+
+
+# --- who asks, and for what
+
+
+def test_a_user_without_accounts_has_nothing_to_write_to(api, new_user):
+    path = f"/users/{new_user()}/calendar/events/meta"
+    answers = [
+        api.post(path, NINE),
+        api.get(f"{path}/m-1"),
+        api.put(f"{path}/m-1", {}),
+        api.delete(f"{path}/m-1"),
+    ]
+    assert [error(each, 404) for each in answers] == ["User has no connected calendars"] * 4
+    unknown = "/users/nobody/calendar/events/meta"
+    answers = [
+        api.post(unknown, NINE),
+        api.get(f"{unknown}/m"),
+        api.put(f"{unknown}/m", {}),
+        api.delete(f"{unknown}/m"),
+    ]
+    assert [error(each, 404) for each in answers] == ["User not found"] * 4
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ({"end": "2026-12-03T08:00:00Z"}, "end must not be before start"),
+        ({"end": "2026-12-04"}, "start and end must both be dates"),
+        ({"start": "soon"}, "start must be an ISO 8601 date"),
+        ({"metaId": ""}, "metaId must have"),
+        ({"sendNotificationsFor": "google"}, "sendNotificationsFor must be an array"),
+        ({"sendNotificationsFor": ["apple"]}, "sendNotificationsFor[0] must be one of"),
+        ({"meeting": False}, "meeting must be true"),
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_written(sandbox, both, sent, told):
+    assert error(both.create(**sent), 400).startswith(told)
+    assert error(both.update("m-1", **(NINE | sent)), 400).startswith(told)
+    assert sandbox.requests().total == 0
+
+
+def test_a_read_only_key_reads_and_a_bound_key_reaches_its_members(new_api, new_user, new_organization, both):
+    both.create(metaId="m-1", subject="Old")
+    slug = new_organization()
+    member = new_user(*both.accounts.values(), slugs=(slug,))
+    both.api = new_api(organization=slug, read_only=True)
+    assert error(both.get("m-1"), 404) == "User not found"
+    both.user = member
+    assert one(both.get("m-1"))["subject"] == "Old"
+    for answer in (both.create(), both.update("m-1", subject="x"), both.delete("m-1")):
+        assert error(answer, 403) == "This API key is read-only"
+    assert both.subjects() == {"google": ["Old"], "microsoft": ["Old"]}
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ({}, False),
+        ({"sendNotificationsFor": []}, False),
+        ({"sendNotificationsFor": ["microsoft"]}, False),
+        ({"sendNotificationsFor": ["google"]}, True),
+        ({"sendNotificationsFor": ["google", "microsoft"]}, True),
+    ],
+    ids=str,
+)
+def test_google_tells_guests_when_it_is_named(sandbox, both, sent, told):
+    def notices():
+        return [(each["operation"], each["guests"]) for each in sandbox.notices()]
+
+    both.create(metaId="m-1", attendees=[{"email": BOB}], **sent)
+    both.update("m-1", subject="New", **sent)
+    both.delete("m-1", **{name: ",".join(value) for name, value in sent.items()})
+    operations = ("google.events.insert", "google.events.patch", "google.events.delete")
+    assert notices() == ([(each, [BOB]) for each in operations] if told else [])

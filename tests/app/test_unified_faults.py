@@ -1,0 +1,359 @@
+"""Unified events when one of the accounts fails: all or nothing on create, told and repeatable otherwise."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from redis.exceptions import ConnectionError
+
+from tests.app.answers import error
+from tests.app.at_provider import DELETE, INSERT, NINE, UPDATE, one
+from tests.app.days import DAY, PROVIDERS, periods
+from tests.app.two_accounts import ADA, SHOWN, Both
+from tests.conftest import Api, connect
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+BOTH = pytest.mark.parametrize("provider", PROVIDERS)
+OTHER = {"google": "microsoft", "microsoft": "google"}
+NAME = {"google": "Google Calendar", "microsoft": "Microsoft 365"}
+EMPTY = {"google": [], "microsoft": []}
+# What a look for a metaId is made of.
+FIND = {"google": "google.events.list", "microsoft": "microsoft.batch"}
+TOO_NARROW = {
+    "google": ["https://www.googleapis.com/auth/calendar.readonly"],
+    "microsoft": ["Calendars.Read"],
+}
+
+
+@pytest.fixture
+def both(api, sandbox, new_user):
+    return Both.connected(api, sandbox, new_user)
+
+
+def failed_accounts(answer):
+    return [(each["provider"], each["reason"]) for each in answer.json["failedCalendars"]]
+
+
+# --- create: all or nothing
+
+NOWHERE = "This request has left no copy"
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("fault", "status"),
+    [
+        ({"status": 403}, 403),
+        ({"status": 429, "retry_after": 60}, 429),
+        ({"status": 503, "retry_after": 60}, 502),
+        ({"status": 400}, 400),
+    ],
+    ids=str,
+)
+def test_when_one_account_fails_nothing_is_left_at_either(api, sandbox, both, provider, fault, status):
+    sandbox.fault(operation=INSERT[provider], **fault)
+    answer = both.create(metaId="m-1", subject="Half")
+    assert answer.status_code == status, answer.text
+    assert (answer.json["data"], answer.json["metaId"]) == (None, "m-1")
+    assert answer.json["error"].startswith(NAME[provider])
+    # Unavailable may mean "done, but not told", now or in a moment.
+    left = f"{provider} may have a copy: repeat the request with the metaId m-1, or delete it"
+    assert answer.json["error"].endswith(left if status == 502 else NOWHERE)
+    assert answer.json.get("retryAfter") == (60 if status == 429 else None)
+    assert answer.headers.get("Retry-After") == ("60" if status == 429 else None)
+    assert both.subjects() == EMPTY
+    assert periods(api.get(f"/users/{both.user}/calendar/busy", **DAY)) == []
+
+    sandbox.clear_faults()
+    assert one(both.create(metaId="m-1", subject="Half"), 201)["metaId"] == "m-1"
+    assert both.subjects() == {"google": ["Half"], "microsoft": ["Half"]}
+
+
+@BOTH
+@pytest.mark.parametrize("damage", ["html", "reset"])
+def test_a_copy_whose_answer_was_lost_is_deleted_too(sandbox, both, provider, damage):
+    sandbox.fault(operation=INSERT[provider], body=damage)
+    answer = both.create(metaId="m-1", subject="Half")
+    assert answer.status_code in (422, 502)
+    assert answer.json["error"].endswith(NOWHERE)
+    assert sandbox.requests().by_operation[INSERT[provider]] >= 1
+    assert both.subjects() == EMPTY
+
+    sandbox.clear_faults()
+    assert one(both.create(metaId="m-1", subject="Half"), 201)
+    assert both.subjects() == {"google": ["Half"], "microsoft": ["Half"]}
+
+
+@pytest.mark.parametrize("provider", ["google"])
+def test_a_copy_that_came_too_late_is_deleted_too(sandbox, both, provider):
+    sandbox.fault(operation=INSERT[provider], latency_ms=6000)
+    answer = both.create(metaId="m-1", subject="Half")
+    assert answer.status_code == 502
+    assert answer.json["error"].endswith(NOWHERE)
+    assert both.subjects() == EMPTY
+
+
+def test_copies_of_which_nothing_was_heard_at_all_are_deleted_too(sandbox, both):
+    for provider in PROVIDERS:
+        sandbox.fault(operation=INSERT[provider], body="reset")
+    answer = both.create(metaId="m-1", subject="Once")
+    assert answer.status_code == 502
+    assert answer.json["error"].endswith(NOWHERE)
+    assert both.subjects() == EMPTY
+    sandbox.clear_faults()
+    assert len(one(both.create(metaId="m-1", subject="Once"), 201)["events"]) == 2
+    assert both.subjects() == {"google": ["Once"], "microsoft": ["Once"]}
+
+
+@BOTH
+def test_what_cannot_be_removed_again_is_named(sandbox, both, provider):
+    sandbox.fault(operation=INSERT[provider], status=403)
+    sandbox.fault(operation=DELETE[OTHER[provider]], status=403)
+    answer = both.create(metaId="m-1", subject="Half")
+    assert answer.status_code == 403
+    assert f"{OTHER[provider]} may have a copy" in answer.json["error"]
+    assert both.subjects() == {provider: [], OTHER[provider]: ["Half"]}
+    sandbox.clear_faults()
+    assert both.delete("m-1").status_code == 200
+    assert both.subjects() == EMPTY
+
+
+@BOTH
+def test_a_repetition_that_fails_takes_nothing_away(sandbox, both, provider):
+    assert both.create(metaId="m-1", subject="Once").status_code == 201
+    # Everything that a repeated create may ask of this account.
+    sandbox.fault(email=ADA[provider], status=403)
+    answer = both.create(metaId="m-1", subject="Once")
+    assert answer.status_code == 403
+    sandbox.clear_faults()
+    assert both.subjects() == {"google": ["Once"], "microsoft": ["Once"]}
+
+
+@BOTH
+def test_a_copy_behind_a_refusal_of_the_second_try_is_deleted_too(sandbox, both, provider):
+    sandbox.fault(operation=INSERT[provider], body="reset", times=1)
+    sandbox.fault(operation=INSERT[provider], status=429, retry_after=60)
+    answer = both.create(metaId="m-1", subject="Half")
+    assert answer.status_code == 429
+    assert answer.json["error"].endswith(NOWHERE)
+    assert both.subjects() == EMPTY
+
+
+@BOTH
+def test_a_copy_is_deleted_by_its_id_without_a_search(sandbox, both, provider):
+    sandbox.fault(operation=INSERT[provider], status=403)
+    sandbox.fault(operation=FIND[OTHER[provider]], status=503, retry_after=60)
+    answer = both.create(subject="Half")
+    assert answer.status_code == 403
+    sandbox.clear_faults()
+    assert both.subjects() == EMPTY
+
+
+def test_what_is_repeated_as_the_error_says_makes_no_second_copy(sandbox, both):
+    sandbox.fault(operation=INSERT["microsoft"], status=403)
+    sandbox.fault(operation=DELETE["google"], status=403)
+    left = both.create(subject="Half")
+    meta_id = left.json["metaId"]
+    assert f"repeat the request with the metaId {meta_id}" in left.json["error"]
+    sandbox.clear_faults()
+    # The very request that was made first: the metaId it had been given is now its own.
+    again = both.create(metaId=meta_id, subject="Half")
+    assert again.status_code == 201, again.text
+    assert both.subjects() == {"google": ["Half"], "microsoft": ["Half"]}
+
+
+@BOTH
+def test_what_was_there_before_is_never_undone(sandbox, both, provider):
+    one_account = {"provider": OTHER[provider]}
+    assert both.create(query=one_account, metaId="m-1", subject="Precious").status_code == 201
+    # The account that has it says nothing, the other one makes its copy, which has to go again.
+    sandbox.fault(email=ADA[OTHER[provider]], status=503, times=3)
+    answer = both.create(metaId="m-1", subject="Precious")
+    assert answer.status_code == 502
+    sandbox.clear_faults()
+    assert both.subjects() == {provider: [], OTHER[provider]: ["Precious"]}
+
+
+@BOTH
+def test_an_event_that_cannot_be_read_back_is_not_taken_for_created(sandbox, both, provider):
+    if provider == "google":
+        sandbox.fault(operation=INSERT[provider], body="html")
+    else:
+        sandbox.fault(operation="microsoft.events.get", status=404)
+    answer = both.create(metaId="m-1", subject="Half")
+    assert answer.status_code == 422
+    sandbox.clear_faults()
+    assert both.subjects() == EMPTY
+
+
+def test_of_two_who_create_the_same_at_once_neither_loses_a_copy(app, sandbox, both):
+    sandbox.fault(operation=INSERT["microsoft"], status=403, times=1)
+    gate = threading.Barrier(2)
+
+    def create(_):
+        caller = Api(app.test_client(), both.api.key)
+        gate.wait(timeout=10)
+        body = {"metaId": "m-1", "subject": "Once", **NINE}
+        return caller.post(f"/users/{both.user}/calendar/events/meta", body).status_code
+
+    with ThreadPoolExecutor(2) as threads:
+        statuses = sorted(threads.map(create, range(2)))
+    assert statuses == [201, 403]
+    assert both.subjects() == {"google": ["Once"], "microsoft": ["Once"]}
+
+
+@BOTH
+@pytest.mark.parametrize("call", ["create", "update", "delete"])
+def test_an_account_whose_grant_has_ended_keeps_everything_as_it_was(api, sandbox, both, provider, call):
+    both.create(metaId="m-1", subject="Old")
+    sandbox.revoke(ADA[provider])
+    # The first to be told that it has ended is this read.
+    assert failed_accounts(both.get("m-1")) == [(provider, "authorizationInvalid")]
+    sandbox.forget_requests()
+    calls = {
+        "create": lambda: both.create(metaId="m-2"),
+        "update": lambda: both.update("m-1", subject="New"),
+        "delete": lambda: both.delete("m-1"),
+    }
+    answer = calls[call]()
+    assert answer.status_code == 401
+    assert provider.title() in answer.json["error"]
+    assert sandbox.requests().total == 0
+    assert both.there[OTHER[provider]].subjects() == ["Old"]
+
+
+@BOTH
+@pytest.mark.parametrize("call", ["create", "update", "delete"])
+def test_an_account_with_too_narrow_a_grant_keeps_everything_as_it_was(api, sandbox, both, provider, call):
+    both.create(metaId="m-1", subject="Old")
+    connect(api, both.user, both.accounts[provider], scope=TOO_NARROW[provider])
+    sandbox.forget_requests()
+    calls = {
+        "create": lambda: both.create(metaId="m-2"),
+        "update": lambda: both.update("m-1", subject="New"),
+        "delete": lambda: both.delete("m-1"),
+    }
+    answer = calls[call]()
+    operation = {"create": "insert"}.get(call, call)
+    assert answer.status_code == 403
+    assert answer.json.keys() == {"data", "error", "operation", "validScopes"}
+    assert answer.json["operation"] == f"calendar.events.{operation}"
+    assert sandbox.requests().total == 0
+    assert both.subjects() == {"google": ["Old"], "microsoft": ["Old"]}
+    # The other account alone is another matter.
+    assert both.create(query={"provider": OTHER[provider]}, metaId="m-3").status_code == 201
+
+
+def test_a_create_that_is_cut_off_tells_the_metaid_to_repeat_it_with(both, monkeypatch):
+    def cut_off(*_args, **_options):
+        raise ConnectionError("Redis is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("app.accounts.write", cut_off)
+        answer = both.create(subject="Once")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
+    assert both.create(metaId=answer.json["metaId"], subject="Once").status_code == 201
+
+
+# --- update and delete: told, and repeatable
+
+
+@BOTH
+def test_a_change_that_reaches_one_account_says_so_and_is_finished_by_repeating_it(sandbox, both, provider):
+    both.create(metaId="m-1", subject="Old")
+    sandbox.fault(operation=UPDATE[provider], status=503, retry_after=60)
+    answer = both.update("m-1", subject="New")
+    assert answer.status_code == 502
+    told = f"The event was changed in {OTHER[provider]}, but not in {provider}: {NAME[provider]}"
+    assert answer.json["error"].startswith(told)
+    assert answer.json["error"].endswith("Repeat the request to finish")
+    assert failed_accounts(answer) == [(provider, "providerError")]
+    assert [each["calendarId"] for each in answer.json["failedCalendars"]] == [SHOWN[provider]]
+    assert both.subjects() == {provider: ["Old"], OTHER[provider]: ["New"]}
+
+    sandbox.clear_faults()
+    assert len(one(both.update("m-1", subject="New"))["events"]) == 2
+    assert both.subjects() == {"google": ["New"], "microsoft": ["New"]}
+
+
+@BOTH
+def test_a_delete_that_reaches_one_account_says_so_and_is_finished_by_repeating_it(sandbox, both, provider):
+    both.create(metaId="m-1", subject="Old")
+    sandbox.fault(operation=DELETE[provider], status=429, retry_after=60)
+    answer = both.delete("m-1")
+    assert (answer.status_code, answer.json["retryAfter"]) == (429, 60)
+    assert answer.json["error"].startswith(
+        f"The event was deleted in {OTHER[provider]}, but not in {provider}"
+    )
+    assert failed_accounts(answer) == [(provider, "rateLimited")]
+    assert both.subjects() == {provider: ["Old"], OTHER[provider]: []}
+
+    sandbox.clear_faults()
+    assert both.delete("m-1").status_code == 200
+    assert both.subjects() == EMPTY
+    assert error(both.delete("m-1"), 404) == "Event not found"
+
+
+@pytest.mark.parametrize("call", ["update", "delete"])
+def test_when_no_account_could_be_reached_the_most_telling_reason_speaks(sandbox, both, call):
+    both.create(metaId="m-1", subject="Old")
+    sandbox.fault(operation=FIND["google"], status=503, retry_after=60)
+    sandbox.fault(operation=FIND["microsoft"], status=429, retry_after=60)
+    answer = both.update("m-1", subject="New") if call == "update" else both.delete("m-1")
+    assert answer.status_code == 429
+    assert answer.json["error"].startswith("Microsoft 365")
+    sandbox.clear_faults()
+    assert both.subjects() == {"google": ["Old"], "microsoft": ["Old"]}
+
+
+# --- read
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [({"status": 403}, "accessDenied"), ({"status": 503, "retry_after": 60}, "providerError")],
+    ids=str,
+)
+def test_an_account_that_cannot_be_asked_is_named_beside_the_other_copy(
+    sandbox, both, provider, fault, reason
+):
+    both.create(metaId="m-1", subject="Review")
+    sandbox.fault(operation=FIND[provider], **fault)
+    answer = both.get("m-1")
+    assert [each["provider"] for each in one(answer)["events"]] == [OTHER[provider]]
+    assert one(answer)["subject"] == "Review"
+    assert failed_accounts(answer) == [(provider, reason)]
+    assert answer.json["failedCalendars"][0]["calendarId"] == SHOWN[provider]
+
+
+@BOTH
+def test_an_account_that_may_not_be_read_is_named(api, both, provider):
+    both.create(metaId="m-1", subject="Review")
+    connect(api, both.user, both.accounts[provider], scope=["openid"])
+    answer = both.get("m-1")
+    assert failed_accounts(answer) == [(provider, "insufficientScopes")]
+    assert [each["provider"] for each in one(answer)["events"]] == [OTHER[provider]]
+
+
+@BOTH
+def test_an_event_that_one_account_lacks_and_the_other_does_not_tell_is_not_said_to_be_missing(
+    sandbox, both, provider
+):
+    both.create(query={"provider": provider}, metaId="m-1")
+    sandbox.fault(operation=FIND[provider], status=503, retry_after=60)
+    answer = both.get("m-1")
+    assert answer.status_code == 502
+    assert answer.json["data"] is None
+
+
+def test_when_no_account_may_be_read_the_request_is_403_with_the_scopes(api, both):
+    for account in both.accounts.values():
+        connect(api, both.user, account, scope=["openid"])
+    answer = both.get("m-1")
+    assert answer.status_code == 403
+    assert answer.json["operation"] == "calendar.events.list"
+    assert answer.json["validScopes"]

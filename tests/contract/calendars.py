@@ -1,0 +1,386 @@
+"""The rows of calendars, events, busy periods and slots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.app.at_provider import NINE
+from tests.contract.rows import (
+    HALF,
+    LATER,
+    PROVIDERS,
+    SCOPE_ERROR,
+    THROTTLED,
+    Row,
+    apple,
+    bad,
+    bad_slug,
+    bad_user,
+    may_not_write,
+    missing,
+    no_organization,
+    no_user,
+    of,
+    of_provider,
+    ok,
+    provider_down,
+)
+from tests.contract.shapes import (
+    CALENDAR,
+    DONE,
+    ENTRY,
+    ERROR,
+    EVENT,
+    FAILED_CALENDAR,
+    FAILED_USER,
+    PERIOD,
+    SLOTS,
+    UNIFIED,
+    data,
+)
+from tests.contract.world import World
+
+RANGE = {"start": "2026-12-03", "end": "2026-12-04"}
+WEEK = {"start": "2026-W49-4", "end": "2026-338"}
+BARE_RANGE = {"minDate": "2026-12-03", "maxDate": "1796342400000"}
+LONELY = {"userId": "{lonely}"}
+NO_CALENDARS = "User has no connected calendars"
+SCHEDULES = {"schedules": [{"days": ["thursday"], "start": "09:00", "end": "17:00"}]}
+NEW = {"subject": "New", **NINE}
+RENAMED = {"subject": "New"}
+OWN = {"provider": "{provider}"}
+GOOGLE = ("google",)
+PARTLY = {"failedCalendars": [FAILED_CALENDAR]}
+
+
+def microsoft_down(world: World) -> None:
+    world.sandbox.fault(provider="microsoft", status=503, retry_after=LATER)
+
+
+def half_done(world: World) -> None:
+    """A unified event whose copy at Microsoft can be found and not be written."""
+    world.unified()
+    for operation in ("microsoft.events.update", "microsoft.events.delete"):
+        world.sandbox.fault(operation=operation, status=503, retry_after=LATER)
+
+
+def unreadable(world: World) -> None:
+    """The provider writes, and tells nothing of it that can be read."""
+    for operation in ("google.events.insert", "google.events.patch", "microsoft.events.insert"):
+        world.sandbox.fault(operation=operation, body="html")
+
+
+def unified_and(then: Any) -> Any:
+    """There is a unified event; then something happens."""
+
+    def given(world: World) -> None:
+        world.unified()
+        then(world)
+
+    return given
+
+
+def throttled(world: World) -> None:
+    world.sandbox.fault(status=429, retry_after=LATER)
+
+
+def down(world: World) -> None:
+    world.sandbox.fault(status=503, retry_after=LATER)
+
+
+def gone(world: World) -> None:
+    """The event that was there is deleted."""
+    world.names["eventId"] = world.event_id()
+    path = "/users/{userId}/calendar/events/{provider}/primary/{eventId}".format(**world.names)
+    assert world.api.delete(path).status_code == 200
+
+
+# A bare string in the place of the envelope.
+def bare(told: str, status: int, **more: Any) -> Row:
+    return bad(told, status, shape=str, **more)
+
+
+CALENDARS: tuple[Row, ...] = (
+    *of(
+        "GET /users/{userId}/calendar",
+        ok(data([CALENDAR])),
+        ok(data([CALENDAR]), query=OWN, providers=PROVIDERS),
+        ok(data([CALENDAR], **PARTLY), given=microsoft_down),
+        ok(data([]), names=LONELY),
+        bad("provider", query={"provider": "apple"}),
+        bad_user(),
+        no_user(),
+        *of_provider(query=OWN, providers=PROVIDERS),
+    ),
+)
+
+EVENTS_ROUTE = "/users/{userId}/calendar/events"
+IN_CALENDAR = EVENTS_ROUTE + "/{provider}/{calendarId}"
+ONE = IN_CALENDAR + "/{eventId}"
+# For Google, whose ids may be like this, and for Graph, which calls any other malformed.
+NO_CALENDAR = {"calendarId": "AAMk/no such#%"}
+NO_EVENT = {"eventId": "AAMk/no such#%"}
+
+LIST: tuple[Row, ...] = (
+    *of(
+        f"GET {EVENTS_ROUTE}",
+        ok(data([EVENT], **PARTLY), query=RANGE),
+        ok(data([EVENT], **PARTLY), query=RANGE | OWN, providers=PROVIDERS),
+        ok(data([EVENT], **PARTLY), query=RANGE | {"calendarIds": "primary"}),
+        ok(data([EVENT], **PARTLY), query=RANGE, given=microsoft_down),
+        ok([EVENT], query=BARE_RANGE),
+        ok([EVENT], query=BARE_RANGE | OWN | {"timeZone": "Europe/Berlin"}, providers=PROVIDERS),
+        ok([EVENT], query=BARE_RANGE, given=microsoft_down),
+        ok([], query={"minDate": "0", "maxDate": "864000000"}),
+        bad("start is required"),
+        bare("maxDate is required", 400, query={"minDate": "2026-12-03"}),
+        no_user(query=RANGE),
+        bare("User not found", 404, names={"userId": "nobody"}, query=BARE_RANGE),
+        missing(NO_CALENDARS, names=LONELY, query=RANGE),
+        bare("User has not the needed calendars connected", 404, names=LONELY, query=BARE_RANGE),
+        *of_provider(query=RANGE | OWN, providers=PROVIDERS),
+        bare("", 401, query=BARE_RANGE | OWN, given=World.revoke, providers=PROVIDERS),
+        bare("", 403, query=BARE_RANGE | OWN, given=World.narrow, providers=PROVIDERS),
+        bare("", 429, query=BARE_RANGE, given=throttled),
+        bare("", 502, query=BARE_RANGE, given=down),
+    ),
+)
+
+EVENTS: tuple[Row, ...] = (
+    *of(
+        f"POST {IN_CALENDAR}",
+        ok(data(EVENT), 201, body=NEW),
+        ok(data(EVENT), 201, body=NEW | {"metaId": "m-1", "attendees": [{"email": "bob@example.com"}]}),
+        ok(data(EVENT), 201, body={"start": "2026-12-03", "end": "2026-12-04", "meeting": True}),
+        bad("end must not be before start", body=NEW | {"end": "2026-12-02T00:00:00Z"}),
+        bad("start is required", body={"end": NINE["end"]}),
+        apple(body=NEW),
+        missing("Calendar not found", names=NO_CALENDAR, body=NEW),
+        missing("OAuth connection not found", names=LONELY, body=NEW),
+        no_user(body=NEW),
+        bad("", 401, given=World.revoke, body=NEW),
+        bad("calendar.events.insert", 403, shape=SCOPE_ERROR, given=World.narrow, body=NEW),
+        may_not_write(body=NEW),
+        bad("", 409, given=World.unified, body=NEW | {"metaId": "m-1"}),
+        bad("", 422, given=unreadable, body=NEW),
+        *provider_down(body=NEW),
+    ),
+    *of(
+        f"POST {IN_CALENDAR}",
+        bad(
+            "Google Calendar",
+            409,
+            body=NEW | {"id": "{eventId}"},
+            given=lambda w: w.names.update(eventId=w.event_id()),
+            providers=GOOGLE,
+        ),
+    ),
+    *of(
+        f"GET {ONE}",
+        ok(data(EVENT)),
+        ok(data(EVENT), names={"calendarId": "{own}"}, providers=GOOGLE),
+        bad("eventId must not contain control characters", names={"eventId": "\n"}),
+        missing("Event not found", names=NO_EVENT),
+        missing("Event not found", given=gone),
+        missing("Calendar not found", names=NO_CALENDAR),
+        missing("OAuth connection not found", names=LONELY | NO_EVENT),
+        no_user(),
+        bad("", 401, given=World.revoke),
+        bad("calendar.events.get", 403, shape=SCOPE_ERROR, given=World.narrow),
+        *provider_down(),
+    ),
+    *of(
+        f"PUT {ONE}",
+        ok(data(EVENT), body=RENAMED),
+        ok(data(EVENT), body={}),
+        bad("subject must be a string", body={"subject": 1}),
+        bad("", 400, body={"end": "2026-12-02T00:00:00Z"}),
+        missing("Event not found", names=NO_EVENT, body=RENAMED),
+        missing("Calendar not found", names=NO_CALENDAR, body=RENAMED),
+        no_user(body={}),
+        bad("", 401, given=World.revoke, body=RENAMED),
+        bad("calendar.events.update", 403, shape=SCOPE_ERROR, given=World.narrow, body=RENAMED),
+        may_not_write(body=RENAMED),
+        bad(
+            "Google Calendar has written",
+            422,
+            given=unreadable,
+            body=RENAMED,
+            providers=("google",),
+        ),
+        *provider_down(body=RENAMED),
+    ),
+    *of(
+        f"DELETE {ONE}",
+        ok(data(DONE)),
+        ok(data(DONE), query={"sendNotifications": "true"}),
+        bad("sendNotifications", query={"sendNotifications": "yes"}),
+        missing("Event not found", given=gone),
+        missing("Calendar not found", names=NO_CALENDAR),
+        no_user(),
+        bad("", 401, given=World.revoke),
+        bad("calendar.events.delete", 403, shape=SCOPE_ERROR, given=World.narrow),
+        may_not_write(),
+        *provider_down(),
+    ),
+)
+
+META = EVENTS_ROUTE + "/meta"
+CREATED = ERROR | {"metaId": str}
+
+UNIFIED_ROWS: tuple[Row, ...] = (
+    *of(
+        f"POST {META}",
+        ok(data(UNIFIED), 201, body=NEW),
+        ok(data(UNIFIED), 201, body=NEW, query=OWN, providers=PROVIDERS),
+        bad("sendNotificationsFor[0]", body=NEW | {"sendNotificationsFor": ["apple"]}),
+        missing(NO_CALENDARS, names=LONELY, body=NEW),
+        no_user(body=NEW),
+        bad("", 401, shape=CREATED, given=World.revoke, body=NEW),
+        bad("calendar.events.insert", 403, shape=SCOPE_ERROR, given=World.narrow, body=NEW),
+        may_not_write(body=NEW),
+        bad("", 409, shape=CREATED, given=World.unified, body=NEW | {"metaId": "m-1"}),
+        bad("", 422, shape=CREATED, given=unreadable, body=NEW),
+        *provider_down(shape=CREATED, body=NEW, providers=PROVIDERS),
+    ),
+    *of(
+        f"GET {META}/{{metaId}}",
+        ok(data(UNIFIED), given=World.unified),
+        ok(data(UNIFIED), given=World.unified, query=OWN, providers=PROVIDERS),
+        ok(data(UNIFIED, **PARTLY), given=unified_and(microsoft_down)),
+        bad("provider", query={"provider": "apple"}),
+        missing("Event not found"),
+        missing(NO_CALENDARS, names=LONELY),
+        no_user(),
+        bad("", 401, given=World.revoke),
+        bad("calendar.events.list", 403, shape=SCOPE_ERROR, given=World.narrow),
+        bad("", 429, shape=THROTTLED, given=throttled),
+        bad("", 502, given=down),
+    ),
+    *of(
+        f"PUT {META}/{{metaId}}",
+        ok(data(UNIFIED), given=World.unified, body=RENAMED),
+        ok(data(UNIFIED), given=World.unified, body=RENAMED, query=OWN, providers=PROVIDERS),
+        bad("start must be an ISO 8601 date", body={"start": "soon"}),
+        missing("Event not found", body=RENAMED),
+        no_user(body={}),
+        bad("", 401, given=World.revoke, body=RENAMED),
+        bad("calendar.events.update", 403, shape=SCOPE_ERROR, given=World.narrow, body=RENAMED),
+        may_not_write(body={}),
+        bad("", 422, given=unified_and(unreadable), query={"provider": "google"}, body=RENAMED),
+        bad("", 429, shape=THROTTLED, given=throttled, body=RENAMED),
+        bad("The event was changed in google", 502, shape=HALF, given=half_done, body=RENAMED),
+    ),
+    *of(
+        f"DELETE {META}/{{metaId}}",
+        ok(data(DONE), given=World.unified),
+        ok(data(DONE), given=World.unified, query=OWN, providers=PROVIDERS),
+        bad("provider", query={"provider": "apple"}),
+        missing("Event not found"),
+        no_user(),
+        bad("", 401, given=World.revoke),
+        bad("calendar.events.delete", 403, shape=SCOPE_ERROR, given=World.narrow),
+        may_not_write(),
+        bad("", 429, shape=THROTTLED, given=throttled),
+        bad("The event was deleted in google", 502, shape=HALF, given=half_done),
+    ),
+)
+
+BUSY: tuple[Row, ...] = (
+    *of(
+        "GET /users/{userId}/calendar/busy",
+        ok(data([PERIOD], **PARTLY), query=RANGE),
+        ok(data([PERIOD], **PARTLY), query=WEEK | OWN | {"primaryOnly": "true"}, providers=PROVIDERS),
+        ok(data([PERIOD], **PARTLY), query=RANGE, given=microsoft_down),
+        bad("primaryOnly", query=RANGE | {"primaryOnly": "1"}),
+        bad("start is required"),
+        no_user(query=RANGE),
+        missing(NO_CALENDARS, names=LONELY, query=RANGE),
+        *of_provider(query=RANGE | OWN, providers=PROVIDERS),
+    ),
+    *of(
+        "GET /organizations/{orgSlug}/calendar/busy",
+        ok(data([PERIOD], failedUsers=[]), query=RANGE),
+        ok(data([PERIOD], failedUsers=[]), query=RANGE | OWN, providers=PROVIDERS),
+        ok(data([PERIOD], failedUsers=[FAILED_USER]), query=RANGE, given=microsoft_down),
+        ok(data([], failedUsers=[FAILED_USER]), query=RANGE, given=World.revoke),
+        bad("start must be before end", query={"start": "2026-12-04", "end": "2026-12-03"}),
+        bad_slug(query=RANGE),
+        no_organization(query=RANGE),
+    ),
+)
+
+DAILY = {"earliestTimeEachDay": "9:00", "latestTimeEachDay": "17:00", "padding": "5", "maxOverlaps": "1"}
+MEMBER_SLOT = {**PERIOD, "userId": str}
+NO_SLOTS = SLOTS | {"availableSlots": []}
+TOKYO = {"x-timezone": "Asia/Tokyo"}
+HERE = {"id": "{userId}"}
+
+
+def nobody_there(world: World) -> None:
+    """An organization without members."""
+    world.names["orgSlug"] = world.new_organization()
+
+
+SCHEDULING: tuple[Row, ...] = (
+    *of(
+        "GET /users/{userId}/scheduling",
+        ok(data(SLOTS), query=RANGE),
+        ok(data(SLOTS), query=RANGE | DAILY | OWN | {"slotDuration": "60"}, providers=PROVIDERS),
+        bad("slotDuration", query=RANGE | {"slotDuration": "0"}),
+        bad("padding", query=RANGE | {"padding": "-0"}),
+        bad("earliestTimeEachDay", query=RANGE | {"earliestTimeEachDay": "24:00"}),
+        no_user(query=RANGE),
+        missing(NO_CALENDARS, names=LONELY, query=RANGE),
+        *of_provider(query=RANGE | OWN, providers=PROVIDERS),
+    ),
+    *of(
+        "POST /users/{userId}/scheduling",
+        ok(data(SLOTS), query=RANGE, body=SCHEDULES),
+        ok(
+            data(SLOTS),
+            query=RANGE | OWN,
+            body=SCHEDULES,
+            headers={"x-timezone": "Asia/Tokyo"},
+            providers=PROVIDERS,
+        ),
+        bad("schedules is required", query=RANGE, body={}),
+        no_user(query=RANGE, body=SCHEDULES),
+        missing(NO_CALENDARS, names=LONELY, query=RANGE, body=SCHEDULES),
+        *of_provider(query=RANGE | OWN, body=SCHEDULES, providers=PROVIDERS),
+    ),
+    *of(
+        "POST /users/scheduling",
+        ok(
+            data([ENTRY]),
+            query=RANGE,
+            body={"users": [{"id": "{userId}"}, {"id": "{lonely}"}, {"id": "nobody"}]},
+        ),
+        ok(
+            data([ENTRY]),
+            query=RANGE | OWN,
+            body={"users": [{"id": "{userId}"}], **SCHEDULES},
+            providers=PROVIDERS,
+        ),
+        ok(data([ENTRY]), query=RANGE, body={"users": [HERE]}, given=microsoft_down),
+        bad("users is required", query=RANGE, body={}),
+        bad("end is required", query={"start": "2026-12-03"}, body={"users": []}),
+    ),
+    *of(
+        "GET /organizations/{orgSlug}/scheduling",
+        ok(data(SLOTS | {"availableSlots": [MEMBER_SLOT]}, failedUsers=[]), query=RANGE | DAILY),
+        ok(
+            data(SLOTS | {"availableSlots": []}, failedUsers=[FAILED_USER]), query=RANGE, given=microsoft_down
+        ),
+        bad("maxOverlaps", query=RANGE | {"maxOverlaps": "01"}),
+        bad("X-Timezone", query=RANGE, headers={"x-timezone": "Mars/Olympus"}),
+        no_organization(query=RANGE),
+        missing(
+            "Organization has no members",
+            query=RANGE,
+            given=lambda w: w.names.update(orgSlug=w.new_organization()),
+        ),
+    ),
+)
+
+ROWS = CALENDARS + LIST + EVENTS + UNIFIED_ROWS + BUSY + SCHEDULING

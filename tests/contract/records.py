@@ -1,0 +1,323 @@
+"""The rows of users, organizations, members and connections."""
+
+from __future__ import annotations
+
+from tests.contract.rows import (
+    LATER,
+    PROVIDERS,
+    THROTTLED,
+    Row,
+    apple,
+    bad,
+    bad_slug,
+    bad_user,
+    bound,
+    may_not_write,
+    missing,
+    no_organization,
+    no_user,
+    of,
+    ok,
+    telling,
+)
+from tests.contract.shapes import CONNECTION, DONE, ORGANIZATION, TIME, USER, data, nullable
+from tests.contract.world import World
+
+NEXT = {"nextCursor": nullable(str)}
+NO_CONNECTIONS = {name: shape for name, shape in USER.items() if name != "oauthConnections"}
+NO_ORGANIZATIONS = {name: shape for name, shape in USER.items() if name != "organizations"}
+TOKENS = {
+    "accessToken": "planted-access",
+    "refreshToken": "planted-refresh",
+    "email": "{own}",
+    "expiresAt": "2026-12-31T00:00:00Z",
+    "scope": ["openid"],
+}
+SHOWN = CONNECTION | {"accessToken": str, "refreshToken": str, "expiresAt": TIME}
+HIDDEN = CONNECTION | {"accessToken": None, "refreshToken": None}
+LINK = {"link": str}
+
+
+def another_user(world: World) -> None:
+    """``new`` is taken."""
+    world.api.post("/users", {"id": world.names["new"]})
+
+
+def another_slug(world: World) -> None:
+    world.names["taken"] = world.new_organization()
+
+
+def consented(world: World) -> None:
+    """``code`` and ``state`` are what the provider has sent."""
+    world.names |= world.consent()
+
+
+def code_spoilt(world: World) -> None:
+    consented(world)
+    world.names["code"] = "4/none"
+
+
+def refused(world: World) -> None:
+    """The person said no."""
+    consented(world)
+    world.names |= {"error": "access_denied"}
+
+
+def user_gone(world: World) -> None:
+    consented(world)
+    world.api.delete(f"/users/{world.names['userId']}")
+
+
+def allowing_returns(world: World) -> None:
+    """An installation that sends browsers on."""
+    made = world.new_app(redirect_urls=(RETURN,))
+    world.api = type(world.api)(made.test_client(), world.api.key)
+    world.names |= world.consent(returnUrl=RETURN)
+
+
+def token_down(world: World, **fault: object) -> None:
+    consented(world)
+    world.sandbox.fault(operation=f"{world.provider}.token", **fault)  # type: ignore[arg-type]
+
+
+def stale(world: World) -> None:
+    """The access token has ended."""
+    world.connect(expiresAt="2020-01-01T00:00:00Z")
+
+
+def stale_and_down(world: World, **fault: object) -> None:
+    stale(world)
+    world.sandbox.fault(operation=f"{world.provider}.token", **fault)  # type: ignore[arg-type]
+
+
+def stale_and_revoked(world: World) -> None:
+    stale(world)
+    world.revoke()
+
+
+RETURN = "https://app.example.com/connected"
+CALLBACK = {"code": "{code}", "state": "{state}"}
+PAGE = {"media": "text/html", "key": None}
+
+USERS: tuple[Row, ...] = (
+    *of(
+        "GET /users",
+        ok(data([USER])),
+        ok(data([USER], **NEXT), query={"limit": "2"}),
+        bad("limit", query={"limit": "0"}),
+    ),
+    *of(
+        "POST /users",
+        ok(data(USER), 201, body={"id": "{new}"}),
+        ok(data(USER), 201, body={"id": "{new}", "organizationSlugs": ["{orgSlug}"]}),
+        bad("id must match", body={"id": "a"}),
+        bad("id is required", body={}),
+        missing("Organization not found", body={"id": "{new}", "organizationSlugs": ["nowhere"]}),
+        bad("User already exists", 409, body={"id": "{userId}"}),
+        may_not_write(body={"id": "{new}"}),
+    ),
+    *of(
+        "GET /users/{userId}",
+        ok(data(USER)),
+        ok(data(NO_CONNECTIONS), query={"include": "organizations"}),
+        ok(data(NO_ORGANIZATIONS), query={"include[]": "oauthConnections"}),
+        bad("include", query={"include": "secrets"}),
+        bad_user(),
+        no_user(),
+    ),
+    *of(
+        "PUT /users/{userId}",
+        ok(data(USER), body={"userId": "{new}"}),
+        ok(data(USER), body={"id": "{new}"}),
+        bad("userId is required", body={}),
+        bad_user(body={"userId": "{new}"}),
+        no_user(body={"userId": "{new}"}),
+        bad("User already exists", 409, body={"userId": "{new}"}, given=another_user),
+        bad("The user belongs to other organizations too", 403, body={"userId": "{new}"}, key=bound),
+        may_not_write(body={"userId": "{new}"}),
+    ),
+    *of(
+        "DELETE /users/{userId}",
+        ok(data(USER)),
+        bad_user(),
+        no_user(),
+        bad("The user belongs to other organizations too", 403, key=bound),
+        may_not_write(),
+    ),
+    *of(
+        "GET /users/{userId}/organizations",
+        ok(data([ORGANIZATION])),
+        ok(data([ORGANIZATION], **NEXT), query={"limit": "1"}),
+        bad("limit", query={"limit": "many"}),
+        bad_user(),
+        no_user(),
+    ),
+)
+
+ORGANIZATIONS: tuple[Row, ...] = (
+    *of(
+        "GET /organizations", ok(data([ORGANIZATION])), bad("cursor", query={"cursor": "none", "limit": "1"})
+    ),
+    *of(
+        "POST /organizations",
+        ok(data(ORGANIZATION), body={"slug": "{new}", "name": "Design"}),
+        ok(data(ORGANIZATION), body={"slug": "{new}", "name": None}),
+        bad("slug must match", body={"slug": "A", "name": "Design"}),
+        bad("name must have 1 to 128 characters", body={"slug": "{new}", "name": ""}),
+        bad("Organization with slug already exists", 409, body={"slug": "{orgSlug}"}),
+        bad("Creating organizations needs", 403, body={"slug": "{new}"}, key=bound),
+        may_not_write(body={"slug": "{new}"}),
+    ),
+    *of("GET /organizations/{orgSlug}", ok(data(ORGANIZATION)), bad_slug(), no_organization()),
+    *of(
+        "PUT /organizations/{orgSlug}",
+        ok(data(ORGANIZATION), body={"name": "New name", "slug": "{new}"}),
+        ok(data(ORGANIZATION), body={}),
+        bad("slug must match", body={"slug": "-"}),
+        no_organization(body={}),
+        bad("Organization with slug already exists", 409, body={"slug": "{taken}"}, given=another_slug),
+        may_not_write(body={}),
+    ),
+    *of(
+        "DELETE /organizations/{orgSlug}",
+        ok(data(ORGANIZATION)),
+        bad_slug(),
+        no_organization(),
+        bad("Deleting an organization needs", 403, key=bound),
+    ),
+    *of(
+        "GET /organizations/{orgSlug}/members",
+        ok(data([USER])),
+        ok(data([NO_CONNECTIONS]), query={"include": "organizations"}),
+        bad("include", query={"include": "secrets"}),
+        no_organization(),
+    ),
+    *of(
+        "POST /organizations/{orgSlug}/members",
+        ok(data(str), 201, body={"userIds": ["{lonely}"]}),
+        ok(data(str), body={"userIds": ["{userId}"]}),
+        bad("userIds must be an array", body={"userIds": "{userId}"}),
+        missing("User not found", body={"userIds": ["{lonely}", "nobody"]}),
+        no_organization(body={"userIds": []}),
+        may_not_write(body={"userIds": []}),
+    ),
+    *of(
+        "DELETE /organizations/{orgSlug}/members",
+        ok(data(str), body={"userIds": ["{userId}"]}),
+        bad("userIds is required", body={}),
+        missing("User not found", body={"userIds": ["nobody"]}),
+        no_organization(body={"userIds": []}),
+        may_not_write(body={"userIds": []}),
+    ),
+)
+
+CONNECTIONS: tuple[Row, ...] = (
+    *of(
+        "GET /users/{userId}/oauth",
+        ok(data([HIDDEN])),
+        ok(data([SHOWN]), query={"showToken": "true"}, key=telling),
+        bad("showToken", query={"showToken": "1"}),
+        bad("This API key may not show tokens", 403, query={"showToken": "true"}),
+        no_user(),
+    ),
+    *of(
+        "GET /users/{userId}/oauth/{provider}",
+        ok(data(HIDDEN)),
+        ok(data(HIDDEN), query={"showToken": "false"}),
+        ok(data(SHOWN), query={"showToken": "true"}, key=telling),
+        apple(),
+        bad("This API key may not show tokens", 403, query={"showToken": "true"}),
+        missing("OAuth connection not found", names={"userId": "{lonely}"}),
+        no_user(),
+    ),
+    *of(
+        "POST /users/{userId}/oauth/{provider}",
+        ok(data(HIDDEN), 201, body=TOKENS),
+        ok(data(HIDDEN), 201, body={"accessToken": "planted", "scope": []}),
+        bad("accessToken is required", body={"scope": []}),
+        apple(body=TOKENS),
+        no_user(body=TOKENS),
+        bad("The user belongs to other organizations too", 403, body=TOKENS, key=bound),
+        may_not_write(body=TOKENS),
+    ),
+    *of(
+        "DELETE /users/{userId}/oauth/{provider}",
+        ok(data(DONE)),
+        apple(),
+        missing("OAuth connection not found", names={"userId": "{lonely}"}),
+        no_user(),
+        may_not_write(),
+    ),
+    *of(
+        "GET /users/{userId}/oauth/{provider}/token",
+        ok(data({"accessToken": str}), key=telling),
+        ok(data({"accessToken": str}), key=telling, given=stale),
+        apple(key=telling),
+        bad("", 401, key=telling, given=stale_and_revoked),
+        bad("This API key may not show tokens", 403),
+        missing("OAuth connection not found", names={"userId": "{lonely}"}, key=telling),
+        bad(
+            "",
+            429,
+            shape=THROTTLED,
+            key=telling,
+            given=lambda w: stale_and_down(w, status=429, retry_after=LATER),
+        ),
+        bad("", 502, key=telling, given=lambda w: stale_and_down(w, status=503, retry_after=LATER)),
+    ),
+    *of(
+        "POST /users/{userId}/oauth/{provider}/authorize",
+        ok(data(LINK), body={}),
+        ok(data(LINK), body={"scope": "read", "accessType": "online"}),
+        ok(data(LINK), body={"scope": "edit"}),
+        ok(data(LINK), body={"scope": ["openid", "calendar"]}),
+        bad("scope must be one of", body={"scope": "all"}),
+        bad("redirectUrl is not an address", body={"redirectUrl": "https://evil.example.com/"}),
+        no_user(body={}),
+        may_not_write(body={}),
+    ),
+    *of(
+        "GET /users/{userId}/oauth/{provider}/link",
+        ok(data(LINK)),
+        ok(data(LINK), query={"scope": "free-busy"}),
+        bad("accessType must be one of", query={"accessType": "sometimes"}),
+        no_user(),
+        may_not_write(),
+    ),
+    *of(
+        "GET /users/{userId}/oauth/links",
+        ok(data([{"provider": frozenset(PROVIDERS), **LINK}])),
+        bad("scope must be one of", query={"scope": "all"}),
+        no_user(),
+        may_not_write(),
+    ),
+    *of(
+        "POST /users/oauth/{provider}/verify",
+        ok(data(DONE), body=CALLBACK | {"scope": ""}, given=consented),
+        bad("state is unknown, expired or already used", body=CALLBACK, given=user_gone),
+        bad("The code is no longer valid", body=CALLBACK, given=code_spoilt),
+        bad("code is required", body={"state": "x"}),
+        bad(
+            "",
+            429,
+            shape=THROTTLED,
+            body=CALLBACK,
+            given=lambda w: token_down(w, status=429, retry_after=LATER),
+        ),
+        bad("", 502, body=CALLBACK, given=lambda w: token_down(w, status=503)),
+        may_not_write(body={"code": "x", "state": "x"}),
+    ),
+    *of(
+        "GET /oauth/{provider}/callback",
+        ok(None, query=CALLBACK, given=consented, **PAGE),
+        ok(None, 302, query=CALLBACK, given=allowing_returns, **PAGE),
+        ok(None, 400, query={"error": "access_denied", "state": "{state}"}, given=consented, **PAGE),
+        ok(None, 400, query={"code": "x", "state": "x"}, **PAGE),
+        ok(None, 404, query=CALLBACK, given=user_gone, **PAGE),
+        ok(None, 429, query=CALLBACK, given=lambda w: token_down(w, status=429, retry_after=LATER), **PAGE),
+        ok(None, 502, query=CALLBACK, given=lambda w: token_down(w, status=503), **PAGE),
+        apple(),
+    ),
+)
+
+ROWS = USERS + ORGANIZATIONS + CONNECTIONS

@@ -1,0 +1,131 @@
+"""What a row of the contract says: a call, the status of its answer, and the shape of its body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tests.contract.shapes import ERROR, FAILED_CALENDAR
+from tests.contract.world import World
+
+PROVIDERS = ("google", "microsoft")
+SCOPE_ERROR = {**ERROR, "operation": str, "validScopes": [str]}
+THROTTLED = {**ERROR, "retryAfter": int}
+HALF = {**ERROR, "failedCalendars": [FAILED_CALENDAR]}
+# As soon as this no try after the first is made, so that a row costs no waiting.
+LATER = 60
+
+
+@dataclass(frozen=True)
+class Row:
+    """``given`` comes before the call; it may say what is sent by changing ``world.names``.
+
+    ``providers`` are those that the row is asked of, each in a world of its own. ``key`` makes another
+    caller. ``media`` is the type of the answer.
+    """
+
+    operation: str
+    status: int
+    shape: Any = None
+    query: dict[str, Any] = field(default_factory=dict)
+    body: Any = None
+    headers: dict[str, str] = field(default_factory=dict)
+    given: Callable[[World], object] | None = None
+    names: dict[str, str] = field(default_factory=dict)
+    told: str = ""
+    key: Callable[[World], object] | None = None
+    providers: tuple[str, ...] = ()
+    media: str = "application/json"
+
+    def __str__(self) -> str:
+        return f"{self.operation} {self.status} {self.told or self.query or self.body or ''}"[:90].strip()
+
+
+def of(operation: str, *rows: Row) -> Iterator[Row]:
+    """Rows of one operation; one that names a provider is asked of both, unless a row says otherwise."""
+    usual = PROVIDERS if "{provider}" in operation else PROVIDERS[:1]
+    for row in rows:
+        yield replace(row, operation=operation, providers=row.providers or usual)
+
+
+def ok(shape: Any, status: int = 200, **more: Any) -> Row:
+    return Row("", status, shape, **more)
+
+
+def bad(told: str, status: int = 400, **more: Any) -> Row:
+    """A refusal; ``told`` is how its sentence begins."""
+    return Row("", status, more.pop("shape", ERROR), told=told, **more)
+
+
+def missing(told: str, **more: Any) -> Row:
+    return bad(told, 404, **more)
+
+
+NOBODY = {"userId": "nobody"}
+NOWHERE = {"orgSlug": "nowhere"}
+
+
+def no_user(**more: Any) -> Row:
+    return missing("User not found", names=NOBODY, **more)
+
+
+def no_organization(**more: Any) -> Row:
+    return missing("Organization not found", names=NOWHERE, **more)
+
+
+def bad_user(**more: Any) -> Row:
+    return bad("userId must match", names={"userId": "a"}, **more)
+
+
+def bad_slug(**more: Any) -> Row:
+    return bad("orgSlug must match", names={"orgSlug": "A"}, **more)
+
+
+def apple(**more: Any) -> Row:
+    return bad("provider must be one of google, microsoft", names={"provider": "apple"}, **more)
+
+
+def read_only(world: World) -> None:
+    """The caller has a key that may only read."""
+    world.api = world.new_api(read_only=True)
+
+
+def telling(world: World) -> None:
+    """The caller has a key that may show tokens."""
+    world.api = world.new_api(shows_tokens=True)
+
+
+def bound(world: World) -> None:
+    """The caller has a key of the user's organization, and the user is in another one too."""
+    other = world.new_organization()
+    path = f"/organizations/{other}/members"
+    assert world.api.post(path, {"userIds": [world.names["userId"]]}).status_code == 201
+    world.api = world.new_api(organization=world.names["orgSlug"])
+
+
+def may_not_write(**more: Any) -> Row:
+    return bad("This API key is read-only", 403, key=read_only, **more)
+
+
+def of_provider(**more: Any) -> list[Row]:
+    """What a single-user read answers when every account fails."""
+    return [
+        bad("", 401, given=World.revoke, **more),
+        bad("calendar.", 403, shape=SCOPE_ERROR, given=World.narrow, **more),
+        *provider_down(**more),
+    ]
+
+
+def provider_down(shape: Any = ERROR, **more: Any) -> list[Row]:
+    """What is answered when the provider throttles, and when it is down."""
+    return [
+        bad(
+            "",
+            429,
+            shape={**shape, "retryAfter": int},
+            given=lambda w: w.strike(status=429, retry_after=LATER),
+            **more,
+        ),
+        bad("", 502, shape=shape, given=lambda w: w.strike(status=503, retry_after=LATER), **more),
+    ]

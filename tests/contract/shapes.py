@@ -1,0 +1,173 @@
+"""The shapes of the specification's field tables, written by hand: nothing here is taken from our schemas.
+
+A shape is a type, a set of words, a pattern, None, a list of one shape (an empty one: nothing is in it), or
+an object: every name in it is there, save those that end with ``?``, and no other is. ``Either`` is one of
+several.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z")
+CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
+COLOR = re.compile(r"#[0-9a-f]{6}")
+
+
+class Either(tuple[Any, ...]):
+    """One of several shapes."""
+
+
+def nullable(shape: Any) -> Either:
+    return Either((shape, None))
+
+
+PROVIDER = frozenset({"google", "microsoft"})
+REASON = frozenset(
+    {
+        *("accessDenied", "authorizationInvalid", "insufficientScopes", "invalidCalendarId"),
+        *("mailboxUnavailable", "notFound", "providerError", "providerNotConfigured", "rateLimited"),
+        "tooManyCalendars",
+    }
+)
+ANSWERED = frozenset({"accepted", "declined", "needsAction", "tentative"})
+
+FAILED_CALENDAR = {"calendarId": str, "provider": PROVIDER, "reason": REASON, "message": str}
+FAILED_USER = {"customId": str, "reason": REASON, "message": str, "failedCalendars": [FAILED_CALENDAR]}
+
+CONNECTION = {
+    "provider": PROVIDER,
+    "email": nullable(str),
+    "alive": bool,
+    "expiresAt": nullable(TIME),
+    "scope": [str],
+    "type": frozenset({"oauth2"}),
+    "accessToken": nullable(str),
+    "refreshToken": nullable(str),
+}
+ORGANIZATION = {
+    "slug": str,
+    "name": nullable(str),
+    "createdAt": TIME,
+    "members": [{"id": str, "createdAt": TIME}],
+}
+USER = {
+    "id": str,
+    "createdAt": TIME,
+    "oauthConnections": [CONNECTION],
+    "organizations": [ORGANIZATION],
+}
+CALENDAR = {
+    "id": str,
+    "provider": PROVIDER,
+    "subject": str,
+    "accessRole": frozenset({"freeBusyReader", "reader", "writer", "owner"}),
+    "primary": bool,
+    "selected": bool,
+    "backgroundColor": COLOR,
+    "foregroundColor": COLOR,
+    "timeZone": str,
+    "original": nullable(dict),
+}
+WHAT = {
+    "subject": str,
+    "description": str,
+    "location": str,
+    "start": TIME,
+    "end": TIME,
+    "allDay?": bool,
+    "meetingUrl?": str,
+}
+EVENT = {
+    **WHAT,
+    "id": str,
+    "calendarId": str,
+    "provider": PROVIDER,
+    "metaId?": str,
+    "attendees": [{"email": str, "self": bool, "responseStatus": ANSWERED, "original": nullable(dict)}],
+    "original": nullable(dict),
+}
+UNIFIED = {
+    **WHAT,
+    "metaId": str,
+    "attendees": [{"email": str, "self": bool, "originals": [dict]}],
+    "originals": [dict],
+    "events": [{"id": str, "calendarId": str, "provider": PROVIDER}],
+}
+PERIOD = {"start": TIME, "end": TIME}
+OPTIONS = {
+    **PERIOD,
+    "maxOverlaps": int,
+    "padding": int,
+    "slotDuration": int,
+    "earliestTimeEachDay?": CLOCK,
+    "latestTimeEachDay?": CLOCK,
+}
+SLOTS = {"availableSlots": [PERIOD], "options": OPTIONS}
+WINDOW = {"days": [str], "start": CLOCK, "end": CLOCK}
+ENTRY = Either(
+    (
+        {
+            "userId": str,
+            "status": frozenset({"ok"}),
+            **SLOTS,
+            "calendarIds": [str],
+            "schedules": [WINDOW],
+            "failedCalendars": [FAILED_CALENDAR],
+        },
+        {
+            "userId": str,
+            "status": frozenset({"error"}),
+            "error": str,
+            "reason?": REASON,
+            "failedCalendars": [FAILED_CALENDAR],
+        },
+    )
+)
+
+DONE = {"success": frozenset({True})}
+ERROR = {"data": None, "error": str}
+
+
+def data(shape: Any, **beside: Any) -> dict[str, Any]:
+    """A success, with what stands beside its data."""
+    return {"data": shape, **beside}
+
+
+def misfits(value: Any, shape: Any, path: str = "$") -> list[str]:
+    """Where a value is not of a shape."""
+    match shape:
+        case Either():
+            found = [misfits(value, each, path) for each in shape]
+            return [] if [] in found else min(found, key=len)
+        case dict():
+            return _object(value, shape, path)
+        case []:
+            fits = value == []
+        case [of]:
+            if not isinstance(value, list):
+                return [f"{path} is no array"]
+            return [fault for n, each in enumerate(value) for fault in misfits(each, of, f"{path}[{n}]")]
+        case None:
+            fits = value is None
+        case frozenset():
+            fits = value in shape
+        case re.Pattern():
+            fits = isinstance(value, str) and shape.fullmatch(value) is not None
+        case _:
+            fits = type(value) is shape
+    return [] if fits else [f"{path} is {value!r}"]
+
+
+def _object(value: Any, shape: dict[str, Any], path: str) -> list[str]:
+    if not isinstance(value, dict):
+        return [f"{path} is no object"]
+    known = {name.removesuffix("?"): name for name in shape}
+    faults = [f"{path}.{name} is unknown" for name in value.keys() - known.keys()]
+    for name, spelt in known.items():
+        if name in value:
+            faults += misfits(value[name], shape[spelt], f"{path}.{name}")
+        elif spelt == name:
+            faults.append(f"{path}.{name} is missing")
+    return faults

@@ -1,0 +1,115 @@
+"""What the rows of the contract are about: a user with both accounts in an organization, and who asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+import requests
+from werkzeug.test import TestResponse
+
+from providers.sandbox.client import Sandbox, SandboxAccount
+from tests.app.at_provider import NINE, AtProvider
+from tests.conftest import Api, connect
+
+ADA = {"google": "ada@example.com", "microsoft": "ada@contoso.example"}
+SERIES = {"subject": "Series", "start": "2026-12-03T14:00:00Z", "end": "2026-12-03T15:00:00Z"}
+EVENT = {"subject": "Review", **NINE}
+
+
+@dataclass
+class World:
+    """``names`` are what stands in a row's braces; ``provider`` is the one that the row is asked of."""
+
+    api: Api
+    sandbox: Sandbox
+    provider: str
+    new_api: Callable[..., Api]
+    new_user: Callable[..., str]
+    new_organization: Callable[[], str]
+    new_app: Callable[..., Any]
+    accounts: dict[str, SandboxAccount] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+
+    def settle(self) -> None:
+        """Make the user, the organization, the accounts, and an event in each of them."""
+        for provider, email in ADA.items():
+            self.accounts[provider] = self.sandbox.account(provider, email, events=[EVENT])
+        slug = self.new_organization()
+        user = self.new_user(*self.accounts.values(), slugs=(slug,))
+        self.names = {
+            "userId": user,
+            "orgSlug": slug,
+            "provider": self.provider,
+            "calendarId": "primary",
+            "metaId": "m-1",
+            "new": f"new-{user}",
+            "own": ADA[self.provider],
+        }
+
+    @property
+    def account(self) -> SandboxAccount:
+        return self.accounts[self.provider]
+
+    def event_id(self) -> str:
+        """The event that the provider has."""
+        (event,) = AtProvider(self.sandbox, self.account).events()
+        return str(event["id"])
+
+    def connect(self, **changed: Any) -> None:
+        """Connect the account again, with something changed."""
+        connect(self.api, self.names["userId"], self.account, **changed)
+
+    def strike(self, **fault: Any) -> None:
+        """Let the provider fail from now on."""
+        self.sandbox.fault(provider=self.provider, **fault)
+
+    def narrow(self) -> None:
+        """A grant that allows nothing with calendars, in every account."""
+        for account in self.accounts.values():
+            connect(self.api, self.names["userId"], account, scope=["openid"])
+
+    def revoke(self) -> None:
+        """The grants of every account end."""
+        for email in ADA.values():
+            self.sandbox.revoke(email)
+
+    def unified(self) -> None:
+        """A unified event of the metaId in ``names``."""
+        path = f"/users/{self.names['userId']}/calendar/events/meta"
+        assert self.api.post(path, EVENT | {"metaId": self.names["metaId"]}).status_code == 201
+
+    def consent(self, **asked: str) -> dict[str, str]:
+        """What the provider sends along when a person agrees, as the callback's query."""
+        path = f"/users/{self.names['userId']}/oauth/{self.provider}/authorize"
+        link = self.api.post(path, asked).json["data"]["link"]
+        hint = {"login_hint": ADA[self.provider]}
+        landed = requests.get(link, params=hint, allow_redirects=False, timeout=10).headers["Location"]
+        return {name: values[-1] for name, values in parse_qs(urlsplit(landed).query).items()}
+
+    def call(self, operation: str, query: Any, body: Any, headers: dict[str, str]) -> TestResponse:
+        """Make a call; ``operation`` is a method and a path with names in braces, without ``/v1``."""
+        method, path = operation.split(" ")
+        names = {name: quote(value, safe="") for name, value in self.names.items()}
+        sent: dict[str, Any] = {} if body is None else {"json": self.filled(body)}
+        return self.api.call(
+            method, path.format(**names), headers=headers, query_string=self.filled(query), **sent
+        )
+
+    def filled(self, value: Any) -> Any:
+        """A query or body with the names put in."""
+        if isinstance(value, dict):
+            return {name: self.filled(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return [self.filled(each) for each in value]
+        if isinstance(value, str) and value.startswith("{"):
+            return self._named(value[1:-1])
+        return value
+
+    def _named(self, name: str) -> str:
+        if name == "lonely" and name not in self.names:
+            # A user without accounts and without an organization.
+            self.names[name] = self.new_user()
+        return self.names[name]
