@@ -3,10 +3,12 @@ PYTHON ?= python3
 UV_VERSION := 0.13.8
 BIN := .venv/bin
 UV := $(BIN)/uv
+# Tests wait on sockets as much as they compute: three processes keep two cores busy.
+TEST_PROCESSES ?= 3
 SOURCES := app workers scheduling providers store tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long test-clients check bench fix lock
+.PHONY: help setup demo test test-long test-clients test-browser check bench fix lock
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -35,13 +37,20 @@ demo: setup ## start everything with demo data; prints a curl line that answers
 	@$(BIN)/almanac demo
 
 test: setup ## the whole suite; needs no service, uses those that are there
-	@$(BIN)/python -m pytest -m "not clients and not long"
+	@$(BIN)/python -m pytest -m "not clients and not long" -n $(TEST_PROCESSES) --dist loadfile
 
 test-long: setup ## property tests with 10 000 examples each, schemathesis at length
 	@$(BIN)/python -m pytest -m long
 
 test-clients: .venv/.clients ## the sandbox against the official Google and Microsoft clients
 	@$(BIN)/python -m pytest -m clients
+
+test-browser: setup ## connecting accounts by consent, in a headless Chromium
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
+	  command -v apt-get >/dev/null || { echo "Install Chromium and its driver: chromium, chromedriver"; exit 1; }; \
+	  echo "Installing chromium and chromium-driver ..."; \
+	  apt-get install --yes --quiet --no-install-recommends chromium chromium-driver >/dev/null; }
+	@$(BIN)/python -m pytest tests/browser
 
 check: setup ## lint, types, import contracts
 	@$(BIN)/ruff check $(SOURCES)

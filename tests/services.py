@@ -71,8 +71,9 @@ def rabbitmq() -> Service:
 
 
 def chromium() -> Service:
-    found = shutil.which("chromium")
-    return Service("Chromium", found)
+    """The browser with its driver, by its path."""
+    driver = shutil.which("chromedriver")
+    return Service("Chromium", shutil.which("chromium") if driver else None)
 
 
 @contextmanager

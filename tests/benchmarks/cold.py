@@ -14,7 +14,7 @@ from statistics import median
 import requests
 
 from app.up import WORKER_PROCESSES, Everything
-from providers.base import ProviderName
+from providers.names import ProviderName
 from providers.sandbox.client import Sandbox, SandboxAccount
 from store.models import Membership, Organization, User
 from store.queries import api_keys, connections
