@@ -5,6 +5,8 @@ BIN := .venv/bin
 UV := $(BIN)/uv
 # Tests wait on sockets as much as they compute: three processes keep two cores busy.
 TEST_PROCESSES ?= 3
+# A container's habit: every process that the suite starts would compile all that it imports, anew.
+unexport PYTHONDONTWRITEBYTECODE
 SOURCES := app workers scheduling providers store tests
 
 .DEFAULT_GOAL := help
@@ -33,11 +35,16 @@ setup: .venv/.installed ## virtual environment in .venv, everything from the loc
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/clients.txt
 	@touch $@
 
+.venv/.bench: .venv/.installed requirements/bench.txt
+	@echo "Adding what benchmarks need ..."
+	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/bench.txt
+	@touch $@
+
 demo: setup ## start everything with demo data; prints a curl line that answers
 	@$(BIN)/almanac demo
 
 test: setup ## the whole suite; needs no service, uses those that are there
-	@$(BIN)/python -m pytest -m "not clients and not long" -n $(TEST_PROCESSES) --dist loadfile
+	@$(BIN)/python -m pytest -m "not clients and not long" -n $(TEST_PROCESSES) --dist worksteal
 
 test-long: setup ## property tests with 10 000 examples each, schemathesis at length
 	@$(BIN)/python -m pytest -m long
@@ -58,8 +65,11 @@ check: setup ## lint, types, import contracts
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: setup ## benchmarks: ratios, each with its baseline in the same run
-	@$(BIN)/python -m tests.benchmarks
+bench: .venv/.bench ## benchmarks, into docs/benchmarks.md; ONLY="warm engine" runs parts
+	@command -v wrk >/dev/null || ! command -v apt-get >/dev/null || { \
+	  echo "Installing wrk ..."; \
+	  apt-get install --yes --quiet --no-install-recommends wrk >/dev/null 2>&1 || true; }
+	@$(BIN)/python -m tests.benchmarks $(ONLY)
 
 fix: setup ## format and mend what can be mended
 	@$(BIN)/ruff check --fix $(SOURCES)
@@ -67,6 +77,7 @@ fix: setup ## format and mend what can be mended
 
 lock: setup ## resolve the lock files anew from pyproject.toml
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements/runtime.txt
-	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --group dev --group bench -c requirements/runtime.txt -o requirements/dev.txt
+	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --group dev -c requirements/runtime.txt -o requirements/dev.txt
+	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --group dev --group bench -c requirements/dev.txt -o requirements/bench.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.13 --generate-hashes --no-header --group redis -c requirements/runtime.txt -o requirements/redis.txt
-	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --group dev --group bench --group clients -c requirements/dev.txt -o requirements/clients.txt
+	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --group dev --group clients -c requirements/dev.txt -o requirements/clients.txt

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app import asked
-from app.auth import within
+from app.auth import memory, within
 from app.errors import ApiError, NotFound
 from app.failures import error_of
 from app.services import services
@@ -15,7 +15,7 @@ from app.targets import refusal
 from providers.base import Failed
 from providers.errors import Reason
 from providers.scopes import Operation
-from store.queries import connections
+from store.queries import connections, organizations
 from store.queries.connections import ConnectionRef
 from workers.jobs import Job, Reply
 from workers.queues import Queue
@@ -28,11 +28,40 @@ def of_user(custom_id: str, query: Mapping[str, Any]) -> list[ConnectionRef]:
 
     :raise NotFound: for a user that the key does not reach
     """
-    with services().stores.database.reading() as session:
-        refs = connections.of_user(session, custom_id, within=within())
+    only = within()
+
+    def load() -> list[ConnectionRef] | None:
+        with services().stores.database.reading() as session:
+            return connections.of_user(session, custom_id, within=only)
+
+    refs = memory().recall(("user", custom_id, only), load)
     if refs is None:
         raise NotFound("User not found")
     return asked.of_provider(refs, query)
+
+
+def of_members(slug: str) -> Mapping[str, Sequence[ConnectionRef]]:
+    """The accounts of every member of an organization, by user, in the order of the answers.
+
+    :raise NotFound: for an organization that the key does not reach
+    """
+    only = within()
+
+    def load() -> dict[str, list[ConnectionRef]] | None:
+        with services().stores.database.reading() as session:
+            found = organizations.ids(session, [slug], within=only)
+            if not found:
+                return None
+            return dict(sorted(connections.of_members(session, found[slug]).items()))
+
+    members = memory().recall(("members", slug, only), load, weight=_connections)
+    if members is None:
+        raise NotFound("Organization not found")
+    return members
+
+
+def _connections(members: Mapping[str, Sequence[ConnectionRef]] | None) -> int:
+    return 1 if members is None else len(members) + sum(map(len, members.values()))
 
 
 def one_of_user(custom_id: str, provider: str) -> ConnectionRef:

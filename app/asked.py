@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -10,7 +11,7 @@ from flask import request
 from werkzeug.datastructures import RequestCacheControl
 from werkzeug.http import parse_cache_control_header
 
-from app.availability import Freshness, Picture, now, oldest_read
+from app.availability import Freshness, Picture, now
 from app.errors import Invalid
 from app.schemas.availability import WEEKDAYS
 from app.services import services
@@ -51,9 +52,9 @@ def freshness() -> Freshness:
     return Freshness()
 
 
-def age(pictures: Sequence[Picture]) -> dict[str, str]:
+def age(picture: Picture) -> dict[str, str]:
     """The header that tells how old an answer is, in whole seconds; without anything read it is new."""
-    oldest = oldest_read(pictures)
+    oldest = picture.oldest_read
     return {"Age": str(0 if oldest is None else max(0, now() - oldest) // 1000)}
 
 
@@ -93,10 +94,19 @@ def check_size(members: Mapping[Query, int]) -> None:
     :raise Invalid: saying to narrow the range
     """
     most = services().settings.most_slots
+    if sum(_rough_limit(question) * count for question, count in members.items()) <= most:
+        return
     if sum(count_limit(question, count) for question, count in members.items()) > most:
         raise Invalid(
             f"The answer could hold more than {most} slots; narrow the range, or ask for longer slots"
         )
+
+
+def _rough_limit(question: Query) -> float:
+    """No fewer than ``count_limit``, for next to nothing: slots laid end to end, whatever the windows."""
+    if question.align_clock:
+        return math.inf
+    return (question.end - question.start) // min(question.stride, question.duration)
 
 
 def daily_window(query: Mapping[str, Any]) -> tuple[Window, ...] | None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 from flask import Flask, g, request
+from flask.typing import ResponseReturnValue
 
 from app.errors import Forbidden, Unauthenticated
 from app.services import services
+from store.api_keys import digest
+from store.directory import Memory
 from store.queries import api_keys
 from store.queries.api_keys import Caller
 
@@ -22,17 +26,38 @@ READS_BY_POST = frozenset({"scheduling.UserScheduling", "scheduling.UsersSchedul
 # They hand out what changes a connection: a read-only key may not call them.
 WRITES_BY_GET = frozenset({"authorization.Link", "authorization.Links"})
 
+# They read from Redis anyway, and learn there whether what they relied on still counts: one round trip less.
+CONFIRMED_LATER = frozenset(
+    {
+        "busy.UserBusy",
+        "busy.OrganizationBusy",
+        "scheduling.UserScheduling",
+        "scheduling.UsersScheduling",
+        "scheduling.OrganizationScheduling",
+    }
+)
+
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Outdated(Exception):
+    """Something has changed that the request relied on."""
 
 
 def install(app: Flask) -> None:
     """Ask for a key on every ``/v1`` route, before anything of the request is looked at."""
     app.before_request(_authenticate)
+    app.dispatch_request = _confirming(app.dispatch_request)  # type: ignore[method-assign]
 
 
 def caller() -> Caller:
     """Who makes this request."""
     return cast(Caller, g.caller)
+
+
+def memory() -> Memory:
+    """What is remembered of the database, as it was when this request began."""
+    return cast(Memory, g.memory)
 
 
 def within() -> int | None:
@@ -49,9 +74,53 @@ def require_whole_service(doing: str) -> None:
         raise Forbidden(f"{doing} needs an API key that is not bound to an organization")
 
 
+def confirm(stamp: bytes | None) -> None:
+    """Go on when what the request relies on counts under this stamp, which Redis had after it began.
+
+    :raise Outdated: when it does not; the view then runs anew
+    """
+    if not g.confirmed and memory().stamp != services().stores.directory.under(stamp).stamp:
+        raise Outdated
+    g.confirmed = True
+
+
+def confirm_now() -> None:
+    """As ``confirm``, in a round trip of its own."""
+    if not g.confirmed:
+        confirm(services().stores.directory.current().stamp)
+
+
 def _authenticate() -> None:
     if not request.path.startswith(PREFIX) or request.endpoint is None or request.endpoint in OPEN_ENDPOINTS:
         return
+    directory = services().stores.directory
+    later = request.endpoint in CONFIRMED_LATER
+    _admit(directory.recent() if later else directory.current(), confirmed=not later)
+
+
+def _confirming(dispatch: Callable[[], ResponseReturnValue]) -> Callable[[], ResponseReturnValue]:
+    """Answer only what was confirmed: what was not, an error for example, is asked for anew."""
+
+    def answer() -> ResponseReturnValue:
+        if g.get("confirmed", True):
+            return dispatch()
+        try:
+            found = dispatch()
+        except Exception:
+            if g.confirmed:
+                raise
+        else:
+            if g.confirmed:
+                return found
+        _admit(services().stores.directory.current(), confirmed=True)
+        return dispatch()
+
+    return answer
+
+
+def _admit(remembered: Memory, *, confirmed: bool) -> None:
+    """Let the request in on what is remembered, or refuse it."""
+    g.memory, g.confirmed = remembered, confirmed
     g.caller = _caller(request.headers.get("Authorization", ""))
     reads = request.method in READING and request.endpoint not in WRITES_BY_GET
     reads = reads or request.endpoint in READS_BY_POST
@@ -64,8 +133,12 @@ def _caller(header: str) -> Caller:
     key = key.strip()
     if scheme.lower() != "bearer" or not key:
         raise Unauthenticated("Send your API key in the header Authorization: Bearer <API_KEY>")
-    with services().stores.database.reading() as session:
-        found = api_keys.caller(session, key)
-    if found is None:
+
+    def load() -> Caller | None:
+        with services().stores.database.reading() as session:
+            return api_keys.caller(session, key)
+
+    found = memory().recall(("caller", digest(key)), load)
+    if found is None or found.expired:
         raise Unauthenticated("The API key is unknown, revoked or expired")
     return found

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from app import auth
 from app.services import services
 from app.targets import Target, Wanted, listed, main_calendar, named, refusal, to_list
-from providers.base import Failed, Outcome, Read
+from providers.base import Failed, Read
 from providers.scopes import Operation
-from scheduling.intervals import Intervals
-from store.busy_cache import Cached, CalendarKey
+from scheduling.intervals import Groups, Indexes, Intervals
+from store.busy_cache import NEVER, CalendarKey, Known
 from store.calendar_lists import CalendarList
+from store.directory import STAMP
 from store.queries.connections import ConnectionRef
 from workers.fanout import LATE
 from workers.jobs import Job, ListCalendars, ReadBusy, Reply
@@ -26,6 +28,8 @@ Lists = Mapping[str, CalendarList]
 # How much of the time may go into finding out whose a calendar is: reading it has to fit into the rest.
 LISTS_SHARE = 0.4
 
+_NOTHING = Intervals.of(())
+
 
 class Ask(NamedTuple):
     """One user's connections, and which of their calendars matter."""
@@ -34,31 +38,50 @@ class Ask(NamedTuple):
     wanted: Wanted
 
 
-class CalendarOutcome(NamedTuple):
-    """What became of one calendar.
+class Unread(NamedTuple):
+    """Why a calendar could not be read; ``of_account``: because its whole account could not."""
 
-    ``read_at`` is when the oldest part of it was read, in milliseconds. ``of_account``: it failed because
-    its whole account did.
-    """
-
-    target: Target
-    outcome: Outcome
-    read_at: int | None = None
+    failed: Failed
     of_account: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Picture:
-    """The answer to one ask: each calendar read or failed, and the accounts of unknown calendars."""
+    """The answer to all asks: every calendar, read or not, those of one ask beside each other.
 
-    calendars: list[CalendarOutcome] = field(default_factory=list)
-    accounts: list[tuple[ConnectionRef, Failed]] = field(default_factory=list)
-    # When the calendar lists that were remembered, and say what "all" is, were read.
-    lists_read_at: list[int] = field(default_factory=list)
+    ``busy`` has the periods of each of ``targets``, in any order and perhaps touching; none for what is in
+    ``unread``, by its place. ``accounts`` are those of which not even the calendars are known, by ask.
+    ``oldest_read`` is when the oldest part of it was read, in milliseconds.
+    """
 
-    def read(self) -> list[Intervals]:
-        """The busy periods of each calendar that was read, in any order and perhaps touching."""
-        return [each.outcome.busy for each in self.calendars if isinstance(each.outcome, Read)]
+    targets: Sequence[Target]
+    ask_of: Indexes
+    asks: int
+    busy: Groups
+    unread: Mapping[int, Unread]
+    accounts: Mapping[int, Sequence[tuple[ConnectionRef, Failed]]]
+    oldest_read: int | None
+
+    def failing(self) -> set[int]:
+        """The asks of which something could not be read."""
+        return {int(self.ask_of[place]) for place in self.unread} | set(self.accounts)
+
+    def places(self, ask: int) -> range:
+        """Where the calendars of one ask stand."""
+        first, after = self.ask_of.searchsorted((ask, ask + 1)).tolist()
+        return range(first, after)
+
+    def of_ask(self, ask: int) -> tuple[Groups, Indexes, int]:
+        """The calendars of one ask as the engine takes them, for a single member."""
+        places = self.places(ask)
+        return self.busy.span(places.start, places.stop), np.zeros(len(places), np.int64), 1
+
+    def of_asks(self, asks: Indexes) -> tuple[Groups, Indexes, int]:
+        """The calendars of some asks, in order, as the engine takes them; the first ask is member 0."""
+        if asks.size == self.asks:
+            return self.busy, self.ask_of, self.asks
+        places = np.isin(self.ask_of, asks).nonzero()[0]
+        return self.busy.take(places), asks.searchsorted(self.ask_of[places]), int(asks.size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +96,12 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def oldest_read(pictures: Sequence[Picture]) -> int | None:
-    """When the oldest of what was read was read."""
-    moments = [each.read_at for picture in pictures for each in picture.calendars]
-    moments += [read_at for picture in pictures for read_at in picture.lists_read_at]
-    return min((moment for moment in moments if moment is not None), default=None)
-
-
-def look(asks: Sequence[Ask], start: int, end: int, freshness: Freshness) -> list[Picture]:
-    """A picture for each ask over ``[start, end)``.
+def look(asks: Sequence[Ask], start: int, end: int, freshness: Freshness) -> Picture:
+    """What became of every calendar of each ask over ``[start, end)``.
 
     One deadline holds for all of it: what a provider has not answered by then has failed.
     """
-    return _Look(asks, start, end, freshness).pictures()
+    return _Look(asks, start, end, freshness).picture()
 
 
 class _Look:
@@ -102,27 +118,40 @@ class _Look:
         # Answers that need no provider: the grant is gone, or too narrow.
         self._refused: dict[str, Reply] = {}
         for connections, wanted in asks:
-            lists = [Operation.LIST_CALENDARS] if wanted.everything else []
+            operations = _TO_READ_EVERYTHING if wanted.everything else _TO_READ
             for connection in connections:
-                failed = refusal(connection, *lists, Operation.FREE_BUSY)
+                failed = refusal(connection, *operations)
                 if failed is not None:
                     self._refused[connection.id] = Reply(failed=failed)
 
-    def pictures(self) -> list[Picture]:
-        """A picture for each ask, in order."""
+    def picture(self) -> Picture:
+        """The whole answer."""
         lists = self._lists()
         targets = [_targets(ask, lists) for ask in self._asks]
-        known = self._known(dict.fromkeys(target.key for each in targets for target in each))
-        jobs = _jobs(known) | self._jobs_for_all(lists)
+        keys = list(dict.fromkeys(self._readable(targets)))
+        known = self._stores.busy.load(
+            keys, self._start, self._end, newer_than=self._freshness.newer_than, beside=STAMP
+        )
+        auth.confirm(known.beside)
+        jobs = _jobs(keys, known) | self._jobs_for_all(lists)
         replies = self._refused | self._gather(jobs, self._deadline)
-        pictures = [Picture([_outcome(t, known.get(t.key), jobs, replies) for t in each]) for each in targets]
-        for ask, picture in zip(self._asks, pictures, strict=True):
+        drawn = _Drawing(keys, known, jobs, replies)
+        for n, ask in enumerate(self._asks):
+            drawn.calendars(n, targets[n])
             for connection in _unlisted(ask, lists):
-                _add_all(picture, connection, replies[connection.id])
-            if ask.wanted.everything:
-                known_lists = [lists[each.id] for each in ask.connections if each.id in lists]
-                picture.lists_read_at += [each.read_at for each in known_lists]
-        return pictures
+                drawn.account(n, connection)
+        used = [
+            lists[each.id].read_at
+            for ask in self._asks
+            if ask.wanted.everything
+            for each in ask.connections
+            if each.id in lists
+        ]
+        return drawn.picture(len(self._asks), used)
+
+    def _readable(self, targets: Iterable[Sequence[Target]]) -> Iterator[CalendarKey]:
+        refused = self._refused
+        return (target.key for each in targets for target in each if target.key.connection not in refused)
 
     def _willing(self, connections: Iterable[ConnectionRef]) -> list[ConnectionRef]:
         return [connection for connection in connections if connection.id not in self._refused]
@@ -135,6 +164,9 @@ class _Look:
     def _lists(self) -> Lists:
         """The calendar lists that say what to read, or in which account to look for it, as far as known."""
         asks = [ask for ask in self._asks if ask.wanted.ids or ask.wanted.everything]
+        if not asks:
+            return {}
+        auth.confirm_now()
         ids = [connection.id for ask in asks for connection in self._willing(ask.connections)]
         known = self._stores.calendar_lists.load(ids, newer_than=self._freshness.newer_than)
         missing = {
@@ -152,12 +184,6 @@ class _Look:
             if reply.listed is not None
         }
 
-    def _known(self, keys: Iterable[CalendarKey]) -> dict[CalendarKey, Cached]:
-        """What the cache has of the calendars that may be read, in one round trip."""
-        asked = [key for key in keys if key.connection not in self._refused]
-        cached = self._stores.busy.load(asked, self._start, self._end, newer_than=self._freshness.newer_than)
-        return dict(zip(asked, cached, strict=True))
-
     def _jobs_for_all(self, lists: Lists) -> dict[str, ReadBusy]:
         """Jobs that read every calendar of the accounts whose list is not known."""
         start, end = self._stores.busy.hull(self._start, self._end)
@@ -168,9 +194,104 @@ class _Look:
         }
 
 
+_TO_READ = (Operation.FREE_BUSY,)
+_TO_READ_EVERYTHING = (Operation.LIST_CALENDARS, Operation.FREE_BUSY)
+
+
+@dataclass(slots=True)
+class _Drawing:
+    """A picture under way, calendar by calendar."""
+
+    keys: Sequence[CalendarKey]
+    known: Known
+    jobs: Mapping[str, ReadBusy]
+    replies: Mapping[str, Reply]
+    targets: list[Target] = field(default_factory=list)
+    ask_of: list[int] = field(default_factory=list)
+    # Of each target: its place among what is known, or what was read anew.
+    busy: list[int | Intervals] = field(default_factory=list)
+    unread: dict[int, Unread] = field(default_factory=dict)
+    accounts: dict[int, list[tuple[ConnectionRef, Failed]]] = field(default_factory=dict)
+    read_at: int = NEVER
+    _place: dict[CalendarKey, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._place = {key: place for place, key in enumerate(self.keys)}
+
+    def calendars(self, ask: int, targets: Sequence[Target]) -> None:
+        """Put in calendars known by id: what the cache had, joined with what was read."""
+        for target in targets:
+            place = self._place.get(target.key)
+            if place is None or place in self.known.missing:
+                self._read(ask, target, place)
+            else:
+                self._add(ask, target, place)
+
+    def account(self, ask: int, connection: ConnectionRef) -> None:
+        """Put in all of an account, each calendar by itself as soon as its list is known."""
+        reply = self.replies[connection.id]
+        if reply.listed is None:
+            self.accounts.setdefault(ask, []).append((connection, reply.failed or LATE))
+            return
+        for target in listed(connection, reply.listed):
+            self._read(ask, target, None)
+
+    def _read(self, ask: int, target: Target, place: int | None) -> None:
+        """Put in a calendar that workers were asked for, or that was refused."""
+        reply = self.replies[target.connection.id]
+        outcome = reply.failed or reply.outcomes[target.key.calendar]
+        if isinstance(outcome, Failed):
+            self.unread[len(self.targets)] = Unread(outcome, of_account=reply.failed is not None)
+            self._add(ask, target, _NOTHING)
+            return
+        self.read_at = min(self.read_at, reply.read_at)
+        busy = (
+            outcome.busy if place is None else self._joined(place, self.jobs[target.connection.id], outcome)
+        )
+        self._add(ask, target, busy)
+
+    def _joined(self, place: int, job: ReadBusy, read: Read) -> Intervals:
+        """The job's hull may be wider than what this calendar lacked: inside it the new picture counts."""
+        self.read_at = min(self.read_at, int(self.known.read_at[place]))
+        kept = self.known.busy.group(place)
+        kept = kept.take((kept.ends <= job.start) | (kept.starts >= job.end))
+        return Intervals(
+            np.concatenate([kept.starts, read.busy.starts]), np.concatenate([kept.ends, read.busy.ends])
+        )
+
+    def _add(self, ask: int, target: Target, busy: int | Intervals) -> None:
+        self.targets.append(target)
+        self.ask_of.append(ask)
+        self.busy.append(busy)
+
+    def picture(self, asks: int, lists_read_at: Sequence[int]) -> Picture:
+        """All of it."""
+        places = [each for each in self.busy if isinstance(each, int)]
+        read_at = min([self.read_at, *self.known.read_at[places].tolist(), *lists_read_at])
+        if len(places) < len(self.busy):
+            busy = Groups.pack(
+                [self.known.busy.group(each) if isinstance(each, int) else each for each in self.busy]
+            )
+        elif len(places) == len(self.keys) and places == list(range(len(places))):
+            busy = self.known.busy
+        else:
+            busy = self.known.busy.take(np.array(places, np.int64))
+        return Picture(
+            self.targets,
+            np.array(self.ask_of, np.int64),
+            asks,
+            busy,
+            self.unread,
+            self.accounts,
+            None if read_at == NEVER else read_at,
+        )
+
+
 def _unlisted(ask: Ask, lists: Lists) -> list[ConnectionRef]:
     """The accounts of which everything is wanted and the list is not known."""
-    return [each for each in ask.connections if ask.wanted.everything and each.id not in lists]
+    if not ask.wanted.everything:
+        return []
+    return [each for each in ask.connections if each.id not in lists]
 
 
 def _targets(ask: Ask, lists: Lists) -> list[Target]:
@@ -186,12 +307,11 @@ def _targets(ask: Ask, lists: Lists) -> list[Target]:
     return [main_calendar(connection) for connection in connections]
 
 
-def _jobs(known: Mapping[CalendarKey, Cached]) -> dict[str, ReadBusy]:
+def _jobs(keys: Sequence[CalendarKey], known: Known) -> dict[str, ReadBusy]:
     """One job for each connection: the calendars that lack something, over the hull of what they lack."""
     lacking: dict[str, list[tuple[str, tuple[int, int]]]] = {}
-    for key, cached in known.items():
-        if cached.missing is not None:
-            lacking.setdefault(key.connection, []).append((key.calendar, cached.missing))
+    for place, hull in known.missing.items():
+        lacking.setdefault(keys[place].connection, []).append((keys[place].calendar, hull))
     return {
         connection: ReadBusy(
             connection,
@@ -201,35 +321,3 @@ def _jobs(known: Mapping[CalendarKey, Cached]) -> dict[str, ReadBusy]:
         )
         for connection, each in lacking.items()
     }
-
-
-def _outcome(
-    target: Target, cached: Cached | None, jobs: Mapping[str, ReadBusy], replies: Mapping[str, Reply]
-) -> CalendarOutcome:
-    """A calendar known by id: what the cache had, joined with what was read. Not ``cached``: refused."""
-    if cached is not None and cached.missing is None:
-        return CalendarOutcome(target, Read(cached.busy), cached.oldest_read)
-    job, reply = jobs.get(target.connection.id), replies[target.connection.id]
-    outcome = reply.failed or reply.outcomes[target.key.calendar]
-    if isinstance(outcome, Failed) or cached is None or job is None:
-        return CalendarOutcome(target, outcome, of_account=reply.failed is not None)
-    # The job's hull may be wider than what this calendar lacked: inside it the new picture counts.
-    outside = cached.busy.take((cached.busy.ends <= job.start) | (cached.busy.starts >= job.end))
-    busy = Intervals(
-        np.concatenate([outside.starts, outcome.busy.starts]),
-        np.concatenate([outside.ends, outcome.busy.ends]),
-    )
-    read_at = reply.read_at if cached.oldest_read is None else min(reply.read_at, cached.oldest_read)
-    return CalendarOutcome(target, Read(busy), read_at)
-
-
-def _add_all(picture: Picture, connection: ConnectionRef, reply: Reply) -> None:
-    """Put all of an account into a picture, each calendar by itself as soon as its list is known."""
-    if reply.listed is None:
-        picture.accounts.append((connection, reply.failed or LATE))
-        return
-    for target in listed(connection, reply.listed):
-        outcome = reply.failed or reply.outcomes[target.key.calendar]
-        read_at = reply.read_at if isinstance(outcome, Read) else None
-        of_account = reply.failed is not None
-        picture.calendars.append(CalendarOutcome(target, outcome, read_at, of_account))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, wraps
+from itertools import chain
 from typing import Any
 
 import flask_smorest
@@ -21,7 +22,7 @@ from webargs.multidictproxy import MultiDictProxy
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, UnsupportedMediaType
 
-from app import openapi
+from app import openapi, quick
 from app.errors import ApiError, OutOfService
 from app.request_ids import request_id
 from app.schemas.errors import ErrorSchema
@@ -29,6 +30,9 @@ from app.schemas.errors import ErrorSchema
 log = logging.getLogger(__name__)
 
 LOCATIONS = ("query", "json", "headers", "form", "querystring", "json_or_form", "cookies", "files", "path")
+
+# Answers of more bytes are sent while they are written.
+STREAMED_FROM = 262_144
 
 READABLE_STATUS = {
     404: "There is no such path",
@@ -61,10 +65,30 @@ class Parser(FlaskParser):
     DEFAULT_VALIDATION_STATUS = 400
     DEFAULT_UNKNOWN_BY_LOCATION = dict.fromkeys(LOCATIONS, EXCLUDE)
 
+    def use_args(self, argmap: Any, *positional: Any, **options: Any) -> Callable[..., Any]:
+        """Give a view what ``argmap`` reads; a flat schema's way is short as long as nothing is wrong."""
+        decorate = super().use_args(argmap, *positional, **options)
+        if not isinstance(argmap, quick.QuerySchema):
+            return decorate
+        headers = options.get("location") == "headers"
+
+        def shorten(view: Callable[..., Any]) -> Callable[..., Any]:
+            thorough = decorate(view)
+
+            @wraps(view)
+            def read(*args: Any, **kwargs: Any) -> Any:
+                found = quick.read(argmap, request.headers if headers else _query())
+                if found is None:
+                    return thorough(*args, **kwargs)
+                return view(*args, found, **kwargs)
+
+            return read
+
+        return shorten
+
     def load_querystring(self, req: Any, schema: Schema) -> MultiDictProxy:
-        """The query, ``name[]`` under ``name``."""
-        pairs = [(name.removesuffix("[]"), value) for name, value in req.args.items(multi=True)]
-        return MultiDictProxy(MultiDict(pairs), schema)
+        """The query."""
+        return MultiDictProxy(_query(), schema)
 
     def _raw_load_json(self, req: Any) -> Any:
         body = req.get_data()
@@ -80,10 +104,21 @@ class Parser(FlaskParser):
             return self._handle_invalid_json_error(error, req)
 
 
+def _query() -> MultiDict[str, str]:
+    """The query of this request, ``name[]`` under ``name``."""
+    if b"[" not in request.query_string and b"%5" not in request.query_string:
+        return request.args
+    return MultiDict([(name.removesuffix("[]"), value) for name, value in request.args.items(multi=True)])
+
+
 class Blueprint(flask_smorest.Blueprint):
     """Answers ``{data: ...}``, in fact and in the OpenAPI document."""
 
     ARGUMENTS_PARSER = Parser()
+
+    def arguments(self, schema: type[Schema], **options: Any) -> Any:
+        """As flask-smorest's own; one schema serves all requests, as making one takes longer."""
+        return super().arguments(schema(), **options)
 
     @staticmethod
     def _prepare_response_content(data: Any) -> dict[str, Any]:
@@ -101,18 +136,59 @@ class WholeBody(Schema):
 
 
 def whole(body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A body that is answered as it is; bytes are JSON already."""
-    data = body if isinstance(body, bytes) else orjson.dumps(body)
+    """A body that is answered as it is; bytes are JSON already.
+
+    A body in pieces is sent as they are made when there are many.
+    """
+    if isinstance(body, Iterator):
+        data: bytes | Iterator[bytes] = _at_once_or_streamed(body)
+    else:
+        data = body if isinstance(body, bytes) else orjson.dumps(body)
     return Response(data, status, headers, mimetype="application/json")
 
 
-def json_object(members: Mapping[str, Any]) -> bytes:
-    """A JSON object; values that are bytes are JSON already, and names need no escaping."""
-    parts = (
-        b'"%s":%s' % (name.encode(), value if isinstance(value, bytes) else orjson.dumps(value))
-        for name, value in members.items()
-    )
-    return b"{" + b",".join(parts) + b"}"
+def json_object(members: Mapping[str, Any]) -> Iterator[bytes]:
+    """A JSON object in pieces; values that are bytes or pieces are JSON already, names need no escaping."""
+    between = b"{"
+    for name, value in members.items():
+        yield b'%s"%s":' % (between, name.encode())
+        if isinstance(value, Iterator):
+            yield from value
+        else:
+            yield value if isinstance(value, bytes) else orjson.dumps(value)
+        between = b","
+    yield b"}"
+
+
+def json_array(items: Iterable[Iterable[bytes]]) -> Iterator[bytes]:
+    """A JSON array in pieces, of items in pieces."""
+    between = b"["
+    for item in items:
+        yield between
+        yield from item
+        between = b","
+    yield b"[]" if between == b"[" else b"]"
+
+
+def _at_once_or_streamed(pieces: Iterator[bytes]) -> bytes | Iterator[bytes]:
+    blocks = _blocks(pieces)
+    first = next(blocks, b"")
+    second = next(blocks, None)
+    return first if second is None else chain((first, second), blocks)
+
+
+def _blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same text in pieces of ``STREAMED_FROM`` bytes and more, but for the last."""
+    block: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        block.append(piece)
+        size += len(piece)
+        if size >= STREAMED_FROM:
+            yield b"".join(block)
+            block, size = [], 0
+    if block:
+        yield b"".join(block)
 
 
 def beside(**siblings: object) -> None:

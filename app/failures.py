@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from app.availability import Picture
 from app.errors import ApiError, most_telling, whole_request_failed
 from app.targets import main_calendar
-from providers.base import Failed, Read
+from providers.base import Failed
 from providers.errors import Reason
 from providers.names import ProviderName
 from providers.scopes import allows, valid_scopes
@@ -37,16 +37,17 @@ class Failures:
         self.something_read = something_read
 
     @classmethod
-    def of(cls, picture: Picture) -> Failures:
-        """The failures in one picture."""
-        accounts = [of_account(connection, failed) for connection, failed in picture.accounts]
+    def of(cls, picture: Picture, ask: int = 0) -> Failures:
+        """The failures of one ask in a picture."""
+        accounts = [of_account(connection, failed) for connection, failed in picture.accounts.get(ask, ())]
+        places = picture.places(ask)
         calendars = [
-            Failure(each.target.shown, each.target.connection, each.outcome, each.of_account)
-            for each in picture.calendars
-            if isinstance(each.outcome, Failed)
+            Failure(target.shown, target.connection, *picture.unread[place])
+            for place in places
+            if place in picture.unread
+            for target in [picture.targets[place]]
         ]
-        something_read = any(isinstance(each.outcome, Read) for each in picture.calendars)
-        return cls([*accounts, *calendars], something_read=something_read)
+        return cls([*accounts, *calendars], something_read=len(calendars) < len(places))
 
     def __bool__(self) -> bool:
         return bool(self._failures)

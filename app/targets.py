@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from providers.base import PRIMARY, Failed
@@ -38,14 +39,21 @@ class Target(NamedTuple):
 
 def refusal(connection: ConnectionRef, *operations: Operation) -> Failed | None:
     """Why a connection need not be asked at all: its grant is gone, or too narrow for an operation."""
-    if not connection.alive:
+    return _refusal(connection.provider, connection.scope, connection.alive, operations)
+
+
+# Every member of an organization is looked at; most have been granted the same.
+@lru_cache(maxsize=1024)
+def _refusal(
+    provider: str, scope: frozenset[str], alive: bool, operations: tuple[Operation, ...]
+) -> Failed | None:
+    if not alive:
         # In the words that the worker used when the provider said so.
-        message = f"{connection.provider.title()} says that this connection has ended"
+        message = f"{provider.title()} says that this connection has ended"
         return Failed(Reason.AUTHORIZATION_INVALID, message)
-    provider = ProviderName(connection.provider)
     try:
         for operation in operations:
-            require(provider, connection.scope, operation)
+            require(ProviderName(provider), scope, operation)
     except ProviderError as error:
         return Failed.because(error)
     return None

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import flask
 
-from app import auth, envelope, health, idempotency, identifiers, openapi, paths, request_ids, services
+from app import (
+    auth,
+    compression,
+    envelope,
+    health,
+    idempotency,
+    identifiers,
+    openapi,
+    paths,
+    request_ids,
+    services,
+)
 from app.api import (
     authorization,
     busy,
@@ -39,6 +50,7 @@ def create_app(settings: Settings) -> flask.Flask:
     # A path is there or not: a redirect would be an answer without our envelope.
     app.url_map.strict_slashes = app.url_map.merge_slashes = False
     paths.install(app)
+    compression.install(app)
     services.install(app, settings)
     request_ids.install(app)
     envelope.install(app)

@@ -55,13 +55,30 @@ class TokenSource(Protocol):
         ...
 
 
+class Traffic(Protocol):
+    """What the calls of one account have to do with everybody else's."""
+
+    def failed(self, error: ProviderError, pause: float) -> float:
+        """Hear of a call that failed and would be made again in ``pause`` seconds.
+
+        Returns how long to wait before: longer while others have been told to.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A connected account as an adapter sees it; ``scopes`` are those granted, as the provider wrote them."""
+    """A connected account as an adapter sees it; ``scopes`` are those granted, as the provider wrote them.
+
+    ``grace`` is for how many seconds the first call of an operation may go on after the deadline: nobody
+    waits for it any more, but its answer will serve the next who asks.
+    """
 
     email: str | None
     scopes: frozenset[str]
     tokens: TokenSource
+    traffic: Traffic | None = None
+    grace: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,10 @@ class RateLimited(Unavailable):
     reason = Reason.RATE_LIMITED
 
 
+class ProjectRateLimited(RateLimited):
+    """The provider throttles all of this installation, not this account alone."""
+
+
 class AccessDenied(ProviderError):
     """The account may not see this calendar or do this; only its owner can mend it."""
 

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from providers import transport
-from providers.base import Token, TokenSource
+from providers.base import Account, Token, TokenSource, Traffic
 from providers.errors import GrantGone, ProviderError, Unavailable
 from providers.retries import retry_after, wait_before_retry
 
@@ -68,12 +68,26 @@ ErrorReader = Callable[[Reply], ProviderError]
 
 
 class Bearer:
-    """The access token of one account for the length of one operation; renewed once at most."""
+    """The access token of one account for the length of one operation; renewed once at most.
 
-    def __init__(self, tokens: TokenSource) -> None:
+    ``traffic`` and ``grace`` are those of the account.
+    """
+
+    def __init__(self, tokens: TokenSource, traffic: Traffic | None = None, grace: float = 0.0) -> None:
+        self.traffic = traffic
+        self.grace = grace
         self._tokens = tokens
         self._token: Token | None = None
         self._renewed = False
+
+    @classmethod
+    def of(cls, account: Account) -> Bearer:
+        """That of an account."""
+        return cls(account.tokens, account.traffic, account.grace)
+
+    def answered(self) -> None:
+        """Note that a call has read something: from now on the deadline is the end, so that it is told."""
+        self.grace = 0.0
 
     def token(self, *, deadline: float) -> Token:
         """The token to send, fetched when first needed."""
@@ -105,13 +119,17 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
         # Outside the "try": a token source that fails has already done its own retries.
         token = bearer.token(deadline=deadline) if bearer else None
         try:
-            reply = _attempt(call, token, deadline)
+            reply = _attempt(call, token, deadline, bearer.grace if bearer else 0.0)
             if bearer is None or reply.status != 401:
-                return _answer(call, reply, error_for)
+                answer = _answer(call, reply, error_for)
+                if bearer is not None:
+                    bearer.answered()
+                return answer
         except ProviderError as error:
             error.repeated = tries > 0
             tries += 1
-            pause = wait_before_retry(error, tries, deadline=deadline)
+            traffic = bearer.traffic if bearer else None
+            pause = wait_before_retry(error, tries, deadline=deadline, traffic=traffic)
             if pause is None or not call.repeatable:
                 raise
             time.sleep(pause)
@@ -119,12 +137,17 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
             bearer.renew(call.provider, call.operation, deadline=deadline)
 
 
+def late(provider: str, operation: str) -> Unavailable:
+    """The error for an answer that is not there at the deadline."""
+    return Unavailable(f"{provider} did not answer in time", operation=operation)
+
+
 def unreadable(provider: str, operation: str) -> Unavailable:
     """The error for an answer that cannot be understood."""
     return Unavailable(f"{provider} gave an unreadable answer", operation=operation)
 
 
-def _attempt(call: Call, token: Token | None, deadline: float) -> Reply:
+def _attempt(call: Call, token: Token | None, deadline: float, grace: float) -> Reply:
     headers = {"Accept": JSON, "Accept-Encoding": "gzip", "User-Agent": "almanac (gzip)"}
     headers |= call.headers
     if call.body is not None:
@@ -134,18 +157,16 @@ def _attempt(call: Call, token: Token | None, deadline: float) -> Reply:
             return Reply(call.provider, call.operation, 401, None)
         headers["Authorization"] = f"Bearer {token.reveal}"
     try:
-        response, content = transport.exchange(call.method, call.url, headers, call.body, deadline=deadline)
+        response, content = transport.exchange(
+            call.method, call.url, headers, call.body, deadline=deadline, grace=grace
+        )
     except transport.OutOfTime:
         # "from None" here and below: requests' own errors carry the URL.
-        raise _late(call) from None
+        raise late(call.provider, call.operation) from None
     except transport.NoAnswer:
         raise Unavailable(f"{call.provider} could not be reached", operation=call.operation) from None
     wait = retry_after(response.headers.get("Retry-After"))
     return Reply(call.provider, call.operation, response.status_code, _object(content), wait)
-
-
-def _late(call: Call) -> Unavailable:
-    return Unavailable(f"{call.provider} did not answer in time", operation=call.operation)
 
 
 def _object(content: bytes) -> Json | None:

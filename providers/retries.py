@@ -8,6 +8,7 @@ import time
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from providers.base import Traffic
 from providers.errors import ProviderError, Unavailable
 
 # Tries after the first. More would not fit an interactive deadline.
@@ -23,12 +24,21 @@ LEAST_LEFT = 0.05
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]+)?")
 
 
-def wait_before_retry(error: ProviderError, tries: int, *, deadline: float) -> float | None:
-    """Seconds to wait before the call is made again after ``tries`` failures; None when it should not be."""
-    if not error.retryable or tries > RETRIES:
+def wait_before_retry(
+    error: ProviderError, tries: int, *, deadline: float, traffic: Traffic | None = None
+) -> float | None:
+    """Seconds to wait before the call is made again after ``tries`` failures; None when it should not be.
+
+    ``traffic`` hears of every failure that another call might meet as well.
+    """
+    if not error.retryable:
         return None
     asked = error.retry_after if isinstance(error, Unavailable) else None
     pause = BACKOFF * 2 ** (tries - 1) * random.uniform(0.5, 1.5) if asked is None else asked
+    if traffic is not None:
+        pause = traffic.failed(error, pause)
+    if tries > RETRIES:
+        return None
     return pause if time.monotonic() + pause + LEAST_LEFT < deadline else None
 
 

@@ -15,6 +15,8 @@ from typing import Any
 import certifi
 import requests
 from requests.adapters import HTTPAdapter
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 # Connect, in seconds.
@@ -41,15 +43,81 @@ class NoAnswer(Exception):
     """The connection failed, or broke off before the answer was whole."""
 
 
+class _AtOnce:
+    """A connection that sends head and body of a request together: one system call, and one packet."""
+
+    _held: list[bytes] | None = None
+
+    def request(self, *args: Any, **kwargs: Any) -> None:
+        """Send a request whole."""
+        self._held = []
+        try:
+            super().request(*args, **kwargs)  # type: ignore[misc]
+            whole = b"".join(self._held)
+        finally:
+            self._held = None
+        self.send(whole)
+
+    def send(self, data: Any) -> None:
+        """Send, or hold for later what is a part."""
+        if self._held is None:
+            super().send(data)  # type: ignore[misc]
+        else:
+            self._held.append(data)
+
+
+class _Connection(_AtOnce, HTTPConnection):
+    pass
+
+
+class _TlsConnection(_AtOnce, HTTPSConnection):
+    pass
+
+
+class _Pool(HTTPConnectionPool):
+    ConnectionCls = _Connection
+
+
+class _TlsPool(HTTPSConnectionPool):
+    ConnectionCls = _TlsConnection
+
+
 class _Adapter(HTTPAdapter):
     """Keeps connections open between calls, and trusts what one TLS context trusts."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        self._to: dict[str, Any] = {}
         super().init_poolmanager(*args, ssl_context=_tls(), **kwargs)
+        self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
+
+    def get_connection_with_tls_context(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        """The connections to one host: found once, as what an address means is always the same."""
+        base, _ = _split(request.url)
+        if base not in self._to:
+            self._to[base] = super().get_connection_with_tls_context(request, *args, **kwargs)
+        return self._to[base]
+
+    def request_url(self, request: Any, proxies: Any) -> str:
+        """The path, which is quoted already; there are no proxies."""
+        return _split(request.url)[1]
+
+    def build_response(self, req: Any, resp: Any) -> requests.Response:
+        """Status, headers and what is to be read: cookies, encodings and history are nobody's here."""
+        response = requests.Response()
+        response.status_code = resp.status
+        response.headers = resp.headers
+        response.raw = resp
+        return response
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
         """Leave trust to the context: naming a bundle here would read it anew for every connection."""
         conn.cert_reqs = "CERT_REQUIRED"
+
+
+def _split(url: str) -> tuple[str, str]:
+    """``https://host`` and ``/path?query``."""
+    slash = url.find("/", url.index("://") + 3)
+    return (url, "/") if slash < 0 else (url[:slash], url[slash:])
 
 
 @cache
@@ -77,11 +145,18 @@ def _built() -> HTTPAdapter:
 
 
 def exchange(
-    method: str, url: str, headers: dict[str, str], body: bytes | None, *, deadline: float
+    method: str,
+    url: str,
+    headers: dict[str, str],
+    body: bytes | None,
+    *,
+    deadline: float,
+    grace: float = 0.0,
 ) -> tuple[requests.Response, bytes]:
     """Send one request and read its whole answer, whatever its status; redirects are not followed.
 
-    ``url`` is sent as it is and must be quoted already.
+    ``url`` is sent as it is and must be quoted already. ``grace`` is for how many seconds after the deadline
+    an answer is waited for that was asked for before.
 
     :raise OutOfTime: at the timeout, or at ``deadline`` when that comes first
     :raise NoAnswer: when the connection failed or broke off
@@ -89,13 +164,13 @@ def exchange(
     left = deadline - time.monotonic()
     if left <= 0:
         raise OutOfTime
-    patience = left / 2 if left / 2 >= LEAST_READ_TIMEOUT else left
+    patience = left / 2 if left / 2 >= LEAST_READ_TIMEOUT else left + grace
     timeout = (min(CONNECT_TIMEOUT, left), patience)
     try:
         with _adapter().send(
             _prepared(method, url, headers, body), stream=True, timeout=timeout, proxies={}
         ) as response:
-            return response, _content(response, patience, deadline)
+            return response, _content(response, patience, deadline + grace)
     except (requests.Timeout, ReadTimeoutError) as error:
         raise OutOfTime from error
     except (requests.RequestException, HTTPError, OSError) as error:

@@ -101,6 +101,12 @@ class Groups:
         rows = slice(offsets[0], offsets[-1])
         return Groups(self.starts[rows], self.ends[rows], offsets - offsets[0])
 
+    def take(self, owners: Indexes) -> Groups:
+        """The groups of these owners, in this order."""
+        sizes = self.sizes()[owners]
+        rows = progressions(self.offsets[owners], sizes, 1)
+        return Groups.sized(self.starts[rows], self.ends[rows], sizes)
+
     def flat(self) -> Intervals:
         """All rows, whoever owns them."""
         return Intervals(self.starts, self.ends)

@@ -1,12 +1,13 @@
 """Slots and busy periods written as JSON, without a Python object for each.
 
 Every item is a record of fixed width, filled from texts that are looked up in small tables: an item
-costs a handful of copies of a few bytes.
+costs a handful of copies of a few bytes. Long answers come in pieces, so that they need not be whole in
+memory before the first byte is sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
@@ -14,13 +15,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scheduling.intervals import Intervals, Times
+from scheduling.intervals import Indexes, Intervals, Times
 from scheduling.query import Slots
 from scheduling.windows import DAY, MINUTE, SECOND
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # 2026-11-20 · T09:00: · 00.000Z
 _STAMP = np.dtype([("day", "V10"), ("minute", "V7"), ("rest", "V7")])
+
+# About 1.5 MB of text: a piece is written while it lies in the processor's cache.
+_SLOTS_IN_A_PIECE = 16_384
 
 # One text in each element, all of the same width: numpy copies the bytes and never looks at them.
 Texts = npt.NDArray[np.void]
@@ -37,26 +41,42 @@ def busy_json(busy: Intervals) -> bytes:
     return _array(_spans(busy.starts, busy.ends, b'"},').view(np.uint8))
 
 
-def slots_json(slots: Slots, member_ids: Sequence[str] | None = None) -> bytes:
-    """A JSON array of ``{"start", "end"}``, each with its ``userId`` when ids are given.
+def slots_json(slots: Slots, member_ids: Sequence[str] | None = None) -> Iterator[bytes]:
+    """A JSON array of ``{"start", "end"}``, each with its ``userId`` when ids are given; in pieces.
 
     ``member_ids[i]`` is the id of member ``i``, of characters that need no escaping: ``[A-Za-z0-9._-]``.
+    Blanks make up for ids of unequal length, between the items, where JSON takes any.
     """
-    if member_ids is None or not len(slots):
-        return _array(_spans(slots.starts, slots.starts + slots.duration, b'"},').view(np.uint8))
+    owners = None
+    if member_ids and len(slots):
+        owners = _texts(_as_wide_as_the_longest([f'{member_id}"}}' for member_id in member_ids], ","))
+    yield b"["
+    last = len(slots) - _SLOTS_IN_A_PIECE
+    for first in range(0, len(slots), _SLOTS_IN_A_PIECE):
+        rows = slice(first, first + _SLOTS_IN_A_PIECE)
+        items = _items(slots.starts[rows], slots.members[rows], slots.duration, owners)
+        # Every item ends in a comma; behind the last there is none.
+        yield items.tobytes() if first < last else items.view(np.uint8)[:-1].tobytes()
+    yield b"]"
+
+
+def _items(starts: Times, members: Indexes, duration: int, owners: Texts | None) -> Texts:
+    """One text for each slot."""
+    if owners is None:
+        return _spans(starts, starts + duration, b'"},')
     # Members share starts, and slots are sorted by start: each start is written once, then copied.
-    fresh = np.concatenate(([True], slots.starts[1:] != slots.starts[:-1]))
-    starts = slots.starts[fresh]
-    spans = _spans(starts, starts + slots.duration, b'","userId":"')
-    owners = _texts(f'{member_id}"}},' for member_id in member_ids)
-    items = np.empty(len(slots), [("span", spans.dtype), ("owner", owners.dtype)])
+    fresh = np.concatenate(([True], starts[1:] != starts[:-1]))
+    distinct = starts[fresh]
+    spans = _spans(distinct, distinct + duration, b'","userId":"')
+    items = np.empty(starts.size, [("span", spans.dtype), ("owner", owners.dtype)])
     items["span"] = spans.take(np.cumsum(fresh) - 1)
-    items["owner"] = owners.take(slots.members)
-    text = items.view(np.uint8)
-    if len({len(member_id) for member_id in member_ids}) > 1:
-        # Shorter ids were filled up with NUL.
-        text = text[text != 0]
-    return _array(text)
+    items["owner"] = owners.take(members)
+    return items.view(f"V{items.itemsize}")
+
+
+def _as_wide_as_the_longest(texts: Sequence[str], close: str) -> Iterator[str]:
+    width = max(map(len, texts))
+    return (text.ljust(width) + close for text in texts)
 
 
 def _spans(starts: Times, ends: Times, close: bytes) -> Texts:
@@ -106,6 +126,6 @@ def _rests() -> Texts:
 
 
 def _texts(texts: Iterable[str]) -> Texts:
-    """ASCII texts as wide as the longest, shorter ones filled up with NUL."""
+    """ASCII texts, all of the same width."""
     packed = np.array([text.encode() for text in texts])
     return packed.view(f"V{packed.itemsize}")

@@ -13,7 +13,8 @@ read that began before a write was over can never put the old picture back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import struct
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -22,10 +23,15 @@ import numpy.typing as npt
 from redis import Redis
 from redis.client import Pipeline
 
-from scheduling.intervals import Intervals
+from scheduling.intervals import Groups, Intervals, Times
+from store.line import Line
 
 FORMAT = 1
-ROW_BYTES = 16
+HEAD = struct.Struct("<qq")
+ROW_BYTES = HEAD.size
+
+# Later than any read.
+NEVER = 2**62
 
 # Longer than any read from a provider takes: a counter that is forgotten starts anew from none.
 GENERATION_SECONDS = 86_400
@@ -59,24 +65,28 @@ class CalendarKey(NamedTuple):
     calendar: str
 
 
-@dataclass(frozen=True, slots=True)
-class Cached:
-    """What the cache knows of one calendar over a range.
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What the cache knows of some calendars over a range.
 
-    ``busy`` comes in any order and may touch at bucket borders. ``missing`` is the aligned hull of what
-    has to be read, None when nothing has; ``busy`` then says nothing about the hull.
+    ``busy`` has the periods of each calendar, sorted; they may touch at bucket borders. ``missing`` has, by
+    the calendar's place, the aligned hull of what has to be read; ``busy`` then says nothing about the hull.
+    ``read_at`` has, for each calendar, when the oldest part that is known was read; ``NEVER`` without any.
+    ``beside`` is the value that was asked for in the same round trip.
     """
 
-    busy: Intervals
-    missing: tuple[int, int] | None
-    oldest_read: int | None
+    busy: Groups
+    missing: Mapping[int, tuple[int, int]]
+    read_at: Times
+    beside: bytes | None
 
 
 class BusyCache:
     """Busy periods by connection and calendar, for ``ttl_seconds`` after they were read (0: never)."""
 
-    def __init__(self, redis: Redis, *, ttl_seconds: float, bucket: int) -> None:
+    def __init__(self, redis: Redis, line: Line, *, ttl_seconds: float, bucket: int) -> None:
         self._redis = redis
+        self._line = line
         self._ttl = int(ttl_seconds * 1000)
         self._bucket = bucket
 
@@ -85,36 +95,58 @@ class BusyCache:
         return start // self._bucket * self._bucket, -(-end // self._bucket) * self._bucket
 
     def load(
-        self, keys: Sequence[CalendarKey], start: int, end: int, *, newer_than: int | None = None
-    ) -> list[Cached]:
-        """What is known of each calendar over ``[start, end)``, in one round trip.
+        self,
+        keys: Sequence[CalendarKey],
+        start: int,
+        end: int,
+        *,
+        newer_than: int | None = None,
+        beside: str | None = None,
+    ) -> Known:
+        """What is known of each calendar over ``[start, end)``, and the value ``beside``, in one round trip.
 
         What was read before ``newer_than`` counts as missing.
         """
-        first, last = (edge // self._bucket for edge in self.hull(start, end))
-        if not keys:
-            return []
-        if not self._ttl:
-            return [Cached(Intervals.of(()), self.hull(start, end), None) for _ in keys]
-        names = [_name(key, number) for key in keys for number in range(first, last)]
-        values = cast(list[bytes | None], self._redis.mget(names))
-        width = last - first
-        return [self._read(values[n * width : (n + 1) * width], first, newer_than) for n in range(len(keys))]
+        numbers = range(*(edge // self._bucket for edge in self.hull(start, end)))
+        names = [f"{prefix}{number}" for prefix in map(_prefix, keys) for number in numbers]
+        wanted = [*(names if self._ttl else ()), *([beside] if beside else ())]
+        values = self._line.mget(wanted) if wanted else []
+        value = values.pop() if beside else None
+        return self._read(values or [None] * len(names), len(keys), numbers, newer_than, value)
 
-    def _read(self, values: Sequence[bytes | None], first: int, newer_than: int | None) -> Cached:
-        buckets = [_usable(value, newer_than) for value in values]
-        gaps = [n for n, bucket in enumerate(buckets) if bucket is None]
-        missing = None
-        if gaps:
-            missing = ((first + gaps[0]) * self._bucket, (first + gaps[-1] + 1) * self._bucket)
-            # One provider call reads the whole hull: buckets inside it give way to the newer picture.
-            buckets[gaps[0] : gaps[-1] + 1] = []
-        present = [bucket for bucket in buckets if bucket is not None]
-        if not present:
-            return Cached(Intervals.of(()), missing, None)
-        rows = np.concatenate([bucket[1:] for bucket in present])
-        oldest = min(int(bucket[0, 1]) for bucket in present)
-        return Cached(Intervals(rows[:, 0], rows[:, 1]), missing, oldest)
+    def _read(
+        self,
+        values: Sequence[bytes | None],
+        keys: int,
+        numbers: range,
+        newer_than: int | None,
+        beside: bytes | None,
+    ) -> Known:
+        """All buckets joined byte by byte: nothing of them is looked at but their heads."""
+        width = len(numbers)
+        moments = [_read_at(value, newer_than) for value in values]
+        missing: dict[int, tuple[int, int]] = {}
+        if None in moments:
+            for key in range(keys):
+                places = range(key * width, (key + 1) * width)
+                if gaps := [place for place in places if moments[place] is None]:
+                    first, last = (numbers[gap - places[0]] for gap in (gaps[0], gaps[-1]))
+                    missing[key] = first * self._bucket, (last + 1) * self._bucket
+                    # One provider call reads the whole hull: buckets inside give way to the newer picture.
+                    moments[gaps[0] : gaps[-1] + 1] = [None] * (gaps[-1] + 1 - gaps[0])
+        parts = [
+            b"" if value is None or moment is None else value[ROW_BYTES:]
+            for value, moment in zip(values, moments, strict=True)
+        ]
+        rows: Rows = np.frombuffer(b"".join(parts), dtype="<i8").reshape(-1, 2)
+        sizes = np.fromiter(map(len, parts), np.int64, len(parts)).reshape(keys, width).sum(axis=1)
+        oldest = np.array([NEVER if moment is None else moment for moment in moments], np.int64)
+        return Known(
+            Groups.sized(rows[:, 0], rows[:, 1], sizes // ROW_BYTES),
+            missing,
+            oldest.reshape(keys, width).min(axis=1),
+            beside,
+        )
 
     def generations(self, connection_ids: Iterable[str]) -> dict[str, bytes]:
         """The generation of each connection, to be noted before the provider is asked; one round trip."""
@@ -123,6 +155,10 @@ class BusyCache:
             return dict.fromkeys(ids, b"")
         values = cast(list[bytes | None], self._redis.mget([_generation(each) for each in ids]))
         return {each: value or b"" for each, value in zip(ids, values, strict=True)}
+
+    def ask_generations(self, pipe: Pipeline, connection_ids: Iterable[str]) -> None:
+        """Queue on ``pipe`` the same question: a value for each connection, None where it has none yet."""
+        pipe.mget([_generation(each) for each in connection_ids])
 
     def store(
         self,
@@ -148,12 +184,13 @@ class BusyCache:
         lasts = np.searchsorted(busy.starts, borders[1:], side="left")
         names: list[str] = []
         values: list[bytes] = []
+        prefix = _prefix(key)
         for n, border in enumerate(borders[:-1].tolist()):
             rows = np.empty((lasts[n] - firsts[n] + 1, 2), dtype=np.int64)
             rows[0] = FORMAT, read_at
             rows[1:, 0] = np.maximum(busy.starts[firsts[n] : lasts[n]], border)
             rows[1:, 1] = np.minimum(busy.ends[firsts[n] : lasts[n]], border + self._bucket)
-            names.append(_name(key, border // self._bucket))
+            names.append(f"{prefix}{border // self._bucket}")
             values.append(rows.tobytes())
         keys = [_generation(key.connection), _index(key.connection), *names]
         pipe.eval(STORE, len(keys), *keys, generation, self._ttl, *values)
@@ -166,8 +203,9 @@ class BusyCache:
             pipe.execute()
 
 
-def _name(key: CalendarKey, number: int) -> str:
-    return f"busy:{key.connection}:{key.calendar}:{number}"
+def _prefix(key: CalendarKey) -> str:
+    """What the names of a calendar's buckets begin with; a bucket's number follows."""
+    return f"busy:{key.connection}:{key.calendar}:"
 
 
 def _generation(connection_id: str) -> str:
@@ -178,11 +216,9 @@ def _index(connection_id: str) -> str:
     return f"busy-of:{connection_id}"
 
 
-def _usable(value: bytes | None, newer_than: int | None) -> Rows | None:
-    """The rows of a bucket, or None when it is not there, not ours or too old."""
-    if value is None or len(value) % ROW_BYTES or not value:
+def _read_at(value: bytes | None, newer_than: int | None) -> int | None:
+    """When a bucket was read; None when it is not there, not ours or too old."""
+    if not value or len(value) % ROW_BYTES:
         return None
-    rows: Rows = np.frombuffer(value, dtype="<i8").reshape(-1, 2)
-    if rows[0, 0] != FORMAT or (newer_than is not None and rows[0, 1] < newer_than):
-        return None
-    return rows
+    form, moment = HEAD.unpack_from(value)
+    return None if form != FORMAT or (newer_than is not None and moment < newer_than) else moment

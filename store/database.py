@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from sqlalchemy import Engine, create_engine, event, text
 from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.orm import Session, sessionmaker
 
+from store.changes import notice
 from store.settings import make_data_dir
 
 if TYPE_CHECKING:
@@ -21,9 +22,12 @@ MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 class Database:
-    """One engine of a process. No session stays open while a provider or a worker is waited for."""
+    """One engine of a process. No session stays open while a provider or a worker is waited for.
 
-    def __init__(self, url: str) -> None:
+    ``changing`` is called before a transaction commits that changes what processes remember, and after.
+    """
+
+    def __init__(self, url: str, changing: Callable[[], None] | None = None) -> None:
         self.url = make_url(url)
         if self.url.get_backend_name() == "sqlite":
             self.engine = _sqlite_engine(url)
@@ -34,6 +38,8 @@ class Database:
             )
         self._reads = sessionmaker(self.engine, expire_on_commit=False)
         self._writes = sessionmaker(self.engine.execution_options(writes=True), expire_on_commit=False)
+        if changing is not None:
+            notice(self._writes, changing)
 
     @contextmanager
     def reading(self) -> Iterator[Session]:

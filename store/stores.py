@@ -12,7 +12,10 @@ from store.busy_cache import BusyCache
 from store.calendar_lists import CalendarLists
 from store.crypto import Keyring
 from store.database import Database
+from store.directory import Directory
+from store.line import Line
 from store.settings import Settings
+from store.throttle import MICROSOFT_APP, MICROSOFT_MAILBOX, Limit, Throttle
 
 # Redis is beside us: one that takes longer is down, and the caller had better know soon.
 REDIS_TIMEOUT = 2.0
@@ -39,20 +42,35 @@ class Stores:
             opened = self.__dict__.pop(name, None)
             if opened is not None:
                 opened.close()
+        # They speak to a Redis that is closed.
+        for name in ("busy", "calendar_lists", "directory", "line"):
+            self.__dict__.pop(name, None)
 
     @cached_property
     def database(self) -> Database:
         """The SQL database."""
-        return Database(self.settings.database_url)
+        return Database(self.settings.database_url, changing=lambda: self.directory.changing())
 
     @cached_property
     def redis(self) -> Redis:
         """Redis, one pool for all threads of the process."""
         return Redis.from_url(
             self.settings.redis_url,
+            # Every thread of a process may hold one at once.
+            max_connections=1000,
             socket_connect_timeout=REDIS_TIMEOUT,
             socket_timeout=LONGEST_POP + REDIS_TIMEOUT,
         )
+
+    @cached_property
+    def directory(self) -> Directory:
+        """What this process remembers of the database."""
+        return Directory(self.redis, self.line)
+
+    @cached_property
+    def line(self) -> Line:
+        """What every request reads from Redis comes this way."""
+        return Line(self.redis)
 
     @cached_property
     def keyring(self) -> Keyring:
@@ -63,12 +81,24 @@ class Stores:
     def busy(self) -> BusyCache:
         """The busy cache."""
         settings = self.settings
-        return BusyCache(self.redis, ttl_seconds=settings.busy_ttl_seconds, bucket=settings.busy_bucket)
+        return BusyCache(
+            self.redis, self.line, ttl_seconds=settings.busy_ttl_seconds, bucket=settings.busy_bucket
+        )
 
     @cached_property
     def calendar_lists(self) -> CalendarLists:
         """The remembered calendar lists."""
         return CalendarLists(self.redis, self.settings.busy_ttl_seconds)
+
+    @cached_property
+    def throttle(self) -> Throttle:
+        """What may be asked of the providers."""
+        settings = self.settings
+        return Throttle(
+            self.redis,
+            {"google": Limit(settings.google_per_minute, 60), "microsoft": MICROSOFT_APP},
+            {"google": Limit(settings.google_per_minute_and_user, 60), "microsoft": MICROSOFT_MAILBOX},
+        )
 
     @cached_property
     def authorizations(self) -> Authorizations:

@@ -31,11 +31,12 @@ from store.stores import Stores
 from tests import services
 from workers.celery_app import create_celery
 
-START_SECONDS = 30.0
+# What a busy machine may need to start or to end a process.
+START_SECONDS = STOP_SECONDS = 90.0
 
 hypothesis.settings.register_profile(
     "almanac",
-    max_examples=int(os.environ.get("ALMANAC_EXAMPLES", "200")),
+    max_examples=int(os.environ.get("ALMANAC_EXAMPLES", "100")),
     # Oracles are slow on purpose, and a busy machine is no failure.
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
@@ -81,7 +82,7 @@ def environment(sandbox_process: str, tmp_path_factory: pytest.TempPathFactory) 
     redis = embedded_redis.start(folder, settings_of(clean | ours).redis_socket)
     yield clean | ours
     redis.terminate()
-    redis.wait(timeout=5)
+    redis.wait(timeout=STOP_SECONDS)
 
 
 def settings_of(environment: Mapping[str, str]) -> Settings:
@@ -120,7 +121,7 @@ def worker(environment: dict[str, str], settings: Settings, database: Database) 
             assert time.monotonic() < give_up, "the worker does not answer"
         yield
         process.terminate()
-        process.wait(timeout=20)
+        process.wait(timeout=STOP_SECONDS)
 
 
 @pytest.fixture(scope="session")

@@ -13,15 +13,19 @@ from store.queries import connections
 from store.queries.connections import Credentials
 from workers.runtime import Runtime
 from workers.tokens import ConnectionTokens
+from workers.traffic import AccountTraffic
 
 log = logging.getLogger(__name__)
 
 
-def open_account(runtime: Runtime, credentials: Credentials) -> tuple[CalendarProvider, Account]:
+def open_account(
+    runtime: Runtime, credentials: Credentials, *, grace: float = 0.0
+) -> tuple[CalendarProvider, Account]:
     """The adapter for a connection, and the account it is to be used with."""
     provider = runtime.providers[ProviderName(credentials.provider)]
     tokens = ConnectionTokens(runtime.stores, provider.oauth, credentials)
-    return provider.calendars, Account(credentials.email, credentials.scope, tokens)
+    traffic = AccountTraffic(runtime.stores.throttle, credentials.provider, credentials.id)
+    return provider.calendars, Account(credentials.email, credentials.scope, tokens, traffic, grace)
 
 
 @contextmanager

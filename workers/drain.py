@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import logging
-import queue
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, cast
 
@@ -20,14 +20,24 @@ from store.calendar_lists import CalendarList
 from store.models import OAuthConnection
 from store.queries import connections
 from store.queries.connections import Credentials
+from store.throttle import GO, Answer, Ask, Throttle, Why
+from workers import traffic
 from workers.fanout import LEFTOVER_SECONDS, reply_list, work_list
 from workers.jobs import Job, ReadBusy, Reply, pack_reply, unpack_job
+from workers.places import Share
+from workers.reads import goes_on
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
 # Jobs taken at once: their credentials come in one statement, their replies in few round trips.
 BATCH = 32
+
+# Who gives up at the deadline says so itself, within this share of the time; for who goes on, we do then.
+TO_GIVE_UP = 0.01
+
+# Seconds for which a lease outlasts the last moment of its call.
+LEASE_MARGIN = 1.0
 
 GONE = Failed(Reason.NOT_FOUND, "The connection was removed")
 BROKEN = Failed(Reason.PROVIDER_ERROR, "Something went wrong on our side while asking this account")
@@ -36,21 +46,32 @@ BROKEN = Failed(Reason.PROVIDER_ERROR, "Something went wrong on our side while a
 Perform = Callable[[Runtime, Job, Credentials | None, float], Reply]
 
 
-class Done(NamedTuple):
-    """A job that is over. ``generation`` is that of its connection's cache, noted before it began."""
+@dataclass(slots=True)
+class Taken:
+    """A job that was taken; ``row`` is its connection, ``ask`` what it has to ask of the throttle."""
 
     number: int
     job: Job
+    row: OAuthConnection | None = None
+    ask: Ask | None = None
+    # What it says when it comes to nothing but waiting.
+    failed: Failed = BROKEN
+
+
+class Waiting(NamedTuple):
+    """A job that has no turn before ``when``, a moment of ``time.monotonic()``. It holds no place."""
+
+    when: float
+    number: int
+    taken: Taken
+
+
+class Done(NamedTuple):
+    """A job that is over. ``generation`` is that of its connection's cache, noted before it began."""
+
+    taken: Taken
     reply: Reply
     generation: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """What the jobs taken at once need: their connections, None when those could not be had."""
-
-    sealed: Mapping[str, OAuthConnection] | None
-    generations: Mapping[str, bytes]
 
 
 class Drain:
@@ -60,102 +81,186 @@ class Drain:
         self._runtime = runtime
         self._fanout = fanout
         self._deadline = deadline
+        self._overdue = deadline + max(0.0, deadline - time.monotonic()) * TO_GIVE_UP
         self._perform = perform
-        self._done: queue.SimpleQueue[Done] = queue.SimpleQueue()
-        self._in_flight = 0
+        self._share: Share[Done] = runtime.places.share()
+        self._in_flight: dict[int, Taken] = {}
+        self._waiting: list[Waiting] = []
+        self._answered: list[tuple[int, Reply]] = []
+        # Jobs in flight that have been answered already: what they read is for the cache alone.
+        self._told: set[int] = set()
         self._exhausted = False
 
     def run(self) -> None:
-        """Work until the list is empty or the deadline has passed, and every job taken is answered."""
-        while True:
-            self._fill()
-            if not self._in_flight:
-                return
-            self._answer(self._finished())
+        """Work until the list is empty or the deadline has passed, and every job taken is answered.
 
-    def _fill(self) -> None:
-        """Start jobs until no place is free, nothing is left, or the deadline has passed."""
-        places = self._runtime.places
-        while not self._exhausted and time.monotonic() < self._deadline:
-            # With jobs of our own in flight, one of them frees a place: no need to wait for others' here.
-            claimed = places.claim(BATCH, until=0.0 if self._in_flight else self._deadline)
-            if not claimed:
-                return
-            jobs: list[tuple[int, Job]] = []
-            try:
-                taken = self._runtime.stores.redis.lpop(work_list(self._fanout), claimed) or []
-                jobs = [unpack_job(data) for data in cast(list[bytes], taken)]
-            finally:
-                places.give_back(claimed - len(jobs))
-            self._exhausted = len(jobs) < claimed
-            if jobs:
-                self._start(jobs)
-
-    def _start(self, jobs: list[tuple[int, Job]]) -> None:
-        batch = self._batch({job.connection for _, job in jobs if job.connection is not None})
-        for number, job in jobs:
-            self._runtime.places.run(partial(self._work, number, job, batch))
-        self._in_flight += len(jobs)
-
-    def _batch(self, ids: set[str]) -> Batch:
-        """The connections of these jobs in one statement, their generations in one round trip."""
-        stores = self._runtime.stores
+        Reads under way at the deadline are answered then, and go on for the cache for a while.
+        """
         try:
-            generations = stores.busy.generations(ids)
-            with stores.database.reading() as session:
-                return Batch(connections.sealed(session, ids), generations)
-        except Exception:
-            # Whatever it is: these jobs have been taken, and their places with them.
-            log.exception("connections could not be loaded")
-            return Batch(None, {})
-
-    def _work(self, number: int, job: Job, batch: Batch) -> None:
-        """Runs in a place. Whatever happens, the job is answered: nobody waits for nothing."""
-        reply = Reply(failed=BROKEN)
-        try:
-            if batch.sealed is not None:
-                reply = self._open_and_perform(job, batch.sealed)
-        except Exception:
-            log.exception("a job failed unexpectedly", extra={"connection": job.connection})
+            while self._anything_left():
+                finished, granted = self._share.wait(self._until())
+                taken = self._exchange(finished, granted)
+                self._share.give_back(granted - self._start(taken))
         finally:
-            generation = batch.generations.get(job.connection or "", b"")
-            self._done.put(Done(number, job, reply, generation))
+            self._share.close()
 
-    def _open_and_perform(self, job: Job, sealed: Mapping[str, OAuthConnection]) -> Reply:
-        if job.connection is None:
-            return self._perform(self._runtime, job, None, self._deadline)
-        row = sealed.get(job.connection)
-        if row is None:
-            return Reply(failed=GONE)
-        credentials = connections.open_credentials(row, self._runtime.stores.keyring)
-        return self._perform(self._runtime, job, credentials, self._deadline)
+    def _anything_left(self) -> bool:
+        """Give up what is too late, and say how many places the rest can use."""
+        now = time.monotonic()
+        if now >= self._deadline:
+            self._exhausted = True
+            self._answered += [(number, Reply(failed=taken.failed)) for _, number, taken in self._waiting]
+            self._waiting = []
+        if now >= self._overdue:
+            self._tell_late()
+        if not self._exhausted:
+            self._share.want(BATCH)
+        else:
+            self._share.want(sum(each.when <= now for each in self._waiting))
+        return bool(self._in_flight or self._waiting or self._answered or not self._exhausted)
 
-    def _finished(self) -> list[Done]:
-        """At least one finished job, and every other that is finished by now."""
-        finished = [self._done.get()]
-        while not self._done.empty():
-            finished.append(self._done.get())
-        return finished
+    def _until(self) -> float | None:
+        """The next moment at which something is to be done although nothing has happened."""
+        now = time.monotonic()
+        if self._answered:
+            return now
+        moments = [self._deadline, self._overdue] + [each.when for each in self._waiting[:1]]
+        return min((moment for moment in moments if moment > now), default=None)
 
-    def _answer(self, finished: list[Done]) -> None:
-        """Fill the cache and push the replies, in one round trip."""
-        self._in_flight -= len(finished)
+    def _exchange(self, finished: Sequence[Done], granted: int) -> list[Taken]:
+        """Fill the caches, push replies and take jobs for the places, all in one round trip."""
         stores = self._runtime.stores
-        replies = reply_list(self._fanout)
+        now = time.monotonic()
+        taken = self._due(granted, now)
+        room = granted - len(taken) if not self._exhausted and now < self._deadline else 0
         with stores.redis.pipeline(transaction=False) as pipe:
             for each in finished:
-                self._keep(pipe, each)
-            pipe.rpush(replies, *(pack_reply(each.number, each.reply) for each in finished))
-            pipe.expire(replies, LEFTOVER_SECONDS)
+                self._finish(pipe, each)
+            if self._answered:
+                replies = reply_list(self._fanout)
+                pipe.rpush(replies, *(pack_reply(*numbered) for numbered in self._answered))
+                pipe.expire(replies, LEFTOVER_SECONDS)
+                self._answered = []
+            if room:
+                pipe.lpop(work_list(self._fanout), room)
             # What the cache refuses, for lack of memory say, must not cost anybody a reply.
             results = pipe.execute(raise_on_error=False)
         for refused in {str(result) for result in results if isinstance(result, RedisError)}:
             log.error("Redis refused a part of an answer: %s", refused)
+        if room:
+            if isinstance(results[-1], RedisError):
+                raise results[-1]
+            more = [unpack_job(data) for data in cast(list[bytes], results[-1] or [])]
+            self._exhausted = len(more) < room
+            taken += [Taken(number, job) for number, job in more]
+        return taken
 
-    def _keep(self, pipe: Pipeline, done: Done) -> None:
-        """Queue what a job has read for the caches."""
+    def _due(self, most: int, now: float) -> list[Taken]:
+        """Jobs whose turn may have come."""
+        due: list[Taken] = []
+        while self._waiting and len(due) < most and self._waiting[0].when <= now:
+            due.append(heapq.heappop(self._waiting).taken)
+        return due
+
+    def _start(self, taken: Sequence[Taken]) -> int:
+        """Start the jobs whose turn it is; returns how many."""
+        if not taken:
+            return 0
+        try:
+            self._load([each for each in taken if each.row is None])
+            generations, answers = self._ask(taken)
+        except Exception:
+            # Whatever it is: these jobs have been taken.
+            log.exception("connections could not be loaded")
+            self._answered += [(each.number, Reply(failed=BROKEN)) for each in taken]
+            return 0
+        started = 0
+        for each in taken:
+            connection = each.job.connection
+            if connection is not None and each.row is None:
+                self._answered.append((each.number, Reply(failed=GONE)))
+            elif self._has_turn(each, answers.get(each.number, GO)):
+                self._in_flight[each.number] = each
+                self._share.run(partial(self._work, each, generations.get(connection or "", b"")))
+                started += 1
+        return started
+
+    def _load(self, taken: Sequence[Taken]) -> None:
+        """The connections of these jobs in one statement."""
+        ids = {each.job.connection for each in taken if each.job.connection is not None}
+        if not ids:
+            return
+        with self._runtime.stores.database.reading() as session:
+            rows = connections.sealed(session, ids)
+        for each in taken:
+            each.row = rows.get(each.job.connection or "")
+            if each.row is not None:
+                each.ask = traffic.ask(each.job, each.row, f"{self._fanout}:{each.number}")
+
+    def _ask(self, taken: Sequence[Taken]) -> tuple[Mapping[str, bytes], Mapping[int, Answer]]:
+        """The generations of the jobs' connections, and whose turn it is, in one round trip."""
         stores = self._runtime.stores
-        job, reply = done.job, done.reply
+        ids = list(dict.fromkeys(each.row.id for each in taken if each.row is not None))
+        asking = {each.number: each.ask for each in taken if each.ask is not None}
+        asks = list(asking.values())
+        if not ids:
+            return {}, {}
+        left = self._deadline - time.monotonic()
+        with stores.redis.pipeline(transaction=False) as pipe:
+            stores.busy.ask_generations(pipe, ids)
+            if asks:
+                lease = max(0.0, left) + self._runtime.grace + LEASE_MARGIN
+                stores.throttle.ask(pipe, asks, left=left, lease=lease)
+            generations, *throttled = pipe.execute(raise_on_error=False)
+        if isinstance(generations, RedisError):
+            raise generations
+        answers = Throttle.answers(throttled[0], asks) if asks else []
+        return (
+            {each: value or b"" for each, value in zip(ids, generations, strict=True)},
+            dict(zip(asking, answers, strict=True)),
+        )
+
+    def _has_turn(self, taken: Taken, answer: Answer) -> bool:
+        """Whether a job may begin now; if not, it waits, or has failed when there is no time for that."""
+        if taken.ask is not None and answer.paid:
+            taken.ask = replace(taken.ask, calls=0)
+        if not answer.wait:
+            return True
+        if taken.row is not None and (taken.failed is BROKEN or answer.why is not Why.MAILBOX):
+            taken.failed = traffic.throttled(taken.row, answer)
+        when = time.monotonic() + answer.wait
+        if when < self._deadline:
+            heapq.heappush(self._waiting, Waiting(when, taken.number, taken))
+        else:
+            self._answered.append((taken.number, Reply(failed=taken.failed)))
+        return False
+
+    def _work(self, taken: Taken, generation: bytes) -> Done:
+        """Runs in a place. Whatever happens, the job is answered: nobody waits for nothing."""
+        reply = Reply(failed=BROKEN)
+        try:
+            credentials = None
+            if taken.row is not None:
+                credentials = connections.open_credentials(taken.row, self._runtime.stores.keyring)
+            reply = self._perform(self._runtime, taken.job, credentials, self._deadline)
+        except Exception:
+            log.exception("a job failed unexpectedly", extra={"connection": taken.job.connection})
+        return Done(taken, reply, generation)
+
+    def _tell_late(self) -> None:
+        """Answer for the reads that go on beyond the deadline: their request gives up."""
+        for number, taken in self._in_flight.items():
+            if number not in self._told and taken.row is not None and goes_on(taken.job):
+                self._answered.append((number, Reply(failed=traffic.overdue(taken.row))))
+                self._told.add(number)
+
+    def _finish(self, pipe: Pipeline, done: Done) -> None:
+        """Queue what a job has read for the caches, and its reply unless it has been answered."""
+        taken, reply = done.taken, done.reply
+        stores, job = self._runtime.stores, taken.job
+        del self._in_flight[taken.number]
+        if taken.ask is not None:
+            stores.throttle.release(pipe, taken.ask)
         if reply.listed is not None and job.connection is not None:
             calendars = CalendarList(reply.read_at, reply.listed)
             stores.calendar_lists.store(pipe, job.connection, calendars)
@@ -170,3 +275,5 @@ class Drain:
                     read_at=reply.read_at,
                     generation=done.generation,
                 )
+        if taken.number not in self._told:
+            self._answered.append((taken.number, reply))

@@ -1,47 +1,136 @@
-"""The inner pool: threads that wait on providers, shared by every fan-out of a process."""
+"""The inner pool: threads that wait on providers, shared fairly by every fan-out of a process."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Generic, TypeVar
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+# One place in so many comes on top, for whoever has none: a provider that hangs and holds all the others
+# does not lock a newcomer out.
+SPARE = 16
 
 
 class Places:
-    """``size`` threads, each a place for one read.
+    """``size`` threads, each a place for one read, and a few spare ones.
 
-    A fan-out claims places before it takes work, so work that no place is free for stays on its Redis
-    list, where another process can take it, and a small request waits for one place only.
+    Whoever has work opens a share and says how many places more it wants. A place that is free goes to the
+    share that wants one and holds fewest, of equals to the one that has wanted for longest: a small request
+    is served before a large one that has some already, large ones come to hold about as many, and a single
+    one holds all. Work that has no place yet stays on its Redis list, where another process can take it.
     """
 
     def __init__(self, size: int) -> None:
-        self._free = threading.Semaphore(size)
-        self._threads = ThreadPoolExecutor(size, thread_name_prefix="read")
+        self._size = size
+        self._spare = max(1, size // SPARE)
+        self._threads = ThreadPoolExecutor(size + self._spare, thread_name_prefix="read")
+        self.lock = threading.Lock()
+        self._held = 0
+        # In the order in which they began to want.
+        self._wanting: dict[Share[Any], None] = {}
 
-    def claim(self, most: int, *, until: float) -> int:
-        """Claim one place, and up to ``most`` when more are free; waits for the first one.
+    def share(self) -> Share[Any]:
+        """A share that holds no place yet; to be closed by who opened it."""
+        return Share(self)
 
-        Returns 0 when none was free by ``until``, a moment of ``time.monotonic()``.
+    def changed(self, share: Share[Any], held: int) -> None:
+        """Note that a share holds so many more places, or wants another number; the lock is held."""
+        self._held += held
+        if share.wants:
+            self._wanting.setdefault(share)
+        else:
+            self._wanting.pop(share, None)
+        while self._wanting:
+            first = min(self._wanting, key=lambda each: each.holds)
+            # Who holds fewest holds none, or nobody here is without.
+            if self._held >= self._size + (0 if first.holds else self._spare):
+                return
+            self._held += 1
+            if not first.grant():
+                del self._wanting[first]
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Run ``work`` in a thread."""
+        self._threads.submit(work)
+
+
+class Share(Generic[Result]):
+    """The places of one piece of work, and what came of what ran in them. Used by one thread."""
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._news = threading.Condition(places.lock)
+        self._granted = 0
+        self._finished: list[Result] = []
+        self._running = 0
+        self.wants = 0
+        self.holds = 0
+
+    def want(self, places: int) -> None:
+        """Say how many places it wants beyond those that it holds."""
+        with self._places.lock:
+            # What was granted and not yet seen is a part of it.
+            self.wants = max(0, places - self._granted)
+            self._places.changed(self, 0)
+
+    def wait(self, until: float | None = None) -> tuple[list[Result], int]:
+        """What has finished, and how many places were granted, since it was last asked.
+
+        Waits for the first of either, or until a moment of ``time.monotonic()``.
         """
-        if not self._free.acquire(timeout=max(0.0, until - time.monotonic())):
-            return 0
-        claimed = 1
-        while claimed < most and self._free.acquire(blocking=False):
-            claimed += 1
-        return claimed
+        with self._news:
+            while not self._finished and not self._granted:
+                left = None if until is None else until - time.monotonic()
+                if (left is not None and left <= 0) or not self._news.wait(left):
+                    break
+            finished, self._finished = self._finished, []
+            granted, self._granted = self._granted, 0
+            return finished, granted
+
+    def run(self, work: Callable[[], Result]) -> None:
+        """Run ``work`` in a place that was granted; the place is given back when it ends."""
+        with self._places.lock:
+            self._running += 1
+        self._places.submit(lambda: self._run(work))
 
     def give_back(self, places: int) -> None:
-        """Return places that were claimed and not used."""
-        if places:
-            self._free.release(places)
+        """Return places that were granted and not used."""
+        with self._places.lock:
+            self.holds -= places
+            self._places.changed(self, -places)
 
-    def run(self, work: Callable[[], None]) -> None:
-        """Run ``work`` in a place claimed before; the place is given back when it ends."""
-        self._threads.submit(self._run, work)
+    def close(self) -> None:
+        """Want nothing more. What runs runs on, and gives its place back."""
+        with self._places.lock:
+            unused = self.holds - self._running
+            self.wants = self._granted = 0
+            self.holds -= unused
+            self._places.changed(self, -unused)
 
-    def _run(self, work: Callable[[], None]) -> None:
+    def grant(self) -> bool:
+        """Take one place more; whether another is wanted. The lock is held."""
+        self.holds += 1
+        self.wants -= 1
+        self._granted += 1
+        self._news.notify()
+        return self.wants > 0
+
+    def _run(self, work: Callable[[], Result]) -> None:
+        results: list[Result] = []
         try:
-            work()
-        finally:
-            self._free.release()
+            results.append(work())
+        except Exception:
+            log.exception("work in a place failed")
+        with self._places.lock:
+            self._finished += results
+            self._running -= 1
+            self.holds -= 1
+            self._news.notify()
+            self._places.changed(self, -1)

@@ -17,7 +17,8 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
     """Do one job of the reads queue. An expected failure is in the reply, never raised."""
     if credentials is None:
         raise TypeError(f"{job!r} is not a read")
-    provider, account = open_account(runtime, credentials)
+    grace = runtime.grace if goes_on(job) else 0.0
+    provider, account = open_account(runtime, credentials, grace=grace)
     if isinstance(job, ReadBusy):
         return _read_busy(runtime, provider, account, job, deadline)
     try:
@@ -25,6 +26,14 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
             return _read(provider, account, job, deadline)
     except ProviderError as error:
         return Reply(failed=Failed.because(error))
+
+
+def goes_on(job: Job) -> bool:
+    """Whether a job that is under way at its deadline goes on for the cache's sake.
+
+    One that lists the calendars first does not: the list that it has by then is a part of the answer.
+    """
+    return isinstance(job, ReadBusy) and job.calendars is not None
 
 
 def _read_busy(

@@ -58,6 +58,15 @@ class Runtime:
             Client(there.microsoft_client_id, Token(there.microsoft_client_secret)),
         )
 
+    @property
+    def grace(self) -> float:
+        """Seconds for which a read goes on after its request has given up.
+
+        Long enough for a provider that is slow just now, so that who asks again is answered from the cache;
+        no longer, as the place that it holds is lacking elsewhere.
+        """
+        return self.settings.fanout_deadline_seconds / 2
+
     @cached_property
     def places(self) -> Places:
         """As many reads at once as this process may have in flight, across all requests."""

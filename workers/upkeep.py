@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import queue
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -17,6 +16,7 @@ from store.locks import LockTimeout, round_lock
 from store.models import OAuthConnection
 from store.queries import connections, idempotency
 from workers.accounts import minding_the_grant, open_account
+from workers.places import Share
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -70,42 +70,44 @@ class _Round:
         self._waiting = deque(rows)
         # Whatever is started has its full time: a refresh that is cut off may lose what it was given.
         self._last_start = deadline - SECONDS_FOR_EACH
-        self._done: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._share: Share[bool] = runtime.places.share()
         self._in_flight = 0
 
     def run(self) -> int:
         """Renew until nothing waits or time is up, and everything started has ended."""
         renewed = 0
-        while True:
-            self._fill()
-            if not self._in_flight:
-                return renewed
-            renewed += self._done.get()
-            self._in_flight -= 1
-
-    def _fill(self) -> None:
-        places = self._runtime.places
-        while time.monotonic() < self._last_start:
-            most = min(AT_ONCE - self._in_flight, len(self._waiting))
-            if not most:
-                return
-            # With renewals of our own in flight, one of them frees a place: no need to wait for others' here.
-            claimed = places.claim(most, until=0.0 if self._in_flight else self._last_start)
-            if not claimed:
-                return
-            for _ in range(claimed):
-                places.run(partial(self._work, self._waiting.popleft()))
-            self._in_flight += claimed
-
-    def _work(self, row: OAuthConnection) -> None:
-        """Runs in a place. Whatever happens, the round learns that it is over."""
-        renewed = False
         try:
-            renewed = _renew(self._runtime, row)
+            while self._anything_left():
+                finished, granted = self._share.wait(None if self._in_flight else self._last_start)
+                renewed += sum(finished)
+                self._in_flight -= len(finished)
+                self._start(granted)
+        finally:
+            self._share.close()
+        return renewed
+
+    def _anything_left(self) -> bool:
+        """Leave what there is no time for, and say how many places the rest can use."""
+        if time.monotonic() >= self._last_start:
+            self._waiting.clear()
+        self._share.want(min(AT_ONCE - self._in_flight, len(self._waiting)))
+        return bool(self._in_flight or self._waiting)
+
+    def _start(self, places: int) -> None:
+        in_time = time.monotonic() < self._last_start
+        starting = min(places, len(self._waiting)) if in_time else 0
+        for _ in range(starting):
+            self._share.run(partial(self._work, self._waiting.popleft()))
+        self._in_flight += starting
+        self._share.give_back(places - starting)
+
+    def _work(self, row: OAuthConnection) -> bool:
+        """Runs in a place. Whatever happens, the round learns that it is over."""
+        try:
+            return _renew(self._runtime, row)
         except Exception:
             log.exception("a renewal failed unexpectedly", extra={"connection": row.id})
-        finally:
-            self._done.put(renewed)
+            return False
 
 
 def _renew(runtime: Runtime, row: OAuthConnection) -> bool:

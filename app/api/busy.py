@@ -9,8 +9,7 @@ from zoneinfo import ZoneInfo
 from flask import Response
 from flask.views import MethodView
 
-from app import asked
-from app.auth import within
+from app import accounts, asked
 from app.availability import Ask, Picture, look
 from app.envelope import Blueprint, json_object, whole
 from app.errors import NotFound
@@ -22,11 +21,8 @@ from app.schemas.availability import (
     UserBusyQuery,
     ZoneHeader,
 )
-from app.services import services
-from scheduling.intervals import Groups
 from scheduling.query import busy_union
 from scheduling.written import busy_json
-from store.queries import connections, organizations
 
 blp = Blueprint("busy", __name__, description="When somebody is busy")
 
@@ -43,19 +39,15 @@ class UserBusy(MethodView):
         none could be read, the request fails.
         """
         start, end = asked.time_range(query, header["zone"])
-        with services().stores.database.reading() as session:
-            refs = connections.of_user(session, userId, within=within())
-        if refs is None:
-            raise NotFound("User not found")
-        refs = asked.of_provider(refs, query)
+        refs = accounts.of_user(userId, query)
         if not refs:
-            raise NotFound("User has no connected calendars")
+            raise NotFound(accounts.NO_CALENDARS)
         wanted = asked.wanted(query, primary_only=query["primaryOnly"])
-        pictures = look([Ask(refs, wanted)], start, end, asked.freshness())
-        failures = Failures.of(pictures[0])
+        picture = look([Ask(refs, wanted)], start, end, asked.freshness())
+        failures = Failures.of(picture)
         if failures and not failures.something_read:
             raise failures.error()
-        return _answer(pictures, start, end, failedCalendars=failures.calendars())
+        return _answer(picture, start, end, failedCalendars=failures.calendars())
 
 
 @blp.route("/organizations/<org_slug:orgSlug>/calendar/busy")
@@ -69,22 +61,15 @@ class OrganizationBusy(MethodView):
         A member of whom any calendar could not be read is in `failedUsers`; what was read counts.
         """
         start, end = asked.time_range(query, header["zone"])
-        with services().stores.database.reading() as session:
-            found = organizations.ids(session, [orgSlug], within=within())
-            if not found:
-                raise NotFound("Organization not found")
-            members = connections.of_members(session, found[orgSlug])
+        members = accounts.of_members(orgSlug)
         wanted = asked.wanted(query, primary_only=query["primaryOnly"])
-        asks = {user: Ask(asked.of_provider(refs, query), wanted) for user, refs in sorted(members.items())}
-        pictures = look(list(asks.values()), start, end, asked.freshness())
-        failures = {user: Failures.of(picture) for user, picture in zip(asks, pictures, strict=True)}
-        failed = [each.user(user) for user, each in failures.items() if each]
-        return _answer(pictures, start, end, failedUsers=failed)
+        asks = {user: Ask(asked.of_provider(refs, query), wanted) for user, refs in members.items()}
+        picture = look(list(asks.values()), start, end, asked.freshness())
+        users = list(asks)
+        failed = [Failures.of(picture, n).user(users[n]) for n in sorted(picture.failing())]
+        return _answer(picture, start, end, failedUsers=failed)
 
 
-def _answer(
-    pictures: Sequence[Picture], start: int, end: int, **beside: Sequence[dict[str, Any]]
-) -> Response:
-    busy = Groups.pack([each for picture in pictures for each in picture.read()])
-    data = busy_json(busy_union(busy, start, end))
-    return whole(json_object({"data": data, **beside}), headers=asked.age(pictures))
+def _answer(picture: Picture, start: int, end: int, **beside: Sequence[dict[str, Any]]) -> Response:
+    data = busy_json(busy_union(picture.busy, start, end))
+    return whole(json_object({"data": data, **beside}), headers=asked.age(picture))

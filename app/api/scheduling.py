@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
-import numpy.typing as npt
 from flask import Response
 from flask.views import MethodView
 
-from app import asked
+from app import accounts, asked
 from app.auth import within
 from app.availability import Ask, Picture, look
-from app.envelope import Blueprint, json_object, whole
+from app.envelope import Blueprint, json_array, json_object, whole
 from app.errors import NotFound
 from app.failures import Failures
 from app.schemas.availability import (
@@ -31,12 +30,10 @@ from app.schemas.availability import (
     ZoneHeader,
 )
 from app.services import services
-from scheduling.intervals import Groups
 from scheduling.query import Query, slots
 from scheduling.windows import Window
 from scheduling.written import slots_json
-from store.queries import connections, organizations
-from store.queries.connections import ConnectionRef
+from store.queries import connections
 
 blp = Blueprint("scheduling", __name__, description="When somebody is free for a slot")
 
@@ -92,34 +89,26 @@ class OrganizationScheduling(MethodView):
         """
         question = asked.slot_query(query, header["zone"], asked.daily_window(query))
         wanted = asked.wanted(query, primary_only=True)
+        members = accounts.of_members(orgSlug)
+        if not members:
+            raise NotFound("Organization has no members")
         asks = {
             user: Ask(refs, wanted)
-            for user, connected in _members(orgSlug).items()
+            for user, connected in members.items()
             if (refs := asked.of_provider(connected, query))
         }
         asked.check_size({question: len(asks)})
-        pictures = look(list(asks.values()), *question.busy_range(), asked.freshness())
-        failures = {user: Failures.of(picture) for user, picture in zip(asks, pictures, strict=True)}
-        readable = [user for user, each in failures.items() if not each]
-        free = slots(
-            question,
-            *_calendars([p for p, each in zip(pictures, failures.values(), strict=True) if not each]),
-        )
-        data = {"availableSlots": slots_json(free, readable), "options": asked.options(query, question)}
-        failed = [each.user(user) for user, each in failures.items() if each]
-        return _answer(json_object(data), pictures, failedUsers=failed)
-
-
-def _members(slug: str) -> dict[str, list[ConnectionRef]]:
-    """The connections of every member, by user, in the order of the answer."""
-    with services().stores.database.reading() as session:
-        found = organizations.ids(session, [slug], within=within())
-        if not found:
-            raise NotFound("Organization not found")
-        members = connections.of_members(session, found[slug])
-    if not members:
-        raise NotFound("Organization has no members")
-    return dict(sorted(members.items()))
+        picture = look(list(asks.values()), *question.busy_range(), asked.freshness())
+        users = list(asks)
+        failing = sorted(picture.failing())
+        readable = np.delete(np.arange(len(users)), failing)
+        free = slots(question, *picture.of_asks(readable))
+        data = {
+            "availableSlots": slots_json(free, [users[n] for n in readable.tolist()]),
+            "options": asked.options(query, question),
+        }
+        failed = [Failures.of(picture, n).user(users[n]) for n in failing]
+        return _answer(json_object(data), picture, failedUsers=failed)
 
 
 def _one_user(
@@ -127,23 +116,19 @@ def _one_user(
 ) -> Response:
     question = asked.slot_query(query, zone, windows)
     asked.check_size({question: 1})
-    with services().stores.database.reading() as session:
-        refs = connections.of_user(session, user, within=within())
-    if refs is None:
-        raise NotFound("User not found")
-    refs = asked.of_provider(refs, query)
+    refs = accounts.of_user(user, query)
     if not refs:
-        raise NotFound("User has no connected calendars")
+        raise NotFound(accounts.NO_CALENDARS)
     ask = Ask(refs, asked.wanted(query, primary_only=True))
-    pictures = look([ask], *question.busy_range(), asked.freshness())
-    failures = Failures.of(pictures[0])
+    picture = look([ask], *question.busy_range(), asked.freshness())
+    failures = Failures.of(picture)
     partial = query["onFailure"] == "partial"
     if failures and not (partial and failures.something_read):
         raise failures.error()
     beside = {"failedCalendars": failures.calendars()} if partial else {}
-    free = slots(question, *_calendars(pictures))
+    free = slots(question, *picture.of_ask(0))
     data = {"availableSlots": slots_json(free), "options": asked.options(query, question)}
-    return _answer(json_object(data), pictures, **beside)
+    return _answer(json_object(data), picture, **beside)
 
 
 def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) -> Response:
@@ -157,37 +142,40 @@ def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) 
         Ask(asked.of_provider(known.get(user["id"], []), query), asked.wanted(user, primary_only=True))
         for user in wanted_users
     ]
-    pictures = look(asks, *questions[0].busy_range(), asked.freshness()) if questions else []
-    entries = [
-        _entry(user["id"], user["id"] in known, picture, query, question, windows)
-        for user, picture, question, windows in zip(wanted_users, pictures, questions, schedules, strict=True)
-    ]
-    return _answer(b"[" + b",".join(entries) + b"]", pictures)
+    opening, closing = questions[0].busy_range() if questions else (0, 1)
+    picture = look(asks, opening, closing, asked.freshness())
+    entries = (
+        _entry(user["id"], user["id"] in known, picture, n, query, questions[n], schedules[n])
+        for n, user in enumerate(wanted_users)
+    )
+    return _answer(json_array(entries), picture)
 
 
 def _entry(
     user: str,
     exists: bool,
     picture: Picture,
+    ask: int,
     query: dict[str, Any],
     question: Query,
     schedules: Sequence[Mapping[str, Any]] | None,
-) -> bytes:
+) -> Iterator[bytes]:
     """One user's entry, as JSON."""
-    failures = Failures.of(picture)
+    failures = Failures.of(picture, ask)
     if failures:
         return json_object({"userId": user, "status": "error", **failures.entry()})
-    if not picture.calendars:
-        error = "User has no connected calendars" if exists else "User not found"
+    places = picture.places(ask)
+    if not places:
+        error = accounts.NO_CALENDARS if exists else "User not found"
         return json_object({"userId": user, "status": "error", "error": error, "failedCalendars": []})
-    free = slots(question, *_calendars([picture]))
+    free = slots(question, *picture.of_ask(ask))
     return json_object(
         {
             "userId": user,
             "status": "ok",
             "availableSlots": slots_json(free),
             "options": asked.options(query, question),
-            "calendarIds": [target.shown for target, *_ in picture.calendars],
+            "calendarIds": [picture.targets[place].shown for place in places],
             "schedules": asked.echoed_schedules(schedules or ()),
             "failedCalendars": [],
         }
@@ -202,12 +190,5 @@ def _first_given(*values: Sequence[Mapping[str, Any]] | None) -> Sequence[Mappin
     return next((value for value in values if value is not None), None)
 
 
-def _calendars(pictures: Sequence[Picture]) -> tuple[Groups, npt.NDArray[np.int64], int]:
-    """The engine's arguments: everything busy, the member of each calendar, the number of members."""
-    read = [picture.read() for picture in pictures]
-    member_of = np.repeat(np.arange(len(read)), [len(calendars) for calendars in read])
-    return Groups.pack([busy for calendars in read for busy in calendars]), member_of, len(read)
-
-
-def _answer(data: bytes, pictures: Sequence[Picture], **beside: Sequence[dict[str, Any]]) -> Response:
-    return whole(json_object({"data": data, **beside}), headers=asked.age(pictures))
+def _answer(data: Iterator[bytes], picture: Picture, **beside: Sequence[dict[str, Any]]) -> Response:
+    return whole(json_object({"data": data, **beside}), headers=asked.age(picture))

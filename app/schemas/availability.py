@@ -21,6 +21,7 @@ from app.fields import (
     Word,
     Zone,
 )
+from app.quick import QuerySchema
 from app.schemas.bodies import Body, at_most
 from app.schemas.errors import FailedCalendarSchema, FailedUserSchema
 from providers.names import ProviderName
@@ -38,7 +39,7 @@ PRIMARY_ONLY = {"description": "Only the main calendar of each account.", "defau
 CALENDAR_IDS = {"description": "Only these calendars; `primary` is the main one of each account."}
 
 
-class ZoneHeader(Schema):
+class ZoneHeader(QuerySchema):
     """The zone of local times in the request."""
 
     zone = Zone(
@@ -53,7 +54,7 @@ def minutes(default: str, description: str) -> dict[str, str]:
     return {"default": default, "description": f"{description} In minutes."}
 
 
-class RangeQuery(Schema):
+class RangeQuery(QuerySchema):
     """From when to when."""
 
     start = Instant(required=True, metadata={"description": "ISO 8601; a bare date is its first moment."})
@@ -127,7 +128,7 @@ class UserSlotsQuery(SlotsQuery):
     )
 
 
-class EachDayQuery(Schema):
+class EachDayQuery(QuerySchema):
     """The daily window."""
 
     earliestTimeEachDay = Clock(metadata={"description": "Local time before which no slot starts."})
@@ -135,19 +136,18 @@ class EachDayQuery(Schema):
         metadata={"description": "Local time after which no slot ends.", "examples": ["17:00"]}
     )
 
-    @validates_schema
-    def is_a_window(self, data: dict[str, Any], **_: Any) -> None:
+    def check(self, data: dict[str, Any]) -> None:
         """Equal times are the whole day when both are midnight, and nothing otherwise."""
         earliest, latest = data.get("earliestTimeEachDay"), data.get("latestTimeEachDay")
         if earliest is not None and earliest == latest and earliest != 0:
             raise ValidationError("must differ from earliestTimeEachDay", "latestTimeEachDay")
 
 
-class UserDailySlotsQuery(UserSlotsQuery, EachDayQuery):
+class UserDailySlotsQuery(EachDayQuery, UserSlotsQuery):
     """Slots of one user inside a daily window."""
 
 
-class OrganizationSlotsQuery(SlotsQuery, EachDayQuery):
+class OrganizationSlotsQuery(EachDayQuery, SlotsQuery):
     """Slots of every member of an organization."""
 
 

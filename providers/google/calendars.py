@@ -44,7 +44,7 @@ class GoogleCalendar:
         self.reader = Reader(calendar_id, account.email, operation)
         self._calendar_id = calendar_id
         self._events = f"{api}/calendars/{quote(calendar_id, safe='')}/events"
-        self._bearer = bearer or Bearer(account.tokens)
+        self._bearer = bearer or Bearer.of(account)
 
     def event_path(self, event_id: str) -> str:
         """The address of one event below the calendar's events.

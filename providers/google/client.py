@@ -43,7 +43,7 @@ class Google:
     def calendars(self, account: Account, *, deadline: float) -> list[Calendar]:
         """Every calendar on the account's list; a page may be short or empty and still have a next one."""
         require(self.name, account.scopes, Operation.LIST_CALENDARS)
-        pages = self._calendar_pages(Bearer(account.tokens), deadline)
+        pages = self._calendar_pages(Bearer.of(account), deadline)
         return [each for page in pages for each in parse.calendars(page, Operation.LIST_CALENDARS)]
 
     def busy(
@@ -55,7 +55,7 @@ class Google:
         connection that is no longer accepted is raised at once.
         """
         require(self.name, account.scopes, Operation.FREE_BUSY)
-        bearer = Bearer(account.tokens)
+        bearer = Bearer.of(account)
         outcomes: dict[str, Outcome] = {}
         refused: list[ProviderError] = []
         chunks = list(_chunks(list(dict.fromkeys(calendar_ids))))
@@ -75,7 +75,7 @@ class Google:
         self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float
     ) -> dict[str, tuple[Event, ...] | Failed]:
         """The events of each calendar, one after the other; a calendar that fails is named."""
-        bearer = Bearer(account.tokens)
+        bearer = Bearer.of(account)
         outcomes: dict[str, tuple[Event, ...] | Failed] = {}
         for each in dict.fromkeys(calendar_ids):
             calendar = self._calendar(account, each, Operation.LIST_EVENTS, deadline, bearer)

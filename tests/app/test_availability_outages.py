@@ -80,8 +80,10 @@ def test_a_connection_deleted_while_it_is_read_answers_once_more_and_then_is_gon
             Api(app.test_client(), api.key).get(f"/users/{user}/scheduling", **MORNING)
         )
     )
+    sandbox.forget_requests()
     reader.start()
-    time.sleep(0.3)
+    while not sandbox.requests().total:
+        time.sleep(0.01)
     assert api.delete(f"/users/{user}/oauth/{provider}").status_code == 200
     reader.join()
     # Google's grant is revoked meanwhile; the call that was under way is answered either way.

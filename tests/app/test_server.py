@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from app import processes
-from tests.conftest import Api
+from tests.conftest import START_SECONDS, STOP_SECONDS, Api
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def port(environment: dict[str, str], database: object) -> Iterator[int]:
         number: int = probe.getsockname()[1]
     command = processes.web("127.0.0.1", number, 1)
     with subprocess.Popen(command, env={**environment, "PATH": os.environ["PATH"]}) as server:
-        give_up = time.monotonic() + 20
+        give_up = time.monotonic() + START_SECONDS
         while True:
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", number)) == 0:
@@ -35,7 +35,7 @@ def port(environment: dict[str, str], database: object) -> Iterator[int]:
             time.sleep(0.05)
         yield number
         server.terminate()
-        server.wait(timeout=20)
+        server.wait(timeout=STOP_SECONDS)
 
 
 def send(port: int, request: bytes) -> tuple[int, dict[str, str], bytes]:

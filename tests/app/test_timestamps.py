@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app import timestamps
 from app.timestamps import NotATimestamp, parse
 from scheduling.written import timestamp
 
@@ -250,3 +252,19 @@ def test_any_instant_survives_being_written_and_read(moment, basic, comma):
 
     expected = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
     assert parse(text).milliseconds(ZoneInfo("Asia/Tokyo")) == expected
+
+
+@given(st.from_regex(timestamps.PLAIN, fullmatch=True))
+def test_the_short_way_reads_as_the_long_one(text):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timestamps, "PLAIN", re.compile("never"))
+        try:
+            expected = timestamps.parse(text)
+        except timestamps.NotATimestamp as refused:
+            expected = str(refused)
+    try:
+        found = timestamps.parse(text)
+    except timestamps.NotATimestamp as refused:
+        found = str(refused)
+
+    assert found == expected

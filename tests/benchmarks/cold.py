@@ -1,147 +1,163 @@
-"""Organizations that nothing is cached of, over HTTP through every part, beside what waiting alone takes."""
+"""Goals 1, 2 and 12: organizations that are read anew, over HTTP through every part."""
 
 from __future__ import annotations
 
-import os
-import socket
-import tempfile
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from statistics import median
 
-import requests
+from tests.benchmarks import head_of_line, join, outage, people, proof
+from tests.benchmarks.installation import Installation, Running
+from tests.benchmarks.processes import cpu_seconds
+from tests.benchmarks.provider import Behaviour
+from tests.benchmarks.questions import WEEK
+from tests.benchmarks.report import Plot, Report, progress, seconds
+from tests.benchmarks.scale import Scale
+from tests.benchmarks.timing import deviation
 
-from app.up import WORKER_PROCESSES, Everything
-from providers.names import ProviderName
-from providers.sandbox.client import Sandbox, SandboxAccount
-from store.models import Membership, Organization, User
-from store.queries import api_keys, connections
-from store.queries.connections import Tokens
-from store.settings import read_settings
-from store.stores import Stores
-
-LATENCY = 0.2
-ROUNDS = 5
-WEEK = {"start": "2026-11-23", "end": "2026-11-30"}
+LATENCY = Behaviour().least
+CALLS_A_ROUND = 3
 
 
-@dataclass(frozen=True)
-class Cold:
-    """Seconds of each round; ``ideal`` is latency x ceil(reads / in flight)."""
+@dataclass
+class Size:
+    """One organization's rounds, in seconds. ``processor`` is web's and workers' time, where known."""
 
     members: int
     ideal: float
-    first: float
-    rounds: list[float]
-    reads: int
-    reads_when_cached: int
+    rounds: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
+    provider: list[float] = field(default_factory=list)
+    peak: int = 0
+    bytes: int = 0
 
     @property
     def ratio(self) -> float:
+        """To the waiting alone."""
         return median(self.rounds) / self.ideal
 
+    @property
+    def each(self) -> float | None:
+        """Processor time for each member; None where the system does not tell."""
+        return median(self.processor) / self.members if self.processor else None
 
-class Installation:
-    """`almanac up --sandbox` on data of its own."""
 
-    def __init__(self, url: str, sandbox: Sandbox, stores: Stores) -> None:
-        self.url = url
-        self.sandbox = sandbox
-        self.stores = stores
-        with stores.database.writing() as session:
-            key = api_keys.create(session, prefix="alm_", name="benchmark")
-        self._session = requests.Session()
-        self._session.trust_env = False
-        self._session.headers["Authorization"] = f"Bearer {key}"
+def run(house: Installation, report: Report, scale: Scale) -> None:
+    """Goals 1 to 5 and the cold half of 12."""
+    proof.canned_is_what_the_sandbox_says(house, report)
+    report.note(
+        f"Every provider answer takes {LATENCY * 1000:.0f} ms; database: {house.database}; seven days, 09:00 "
+        "to 17:00. The baseline is latency x ceil(reads / in flight): waiting, and nothing else."
+    )
+    with house.running() as running:
+        first_requests(house, running, report)
+        sizes, plain = measure(house, running, scale)
+        tell(sizes, plain, running, report)
+        head_of_line.run(house, running, report, scale)
+        join.run(house, running, report, scale)
+    outage.run(house, report, scale)
 
-    def organization(self, members: int) -> str:
-        """An organization, half of it on Google and half on Microsoft; returns its slug."""
-        slug = f"org-{members}"
-        half = members // 2
-        accounts = self._accounts(ProviderName.GOOGLE, members - half, slug)
-        accounts += self._accounts(ProviderName.MICROSOFT, half, slug)
-        with self.stores.database.writing() as session:
-            organization = Organization(slug=slug, name=None)
-            session.add(organization)
-            session.flush()
-            for number, account in enumerate(accounts):
-                user = User(custom_id=f"{slug}-{number}")
-                session.add(user)
-                session.flush()
-                session.add(Membership(organization_id=organization.id, user_id=user.id))
-                connections.replace(
-                    session,
-                    self.stores.keyring,
-                    user_id=user.id,
-                    provider=account.provider,
-                    email=account.email,
-                    scope=account.scope.split(),
-                    tokens=Tokens(account.access_token, account.refresh_token, account.expires_at),
-                )
-        return slug
 
-    def _accounts(self, provider: str, count: int, slug: str) -> list[SandboxAccount]:
-        return self.sandbox.accounts_in_bulk(
-            provider,
-            count,
-            email_pattern=f"{provider}{{n}}@{slug}.example",
-            events_per_account=40,
-            start=WEEK["start"],
-            days=14,
-            seed=1,
+def first_requests(house: Installation, running: Running, report: Report) -> None:
+    """What the first requests of fresh processes take, on top of the waiting."""
+    progress("cold: the first requests of fresh processes")
+    times = []
+    for number in range(4):
+        person = people.name(house.spare(number))
+        answer = running.client.get(f"/v1/users/{person}/scheduling", WEEK, fresh=True)
+        assert answer.status == 200, answer.body
+        times.append(seconds(answer.seconds))
+    report.note(f"The first four requests of fresh processes, one user each: {', '.join(times)}.")
+
+
+def measure(house: Installation, running: Running, scale: Scale) -> tuple[list[Size], list[float]]:
+    """Rounds of every size side by side, and of a plain call to the provider."""
+    sizes = [Size(each, LATENCY * -(-each // running.in_flight)) for each in house.sizes]
+    plain: list[float] = []
+    for number in range(scale.rounds):
+        plain.append(house.provider.plain_call())
+        for size in sizes:
+            if size.members < 10_000 or number < scale.large_rounds:
+                progress(f"cold: round {number + 1} of {scale.rounds}, {size.members:,} members")
+                for _ in range(CALLS_A_ROUND if size.members <= 100 else 1):
+                    read_anew(house, running, size)
+    return sizes, plain
+
+
+def read_anew(house: Installation, running: Running, size: Size) -> None:
+    """One request; everyone must have been read once, and answered for."""
+    house.provider.behave()
+    used = cpu_seconds([running.web, *running.workers])
+    provider = house.provider.record()["cpu"]
+    answer = running.client.get(f"/v1/organizations/org-{size.members}/scheduling", WEEK, fresh=True)
+    now = cpu_seconds([running.web, *running.workers])
+    if used is not None and now is not None:
+        size.processor.append(now - used)
+    record = house.provider.record()
+    size.provider.append(record["cpu"] - provider)
+    size.rounds.append(answer.seconds)
+    size.bytes = len(answer.body)
+    size.peak = max(size.peak, record["peak"])
+    assert answer.status == 200, answer.body
+    assert record["requests"] == size.members, f"{record['requests']} reads for {size.members} members"
+    told = answer.json()
+    assert told["failedUsers"] == []
+    assert len({slot["userId"] for slot in told["data"]["availableSlots"]}) == size.members
+
+
+def tell(sizes: Sequence[Size], plain: list[float], running: Running, report: Report) -> None:
+    """The table, the plot and the verdicts."""
+    report.table(
+        f"Everything read anew, {running.in_flight} reads in flight",
+        *(
+            "members",
+            "waiting alone",
+            "median",
+            "ratio",
+            "most",
+            "reads at once",
+            "processor time for each member",
+        ),
+        "answer",
+    )
+    for size in sizes:
+        report.row(
+            f"{size.members:,}",
+            seconds(size.ideal),
+            seconds(median(size.rounds)),
+            f"{size.ratio:.2f}",
+            seconds(max(size.rounds)),
+            str(size.peak),
+            "not readable here" if size.each is None else seconds(size.each),
+            f"{size.bytes / 1e6:.2f} MB",
         )
-
-    def slots(self, slug: str, *, fresh: bool) -> float:
-        """Seconds that an organization's slots take; every member must be read."""
-        headers = {"Cache-Control": "no-cache"} if fresh else {}
-        url = f"{self.url}/v1/organizations/{slug}/scheduling"
-        start = time.perf_counter()
-        answer = self._session.get(url, params=WEEK, headers=headers, timeout=60)
-        took = time.perf_counter() - start
-        assert answer.status_code == 200, answer.text
-        assert answer.json()["failedUsers"] == []
-        return took
-
-
-@contextmanager
-def installation() -> Iterator[Installation]:
-    """Everything, started for the benchmark and ended after it."""
-    before = dict(os.environ)
-    for name in [name for name in os.environ if name.startswith("ALMANAC_")]:
-        del os.environ[name]
-    with tempfile.TemporaryDirectory(prefix="almanac-bench-") as folder:
-        os.environ["ALMANAC_DATA_DIR"] = folder
-        try:
-            port, sandbox_port = _free_port(), _free_port()
-            with (
-                Everything(port, sandbox_port, report=lambda _: None) as everything,
-                Stores(read_settings()) as stores,
-            ):
-                yield Installation(everything.url, Sandbox(f"http://127.0.0.1:{sandbox_port}"), stores)
-        finally:
-            os.environ.clear()
-            os.environ.update(before)
-
-
-def measure(running: Installation, members: int) -> Cold:
-    """One organization, read anew in every round."""
-    slug = running.organization(members)
-    running.sandbox.fault(latency_ms=LATENCY * 1000)
-    running.sandbox.forget_requests()
-    first = running.slots(slug, fresh=False)
-    reads = running.sandbox.requests().total
-    running.slots(slug, fresh=False)
-    again = running.sandbox.requests().total - reads
-    rounds = [running.slots(slug, fresh=True) for _ in range(ROUNDS)]
-    running.sandbox.clear_faults()
-    in_flight = WORKER_PROCESSES * running.stores.settings.reads_in_flight
-    return Cold(members, LATENCY * -(-reads // in_flight), first, rounds, reads, again)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    largest = sizes[-1]
+    report.note(
+        f"A plain call by requests takes {seconds(median(plain))}: one user is "
+        f"{median(sizes[0].rounds) / median(plain):.2f} x that. A request costs the provider's process "
+        f"{seconds(median(largest.provider) / largest.members)} of the same processors."
+    )
+    report.plot(
+        Plot(
+            "cold",
+            "Organizations read anew",
+            "members",
+            "seconds",
+            {
+                "Almanac": [(each.members, median(each.rounds)) for each in sizes],
+                "waiting alone": [(each.members, each.ideal) for each in sizes],
+            },
+        )
+    )
+    by_members = {size.members: size for size in sizes}
+    report.verdict(1, "one user, cold", "provider latency", by_members[1].ratio, 1.10)
+    report.verdict(1, "organization of 100, cold", "provider latency", by_members[100].ratio, 1.30)
+    report.verdict(2, "organization of 1 000, cold", "waiting alone", by_members[1000].ratio, 1.20)
+    large = [size for size in sizes if size.members >= 100]
+    waiting = deviation({size.members: size.ratio for size in large})
+    to = f"100 to {largest.members:,} members"
+    report.verdict(12, f"largest deviation of the cold ratio, {to}", "that of 1 000", waiting, 0.10)
+    costs = {size.members: size.each for size in large if size.each is not None}
+    if costs:
+        what = f"largest deviation of cold processor time for a member, {to}"
+        report.verdict(12, what, "that of 1 000", deviation(costs), 0.10)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 from time import perf_counter
@@ -38,9 +38,18 @@ def interleaved(contenders: dict[str, Callable[[], object]], rounds: int = 7) ->
     return Times(times)
 
 
+def deviation(costs: Mapping[int, float], base: int = 1_000) -> float:
+    """How far the cost that is farthest from that of ``base`` lies from it, as a share of it."""
+    return max(abs(cost / costs[base] - 1) for cost in costs.values())
+
+
 def _once(call: Callable[[], object]) -> float:
-    """Seconds of a second call: the first may fill caches."""
-    call()
+    """Seconds of a call; of a second one where the first may have been filling caches for most of it."""
+    first = _timed(call)
+    return first if first > ROUND else _timed(call)
+
+
+def _timed(call: Callable[[], object]) -> float:
     start = perf_counter()
     call()
     return perf_counter() - start

@@ -16,6 +16,7 @@ from selenium.webdriver.chrome.service import Service
 
 from app import processes
 from tests import services
+from tests.conftest import START_SECONDS, STOP_SECONDS
 
 SWITCHES = (
     "--headless=new",
@@ -43,7 +44,7 @@ def web(environment: dict[str, str], worker: None) -> Iterator[str]:
     url = f"http://127.0.0.1:{port}"
     ours = {"ALMANAC_PUBLIC_URL": url, "ALMANAC_REDIRECT_URLS": f"{url}/healthz", "PATH": os.environ["PATH"]}
     with subprocess.Popen(processes.web("127.0.0.1", port, 1), env=environment | ours) as server:
-        give_up = time.monotonic() + 20
+        give_up = time.monotonic() + START_SECONDS
         while True:
             try:
                 requests.get(f"{url}/healthz", timeout=1)
@@ -54,7 +55,7 @@ def web(environment: dict[str, str], worker: None) -> Iterator[str]:
                 time.sleep(0.05)
         yield url
         server.terminate()
-        server.wait(timeout=20)
+        server.wait(timeout=STOP_SECONDS)
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +69,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
         options.add_argument(switch)
     # Named, so that Selenium does not look for a driver to download.
     browser = Chrome(options=options, service=Service(shutil.which("chromedriver")))
-    browser.set_page_load_timeout(20)
+    browser.set_page_load_timeout(60)
     yield browser
     browser.quit()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from providers import retries
 from providers.base import Account, OAuthServer, Token
 from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 from providers.errors import ProviderError
@@ -23,6 +24,14 @@ from providers.sandbox.client import Sandbox, SandboxAccount
 from tests.providers.addresses import google_at, microsoft_at
 
 CLIENT = Client("client-id", Token("client-secret"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_retries() -> Iterator[None]:
+    """Retries are as many as ever, with next to no pause before them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(retries, "BACKOFF", 0.01)
+        yield
 
 
 @pytest.fixture
@@ -159,7 +168,7 @@ def scripted_account() -> Account:
 @pytest.fixture
 def soon() -> Callable[[float], float]:
     """A deadline so many seconds from now."""
-    return lambda seconds=5.0: time.monotonic() + seconds
+    return lambda seconds=30.0: time.monotonic() + seconds
 
 
 @pytest.fixture

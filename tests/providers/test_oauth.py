@@ -123,7 +123,7 @@ def test_each_refusal_has_its_meaning(script, is_fit_for_people, status, body, e
     """
     script.say(status, body)
     with pytest.raises(ProviderError) as raised:
-        refreshed(scripted(script), left=0.5)
+        refreshed(scripted(script), left=10)
     assert type(raised.value) is error
     is_fit_for_people(raised.value)
 
@@ -144,7 +144,7 @@ def test_each_refusal_has_its_meaning(script, is_fit_for_people, status, body, e
 def test_an_answer_without_a_token_is_unreadable_and_no_verdict_on_the_grant(script, body):
     script.say(body=body)
     with pytest.raises(Unavailable):
-        refreshed(scripted(script), left=0.5)
+        refreshed(scripted(script), left=10)
 
 
 @BOTH
@@ -155,12 +155,12 @@ def test_an_endpoint_that_fails_leaves_the_connection_alive(sandbox, oauth, prov
     account = sandbox.account(provider, "ada@example.com")
     sandbox.fault(operation=f"{provider}.token", **fault)
     with pytest.raises(Unavailable):
-        refreshed(oauth[provider], account.refresh_token, left=0.8)
+        refreshed(oauth[provider], account.refresh_token, left=10)
 
 
 def test_a_slow_endpoint_is_left_at_the_deadline(sandbox, oauth):
     account = sandbox.account("google", "ada@example.com")
-    sandbox.fault(operation="google.token", latency_ms=2000)
+    sandbox.fault(operation="google.token", latency_ms=60_000)
     with pytest.raises(Unavailable, match="in time"):
         refreshed(oauth["google"], account.refresh_token, left=0.3)
 
@@ -195,7 +195,7 @@ def test_revoking_may_be_answered_with_nothing(script, content):
 def test_a_revocation_that_failed_is_told(script):
     script.say(503, {})
     with pytest.raises(Unavailable):
-        scripted(script).revoke(Token("t"), deadline=time.monotonic() + 0.5)
+        scripted(script).revoke(Token("t"), deadline=time.monotonic() + 10)
 
 
 def test_microsoft_has_nothing_to_revoke_with(sandbox, oauth):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import fakeredis
 import numpy as np
 import pytest
@@ -10,7 +12,8 @@ from hypothesis import strategies as st
 from redis import Redis
 
 from scheduling.intervals import Intervals, clip, merge
-from store.busy_cache import BusyCache, CalendarKey
+from store.busy_cache import NEVER, BusyCache, CalendarKey
+from store.line import Line
 from store.stores import Stores
 
 BUCKET = 1000
@@ -25,7 +28,7 @@ def redis() -> Redis:
 
 @pytest.fixture
 def cache(redis: Redis) -> BusyCache:
-    return BusyCache(redis, ttl_seconds=60, bucket=BUCKET)
+    return BusyCache(redis, Line(redis), ttl_seconds=60, bucket=BUCKET)
 
 
 def put(
@@ -34,6 +37,22 @@ def put(
     with redis.pipeline(transaction=False) as pipe:
         cache.store(pipe, key, busy, start, end, read_at=read_at, generation=noted)
         pipe.execute()
+
+
+class Cached(NamedTuple):
+    """What is known of one calendar."""
+
+    busy: Intervals
+    missing: tuple[int, int] | None
+    oldest_read: int
+
+
+def load(cache: BusyCache, keys: list[CalendarKey], start: int, end: int, **more: int) -> list[Cached]:
+    known = cache.load(keys, start, end, **more)
+    return [
+        Cached(known.busy.group(place), known.missing.get(place), int(known.read_at[place]))
+        for place in range(len(keys))
+    ]
 
 
 def merged(intervals: Intervals) -> list[tuple[int, int]]:
@@ -47,13 +66,13 @@ def merged(intervals: Intervals) -> list[tuple[int, int]]:
 )
 def test_any_range_inside_what_was_read_comes_back_whole(pairs, start, length):
     redis = fakeredis.FakeRedis()
-    cache = BusyCache(redis, ttl_seconds=60, bucket=BUCKET)
+    cache = BusyCache(redis, Line(redis), ttl_seconds=60, bucket=BUCKET)
     busy = Intervals.of((at, at + minutes) for at, minutes in pairs)
     busy = merge(busy.starts, busy.ends)
     put(redis, cache, clip(busy, 0, 4000), 0, 4000)
     end = min(start + length, 4000)
 
-    (cached,) = cache.load([KEY], start, end)
+    (cached,) = load(cache, [KEY], start, end)
 
     assert cached.missing is None
     known = merge(cached.busy.starts, cached.busy.ends)
@@ -63,7 +82,7 @@ def test_any_range_inside_what_was_read_comes_back_whole(pairs, start, length):
 def test_read_and_nothing_there_is_not_the_same_as_not_read(redis, cache):
     put(redis, cache, Intervals.of([]), 0, 1000)
 
-    (read,), (unread,) = cache.load([KEY], 0, 1000), cache.load([OTHER], 0, 1000)
+    (read,), (unread,) = load(cache, [KEY], 0, 1000), load(cache, [OTHER], 0, 1000)
 
     assert (read.missing, len(read.busy)) == (None, 0)
     assert unread.missing == (0, 1000)
@@ -74,7 +93,7 @@ def test_what_is_missing_is_the_hull_and_the_rest_is_kept(redis, cache):
     put(redis, cache, Intervals.of([(2100, 2200)]), 2000, 3000)
     put(redis, cache, Intervals.of([(4100, 4200)]), 4000, 5000)
 
-    (cached,) = cache.load([KEY], 500, 4500)
+    (cached,) = load(cache, [KEY], 500, 4500)
 
     assert cached.missing == (1000, 4000)
     # The bucket in the middle will be read again: its old picture must not stand beside the new one.
@@ -84,7 +103,7 @@ def test_what_is_missing_is_the_hull_and_the_rest_is_kept(redis, cache):
 def test_a_period_across_a_border_is_one_period_again(redis, cache):
     put(redis, cache, Intervals.of([(900, 2100)]), 0, 3000)
 
-    (cached,) = cache.load([KEY], 0, 3000)
+    (cached,) = load(cache, [KEY], 0, 3000)
 
     assert merged(cached.busy) == [(900, 2100)]
 
@@ -93,16 +112,70 @@ def test_the_age_is_that_of_the_oldest_part(redis, cache):
     put(redis, cache, Intervals.of([]), 0, 1000, read_at=50)
     put(redis, cache, Intervals.of([]), 1000, 2000, read_at=30)
 
-    assert cache.load([KEY], 0, 2000)[0].oldest_read == 30
-    assert cache.load([KEY], 0, 500)[0].oldest_read == 50
+    assert load(cache, [KEY], 0, 2000)[0].oldest_read == 30
+    assert load(cache, [KEY], 0, 500)[0].oldest_read == 50
 
 
 def test_what_is_older_than_wanted_counts_as_missing(redis, cache):
     put(redis, cache, Intervals.of([]), 0, 1000, read_at=50)
     put(redis, cache, Intervals.of([]), 1000, 2000, read_at=30)
 
-    assert cache.load([KEY], 0, 2000, newer_than=40)[0].missing == (1000, 2000)
-    assert cache.load([KEY], 0, 2000, newer_than=51)[0].missing == (0, 2000)
+    assert load(cache, [KEY], 0, 2000, newer_than=40)[0].missing == (1000, 2000)
+    assert load(cache, [KEY], 0, 2000, newer_than=51)[0].missing == (0, 2000)
+
+
+def test_what_is_not_known_at_all_was_read_never(redis, cache):
+    put(redis, cache, Intervals.of([(1, 2)]), 0, 1000)
+
+    known, unknown = load(cache, [KEY, OTHER], 0, 1000)
+
+    assert (known.oldest_read, unknown.oldest_read) == (7, NEVER)
+    assert len(unknown.busy) == 0
+
+
+def test_no_calendars_are_known_of_nobody(cache):
+    assert load(cache, [], 0, 1000) == []
+
+
+def test_another_value_comes_in_the_same_round_trip(redis, cache):
+    redis.set("stamp", "seen")
+
+    assert cache.load([KEY], 0, 1000, beside="stamp").beside == b"seen"
+    assert cache.load([KEY], 0, 1000).beside is None
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 3),
+            st.integers(0, 5),
+            st.integers(1, 4),
+            st.integers(1, 100),
+            st.sampled_from([b"", b"x" * 16, b"odd", None]),
+        ),
+        max_size=12,
+    ),
+    st.integers(0, 5500),
+    st.integers(1, 4000),
+    st.integers(0, 100),
+)
+def test_many_calendars_at_once_are_as_each_by_itself(puts, start, length, newer_than):
+    redis = fakeredis.FakeRedis()
+    cache = BusyCache(redis, Line(redis), ttl_seconds=60, bucket=BUCKET)
+    keys = [CalendarKey(f"c{n}", "primary") for n in range(4)]
+    for n, first, buckets, read_at, garbage in puts:
+        at = first * BUCKET
+        put(redis, cache, Intervals.of([(at + 10, at + 500)]), at, at + buckets * BUCKET,
+            read_at=read_at, key=keys[n])  # fmt: skip
+        if garbage is not None:
+            redis.set(f"busy:c{n}:primary:{first}", garbage)
+
+    together = load(cache, keys, start, start + length, newer_than=newer_than)
+    alone = [load(cache, [key], start, start + length, newer_than=newer_than)[0] for key in keys]
+
+    assert [(each.busy.pairs(), *each[1:]) for each in together] == [
+        (each.busy.pairs(), *each[1:]) for each in alone
+    ]
 
 
 def test_everything_wanted_comes_in_one_round_trip(stores: Stores):
@@ -117,7 +190,7 @@ def test_everything_wanted_comes_in_one_round_trip(stores: Stores):
 def test_calendars_of_the_same_name_in_two_connections_are_two(redis, cache):
     put(redis, cache, Intervals.of([(1, 2)]), 0, 1000)
 
-    assert cache.load([CalendarKey("c2", "primary")], 0, 1000)[0].missing == (0, 1000)
+    assert load(cache, [CalendarKey("c2", "primary")], 0, 1000)[0].missing == (0, 1000)
 
 
 @pytest.mark.parametrize("garbage", [b"", b"short", b"x" * 16, np.array([9, 9], "<i8").tobytes()])
@@ -126,7 +199,7 @@ def test_bytes_that_are_not_ours_count_as_missing(redis, cache, garbage):
     (name,) = [name for name in redis.scan_iter() if name.startswith(b"busy:")]
     redis.set(name, garbage)
 
-    assert cache.load([KEY], 0, 1000)[0].missing == (0, 1000)
+    assert load(cache, [KEY], 0, 1000)[0].missing == (0, 1000)
 
 
 def test_everything_is_forgotten_after_its_time(redis, cache):
@@ -142,7 +215,7 @@ def test_forgetting_a_connection_leaves_the_others(redis, cache):
 
     cache.forget(["c1"])
 
-    assert [each.missing for each in cache.load([KEY, OTHER, theirs], 0, 2000)] == [
+    assert [each.missing for each in load(cache, [KEY, OTHER, theirs], 0, 2000)] == [
         (0, 2000),
         (0, 2000),
         None,
@@ -151,17 +224,17 @@ def test_forgetting_a_connection_leaves_the_others(redis, cache):
 
 
 def test_without_a_time_to_live_nothing_is_kept(redis):
-    cache = BusyCache(redis, ttl_seconds=0, bucket=BUCKET)
+    cache = BusyCache(redis, Line(redis), ttl_seconds=0, bucket=BUCKET)
     put(redis, cache, Intervals.of([(1, 2)]), 0, 1000)
 
     assert list(redis.scan_iter()) == []
-    assert cache.load([KEY], 0, 1000)[0].missing == (0, 1000)
+    assert load(cache, [KEY], 0, 1000)[0].missing == (0, 1000)
 
 
 def test_buckets_reach_before_1970(redis, cache):
     put(redis, cache, Intervals.of([(-1500, -500)]), -2000, 0)
 
-    (cached,) = cache.load([KEY], -1800, -1)
+    (cached,) = load(cache, [KEY], -1800, -1)
 
     assert cached.missing is None
     assert merged(cached.busy) == [(-1500, -500)]
@@ -173,7 +246,7 @@ def test_a_read_that_began_before_a_write_was_over_is_not_kept(redis, cache):
 
     put(redis, cache, Intervals.of([(10, 20)]), 0, 1000, noted=noted)
 
-    assert cache.load([KEY], 0, 1000)[0].missing == (0, 1000)
+    assert load(cache, [KEY], 0, 1000)[0].missing == (0, 1000)
 
 
 def test_a_read_that_began_after_a_write_is_kept(redis, cache):
@@ -182,7 +255,7 @@ def test_a_read_that_began_after_a_write_is_kept(redis, cache):
 
     put(redis, cache, Intervals.of([(10, 20)]), 0, 1000, noted=noted)
 
-    assert merged(cache.load([KEY], 0, 1000)[0].busy) == [(10, 20)]
+    assert merged(load(cache, [KEY], 0, 1000)[0].busy) == [(10, 20)]
 
 
 def test_a_write_moves_on_its_own_connection_only(redis, cache):

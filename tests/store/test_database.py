@@ -28,7 +28,7 @@ def test_a_block_that_fails_leaves_nothing(fresh_database: Database):
 
 
 def test_of_two_simultaneous_writers_both_finish(fresh_database: Database):
-    both_have_read = threading.Barrier(2, timeout=5)
+    both_have_read = threading.Barrier(2, timeout=60)
     failures = []
 
     def write(name: str) -> None:

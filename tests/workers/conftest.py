@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -139,12 +140,29 @@ def replies(runtime: Runtime, fanout: str) -> list[tuple[int, Reply]]:
 
 
 def all_places_free(runtime: Runtime) -> bool:
-    """Whether every place can be claimed; gives them back."""
-    claimed = 0
-    while claimed < 4 and (more := runtime.places.claim(4 - claimed, until=time.monotonic() + 1)):
-        claimed += more
-    runtime.places.give_back(claimed)
-    return claimed == 4
+    """Whether every place can be had; fails otherwise."""
+    with all_places_held(runtime):
+        return True
+
+
+@contextmanager
+def all_places_held(runtime: Runtime) -> Iterator[None]:
+    """Hold the four places and the spare one; fails when they cannot be had."""
+    shares = [runtime.places.share() for _ in range(2)]
+    held = 0
+    try:
+        # A spare place is for who has none.
+        for share, wanted in zip(shares, (4, 1), strict=True):
+            share.want(wanted)
+            while wanted and (granted := share.wait(time.monotonic() + 5)[1]):
+                wanted -= granted
+                held += granted
+        assert held == 5
+        yield
+    finally:
+        for share in shares:
+            share.give_back(share.holds)
+            share.close()
 
 
 class ServingThread(threading.Thread):

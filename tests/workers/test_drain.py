@@ -21,6 +21,7 @@ from tests.conftest import settings_of
 from tests.workers.conftest import (
     DAY,
     all_places_free,
+    all_places_held,
     busy_jobs,
     period_end,
     put_work,
@@ -66,9 +67,9 @@ def test_what_was_read_is_in_the_cache_and_what_failed_is_not(runtime, connected
     put_work(runtime, "f", [ReadBusy(connection, None, 0, 7 * DAY)])
     run_drain(runtime, "f", perform)
     keys = [CalendarKey(connection, name) for name in ("calendar-7", "gone")]
-    read, failed = runtime.stores.busy.load(keys, 0, 7 * DAY)
-    assert (read.missing, read.oldest_read, read.busy.pairs()) == (None, 5, [(0, 8)])
-    assert failed.missing == (0, 7 * DAY)
+    known = runtime.stores.busy.load(keys, 0, 7 * DAY)
+    assert known.missing == {1: (0, 7 * DAY)}
+    assert (int(known.read_at[0]), known.busy.flat().pairs()) == (5, [(0, 8)])
     assert runtime.stores.calendar_lists.load([connection]) == {connection: CalendarList(5, listed)}
 
 
@@ -157,13 +158,37 @@ def test_at_the_deadline_no_more_is_taken_and_what_was_taken_is_answered(runtime
 
 
 def test_a_drain_waits_for_places_that_others_have_and_gives_up_at_its_deadline(runtime, connected):
-    held = runtime.places.claim(4, until=time.monotonic())
     put_work(runtime, "f", busy_jobs(connected(), 2))
-    run_drain(runtime, "f", read_one, seconds=0.1)
-    assert (held, runtime.stores.redis.llen(work_list("f"))) == (4, 2)
-    threading.Timer(0.05, runtime.places.give_back, [held]).start()
-    run_drain(runtime, "f", read_one)
+    with all_places_held(runtime):
+        run_drain(runtime, "f", read_one, seconds=0.1)
+        assert runtime.stores.redis.llen(work_list("f")) == 2
+        waiting = threading.Thread(target=run_drain, args=(runtime, "f", read_one))
+        waiting.start()
+    waiting.join()
     assert len(replies(runtime, "f")) == 2
+
+
+def test_a_small_request_is_served_while_a_large_one_holds_every_place(runtime, connected):
+    gate, running = threading.Event(), threading.Semaphore(0)
+
+    def hang(runtime, job, credentials, deadline):
+        running.release()
+        gate.wait(30)
+        return read_one(runtime, job, credentials, deadline)
+
+    connection = connected()
+    put_work(runtime, "large", busy_jobs(connection, 40))
+    put_work(runtime, "small", busy_jobs(connection, 3))
+    large = threading.Thread(target=run_drain, args=(runtime, "large", hang), kwargs={"seconds": 60})
+    large.start()
+    for _ in range(4):
+        assert running.acquire(timeout=30)
+    run_drain(runtime, "small", read_one, seconds=30)
+    assert len(replies(runtime, "small")) == 3
+    assert replies(runtime, "large") == []
+    gate.set()
+    large.join()
+    assert len(replies(runtime, "large")) == 40
 
 
 def test_a_job_that_cannot_be_understood_costs_no_place(runtime):

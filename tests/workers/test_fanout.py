@@ -13,7 +13,9 @@ import pytest
 from kombu.exceptions import OperationalError
 
 from app.services import EXTENSION
-from providers.base import Read
+from providers.base import Failed, Read
+from providers.errors import Reason
+from providers.scopes import Operation
 from tests.app.days import DAY, PROVIDERS, meeting
 from tests.conftest import settings_of
 from tests.workers.conftest import ServingThread, busy_jobs, period_end, read_one
@@ -84,7 +86,8 @@ def test_who_is_late_has_failed_and_the_others_count(fanout, serve, connected, r
     replies = fanout.gather(busy_jobs(connected(), 5), queue=Queue.READS, deadline=in_seconds(0.6))
     assert 0.5 < time.monotonic() - began < 2
     release.set()
-    assert [reply.failed for reply in replies] == [None, LATE, None, None, None]
+    late = Failed(Reason.PROVIDER_ERROR, "Google Calendar did not answer in time", Operation.FREE_BUSY)
+    assert [reply.failed for reply in replies] == [None, late, None, None, None]
     assert all(isinstance(o, Read) for reply in replies for o in reply.outcomes.values())
     assert "in time" in LATE.message
 

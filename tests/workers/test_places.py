@@ -1,72 +1,194 @@
-"""The inner pool: claimed, used and given back under many threads, and never more than there are."""
+"""The inner pool: never more at once than there are places, and whoever has fewest comes first."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from workers.places import Places
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workers.places import Places, Share
 
 
-def soon(seconds: float = 5.0) -> float:
+def soon(seconds: float = 10.0) -> float:
     return time.monotonic() + seconds
 
 
-def test_a_claim_takes_what_is_free_and_waits_for_the_first_place_only():
-    places = Places(3)
-    assert places.claim(2, until=soon()) == 2
-    assert places.claim(5, until=soon()) == 1
-    assert places.claim(1, until=0.0) == 0
-    places.give_back(2)
-    assert places.claim(5, until=soon()) == 2
+def granted(share: Share) -> int:
+    """How many places a share has been given by now."""
+    return share.wait(0.0)[1]
 
 
-def test_a_claim_ends_when_a_place_is_given_back():
+def wanting(places: Places, wanted: int) -> Share:
+    share = places.share()
+    share.want(wanted)
+    return share
+
+
+def test_one_share_alone_has_all_places_and_no_spare_one():
+    places = Places(64)
+    assert granted(wanting(places, 1000)) == 64
+
+
+def test_a_share_has_no_more_than_it_wants():
+    places = Places(8)
+    share = wanting(places, 3)
+    assert granted(share) == 3
+    share.want(2)
+    assert granted(share) == 2
+    share.want(0)
+    assert granted(share) == 0
+
+
+def test_what_is_given_back_goes_to_a_newcomer_before_one_that_has_some():
+    places = Places(4)
+    large, spare, newcomer = wanting(places, 10), wanting(places, 1), places.share()
+    assert (granted(large), granted(spare)) == (4, 1)
+    large.want(6)
+    newcomer.want(1)
+    assert granted(newcomer) == 0
+    # The first pays for the spare one that is out, the second is free.
+    large.give_back(2)
+    assert (granted(newcomer), granted(large)) == (1, 0)
+
+
+def test_when_all_places_hang_a_newcomer_still_has_one():
+    places = Places(32)
+    hanging = wanting(places, 100)
+    assert granted(hanging) == 32
+    newcomers = [wanting(places, 5) for _ in range(3)]
+    assert [granted(each) for each in newcomers] == [1, 1, 0]
+    newcomers[0].close()
+    assert granted(newcomers[2]) == 1
+    assert granted(hanging) == 0
+
+
+def test_large_shares_come_to_hold_about_as_many():
+    places = Places(12)
+    first = wanting(places, 100)
+    assert granted(first) == 12
+    others = [wanting(places, 100) for _ in range(2)]
+    for _ in range(12):
+        first.give_back(1)
+    assert [share.holds for share in (first, *others)] == [4, 4, 4]
+
+
+def test_what_ends_makes_room_and_tells_its_result():
     places = Places(1)
-    places.claim(1, until=soon())
-    threading.Timer(0.05, places.give_back, [1]).start()
-    assert places.claim(1, until=soon()) == 1
+    share = wanting(places, 1)
+    finished, places_granted = share.wait(soon())
+    assert (finished, places_granted) == ([], 1)
+    share.want(1)
+    share.run(lambda: "done")
+    results, more = share.wait(soon())
+    while not more:
+        more = share.wait(soon())[1]
+    assert (results, more) == (["done"], 1)
 
 
-def test_no_more_work_runs_at_once_than_there_are_places():
-    places = Places(3)
-    running, most, done = 0, 0, threading.Semaphore(0)
-    guard = threading.Lock()
-
-    def work():
-        nonlocal running, most
-        with guard:
-            running += 1
-            most = max(most, running)
-        time.sleep(0.002)
-        with guard:
-            running -= 1
-        done.release()
-
-    def fan_out(count):
-        while count:
-            claimed = places.claim(count, until=soon())
-            used = max(1, claimed - 1)
-            places.give_back(claimed - used)
-            for _ in range(used):
-                places.run(work)
-            count -= used
-
-    with ThreadPoolExecutor(6) as threads:
-        list(threads.map(fan_out, [10] * 6))
-    for _ in range(60):
-        assert done.acquire(timeout=5)
-    assert most <= 3
-
-
-def test_work_that_raises_gives_its_place_back():
+def test_waiting_ends_at_its_moment_and_at_the_news():
     places = Places(1)
+    holder, waiting = wanting(places, 1), places.share()
+    assert waiting.wait(time.monotonic() - 1) == ([], 0)
+    assert waiting.wait(time.monotonic() + 0.01) == ([], 0)
+    spare = wanting(places, 1)
+    assert (granted(holder), granted(spare)) == (1, 1)
+    waiting.want(1)
+    threading.Timer(0.02, holder.close).start()
+    threading.Timer(0.02, spare.close).start()
+    assert waiting.wait(soon()) == ([], 1)
+
+
+def test_who_closes_leaves_nothing_held_but_what_runs():
+    places = Places(3)
+    share, gate = wanting(places, 3), threading.Event()
+    assert granted(share) == 3
+    share.run(gate.wait)
+    share.want(5)
+    share.close()
+    other = wanting(places, 3)
+    assert granted(other) == 2
+    gate.set()
+    assert other.wait(soon()) == ([], 1)
+
+
+def test_work_that_raises_gives_its_place_back(caplog):
+    places = Places(1)
+    share = places.share()
 
     def fail():
         raise RuntimeError("planted")
 
     for _ in range(5):
-        assert places.claim(1, until=soon()) == 1
-        places.run(fail)
-    assert places.claim(1, until=soon()) == 1
+        share.want(1)
+        assert share.wait(soon()) == ([], 1)
+        share.run(fail)
+    share.want(1)
+    assert share.wait(soon()) == ([], 1)
+    assert "planted" in caplog.text
+
+
+@given(
+    size=st.integers(1, 40),
+    steps=st.lists(
+        st.tuples(st.integers(0, 4), st.sampled_from(["want", "back", "close"]), st.integers(0, 9))
+    ),
+)
+def test_places_are_handed_out_as_the_rule_says(size, steps):
+    places = Places(size)
+    spare = max(1, size // 16)
+    shares = [places.share() for _ in range(5)]
+    for number, what, count in steps:
+        share = shares[number]
+        if what == "want":
+            share.want(count)
+        elif what == "back":
+            share.give_back(min(count, granted(share)))
+        else:
+            share.close()
+            shares[number] = places.share()
+        held = sum(each.holds for each in shares)
+        assert held <= size + spare
+        hungry = [each for each in shares if each.wants]
+        # Nobody waits while a place is free, or while a spare one is free for who has none.
+        assert not hungry or held >= size
+        assert held == size + spare or all(each.holds for each in hungry)
+
+
+def test_no_more_work_runs_at_once_than_there_are_places_and_all_of_it_runs():
+    places = Places(3)
+    running, most, counts = 0, 0, Counter()
+    guard = threading.Lock()
+
+    def work(name):
+        nonlocal running, most
+        with guard:
+            running += 1
+            most = max(most, running)
+            counts[name] += 1
+        time.sleep(0.001)
+        with guard:
+            running -= 1
+        return name
+
+    def fan_out(name):
+        share, left, done = places.share(), 40, 0
+        while done < 40:
+            share.want(left)
+            finished, got = share.wait(soon())
+            done += len(finished)
+            used = min(got, left, 2)
+            for _ in range(used):
+                share.run(lambda: work(name))
+            left -= used
+            share.give_back(got - used)
+        share.close()
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(fan_out, range(6)))
+    assert counts == dict.fromkeys(range(6), 40)
+    assert most <= 4
+    assert granted(wanting(places, 9)) == 3

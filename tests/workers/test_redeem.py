@@ -176,13 +176,13 @@ def test_a_provider_that_is_slow_to_tell_the_address_does_not_cost_the_connectio
 ):
     sandbox.account("google", ADA)
     waiting = consented("google", scope="openid https://www.googleapis.com/auth/calendar")
-    sandbox.fault(operation="google.userinfo", latency_ms=3000)
-    sandbox.fault(operation="google.calendarList.get", latency_ms=3000)
+    sandbox.fault(operation="google.userinfo", latency_ms=60_000)
+    sandbox.fault(operation="google.calendarList.get", latency_ms=60_000)
 
     began = time.monotonic()
-    assert run(waiting, seconds=1.0).failed is None
+    assert run(waiting, seconds=2.0).failed is None
 
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 20
     assert stored("google")[0].email is None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -34,7 +33,7 @@ def tokens(runtime, opened):
     return make
 
 
-def soon(seconds=5.0):
+def soon(seconds=30.0):
     return time.monotonic() + seconds
 
 
@@ -49,7 +48,7 @@ def test_twenty_threads_that_need_a_refresh_at_once_cause_one(sandbox, connected
     sources = [tokens(connection) for _ in range(20)]
     sandbox.fault(operation=f"{provider}.token", latency_ms=200)
     with ThreadPoolExecutor(20) as threads:
-        found = list(threads.map(lambda source: source.access_token(deadline=soon(10)).reveal, sources))
+        found = list(threads.map(lambda source: source.access_token(deadline=soon()).reveal, sources))
     assert refreshes(sandbox) == 1
     assert set(found) == {opened(connection).tokens.access_token}
     assert found[0] != account.access_token
@@ -61,7 +60,7 @@ def test_twenty_threads_whose_token_was_rejected_cause_one_refresh(sandbox, conn
     sources = [tokens(connection) for _ in range(20)]
     rejected = Token(account.access_token)
     with ThreadPoolExecutor(20) as threads:
-        found = list(threads.map(lambda each: each.renewed(rejected, deadline=soon(10)).reveal, sources))
+        found = list(threads.map(lambda each: each.renewed(rejected, deadline=soon()).reveal, sources))
     assert refreshes(sandbox) == 1
     assert len(set(found)) == 1
     assert found[0] != account.access_token
@@ -122,10 +121,10 @@ def test_a_lock_that_another_holds_for_too_long_is_unavailable_and_kills_nothing
 ):
     account = sandbox.account("google", "ada@example.com")
     connection = connected(account, expires_at=LONG_AGO)
-    with refresh_lock(runtime.stores.redis, connection, deadline=soon()):
+    with refresh_lock(runtime.stores.redis, connection, deadline=soon(60)):
         began = time.monotonic()
-        reply = read(runtime, opened(connection), seconds=0.3)
-        assert time.monotonic() - began < 2
+        reply = read(runtime, opened(connection), seconds=0.5)
+        assert time.monotonic() - began < 20
     assert reply.failed.reason is Reason.PROVIDER_ERROR
     assert "took too long" in reply.failed.message
     assert row(connection).alive
@@ -142,7 +141,7 @@ def test_who_waited_for_the_lock_takes_what_the_holder_stored(sandbox, connected
 
 def test_the_token_endpoint_that_takes_too_long_is_unavailable(sandbox, connected, tokens):
     connection = connected(sandbox.account("google", "ada@example.com"), expires_at=LONG_AGO)
-    sandbox.fault(operation="google.token", latency_ms=3000)
+    sandbox.fault(operation="google.token", latency_ms=60_000)
     with pytest.raises(Unavailable):
         tokens(connection).access_token(deadline=soon(0.3))
 
@@ -158,19 +157,21 @@ def test_a_connection_that_was_removed_meanwhile_is_refused(sandbox, connected, 
     assert refreshes(sandbox) == 0
 
 
-def test_a_connection_removed_during_its_refresh_stays_removed(sandbox, connected, tokens, runtime, row):
+def test_a_connection_removed_during_its_refresh_stays_removed(
+    sandbox, connected, tokens, runtime, row, monkeypatch
+):
     connection = connected(sandbox.account("microsoft", "ada@example.com"), expires_at=LONG_AGO)
     source = tokens(connection)
-    sandbox.fault(operation="microsoft.token", latency_ms=400)
+    refresh = source._oauth.refresh
 
-    def remove():
+    def refresh_and_remove(token, *, deadline):
+        grant = refresh(token, deadline=deadline)
         with runtime.stores.database.writing() as session:
             connections.remove(session, [connection])
+        return grant
 
-    remover = threading.Timer(0.15, remove)
-    remover.start()
+    monkeypatch.setattr(source._oauth, "refresh", refresh_and_remove)
     assert source.access_token(deadline=soon()).reveal
-    remover.join()
     assert row(connection) is None
 
 
@@ -191,7 +192,7 @@ def test_no_token_shows_when_the_source_is_printed(sandbox, connected, tokens, o
     assert account.refresh_token not in shown
 
 
-def read(runtime, credentials, *, seconds=5.0):
+def read(runtime, credentials, *, seconds=30.0):
     """One busy read, as a drain does it."""
     job = ReadBusy(credentials.id, ("primary",), 0, 86_400_000)
     return reads.perform(runtime, job, credentials, soon(seconds))

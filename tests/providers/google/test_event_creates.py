@@ -75,7 +75,7 @@ def test_days_are_created_as_the_days_of_the_calendar(new, zone):
 
 
 def test_days_are_not_written_while_the_zone_cannot_be_read(sandbox, new):
-    calls = new(left=1.5)
+    calls = new(left=10)
     made = calls.create(TIMED).event
     sandbox.fault(operation=LIST, status=503)
     sandbox.forget_requests()
@@ -166,7 +166,7 @@ def test_a_create_whose_answer_was_lost_has_made_its_one_event(sandbox, calls, b
 
 
 def test_a_create_whose_answers_are_all_lost_is_found_by_the_next_try(sandbox, new):
-    calls = new(left=1.5)
+    calls = new(left=10)
     sandbox.fault(operation=INSERT, body="reset")
     sandbox.fault(operation=GET, body="reset")
     with pytest.raises(Unavailable):

@@ -124,7 +124,7 @@ def test_each_calendar_has_midnights_of_its_own(new):
 
 
 def test_the_zone_is_only_asked_for_where_it_matters(sandbox, new):
-    calls = new(left=1.5)
+    calls = new(left=10)
     timed = calls.create(TIMED).event
     day = calls.create(Changes(start=Day("2026-12-03"), end=Day("2026-12-04"))).event
     sandbox.fault(operation=LIST, status=503)
@@ -165,7 +165,7 @@ def test_of_a_calendar_of_which_only_busy_times_may_be_read_the_times_are_told(n
     ids=str,
 )
 def test_a_calendar_that_fails_is_named_and_the_others_are_read(sandbox, new, fault, reason):
-    calls = new(MEETING, MEETING | {"calendarId": TEAM}, left=3)
+    calls = new(MEETING, MEETING | {"calendarId": TEAM}, left=10)
     sandbox.fault(calendar_id=TEAM, operation=LIST, **fault)
     outcomes = calls.events("primary", TEAM, "primary")
     assert list(outcomes) == ["primary", TEAM]

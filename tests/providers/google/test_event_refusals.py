@@ -211,7 +211,7 @@ FAULTS = [
 @pytest.mark.parametrize(("fault", "error"), FAULTS, ids=str)
 @pytest.mark.parametrize("operation", [GET, LIST])
 def test_a_read_that_fails_is_named(sandbox, new, is_fit_for_people, operation, fault, error):
-    calls = new(left=1.5)
+    calls = new(left=10)
     made = calls.create(replace(TIMED, meta_id="m")).event
     sandbox.fault(operation=operation, **fault)
     with pytest.raises(ProviderError) as raised:
@@ -236,7 +236,7 @@ WRITES = [
 
 @pytest.mark.parametrize(("operation", "fault", "error"), WRITES, ids=str)
 def test_a_write_that_fails_is_named(sandbox, new, is_fit_for_people, operation, fault, error):
-    calls = new(left=1.5)
+    calls = new(left=10)
     made = calls.create(TIMED).event
     writes = {
         INSERT: lambda: calls.create(TIMED),

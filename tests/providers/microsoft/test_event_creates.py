@@ -61,7 +61,7 @@ def test_days_are_created_as_the_days_of_the_mailbox(new, zone):
 
 
 def test_days_are_not_created_while_the_zone_cannot_be_read(sandbox, new):
-    calls = new(left=1.5)
+    calls = new(left=10)
     sandbox.fault(operation=SETTINGS, status=503)
     with pytest.raises(Unavailable):
         calls.create(Changes(start=Day("2026-12-03"), end=Day("2026-12-04")))
@@ -199,7 +199,7 @@ def test_a_create_whose_answer_is_no_event_was_done_but_is_unreadable(script, sc
 
 
 def test_a_create_that_cannot_be_read_back_was_done(sandbox, new, is_fit_for_people):
-    calls = new(left=1.5)
+    calls = new(left=10)
     sandbox.fault(operation=GET, status=503)
     with pytest.raises(EventUnreadable) as raised:
         calls.create(TIMED)

@@ -123,7 +123,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("fault", "error"), FAULTS, ids=str)
 def test_a_read_that_fails_is_named(sandbox, new, is_fit_for_people, fault, error):
-    calls = new(left=1.5)
+    calls = new(left=10)
     made = calls.create(TIMED).event
     sandbox.fault(operation=GET, **fault)
     with pytest.raises(ProviderError) as raised:
@@ -134,7 +134,7 @@ def test_a_read_that_fails_is_named(sandbox, new, is_fit_for_people, fault, erro
 
 @pytest.mark.parametrize(("fault", "error"), [f for f in FAULTS if f[1] is not ProviderError], ids=str)
 def test_a_write_that_fails_is_named(sandbox, new, is_fit_for_people, fault, error):
-    calls = new(left=1.5)
+    calls = new(left=10)
     made = calls.create(TIMED).event
     # An answer in HTML to a write is an answer that nobody needs: the event is read back.
     writes = {INSERT: lambda: calls.create(TIMED), UPDATE: lambda: calls.update(made.id, subject="x")}
@@ -153,7 +153,7 @@ def test_a_write_that_fails_is_named(sandbox, new, is_fit_for_people, fault, err
 
 @pytest.mark.parametrize(("fault", "error"), [f for f in FAULTS if "body" not in f[0]], ids=str)
 def test_a_delete_that_fails_is_named_and_the_event_stays(sandbox, new, is_fit_for_people, fault, error):
-    calls = new(left=1.5)
+    calls = new(left=10)
     made = calls.create(TIMED).event
     sandbox.fault(operation=DELETE, **fault)
     with pytest.raises(ProviderError) as raised:

@@ -98,7 +98,7 @@ def test_where_the_zone_may_not_be_read_days_are_those_of_utc(sandbox, new, may_
 
 
 def test_while_the_zone_cannot_be_read_only_calendars_with_days_fail(sandbox, new):
-    calls = new(MEETING, ALL_DAY | {"calendarId": TEAM}, left=2)
+    calls = new(MEETING, ALL_DAY | {"calendarId": TEAM}, left=10)
     (day,) = calls.events(TEAM)[TEAM]
     sandbox.fault(operation=SETTINGS, status=500)
     outcomes = calls.events("primary", TEAM)
@@ -121,7 +121,7 @@ def test_while_the_zone_cannot_be_read_only_calendars_with_days_fail(sandbox, ne
     ids=str,
 )
 def test_a_calendar_that_fails_is_named_and_the_others_are_read(sandbox, new, fault, reason):
-    calls = new(MEETING, MEETING | {"calendarId": TEAM}, left=2)
+    calls = new(MEETING, MEETING | {"calendarId": TEAM}, left=10)
     sandbox.fault(calendar_id=TEAM, operation=VIEW, **fault)
     outcomes = calls.events("primary", TEAM, "primary")
     assert list(outcomes) == ["primary", TEAM]

@@ -19,10 +19,12 @@ class Caller:
     def __init__(self, base: str, token: str) -> None:
         self.base = base
         self.token = token
+        # Seconds to wait for an answer.
+        self.patience = 10.0
 
     def __call__(self, method: str, path: str, **more: Any) -> requests.Response:
         headers = {"Authorization": f"Bearer {self.token}"} | more.pop("headers", {})
-        return requests.request(method, f"{self.base}/{path}", headers=headers, timeout=10, **more)
+        return requests.request(method, f"{self.base}/{path}", headers=headers, timeout=self.patience, **more)
 
     def get(self, path: str, **query: Any) -> Any:
         """The body of a GET that must succeed."""

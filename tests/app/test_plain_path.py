@@ -1,0 +1,261 @@
+"""The warm path beside a plain one, over 2 000 random queries.
+
+The plain path knows no shortcuts: marshmallow reads the query and writes the answer, an oracle that looks at
+every minute finds the free ones, and what is busy comes from lists in plain Python. The two share a cache
+that is filled beforehand and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime, timedelta
+from random import Random
+from zoneinfo import ZoneInfo
+
+import pytest
+from marshmallow import EXCLUDE, RAISE, ValidationError
+from werkzeug.datastructures import MultiDict
+
+from app import quick
+from app.availability import now
+from app.schemas.availability import (
+    OrganizationSlotsAnswer,
+    OrganizationSlotsQuery,
+    SlotsQuery,
+    UserDailySlotsQuery,
+    UserSlotsAnswer,
+    UsersSlotsAnswer,
+    ZoneHeader,
+)
+from app.timestamps import EPOCH, MILLISECOND
+from scheduling.intervals import Intervals
+from scheduling.query import Query
+from scheduling.windows import MINUTE, Window
+from store.busy_cache import CalendarKey
+from store.models import Membership, Organization, User
+from store.queries import connections
+from store.queries.connections import Tokens
+from store.stores import Stores
+from tests.scheduling import oracle
+
+QUERIES = 2000
+PARTS = 8
+SEED = 20_261_121
+ZONES = ("UTC", "America/New_York", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe")
+
+# Around a change of clocks in Europe and one in America: days of 23, 24 and 25 hours.
+MONDAYS = ("2026-10-19", "2026-10-26", "2027-03-08", "2027-03-22")
+MOST_PERIODS = 30
+
+
+class Person:
+    """A user with one connection, and what the cache has of its main calendar."""
+
+    def __init__(self, random: Random, custom_id: str) -> None:
+        self.id = custom_id
+        self.busy: list[tuple[int, int]] = []
+        for monday in MONDAYS:
+            at = milliseconds(monday)
+            for _ in range(random.randrange(MOST_PERIODS)):
+                at += random.randrange(1, 900) * MINUTE
+                self.busy.append((at, at + random.choice((5, 15, 30, 60, 1440)) * MINUTE))
+                at = self.busy[-1][1] + MINUTE
+
+
+def milliseconds(day: str) -> int:
+    return (datetime.fromisoformat(f"{day}T00:00:00+00:00") - EPOCH) // MILLISECOND
+
+
+def random_query(random: Random) -> tuple[dict[str, str], dict[str, str]]:
+    """A query as a client would send it, spelled in one of the ways that the API takes."""
+    day = datetime.fromisoformat(random.choice(MONDAYS)) + timedelta(days=random.randrange(9))
+    start = day + timedelta(minutes=random.choice((0, 0, 540, random.randrange(1440))))
+    end = start + timedelta(minutes=random.choice((60, 480, 1440, random.randrange(1, 2500))))
+    suffix = random.choice(("", "", "Z", "+02:00"))
+    query = {"start": f"{start:%Y-%m-%dT%H:%M:%S}{suffix}", "end": f"{end:%Y-%m-%dT%H:%M:%S}{suffix}"}
+    if random.random() < 0.8:
+        query["slotDuration"] = str(random.choice((5, 15, 30, 45, 60, 90)))
+    if random.random() < 0.6:
+        query["padding"] = str(random.choice((0, 5, 10, 30, 240)))
+    if random.random() < 0.3:
+        query["maxOverlaps"] = str(random.choice((0, 1, 2)))
+    if random.random() < 0.3:
+        query["slotStep"] = str(random.choice((5, 15, 20, 60)))
+    if random.random() < 0.2:
+        query["align"] = random.choice(("clock", "start"))
+    if random.random() < 0.6:
+        query["earliestTimeEachDay"] = random.choice(("09:00", "9:30", "22:00"))
+    if random.random() < 0.6:
+        query["latestTimeEachDay"] = random.choice(("17:00", "12:15", "06:00"))
+    if random.random() < 0.3:
+        query[random.choice(("provider", "provider[]"))] = "google,microsoft"
+    return query, {} if random.random() < 0.2 else {"X-Timezone": random.choice(ZONES)}
+
+
+def plain_question(loaded: dict, zone: ZoneInfo) -> Query:
+    """What the parameters ask, written out by hand."""
+    earliest, latest = loaded.get("earliestTimeEachDay"), loaded.get("latestTimeEachDay")
+    windows = None
+    if earliest is not None or latest is not None:
+        windows = (Window.daily(earliest or 0, 1440 if latest is None else latest),)
+    return Query(
+        start=loaded["start"].milliseconds(zone),
+        end=loaded["end"].milliseconds(zone),
+        duration=loaded["slotDuration"] * MINUTE,
+        padding=loaded["padding"] * MINUTE,
+        max_overlaps=loaded["maxOverlaps"],
+        zone=str(zone),
+        windows=windows,
+        step=loaded["slotStep"] * MINUTE if "slotStep" in loaded else None,
+        align_clock=loaded["align"] == "clock",
+    )
+
+
+def plain_slots(question: Query, person: Person) -> list[dict]:
+    """A person's slots as the objects that the answer's schema dumps."""
+    low, high = question.start - question.padding, question.end + question.padding
+    near = [(start, end) for start, end in person.busy if end > low and start < high]
+    starts = [at for stretch in oracle.free(question, [near]) for at in oracle.slots(question, stretch)]
+    return [{"start": moment(at), "end": moment(at + question.duration)} for at in starts]
+
+
+def moment(time: int) -> datetime:
+    return EPOCH + time * MILLISECOND
+
+
+def plain_options(loaded: dict, question: Query) -> dict:
+    options = {name: loaded[name] for name in ("padding", "maxOverlaps", "slotDuration")}
+    options |= {"start": moment(question.start), "end": moment(question.end)}
+    for name in ("earliestTimeEachDay", "latestTimeEachDay"):
+        if name in loaded:
+            options[name] = f"{loaded[name] // 60:02}:{loaded[name] % 60:02}"
+    if "slotStep" in loaded:
+        options["slotStep"] = loaded["slotStep"]
+    return options | ({"align": "clock"} if question.align_clock else {})
+
+
+def plain_parameters(schema: type[quick.QuerySchema], query: dict, headers: dict) -> tuple[dict, Query]:
+    """The query through marshmallow, which the short way has to agree with.
+
+    :raise ValidationError, ValueError: for what is answered 400
+    """
+    flat = MultiDict([(name.removesuffix("[]"), value) for name, value in query.items()])
+    lists = {name: flat.getlist(name) for name in flat if name == "provider"}
+    try:
+        loaded = schema().load({**flat, **lists}, unknown=EXCLUDE)
+    except ValidationError:
+        assert quick.read(schema(), flat) is None
+        raise
+    assert quick.read(schema(), flat) == loaded
+    return loaded, plain_question(loaded, ZoneHeader().load(headers)["zone"])
+
+
+def plain_answer(route: str, people: list[Person], query: dict, headers: dict) -> dict | None:
+    """The body of an answer by the plain path; None for 400."""
+    schema = {"user": UserDailySlotsQuery, "users": SlotsQuery, "organization": OrganizationSlotsQuery}[route]
+    try:
+        loaded, question = plain_parameters(schema, query, headers)
+    except (ValidationError, ValueError):
+        return None
+    options, slots = plain_options(loaded, question), [plain_slots(question, each) for each in people]
+    if route == "user":
+        return UserSlotsAnswer().dump({"data": {"availableSlots": slots[0], "options": options}})
+    if route == "organization":
+        found = [
+            slot | {"userId": each.id} for each, mine in zip(people, slots, strict=True) for slot in mine
+        ]
+        found.sort(key=lambda slot: (slot["start"], slot["userId"]))
+        return OrganizationSlotsAnswer().dump(
+            {"data": {"availableSlots": found, "options": options}, "failedUsers": []}
+        )
+    entries = [
+        {
+            "userId": each.id,
+            "status": "ok",
+            "availableSlots": mine,
+            "options": options,
+            "calendarIds": [f"{each.id}@plain.example"],
+            "schedules": [],
+            "failedCalendars": [],
+        }
+        for each, mine in zip(people, slots, strict=True)
+    ]
+    return UsersSlotsAnswer().dump({"data": entries})
+
+
+@pytest.fixture(scope="module")
+def people(settings, database, sandbox_process):
+    """Nine people in three organizations, connected and with a cache that knows them; by organization."""
+    random = Random(SEED)
+    groups = {f"plain-{n}": [Person(random, f"plain-{n}-{m}") for m in range(3)] for n in range(3)}
+    with Stores(replace(settings, busy_ttl_seconds=3600)) as stores:
+        for slug, members in groups.items():
+            for person in members:
+                fill(stores, slug, person)
+    return groups
+
+
+def fill(stores: Stores, slug: str, person: Person) -> None:
+    with stores.database.writing() as session:
+        organization = session.query(Organization).filter_by(slug=slug).one_or_none()
+        organization = organization or Organization(slug=slug, name=None)
+        user = User(custom_id=person.id)
+        session.add_all([organization, user])
+        session.flush()
+        session.add(Membership(organization_id=organization.id, user_id=user.id))
+        row, _ = connections.replace(
+            session,
+            stores.keyring,
+            user_id=user.id,
+            provider="google",
+            email=f"{person.id}@plain.example",
+            scope=["https://www.googleapis.com/auth/calendar.readonly"],
+            tokens=Tokens("unused", None, None),
+        )
+    start, end = stores.busy.hull(milliseconds("2026-09-01"), milliseconds("2027-06-01"))
+    busy = Intervals.of(oracle.merged(person.busy, MINUTE))
+    with stores.redis.pipeline(transaction=False) as pipe:
+        stores.busy.store(
+            pipe, CalendarKey(row.id, "primary"), busy, start, end,
+            read_at=now(), generation=b"",
+        )  # fmt: skip
+        pipe.execute()
+
+
+SCHEMAS = {"user": UserSlotsAnswer, "users": UsersSlotsAnswer, "organization": OrganizationSlotsAnswer}
+
+
+def ask(api, route, slug, members, query, headers):
+    if route == "user":
+        return api.get(f"/users/{members[0].id}/scheduling", headers, **query)
+    if route == "organization":
+        return api.get(f"/organizations/{slug}/scheduling", headers, **query)
+    body = {"users": [{"id": each.id} for each in members]}
+    return api.call("POST", "/users/scheduling", headers=headers, json=body, query_string=query)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_warm_path_answers_as_the_plain_one_does(api, people, part):
+    random = Random(SEED + part)
+    refused = found = 0
+    for _ in range(QUERIES // PARTS):
+        slug, members = random.choice(list(people.items()))
+        route = random.choice(("user", "user", "user", "users", "organization"))
+        asked = [random.choice(members)] if route == "user" else members
+        query, headers = random_query(random)
+
+        answer = ask(api, route, slug, asked, query, headers)
+        expected = plain_answer(route, asked, query, headers)
+
+        if expected is None:
+            assert answer.status_code == 400, (query, headers)
+            refused += 1
+            continue
+        assert answer.status_code == 200, (query, headers, answer.text)
+        # Described as it is: the schema of the document reads every answer, and knows every field of it.
+        SCHEMAS[route]().load(answer.json, unknown=RAISE)
+        assert answer.json == json.loads(json.dumps(expected)), (route, query, headers)
+        found += 'availableSlots":[{' in answer.text
+    # Neither side is mostly silent.
+    assert found > QUERIES // PARTS // 2 > 10 * refused

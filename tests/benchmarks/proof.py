@@ -1,0 +1,75 @@
+"""Proof that the canned provider is worth measuring with: our adapters read from it what the sandbox says."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from providers.base import PRIMARY, Account, Read, Token
+from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
+from providers.names import ProviderName
+from providers.registry import providers
+from providers.sandbox.client import Sandbox
+from providers.scopes import Level, level_scopes
+from tests.benchmarks import calendars
+from tests.benchmarks.installation import Installation
+from tests.benchmarks.processes import Process, free_port
+from tests.benchmarks.report import Report, progress
+
+RANGE = calendars.START, calendars.START + 14 * calendars.DAY
+
+
+class _Fixed:
+    """A token that never ends."""
+
+    def __init__(self, token: str) -> None:
+        self._token = Token(token)
+
+    def access_token(self, *, deadline: float) -> Token:
+        return self._token
+
+    def renewed(self, rejected: Token, *, deadline: float) -> Token:
+        raise AssertionError("nothing refuses this token")
+
+
+def canned_is_what_the_sandbox_says(house: Installation, report: Report) -> None:
+    """The same meetings in both, asked through the same adapters."""
+    progress("comparing the canned provider with the sandbox")
+    port = free_port()
+    command = [sys.executable, "-m", "providers.sandbox", "--port", str(port)]
+    house.provider.behave()
+    with Process(command, house.environment) as process:
+        process.wait_for(port)
+        sandbox = Sandbox(f"http://127.0.0.1:{port}")
+        for person, provider in enumerate((ProviderName.GOOGLE, ProviderName.MICROSOFT)):
+            email = f"proof@{provider}.example"
+            events = [
+                {"start": calendars.text(start), "end": calendars.text(end)}
+                for start, end in calendars.busy(person)
+            ]
+            account = sandbox.account(provider, email, events=events)
+            said = _busy(port, provider, email, account.access_token)
+            canned = _busy(house.provider.port, provider, email, f"person-{person}")
+            assert said == canned == calendars.within(person, *RANGE), f"{provider}: {said} and {canned}"
+            assert said
+    report.note(
+        "The provider is a process of the benchmarks' own with canned answers; before the run, both adapters "
+        f"read the same {len(said)} busy periods from it as from the sandbox."
+    )
+
+
+def _busy(port: int, name: ProviderName, email: str, token: str) -> list[calendars.Period]:
+    """The main calendar's busy periods, through our adapter."""
+    url = f"http://127.0.0.1:{port}"
+    client = Client("benchmarks", Token("none"))
+    both = providers(
+        GoogleEndpoints(f"{url}/google/calendar/v3", url, url, url, url),
+        client,
+        MicrosoftEndpoints(f"{url}/microsoft/v1.0", url, "common"),
+        client,
+    )
+    account = Account(email, frozenset(level_scopes(name, Level.FREE_BUSY)), _Fixed(token))
+    outcomes = both[name].calendars.busy(account, [PRIMARY], *RANGE, deadline=time.monotonic() + 10)
+    found = outcomes[PRIMARY]
+    assert isinstance(found, Read), found
+    return list(zip(found.busy.starts.tolist(), found.busy.ends.tolist(), strict=True))

@@ -1,0 +1,208 @@
+"""A provider that costs next to nothing: both APIs' busy calls, canned, after a delay.
+
+It shares the processors with what is measured, so an answer is worked out once for each pattern of
+meetings and question, and a request costs a dictionary look-up and a timer. ``POST /bench`` changes how it
+behaves and forgets its record, ``GET /bench`` tells the record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import time
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from random import Random
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import orjson
+
+from tests.benchmarks import calendars
+
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+BEARER = re.compile(rb"\r\nauthorization: *bearer person-(\d+)", re.IGNORECASE)
+GOOGLE = b"/google/calendar/v3/freeBusy"
+MICROSOFT = b"/microsoft/v1.0/$batch"
+ERROR, SLOW = "error", "slow"
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """Seconds from ``least`` to ``most`` for an answer, and the shares of those that fail.
+
+    ``by_account``: an account that fails or is slow is so for every try; otherwise each request draws anew.
+    """
+
+    least: float = 0.2
+    most: float = 0.2
+    seed: int = 0
+    errors: float = 0.0
+    slow: float = 0.0
+    slow_seconds: float = 60.0
+    by_account: bool = True
+
+    def latency(self, person: int) -> float:
+        """How long an account's answer takes."""
+        if self.least == self.most:
+            return self.least
+        return _draw(f"latency {self.seed} {person}") * (self.most - self.least) + self.least
+
+    def fate(self, person: int, number: int) -> str | None:
+        """What goes wrong with request ``number``, which is this account's."""
+        if not self.errors and not self.slow:
+            return None
+        drawn = _draw(f"fate {self.seed} {person if self.by_account else number}")
+        if drawn < self.errors:
+            return ERROR
+        return SLOW if drawn < self.errors + self.slow else None
+
+
+@dataclass(slots=True)
+class Record:
+    """What was asked and answered since the behaviour was set; moments are of the monotonic clock."""
+
+    requests: int = 0
+    in_flight: int = 0
+    peak: int = 0
+    errors: set[int] = field(default_factory=set)
+    slow: set[int] = field(default_factory=set)
+    answered: dict[int, float] = field(default_factory=dict)
+
+
+class Desk:
+    """What all connections share."""
+
+    def __init__(self) -> None:
+        self.behaviour = Behaviour()
+        self.record = Record()
+
+    def control(self, method: bytes, body: bytes) -> bytes:
+        """Set the behaviour, or tell the record."""
+        if method == b"POST":
+            self.behaviour = Behaviour(**orjson.loads(body))
+            in_flight = self.record.in_flight
+            self.record = Record(in_flight=in_flight, peak=in_flight)
+            return _written(200, {})
+        told = {name: getattr(self.record, name) for name in Record.__slots__}
+        told |= {"errors": sorted(self.record.errors), "slow": sorted(self.record.slow)}
+        told["answered"] = list(self.record.answered.items())
+        return _written(200, told | {"cpu": time.process_time()})
+
+
+class Connection(asyncio.Protocol):
+    """One client's connection, kept open; requests come one after the other."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._loop = asyncio.get_running_loop()
+        self._buffer = b""
+        self._pending: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember where answers go."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """A client that has given up waits no longer."""
+        if self._pending is not None:
+            self._pending.cancel()
+            self._desk.record.in_flight -= 1
+
+    def data_received(self, data: bytes) -> None:
+        """Answer once a whole request is here."""
+        self._buffer += data
+        end = self._buffer.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        head = self._buffer[: end + 2]
+        length = LENGTH.search(head)
+        size = end + 4 + (int(length[1]) if length else 0)
+        if len(self._buffer) < size:
+            return
+        body, self._buffer = self._buffer[end + 4 : size], self._buffer[size:]
+        method, target = head.split(b" ", 2)[:2]
+        if target == b"/bench":
+            self._transport.write(self._desk.control(method, body))
+            return
+        bearer = BEARER.search(head)
+        self._take(target, int(bearer[1]) if bearer else None, body)
+
+    def _take(self, target: bytes, person: int | None, body: bytes) -> None:
+        record, behaviour = self._desk.record, self._desk.behaviour
+        if person is None:
+            # The plain call that latency is measured with.
+            person, target, body = 0, GOOGLE, QUESTION
+        else:
+            record.requests += 1
+        record.in_flight += 1
+        record.peak = max(record.peak, record.in_flight)
+        fate = behaviour.fate(person, record.requests)
+        delay = behaviour.slow_seconds if fate == SLOW else behaviour.latency(person)
+        if fate is not None:
+            (record.errors if fate == ERROR else record.slow).add(person)
+        answer = FAILURE if fate == ERROR else answer_to(person % calendars.PATTERNS, target, body)
+        self._pending = self._loop.call_later(delay, self._answer, answer, person, fate)
+
+    def _answer(self, answer: bytes, person: int, fate: str | None) -> None:
+        self._pending = None
+        record = self._desk.record
+        record.in_flight -= 1
+        if fate != ERROR:
+            record.answered.setdefault(person, time.monotonic())
+        self._transport.write(answer)
+
+
+@lru_cache(4096)
+def answer_to(pattern: int, target: bytes, body: bytes) -> bytes:
+    """The whole HTTP answer; worked out once."""
+    asked = orjson.loads(body) if body else {}
+    if target.partition(b"?")[0] == GOOGLE:
+        return _written(200, calendars.google(pattern, asked))
+    if target == MICROSOFT:
+        return _written(200, {"responses": [_part(pattern, each) for each in asked["requests"]]})
+    return _written(404, {"error": {"code": 404, "message": f"not a call the benchmarks know: {target!r}"}})
+
+
+def _part(pattern: int, asked: dict[str, Any]) -> dict[str, Any]:
+    parts = urlsplit(asked["url"])
+    found = calendars.microsoft(pattern, parts.path, dict(parse_qsl(parts.query)))
+    headers = {"Content-Type": "application/json"}
+    return {"id": asked["id"], "status": 200, "headers": headers, "body": found}
+
+
+@cache
+def _draw(seed: str) -> float:
+    return Random(seed).random()
+
+
+def _written(status: int, document: object) -> bytes:
+    content = orjson.dumps(document)
+    head = f"HTTP/1.1 {status} -\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+    return head.encode() + content
+
+
+FAILURE = _written(500, {"error": {"code": 500, "message": "Backend Error"}})
+QUESTION = orjson.dumps(
+    {
+        "timeMin": calendars.text(calendars.START),
+        "timeMax": calendars.text(calendars.START + 7 * calendars.DAY),
+        "items": [{"id": "primary"}],
+    }
+)
+
+
+async def serve(port: int) -> None:
+    """Until the process ends."""
+    desk = Desk()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Connection(desk), "127.0.0.1", port, backlog=1024)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--port", type=int, required=True)
+    asyncio.run(serve(arguments.parse_args().port))

@@ -1,0 +1,20 @@
+"""How much is measured: all of it, or as much as shows that the benchmarks themselves work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Members of the organizations, rounds, and the seconds of one slice of load."""
+
+    sizes: tuple[int, ...]
+    rounds: int
+    large_rounds: int
+    slice_seconds: float
+    steady_seconds: float
+
+
+FULL = Scale((1, 10, 100, 1_000, 10_000), 5, 2, 2.0, 30.0)
+QUICK = Scale((1, 10, 100, 1_000), 2, 1, 1.0, 5.0)

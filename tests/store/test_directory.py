@@ -1,0 +1,272 @@
+"""What a process remembers of the database: nothing that has changed, and everything that has not."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import fakeredis
+import pytest
+from redis import Redis
+from redis.exceptions import ConnectionError
+from sqlalchemy import delete, update
+
+from store.database import Database
+from store.directory import STAMP, Directory
+from store.line import Line
+from store.models import ApiKey, AuditRecord, Membership, OAuthConnection, Organization, User, now
+from store.queries import api_keys, connections, idempotency, organizations
+from store.queries.connections import Tokens
+
+
+@pytest.fixture
+def redis() -> Redis:
+    return fakeredis.FakeRedis()
+
+
+@pytest.fixture
+def directory(redis: Redis) -> Directory:
+    return Directory(redis, Line(redis))
+
+
+def counting() -> tuple[list[int], Callable[[], str]]:
+    loads: list[int] = []
+
+    def load() -> str:
+        loads.append(1)
+        return f"loaded {len(loads)}"
+
+    return loads, load
+
+
+def test_what_was_loaded_is_remembered_until_something_changes(directory):
+    _, load = counting()
+
+    assert directory.current().recall("ada", load) == "loaded 1"
+    assert directory.current().recall("ada", load) == "loaded 1"
+    directory.changing()
+    assert directory.current().recall("ada", load) == "loaded 2"
+
+
+def test_a_change_in_one_process_is_seen_by_every_other(directory, redis):
+    other = Directory(redis, Line(redis))
+    _, load = counting()
+    other.current().recall("ada", load)
+
+    directory.changing()
+
+    assert other.current().recall("ada", load) == "loaded 2"
+
+
+def test_what_is_recent_may_be_outdated_and_is_told_by_its_stamp(directory, redis):
+    Directory(redis, Line(redis)).changing()
+    before = directory.current()
+    Directory(redis, Line(redis)).changing()
+
+    assert directory.recent() is before
+    assert directory.under(redis.get(STAMP)) is not before
+
+
+def test_a_redis_that_was_emptied_brings_nothing_old_back(directory, redis):
+    _, load = counting()
+    directory.current().recall("ada", load)
+
+    redis.flushall()
+
+    assert directory.current().recall("ada", load) == "loaded 2"
+
+
+def test_that_there_is_nothing_is_not_remembered(directory):
+    answers = iter([None, "there now"])
+
+    assert directory.current().recall("ada", lambda: next(answers)) is None
+    assert directory.current().recall("ada", lambda: next(answers)) == "there now"
+
+
+def test_what_is_loaded_while_something_changes_does_not_outlive_the_change(directory):
+    """A reader that loads between the first word of a change and its commit has the old picture."""
+    directory.changing()
+    memory = directory.current()
+    assert memory.recall("ada", lambda: "old") == "old"
+    directory.changing()
+
+    assert directory.current().recall("ada", lambda: "new") == "new"
+
+
+def test_without_redis_nothing_is_remembered_and_nothing_comes_back_after_it(redis):
+    class Down(Line):
+        down = False
+
+        def mget(self, names):
+            if self.down:
+                raise ConnectionError("down")
+            return super().mget(names)
+
+    line = Down(redis)
+    directory = Directory(redis, line)
+    _, load = counting()
+    directory.current().recall("ada", load)
+
+    line.down = True
+    assert directory.current().recall("ada", load) == "loaded 2"
+    assert directory.current().recall("ada", load) == "loaded 3"
+    line.down = False
+    assert directory.current().recall("ada", load) == "loaded 4"
+
+
+def test_what_is_too_large_to_be_remembered_is_answered_all_the_same(directory):
+    _, load = counting()
+
+    assert directory.current().recall("everybody", load, weight=lambda _: 10**9) == "loaded 1"
+    assert directory.current().recall("everybody", load, weight=lambda _: 10**9) == "loaded 2"
+
+
+def test_many_threads_share_a_memory(directory):
+    memory = directory.current()
+    threads = [
+        threading.Thread(target=lambda: [memory.recall(n % 50, lambda n=n: n % 50) for n in range(2000)])
+        for _ in range(8)
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+    assert [memory.recall(n, lambda: None) for n in range(50)] == list(range(50))
+
+
+@pytest.fixture
+def changes() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def watched(fresh_database: Database, changes: list[str]) -> Iterator[Database]:
+    """The same database, with a word for every change."""
+    database = Database(
+        fresh_database.url.render_as_string(hide_password=False), lambda: changes.append("changing")
+    )
+    with database.writing() as session:
+        session.add_all([Organization(slug="acme", name=None), User(custom_id="ada")])
+    changes.clear()
+    yield database
+    database.close()
+
+
+def connect(session, keyring):
+    user = connections.replace(
+        session,
+        keyring,
+        user_id=session.query(User).one().id,
+        provider="google",
+        email="ada@example.com",
+        scope=["calendar"],
+        tokens=Tokens("access", "refresh", None),
+    )
+    return user[0]
+
+
+CHANGES = {
+    "a new user": lambda session, _: session.add(User(custom_id="bruno")),
+    "a user renamed": lambda session, _: setattr(session.query(User).one(), "custom_id", "eve"),
+    "a user renamed by a statement": lambda session, _: session.execute(update(User).values(custom_id="eve")),
+    "a user deleted": lambda session, _: session.delete(session.query(User).one()),
+    "a user deleted by a statement": lambda session, _: session.execute(delete(User)),
+    "an organization deleted": lambda session, _: organizations.remove(
+        session, organizations.ids(session, ["acme"], within=None)["acme"]
+    ),
+    "a member": lambda session, _: organizations.add_members(
+        session,
+        organizations.ids(session, ["acme"], within=None)["acme"],
+        [session.query(User).one().id],
+    ),
+    "a connection": connect,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_change_is_told_before_it_is_committed_and_after(watched, changes, keyring, change):
+    with watched.writing() as session:
+        change(session, keyring)
+        assert changes == []
+
+    assert changes == ["changing", "changing"]
+
+
+def test_what_is_rolled_back_is_no_change(watched, changes):
+    def change_and_fail():
+        with watched.writing() as session:
+            session.add(User(custom_id="bruno"))
+            session.flush()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        change_and_fail()
+
+    assert changes == []
+
+
+def test_reading_is_no_change(watched, changes):
+    with watched.writing() as session:
+        assert session.query(User).count() == 1
+
+    assert changes == []
+
+
+def test_ends_of_memberships_and_connections_are_changes(watched, changes, keyring):
+    with watched.writing() as session:
+        row = connect(session, keyring)
+        session.add(Membership(organization_id=1, user_id=1))
+    changes.clear()
+
+    with watched.writing() as session:
+        connections.mark_dead(session, row.id)
+    assert len(changes) == 2
+    with watched.writing() as session:
+        organizations.remove_members(session, 1, [1])
+    assert len(changes) == 4
+    with watched.writing() as session:
+        connections.remove(session, [row.id])
+    assert len(changes) == 6
+
+
+def test_renewed_tokens_are_no_change_unless_they_revive_the_connection(watched, changes, keyring):
+    with watched.writing() as session:
+        row = connect(session, keyring)
+    changes.clear()
+    fresh = Tokens("another", "refresh", None)
+
+    with watched.writing() as session:
+        connections.renew(session, keyring, row.id, fresh)
+    assert changes == []
+
+    with watched.writing() as session:
+        session.execute(update(OAuthConnection).values(alive=False))
+    changes.clear()
+    with watched.writing() as session:
+        connections.renew(session, keyring, row.id, fresh)
+    assert changes == ["changing", "changing"]
+    with watched.reading() as session:
+        stored = connections.sealed(session, [row.id])[row.id]
+        assert stored.alive
+        assert connections.open_credentials(stored, keyring).tokens == fresh
+
+
+def test_a_new_key_is_no_change_and_a_revoked_one_is(watched, changes):
+    with watched.writing() as session:
+        api_keys.create(session, prefix="alm_", name="ops")
+    assert changes == []
+
+    with watched.writing() as session:
+        assert api_keys.revoke(session, "ops", prefix="alm_") == 1
+    assert changes == ["changing", "changing"]
+
+
+def test_answers_kept_for_repetition_and_audit_records_are_no_changes(watched, changes):
+    with watched.writing() as session:
+        session.add(ApiKey(name="ops", visible="v", digest="d"))
+        session.add(AuditRecord(actor="ops", action="look", subject="ada"))
+        session.flush()
+        session.execute(update(idempotency.IdempotencyKey).values(expires_at=now()))
+
+    assert changes == []

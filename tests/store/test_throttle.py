@@ -1,0 +1,237 @@
+"""The throttle: paced as a slow and obvious oracle says, held for all, and never stuck on the dead."""
+
+from __future__ import annotations
+
+import secrets
+import time
+
+import fakeredis
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from redis.exceptions import ConnectionError
+
+from store.stores import Stores
+from store.throttle import CALLS_AT_ONCE, GO, HORIZON, Answer, Ask, Limit, Throttle, Why
+from tests import services
+
+LOOSE = Limit(10**6, 60)
+
+
+def throttle(redis, project: Limit = LOOSE, account: Limit = LOOSE) -> Throttle:
+    return Throttle(
+        redis, {"google": project, "microsoft": project}, {"google": account, "microsoft": account}
+    )
+
+
+def ask_all(redis, throttle: Throttle, asks: list[Ask], *, left=60.0, lease=5.0, now=None) -> list[Answer]:
+    with redis.pipeline(transaction=False) as pipe:
+        throttle.ask(pipe, asks, left=left, lease=lease, now=now)
+        (result,) = pipe.execute(raise_on_error=False)
+    return throttle.answers(result, asks)
+
+
+def google(account="ada", calls=1) -> Ask:
+    return Ask("google", account, calls, None, "")
+
+
+def mailbox(lease, *, mailbox="ada@contoso.example", calls=0) -> Ask:
+    return Ask("microsoft", f"connection-{lease}", calls, mailbox, lease)
+
+
+@pytest.fixture(params=["embedded", "server"])
+def redis(request, stores: Stores):
+    """The Redis in the wheel, which is older, and the one of the machine."""
+    if request.param == "embedded":
+        yield stores.redis
+        return
+    services.redis_server().require()
+    import redis as client
+
+    with client.Redis.from_url(services.REDIS) as found:
+        yield found
+
+
+@pytest.fixture
+def unique_name() -> str:
+    return secrets.token_hex(6)
+
+
+@given(
+    limit=st.integers(2, 12),
+    seconds=st.integers(1, 5),
+    steps=st.lists(st.tuples(st.integers(0, 1500), st.integers(1, 3)), max_size=60),
+)
+def test_no_window_ever_has_more_than_the_limit(limit, seconds, steps):
+    """``steps``: milliseconds that pass, and how many ask then; who waits begins when its turn has come."""
+    redis = fakeredis.FakeRedis()
+    paced = throttle(redis, project=Limit(limit, seconds))
+    now, starts = 1_800_000_000_000, []
+    for passed, count in steps:
+        now += passed
+        for answer in ask_all(redis, paced, [google()] * count, now=now / 1000):
+            if answer.paid:
+                starts.append(now + answer.wait * 1000)
+    for start in starts:
+        # A millisecond is rounded up to where a turn begins.
+        assert sum(start <= other < start + seconds * 1000 - 1 for other in starts) <= limit
+
+
+@given(
+    limit=st.integers(2, 12),
+    seconds=st.integers(1, 5),
+    steps=st.lists(st.integers(0, 1500), max_size=60),
+)
+def test_whoever_the_bucket_has_room_for_goes(limit, seconds, steps):
+    """The oracle is a bucket of half the limit into which the other half drips over the window."""
+    redis = fakeredis.FakeRedis()
+    paced = throttle(redis, account=Limit(limit, seconds))
+    interval, room = 2000 * seconds / limit, limit / 2
+    level, now = 0.0, 1_800_000_000_000
+    for passed in steps:
+        now += passed
+        level = max(0.0, level - passed / interval)
+        (answer,) = ask_all(redis, paced, [google()], now=now / 1000)
+        over = (level + 1 - room) * interval
+        if over <= 1e-3:
+            assert answer.wait <= 0.001
+        elif over <= HORIZON - 0.1:
+            assert answer.paid
+            assert abs(answer.wait * 1000 - over) < 1.01
+        elif over >= HORIZON + 0.1:
+            assert not answer.paid
+        level += answer.paid
+
+
+def test_one_limit_is_for_all_accounts_and_one_for_each(redis, unique_name):
+    paced = throttle(redis, project=Limit(8, 3600), account=Limit(4, 3600))
+    paced._projects = {unique_name: Limit(8, 3600)}
+    paced._accounts = {unique_name: Limit(4, 3600)}
+
+    def go(*accounts):
+        asks = [Ask(unique_name, account, 1, None, "") for account in accounts]
+        return [not each.wait for each in ask_all(redis, paced, asks)]
+
+    assert go("ada", "ada", "ada") == [True, True, False]
+    assert go("bob", "bob", "cid") == [True, True, False]
+
+
+def test_a_job_that_calls_more_often_than_goes_at_once_has_its_turn_all_the_same():
+    redis = fakeredis.FakeRedis()
+    paced = throttle(redis, account=Limit(4, 10))
+    assert ask_all(redis, paced, [google(calls=50)]) == [GO]
+    assert ask_all(redis, paced, [google()])[0].wait > 0
+
+
+def test_no_turn_is_spent_on_who_has_no_time_to_wait_for_it():
+    redis = fakeredis.FakeRedis()
+    paced = throttle(redis, account=Limit(10, 1))
+    assert [each.paid for each in ask_all(redis, paced, [google()] * 5)] == [True] * 5
+    (refused,) = ask_all(redis, paced, [google()], left=0.01)
+    assert not refused.paid
+    assert refused.wait > 0.01
+    (given,) = ask_all(redis, paced, [google()], left=1)
+    assert given.paid
+    assert given.wait <= 0.2
+
+
+def test_who_has_paid_waits_for_nobody_else():
+    redis = fakeredis.FakeRedis()
+    paced = throttle(redis, account=Limit(4, 60))
+    ask_all(redis, paced, [google()] * 2)
+    assert [each.wait > 0 for each in ask_all(redis, paced, [google(calls=1), google(calls=0)])] == [
+        True,
+        False,
+    ]
+
+
+def test_a_mailbox_takes_four_and_then_as_many_as_end(redis, unique_name):
+    paced = throttle(redis)
+    asks = [mailbox(str(n), mailbox=unique_name) for n in range(7)]
+    answers = ask_all(redis, paced, asks)
+    assert [each.wait == 0 for each in answers] == [True] * CALLS_AT_ONCE + [False] * 3
+    assert {each.why for each in answers[CALLS_AT_ONCE:]} == {Why.MAILBOX}
+    with redis.pipeline(transaction=False) as pipe:
+        for ask in asks[:2]:
+            paced.release(pipe, ask)
+        pipe.execute()
+    assert [each.wait == 0 for each in ask_all(redis, paced, asks[4:])] == [True, True, False]
+    (other,) = ask_all(redis, paced, [mailbox("x", mailbox=f"other-{unique_name}")])
+    assert other == GO
+
+
+def test_the_lease_of_a_holder_that_died_ends_by_itself(redis, unique_name):
+    paced = throttle(redis)
+    asks = [mailbox(str(n), mailbox=unique_name) for n in range(5)]
+    assert [each.wait == 0 for each in ask_all(redis, paced, asks[:4], lease=0.2)] == [True] * 4
+    assert ask_all(redis, paced, asks[4:])[0].wait > 0
+    time.sleep(0.25)
+    assert ask_all(redis, paced, asks[4:]) == [GO]
+
+
+def test_a_short_lease_does_not_end_a_long_one(redis, unique_name):
+    paced = throttle(redis)
+    asks = [mailbox(str(n), mailbox=unique_name) for n in range(5)]
+    ask_all(redis, paced, asks[:3], lease=30)
+    ask_all(redis, paced, asks[3:4], lease=0.05)
+    time.sleep(0.1)
+    assert redis.zcard(f"throttle:mailbox:{unique_name}") == 4
+    assert ask_all(redis, paced, asks[4:]) == [GO]
+    assert ask_all(redis, paced, [mailbox("last", mailbox=unique_name)])[0].why is Why.MAILBOX
+
+
+def test_a_time_that_was_named_holds_the_account_for_everybody(redis, unique_name):
+    paced = throttle(redis)
+    assert paced.hold("google", unique_name, 5.0) == pytest.approx(5.0, abs=0.1)
+    again = throttle(redis)
+    (held,) = ask_all(redis, again, [google(unique_name)])
+    assert (held.why, held.paid) == (Why.TOLD, False)
+    assert 4 < held.wait <= 5
+    assert ask_all(redis, again, [google(f"other-{unique_name}")]) == [GO]
+    # A shorter word later takes nothing back.
+    assert 4 < again.hold("google", unique_name, 0.5) <= 5
+    assert again.hold("google", f"other-{unique_name}", 0.0) == 0
+
+
+def test_a_guess_keeps_new_calls_away_and_those_that_probe_do_not_wait_for_it(redis, unique_name):
+    paced = throttle(redis)
+    assert paced.hold("google", unique_name, 5.0, named=False) == 0
+    (held,) = ask_all(redis, paced, [google(unique_name)])
+    assert (held.why, held.wait > 4) == (Why.BACKOFF, True)
+
+
+def test_what_concerns_the_project_holds_every_account():
+    redis = fakeredis.FakeRedis()
+    paced = throttle(redis)
+    paced.hold("google", "ada", 5.0, project=True)
+    asks = [google("ada"), google("bob"), mailbox("1")]
+    assert [each.wait > 0 for each in ask_all(redis, paced, asks)] == [True, True, False]
+
+
+def test_nobody_is_held_for_longer_than_an_hour():
+    redis = fakeredis.FakeRedis()
+    assert throttle(redis).hold("google", "ada", 1e9) == pytest.approx(3600, abs=1)
+
+
+def test_everything_is_forgotten_in_time(redis, unique_name):
+    paced = throttle(redis, account=Limit(600, 1))
+    ask_all(redis, paced, [google(unique_name)])
+    paced.hold("google", unique_name, 0.2)
+    ask_all(redis, paced, [mailbox("1", mailbox=unique_name)], lease=0.1)
+    keys = [f"throttle:google:{unique_name}", f"throttle:mailbox:{unique_name}"]
+    assert all(0 < redis.pttl(key) <= 300 for key in keys)
+
+
+def test_what_redis_cannot_pace_goes_at_once(redis, unique_name, caplog):
+    redis.set(f"throttle:google:{unique_name}", "foreign", ex=60)
+    assert ask_all(redis, throttle(redis), [google(unique_name)]) == [GO]
+    assert "calls are not paced" in caplog.text
+
+
+def test_without_redis_a_refusal_is_heard_by_its_own_call_alone(stores: Stores, monkeypatch, caplog):
+    def away(*_args, **_more):
+        raise ConnectionError("away")
+
+    monkeypatch.setattr(stores.redis, "eval", away)
+    assert throttle(stores.redis).hold("google", "ada", 5.0) == 0
+    assert "ConnectionError" in caplog.text

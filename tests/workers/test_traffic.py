@@ -1,0 +1,327 @@
+"""What workers ask of the providers together: over sockets, with two of them, as in production."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from providers.base import Read
+from providers.errors import Reason
+from providers.names import ProviderName
+from store.settings import Settings
+from store.throttle import Limit
+from tests.app.days import MORNING, meeting, starts
+from tests.workers.conftest import DAY, put_work, replies, run_drain
+from workers import reads, writes
+from workers.jobs import CreateEvent, DeleteEvent, FreshToken, ReadBusy, ReadEvents, Redeem, Revoke
+from workers.places import Places
+from workers.runtime import Runtime
+from workers.traffic import calls
+
+GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
+
+
+@dataclass
+class Provider:
+    """Answers every read with nothing busy after a while, unless ``refusal`` says otherwise."""
+
+    url: str = ""
+    seconds: float = 0.0
+    refusal: Callable[[], tuple[int, dict[str, str], Any] | None] = lambda: None
+    running: int = 0
+    most: int = 0
+    asked: list[float] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def answer(self, path: str, body: Any) -> tuple[int, dict[str, str], Any]:
+        with self.lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+            self.asked.append(time.monotonic())
+            refused = self.refusal()
+        time.sleep(self.seconds)
+        with self.lock:
+            self.running -= 1
+        if refused is not None:
+            return refused
+        if path.endswith("/freeBusy"):
+            return 200, {}, {"calendars": {each["id"]: {"busy": []} for each in body["items"]}}
+        parts = [{"id": part["id"], "status": 200, "body": {"value": []}} for part in body["requests"]]
+        return 200, {}, {"responses": parts}
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    """Both providers at once."""
+    provider = Provider()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            status, headers, answer = provider.answer(self.path, body)
+            content = json.dumps(answer).encode()
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(content))}.items():
+                self.send_header(name, value)
+            # Who asked may have given up.
+            with suppress(ConnectionError):
+                self.end_headers()
+                self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    provider.url = f"http://127.0.0.1:{server.server_port}"
+    yield provider
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def new_worker(apart: Settings, runtime: Runtime, provider: Provider) -> Iterator[Callable[..., Runtime]]:
+    """Make a worker of its own, whose providers are the one above: ``new_worker(google_per_minute=10)``."""
+    made: list[Runtime] = []
+
+    def make(**changed: Any) -> Runtime:
+        there = replace(
+            apart.providers, google_api_url=provider.url, microsoft_graph_url=f"{provider.url}/v1.0"
+        )
+        made.append(Runtime(replace(apart, providers=there, **changed)))
+        made[-1].__dict__["places"] = Places(64)
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.stores.close()
+
+
+@pytest.fixture
+def mailbox(sandbox: Any, connected: Callable[..., str]) -> Callable[[], str]:
+    """Connect the same mailbox for one user more."""
+    account = sandbox.account("microsoft", "ada@contoso.example")
+    return lambda: connected(account)
+
+
+def read(
+    runtime: Runtime, fanout: str, connections: list[str], *, seconds: float = 10.0, week: int = 0
+) -> Any:
+    """Read the main calendar of each connection in one fan-out; returns its replies."""
+    span = (week * 7 * DAY, (week + 1) * 7 * DAY)
+    put_work(runtime, fanout, [ReadBusy(each, ("primary",), *span) for each in connections])
+    run_drain(runtime, fanout, reads.perform, seconds=seconds)
+    return [reply for _, reply in replies(runtime, fanout)]
+
+
+def was_read(reply: Any) -> bool:
+    return reply.failed is None and all(isinstance(each, Read) for each in reply.outcomes.values())
+
+
+def test_a_mailbox_has_four_calls_at_once_whoever_asks(new_worker, provider, mailbox):
+    provider.seconds = 0.05
+    users = [mailbox() for _ in range(3)]
+    workers = [new_worker(), new_worker()]
+    with ThreadPoolExecutor(4) as threads:
+        asked = [
+            threads.submit(read, workers[n % 2], f"f{n}", users * 3, seconds=30, week=n) for n in range(4)
+        ]
+        found = [reply for each in asked for reply in each.result()]
+    assert len(found) == len(provider.asked) == 36
+    assert all(map(was_read, found))
+    assert provider.most == 4
+
+
+def test_a_mailbox_that_is_full_keeps_nobody_else_waiting(new_worker, provider, mailbox, connected, runtime):
+    ends = (time.time() + 60) * 1000
+    runtime.stores.redis.zadd("throttle:mailbox:ada@contoso.example", {f"busy:{n}": ends for n in range(4)})
+    found = read(new_worker(), "f", [mailbox()] * 12 + [connected() for _ in range(20)], seconds=4)
+    assert [was_read(reply) for reply in found] == [False] * 12 + [True] * 20
+    assert {reply.failed.message for reply in found[:12]} == {"Microsoft 365 did not answer in time"}
+
+
+def test_leases_are_given_back(new_worker, provider, mailbox, runtime):
+    read(new_worker(), "f", [mailbox()] * 8)
+    assert not runtime.stores.redis.keys("throttle:mailbox:*")
+
+
+def test_a_worker_that_died_does_not_hold_a_mailbox_for_ever(new_worker, provider, mailbox, runtime):
+    connection = mailbox()
+    ends = (time.time() + 0.4) * 1000
+    runtime.stores.redis.zadd("throttle:mailbox:ada@contoso.example", {f"dead:{n}": ends for n in range(4)})
+    assert all(map(was_read, read(new_worker(), "f", [connection])))
+    assert time.time() * 1000 >= ends
+
+
+def test_a_time_that_one_worker_is_told_is_kept_by_the_other_at_once(new_worker, provider, connected):
+    provider.refusal = lambda: (429, {"Retry-After": "30"}, {})
+    ada, bob = connected(), connected()
+    first, second = new_worker(), new_worker()
+    (refused,) = read(first, "one", [ada], seconds=5)
+    assert (refused.failed.reason, refused.failed.retry_after) == (Reason.RATE_LIMITED, 30)
+    provider.refusal = lambda: None
+    told, other = read(second, "two", [ada, bob], seconds=5)
+    assert told.failed.reason is Reason.RATE_LIMITED
+    assert told.failed.message == refused.failed.message
+    assert 20 < told.failed.retry_after <= 30
+    assert was_read(other)
+    assert len(provider.asked) == 2
+
+
+def test_what_a_provider_says_of_all_of_us_is_kept_for_every_account(new_worker, provider, connected):
+    quota = {"reason": "RATE_LIMIT_EXCEEDED", "metadata": {"quota_limit": "defaultPerMinutePerProject"}}
+    provider.refusal = lambda: (403, {"Retry-After": "30"}, {"error": {"details": [quota]}})
+    read(new_worker(), "one", [connected()], seconds=5)
+    provider.refusal = lambda: None
+    (told,) = read(new_worker(), "two", [connected()], seconds=5)
+    assert told.failed.reason is Reason.RATE_LIMITED
+    assert len(provider.asked) == 1
+
+
+def test_a_short_time_is_waited_for_without_a_place_and_then_all_is_read(new_worker, provider, connected):
+    refusals = iter([(429, {"Retry-After": "1"}, {})])
+    provider.refusal = lambda: next(refusals, None)
+    ada = connected()
+    there = new_worker()
+    began = time.monotonic()
+    with ThreadPoolExecutor(2) as threads:
+        asking = threads.submit(read, there, "one", [ada], seconds=20)
+        while not provider.asked or provider.running:
+            time.sleep(0.005)
+        time.sleep(0.2)
+        found = threads.submit(read, there, "two", [ada, connected()], seconds=20, week=1)
+        assert all(map(was_read, [*asking.result(), *found.result()]))
+    assert time.monotonic() - began > 1
+    # One refused, one of another account at once, and nothing else before the time was over.
+    early = [moment for moment in provider.asked if moment < provider.asked[0] + 0.95]
+    assert len(early) <= 2
+    assert len(provider.asked) == 4
+
+
+def test_a_large_organization_at_the_limit_is_paced_and_nobody_is_named(new_worker, provider, connected):
+    # 60 at once, then 60 in 1.2 seconds.
+    limits = {"google": Limit(120, 1.2), "microsoft": Limit(10**6, 1)}
+    workers = [new_worker(), new_worker()]
+    for each in workers:
+        each.stores.throttle._projects = limits
+    members = [connected() for _ in range(150)]
+    jobs = [ReadBusy(each, ("primary",), 0, 7 * DAY) for each in members]
+    put_work(workers[0], "f", jobs)
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda each: run_drain(each, "f", reads.perform, seconds=60), workers))
+    found = [reply for _, reply in replies(workers[0], "f")]
+    assert len(found) == 150
+    assert all(map(was_read, found))
+    assert len(provider.asked) == 150
+    # 90 of them came after the 60 that go at once, each 20 milliseconds after the one before.
+    assert max(provider.asked) - min(provider.asked) > 1.5
+
+
+def test_who_cannot_be_served_in_time_is_named_and_the_others_are_read(new_worker, provider, connected):
+    there = new_worker(google_per_minute=10)
+    found = read(there, "f", [connected() for _ in range(8)], seconds=2)
+    assert [was_read(reply) for reply in found].count(True) == 5
+    named = [reply.failed for reply in found if reply.failed is not None]
+    assert {each.reason for each in named} == {Reason.RATE_LIMITED}
+    assert {each.message for each in named} == {"Google Calendar asks us to slow down"}
+    assert all(each.retry_after > 1 for each in named)
+    assert len(provider.asked) == 5
+
+
+def test_writes_spend_from_the_same_limit(new_worker, provider, connected, runtime):
+    there = new_worker(google_per_minute_and_user=4)
+    ada = connected()
+    put_work(there, "w", [DeleteEvent(ada, "primary", "event")])
+    run_drain(there, "w", writes.perform, seconds=5)
+    asked = len(provider.asked)
+    (told,) = read(there, "f", [ada], seconds=2)
+    assert told.failed.reason is Reason.RATE_LIMITED
+    assert len(provider.asked) == asked
+
+
+@pytest.mark.parametrize(
+    ("provider_name", "job", "expected"),
+    [
+        (GOOGLE, ReadBusy("c", ("primary",), 0, 7 * DAY), 1),
+        (GOOGLE, ReadBusy("c", None, 0, 7 * DAY), 2),
+        (GOOGLE, ReadBusy("c", tuple(map(str, range(51))), 0, 61 * DAY), 4),
+        (MICROSOFT, ReadBusy("c", ("primary",), 0, 7 * DAY), 2),
+        (MICROSOFT, ReadBusy("c", None, 0, 7 * DAY), 4),
+        (GOOGLE, ReadEvents("c", ("a", "b"), 0, DAY), 2),
+        (GOOGLE, DeleteEvent("c", "primary", "e"), 2),
+        (MICROSOFT, CreateEvent("c", "primary", None), 2),
+        (GOOGLE, FreshToken("c"), 0),
+        (GOOGLE, Revoke("c"), 0),
+        (GOOGLE, Redeem("a"), 0),
+    ],
+)
+def test_what_a_job_costs(provider_name, job, expected):
+    assert calls(provider_name, job) == expected
+
+
+def test_a_read_that_comes_after_the_deadline_serves_the_next_who_asks(new_worker, provider, connected):
+    provider.seconds = 1.0
+    there = new_worker(fanout_deadline_seconds=20.0)
+    ada = connected()
+    put_work(there, "f", [ReadBusy(ada, ("primary",), 0, 7 * DAY)])
+    draining = threading.Thread(target=run_drain, args=(there, "f", reads.perform), kwargs={"seconds": 0.5})
+    draining.start()
+    while not (early := replies(there, "f")):
+        time.sleep(0.005)
+    assert provider.running == 1
+    draining.join()
+    (number, told), *more = early
+    assert (number, told.failed.reason, told.failed.message, more) == (
+        0,
+        Reason.PROVIDER_ERROR,
+        "Google Calendar did not answer in time",
+        [],
+    )
+    # Nothing more was told, and what was read is kept.
+    assert len(replies(there, "f")) == 1
+    name = f"busy:{ada}:primary:0"
+    assert there.stores.redis.exists(name)
+
+
+def test_what_has_not_begun_at_the_deadline_is_not_read(new_worker, provider, mailbox):
+    provider.seconds = 1.0
+    found = read(new_worker(fanout_deadline_seconds=20.0), "f", [mailbox()] * 6, seconds=0.5)
+    assert [reply.failed.reason for reply in found] == [Reason.PROVIDER_ERROR] * 6
+    assert {reply.failed.message for reply in found} == {"Microsoft 365 did not answer in time"}
+    assert len(provider.asked) == 4
+
+
+def test_a_provider_that_hangs_is_left_after_a_while(new_worker, provider, connected):
+    provider.seconds = 30.0
+    began = time.monotonic()
+    (told,) = read(new_worker(fanout_deadline_seconds=1.0), "f", [connected()], seconds=0.3)
+    assert told.failed.reason is Reason.PROVIDER_ERROR
+    assert 0.7 < time.monotonic() - began < 15
+
+
+@pytest.mark.usefixtures("worker")
+def test_the_next_request_is_served_from_the_cache(api, sandbox, new_user, settings, stores):
+    user = new_user(sandbox.account("google", "ada@example.com", events=[meeting("09:00", "10:00")]))
+    before = set(stores.redis.scan_iter("busy:*"))
+    sandbox.fault(latency_ms=int(settings.fanout_deadline_seconds * 1000) + 300, times=1)
+    late = api.get(f"/users/{user}/scheduling", **MORNING)
+    assert (late.status_code, late.json["error"]) == (502, "Google Calendar did not answer in time")
+    give_up = time.monotonic() + 20
+    while set(stores.redis.scan_iter("busy:*")) <= before:
+        assert time.monotonic() < give_up, "what came late was not kept"
+        time.sleep(0.02)
+    assert starts(api.get(f"/users/{user}/scheduling", **MORNING)) == ["10:00", "11:00"]
+    assert sandbox.requests().by_operation == {"google.freebusy.query": 1}

@@ -1,0 +1,104 @@
+"""How a job takes part in the throttling: how often it calls, on whose account, who hears of refusals."""
+
+from __future__ import annotations
+
+from providers.base import Failed
+from providers.errors import ProjectRateLimited, ProviderError, RateLimited, Reason
+from providers.google import errors as google
+from providers.google.client import CALENDARS_PER_QUERY, RANGE_PER_QUERY
+from providers.http import late
+from providers.microsoft import errors as microsoft
+from providers.names import ProviderName
+from providers.scopes import Operation
+from store.models import OAuthConnection
+from store.throttle import Answer, Ask, Throttle, Why
+from workers.jobs import (
+    CreateEvent,
+    DeleteEvent,
+    GetEvent,
+    Job,
+    ListCalendars,
+    ReadBusy,
+    ReadEvents,
+    ShowCalendars,
+    UpdateEvent,
+)
+
+TITLES: dict[str, str] = {
+    ProviderName.GOOGLE: google.PROVIDER,
+    ProviderName.MICROSOFT: microsoft.PROVIDER,
+}
+
+
+class AccountTraffic:
+    """The ``Traffic`` of one account: what the provider refuses to it is heard by all workers."""
+
+    def __init__(self, throttle: Throttle, provider: str, connection: str) -> None:
+        self._throttle = throttle
+        self._provider = provider
+        self._connection = connection
+
+    def failed(self, error: ProviderError, pause: float) -> float:
+        """Hold the account, or all accounts, when the provider throttles.
+
+        The call itself waits for what the provider has told anyone, but not for others' guesses: it is how
+        we learn that the throttling is over.
+        """
+        held = self._throttle.hold(
+            self._provider,
+            self._connection,
+            pause if isinstance(error, RateLimited) else 0.0,
+            named=isinstance(error, RateLimited) and error.retry_after is not None,
+            project=isinstance(error, ProjectRateLimited),
+        )
+        return max(pause, held)
+
+
+def ask(job: Job, row: OAuthConnection, lease: str) -> Ask | None:
+    """What to ask of the throttle before a job; None for one that calls no calendar."""
+    cost = calls(ProviderName(row.provider), job)
+    if not cost:
+        return None
+    # Graph alone limits how many calls a mailbox takes at once.
+    mailbox = (row.email or row.id) if row.provider == ProviderName.MICROSOFT else None
+    return Ask(row.provider, row.id, cost, mailbox, lease)
+
+
+def calls(provider: ProviderName, job: Job) -> int:
+    """How many calls a job makes when none has to be made again and no page has a next one.
+
+    Each part of a batch of Graph counts as one.
+    """
+    microsoft = provider == ProviderName.MICROSOFT
+    match job:
+        case ReadBusy():
+            number = len(job.calendars or ("primary",))
+            if microsoft:
+                # With each batch, or with the list, goes a question for the mailbox's zone.
+                return number + 1 if job.calendars else number + 3
+            queries = -(-number // CALENDARS_PER_QUERY) * -(-(job.end - job.start) // RANGE_PER_QUERY)
+            return queries if job.calendars else queries + 1
+        case ListCalendars() | ShowCalendars():
+            return 2 if microsoft else 1
+        case ReadEvents():
+            return len(job.calendars) + microsoft
+        case GetEvent():
+            return 1 + microsoft
+        case CreateEvent() | UpdateEvent() | DeleteEvent():
+            # The event is read before it is changed, or looked for after it was created.
+            return 2
+    return 0
+
+
+def throttled(row: OAuthConnection, answer: Answer) -> Failed:
+    """What has become of a job that has no turn before its deadline; nothing of it was done."""
+    if answer.why is Why.MAILBOX:
+        # The calls before it have not come to an end.
+        return overdue(row)
+    wait = None if answer.why is Why.BACKOFF else answer.wait
+    return Failed(Reason.RATE_LIMITED, f"{TITLES[row.provider]} asks us to slow down", retry_after=wait)
+
+
+def overdue(row: OAuthConnection) -> Failed:
+    """A read that has no answer at the deadline, as the adapter puts it."""
+    return Failed.because(late(TITLES[row.provider], Operation.FREE_BUSY))
