@@ -42,9 +42,11 @@ def time_range(
 
 def freshness() -> Freshness:
     """How fresh the caller wants it, from ``Cache-Control``."""
+    header = request.headers.get("Cache-Control")
+    if header is None:
+        return Freshness()
     # The names of directives are the same in any case; the parser takes them as they come.
-    header = request.headers.get("Cache-Control", "").lower()
-    control = parse_cache_control_header(header, cls=RequestCacheControl)
+    control = parse_cache_control_header(header.lower(), cls=RequestCacheControl)
     if control.no_cache:
         return Freshness(newer_than=now())
     if control.max_age is not None:

@@ -230,6 +230,8 @@ def refuse_unreadable_bodies(app: Flask) -> None:
 
 
 def _check_body() -> None:
+    if not request.environ.get("CONTENT_LENGTH") and "HTTP_TRANSFER_ENCODING" not in request.environ:
+        return
     if request.content_length is not None and request.content_length > (request.max_content_length or 0):
         raise RequestEntityTooLarge
     has_body = bool(request.content_length) or "chunked" in request.headers.get("Transfer-Encoding", "")

@@ -20,6 +20,8 @@ RAW = ("RAW_URI", "REQUEST_URI")
 
 # `http://host/path`, as a proxy may ask; `//host` is none, it is a path with an empty segment.
 ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
+# Most paths: nothing in them could have been escaped, and no slash is at issue.
+PLAIN = re.compile(r"/[A-Za-z0-9._~-][A-Za-z0-9._~/-]*")
 NO_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 ESCAPE = re.compile(rb"%(?!2[5Ff])([0-9A-Fa-f]{2})")
 LONE_BYTE = re.compile("[\udc80-\udcff]")
@@ -47,6 +49,8 @@ def path_info(environ: WSGIEnvironment) -> str:
     ``%2F``, ``%25`` and bytes that are no UTF-8 stay escaped, for ``text`` to read.
     """
     served: str = environ.get("PATH_INFO", "")
+    if PLAIN.fullmatch(served) and environ.get("RAW_URI", "").partition("?")[0] == served:
+        return served
     for path in _sent(environ):
         if _plain(path) == served.encode("latin1").decode(errors="replace"):
             return _kept(path)

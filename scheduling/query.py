@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduling import few
 from scheduling.intervals import (
     EMPTY,
     KEYS,
@@ -89,9 +88,6 @@ def slots(query: Query, calendars: Groups, member_of: Indexes, members: int) -> 
     touch or be empty. A member without a calendar is free all the time: to say nothing about
     somebody, leave them out.
     """
-    if members == 1 and few.suits(query, calendars):
-        starts = few.starts(query, calendars, query.within())
-        return Slots(starts, np.zeros(starts.size, np.int64), query.duration)
     bits = members.bit_length()
     if (query.end - query.start << bits) > KEYS:
         raise OverflowError(f"too long a range for {members} members")

@@ -89,7 +89,8 @@ while at <= #ARGV do
     if wait <= 0 and mailbox > 0 then
         local key = KEYS[count + mailbox]
         redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
-        if redis.call('ZCARD', key) < most then
+        -- Redis may be asked twice when its answer is lost: who has a lease keeps it.
+        if redis.call('ZCARD', key) < most or redis.call('ZSCORE', key, id) then
             redis.call('ZADD', key, now + lease, id)
             if redis.call('PTTL', key) < lease then redis.call('PEXPIRE', key, lease) end
         else

@@ -97,16 +97,16 @@ class Drain:
         Reads under way at the deadline are answered then, and go on for the cache for a while.
         """
         try:
-            while self._anything_left():
-                finished, granted = self._share.wait(self._until())
+            # One look at the clock for both: what comes due between two would be neither done nor waited for.
+            while self._anything_left(now := time.monotonic()):
+                finished, granted = self._share.wait(self._until(now))
                 taken = self._exchange(finished, granted)
                 self._share.give_back(granted - self._start(taken))
         finally:
             self._share.close()
 
-    def _anything_left(self) -> bool:
+    def _anything_left(self, now: float) -> bool:
         """Give up what is too late, and say how many places the rest can use."""
-        now = time.monotonic()
         if now >= self._deadline:
             self._exhausted = True
             self._answered += [(number, Reply(failed=taken.failed)) for _, number, taken in self._waiting]
@@ -119,9 +119,8 @@ class Drain:
             self._share.want(sum(each.when <= now for each in self._waiting))
         return bool(self._in_flight or self._waiting or self._answered or not self._exhausted)
 
-    def _until(self) -> float | None:
-        """The next moment at which something is to be done although nothing has happened."""
-        now = time.monotonic()
+    def _until(self, now: float) -> float | None:
+        """The next moment after ``now`` at which something is to be done although nothing has happened."""
         if self._answered:
             return now
         moments = [self._deadline, self._overdue] + [each.when for each in self._waiting[:1]]

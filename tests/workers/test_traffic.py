@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,10 +19,10 @@ from providers.base import Read
 from providers.errors import Reason
 from providers.names import ProviderName
 from store.settings import Settings
-from store.throttle import Limit
+from store.throttle import ASK_FOR_LEASE, Limit
 from tests.app.days import MORNING, meeting, starts
 from tests.workers.conftest import DAY, put_work, replies, run_drain
-from workers import reads, writes
+from workers import drain, reads, writes
 from workers.jobs import CreateEvent, DeleteEvent, FreshToken, ReadBusy, ReadEvents, Redeem, Revoke
 from workers.places import Places
 from workers.runtime import Runtime
@@ -164,6 +165,36 @@ def test_a_worker_that_died_does_not_hold_a_mailbox_for_ever(new_worker, provide
     runtime.stores.redis.zadd("throttle:mailbox:ada@contoso.example", {f"dead:{n}": ends for n in range(4)})
     assert all(map(was_read, read(new_worker(), "f", [connection])))
     assert time.time() * 1000 >= ends
+
+
+def test_a_lease_that_was_given_by_an_answer_that_was_lost_serves_who_asks_again(
+    new_worker, provider, mailbox, runtime
+):
+    ends = (time.time() + 60) * 1000
+    # As the throttle is told them: fan-out and number of the job.
+    runtime.stores.redis.zadd("throttle:mailbox:ada@contoso.example", {f"f:{n}": ends for n in range(4)})
+    assert all(map(was_read, read(new_worker(), "f", [mailbox()] * 4)))
+    assert len(provider.asked) == 4
+
+
+def test_a_turn_that_comes_while_nobody_looks_is_not_missed(
+    new_worker, provider, mailbox, runtime, monkeypatch
+):
+    def stopped() -> float:
+        # Other threads run now. Of two looks in a row one comes before a turn, and the next one after it.
+        time.sleep(0.6 * ASK_FOR_LEASE / 1000)
+        return time.monotonic()
+
+    monkeypatch.setattr(drain, "time", SimpleNamespace(monotonic=stopped))
+    ends = (time.time() + 0.6) * 1000
+    runtime.stores.redis.zadd("throttle:mailbox:ada@contoso.example", {f"busy:{n}": ends for n in range(4)})
+    connection, workers = mailbox(), [new_worker(), new_worker()]
+    with ThreadPoolExecutor(8) as threads:
+        asked = [
+            threads.submit(read, workers[n % 2], f"f{n}", [connection], seconds=20, week=n) for n in range(8)
+        ]
+        found = [reply for each in asked for reply in each.result()]
+    assert [was_read(reply) for reply in found] == [True] * 8
 
 
 def test_a_time_that_one_worker_is_told_is_kept_by_the_other_at_once(new_worker, provider, connected):
