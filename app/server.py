@@ -11,6 +11,7 @@ from gunicorn.workers.gthread import ThreadWorker
 
 from app.processes import LONGEST_REQUEST_LINE
 from app.request_ids import HEADER
+from app.services import EXTENSION
 
 # gunicorn cuts its setting down to this, or knows no limit at all.
 message.MAX_REQUEST_LINE = LONGEST_REQUEST_LINE
@@ -24,7 +25,12 @@ SENTENCES = {
 
 
 class Worker(ThreadWorker):
-    """Threads, as gunicorn's own; only what it writes when it refuses a request differs."""
+    """Threads, as gunicorn's own; it connects before its first request, and refuses in our words."""
+
+    def run(self) -> None:
+        """Serve; the application is loaded, the process is its own."""
+        self.wsgi.extensions[EXTENSION].prepare()
+        super().run()
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Any) -> None:
         """Log and answer a request that never reached the application, or broke on its way out."""

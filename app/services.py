@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from functools import cached_property
 from typing import cast
 
 from flask import Flask, current_app
+from kombu.exceptions import OperationalError as BrokerError
+from redis.exceptions import RedisError
+from sqlalchemy.exc import SQLAlchemyError
 
 from store.settings import Settings
 from store.stores import Stores
@@ -14,6 +18,8 @@ from workers.fanout import Fanout
 
 EXTENSION = "almanac"
 
+log = logging.getLogger(__name__)
+
 
 class Services:
     """One for each web process."""
@@ -21,6 +27,15 @@ class Services:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stores = Stores(settings)
+
+    def prepare(self) -> None:
+        """Open now what the first request would have to wait for; what is down is tried again by it."""
+        openings = (self.stores.database.ping, self.stores.directory.current, self.fanout.prepare)
+        for opening in openings:
+            try:
+                opening()
+            except (SQLAlchemyError, RedisError, BrokerError) as error:
+                log.warning("not there yet: %s", type(error).__name__)
 
     @cached_property
     def celery(self) -> Almanac:

@@ -178,20 +178,18 @@ class BusyCache:
         """
         if not self._ttl:
             return
-        borders = np.arange(start, end + 1, self._bucket)
-        # Merged periods are sorted by both edges: those of a bucket are one slice.
-        firsts = np.searchsorted(busy.ends, borders[:-1], side="right")
-        lasts = np.searchsorted(busy.starts, borders[1:], side="left")
-        names: list[str] = []
-        values: list[bytes] = []
         prefix = _prefix(key)
-        for n, border in enumerate(borders[:-1].tolist()):
-            rows = np.empty((lasts[n] - firsts[n] + 1, 2), dtype=np.int64)
-            rows[0] = FORMAT, read_at
-            rows[1:, 0] = np.maximum(busy.starts[firsts[n] : lasts[n]], border)
-            rows[1:, 1] = np.minimum(busy.ends[firsts[n] : lasts[n]], border + self._bucket)
-            names.append(f"{prefix}{border // self._bucket}")
-            values.append(rows.tobytes())
+        packed = np.stack((busy.starts, busy.ends), axis=1).astype("<i8", copy=False).tobytes()
+        borders = range(start, end, self._bucket)
+        # Merged periods are sorted by both edges: those of a bucket are one slice.
+        firsts = busy.ends.searchsorted(borders, side="right").tolist()
+        lasts = busy.starts.searchsorted([border + self._bucket for border in borders]).tolist()
+        names = [f"{prefix}{border // self._bucket}" for border in borders]
+        values = [
+            HEAD.pack(FORMAT, read_at)
+            + _clipped(packed[first * ROW_BYTES : last * ROW_BYTES], border, border + self._bucket)
+            for first, last, border in zip(firsts, lasts, borders, strict=True)
+        ]
         keys = [_generation(key.connection), _index(key.connection), *names]
         pipe.eval(STORE, len(keys), *keys, generation, self._ttl, *values)
 
@@ -222,3 +220,15 @@ def _read_at(value: bytes | None, newer_than: int | None) -> int | None:
         return None
     form, moment = HEAD.unpack_from(value)
     return None if form != FORMAT or (newer_than is not None and moment < newer_than) else moment
+
+
+def _clipped(rows: bytes, opening: int, closing: int) -> bytes:
+    """Sorted periods cut to a bucket: only the first and the last can reach beyond it."""
+    if not rows:
+        return rows
+    clipped = bytearray(rows)
+    start, end = HEAD.unpack_from(clipped)
+    HEAD.pack_into(clipped, 0, max(start, opening), end)
+    start, end = HEAD.unpack_from(clipped, len(clipped) - ROW_BYTES)
+    HEAD.pack_into(clipped, len(clipped) - ROW_BYTES, start, min(end, closing))
+    return bytes(clipped)

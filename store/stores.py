@@ -43,7 +43,7 @@ class Stores:
             if opened is not None:
                 opened.close()
         # They speak to a Redis that is closed.
-        for name in ("busy", "calendar_lists", "directory", "line"):
+        for name in ("busy", "calendar_lists", "directory", "line", "throttle"):
             self.__dict__.pop(name, None)
 
     @cached_property

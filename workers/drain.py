@@ -17,9 +17,8 @@ from providers.base import Failed
 from providers.errors import Reason
 from store.busy_cache import CalendarKey
 from store.calendar_lists import CalendarList
-from store.models import OAuthConnection
 from store.queries import connections
-from store.queries.connections import Credentials
+from store.queries.connections import Credentials, SealedConnection
 from store.throttle import GO, Answer, Ask, Throttle, Why
 from workers import traffic
 from workers.fanout import LEFTOVER_SECONDS, reply_list, work_list
@@ -52,7 +51,7 @@ class Taken:
 
     number: int
     job: Job
-    row: OAuthConnection | None = None
+    row: SealedConnection | None = None
     ask: Ask | None = None
     # What it says when it comes to nothing but waiting.
     failed: Failed = BROKEN

@@ -56,6 +56,16 @@ class Fanout:
         self._redis = redis
         self._tasks = tasks
 
+    def prepare(self) -> None:
+        """Connect to the broker.
+
+        :raise kombu.exceptions.OperationalError: when it is down
+        """
+        with self._celery.producer_pool.acquire(block=True) as producer:
+            producer.connection.ensure_connection(max_retries=1)
+            # Opening the channel is a round trip of its own.
+            _ = producer.channel
+
     def gather(self, jobs: Sequence[Job], *, queue: Queue, deadline: float) -> list[Reply]:
         """A reply for each job, in order. ``deadline`` is a moment of ``time.monotonic()``.
 

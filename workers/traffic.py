@@ -10,7 +10,7 @@ from providers.http import late
 from providers.microsoft import errors as microsoft
 from providers.names import ProviderName
 from providers.scopes import Operation
-from store.models import OAuthConnection
+from store.queries.connections import SealedConnection
 from store.throttle import Answer, Ask, Throttle, Why
 from workers.jobs import (
     CreateEvent,
@@ -54,7 +54,7 @@ class AccountTraffic:
         return max(pause, held)
 
 
-def ask(job: Job, row: OAuthConnection, lease: str) -> Ask | None:
+def ask(job: Job, row: SealedConnection, lease: str) -> Ask | None:
     """What to ask of the throttle before a job; None for one that calls no calendar."""
     cost = calls(ProviderName(row.provider), job)
     if not cost:
@@ -90,7 +90,7 @@ def calls(provider: ProviderName, job: Job) -> int:
     return 0
 
 
-def throttled(row: OAuthConnection, answer: Answer) -> Failed:
+def throttled(row: SealedConnection, answer: Answer) -> Failed:
     """What has become of a job that has no turn before its deadline; nothing of it was done."""
     if answer.why is Why.MAILBOX:
         # The calls before it have not come to an end.
@@ -99,6 +99,6 @@ def throttled(row: OAuthConnection, answer: Answer) -> Failed:
     return Failed(Reason.RATE_LIMITED, f"{TITLES[row.provider]} asks us to slow down", retry_after=wait)
 
 
-def overdue(row: OAuthConnection) -> Failed:
+def overdue(row: SealedConnection) -> Failed:
     """A read that has no answer at the deadline, as the adapter puts it."""
     return Failed.because(late(TITLES[row.provider], Operation.FREE_BUSY))

@@ -6,6 +6,7 @@ import itertools
 
 from sqlalchemy import select
 
+from app.services import EXTENSION
 from store.models import OAuthConnection, User
 
 
@@ -29,6 +30,13 @@ def cached(stores, ids):
     names = [name for name in names if not name.startswith("throttle:")]
     kept = [name for name in names if not name.startswith("busy-generation:")]
     return [name for name in kept if any(each in name for each in ids)]
+
+
+def forget_patience(api):
+    """As if the time were over that a provider has named."""
+    redis = api.client.application.extensions[EXTENSION].stores.redis
+    for key in redis.scan_iter("throttle:*"):
+        redis.delete(key)
 
 
 def pages(api, path, limit):

@@ -24,6 +24,7 @@ from providers.names import ProviderName
 from providers.sandbox.client import Sandbox, SandboxAccount
 from providers.scopes import Operation, valid_scopes
 from store.queries import api_keys, connections
+from tests.app.answers import forget_patience
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, periods, starts, starts_of
 from tests.conftest import Api, connect
 
@@ -414,7 +415,7 @@ def test_only_the_end_of_a_grant_ends_the_connection_and_it_is_not_asked_again(w
 def test_what_failed_is_never_kept_as_free_time(world):
     """The last test of a case: it lifts the faults."""
     world.sandbox.clear_faults()
-    forget_patience(world)
+    forget_patience(world.api)
     slots = world.api.get(f"/users/{world.alone}/scheduling", **MORNING)
     if not world.sickness.curable:
         status_and_body(world, "slots", slots)
@@ -423,13 +424,6 @@ def test_what_failed_is_never_kept_as_free_time(world):
     answer = world.api.get(f"/users/{world.beside_healthy}/calendar/busy", **DAY)
     assert periods(answer) == [("09:00", "11:00")]
     assert answer.json["failedCalendars"] == []
-
-
-def forget_patience(world: World) -> None:
-    """As if the time were over that the provider has named."""
-    redis = world.api.client.application.extensions[EXTENSION].stores.redis
-    for key in redis.scan_iter("throttle:*"):
-        redis.delete(key)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

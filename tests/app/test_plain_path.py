@@ -184,7 +184,7 @@ def plain_answer(route: str, people: list[Person], query: dict, headers: dict) -
     return UsersSlotsAnswer().dump({"data": entries})
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def people(settings, database, sandbox_process):
     """Nine people in three organizations, connected and with a cache that knows them; by organization."""
     random = Random(SEED)

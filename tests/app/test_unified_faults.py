@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from redis.exceptions import ConnectionError
 
-from tests.app.answers import error
+from tests.app.answers import error, forget_patience
 from tests.app.at_provider import DELETE, INSERT, NINE, UPDATE, one
 from tests.app.days import DAY, PROVIDERS, periods
 from tests.app.two_accounts import ADA, SHOWN, Both
@@ -68,6 +68,7 @@ def test_when_one_account_fails_nothing_is_left_at_either(api, sandbox, both, pr
     assert periods(api.get(f"/users/{both.user}/calendar/busy", **DAY)) == []
 
     sandbox.clear_faults()
+    forget_patience(api)
     assert one(both.create(metaId="m-1", subject="Half"), 201)["metaId"] == "m-1"
     assert both.subjects() == {"google": ["Half"], "microsoft": ["Half"]}
 
@@ -292,6 +293,7 @@ def test_a_delete_that_reaches_one_account_says_so_and_is_finished_by_repeating_
     assert both.subjects() == {provider: ["Old"], OTHER[provider]: []}
 
     sandbox.clear_faults()
+    forget_patience(both.api)
     assert both.delete("m-1").status_code == 200
     assert both.subjects() == EMPTY
     assert error(both.delete("m-1"), 404) == "Event not found"

@@ -15,6 +15,7 @@ from providers.errors import Reason
 from store.busy_cache import CalendarKey
 from store.calendar_lists import CalendarList, ListedCalendar
 from store.database import Database
+from store.models import OAuthConnection
 from store.queries import connections
 from store.settings import Settings
 from tests.conftest import settings_of
@@ -100,7 +101,7 @@ def test_a_connection_that_is_gone_is_named_and_the_others_are_read(runtime, con
 def test_tokens_under_a_key_that_is_lost_fail_their_connection_only(runtime, connected):
     copied, own = connected(), connected()
     with runtime.stores.database.writing() as session:
-        rows = connections.sealed(session, [copied, own])
+        rows = {each: session.get_one(OAuthConnection, each) for each in (copied, own)}
         rows[copied].sealed_access_token = rows[own].sealed_access_token
     put_work(runtime, "f", [*busy_jobs(copied, 1), *busy_jobs(own, 1)])
     run_drain(runtime, "f", read_one)

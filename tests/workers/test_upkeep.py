@@ -102,7 +102,7 @@ def test_a_token_endpoint_that_is_down_kills_nothing(renew, account, connected, 
 def test_tokens_under_a_key_that_is_lost_do_not_stop_the_round(renew, account, connected, runtime):
     lost, good = connected(account("lost"), **ends_in(1)), connected(account("good"), **ends_in(2))
     with runtime.stores.database.writing() as session:
-        rows = connections.sealed(session, [lost, good])
+        rows = {each: session.get_one(OAuthConnection, each) for each in (lost, good)}
         rows[lost].sealed_access_token = rows[good].sealed_access_token
     assert renew() == 1
 
@@ -157,7 +157,7 @@ def test_what_fails_gives_way_to_what_was_not_yet_tried(
     for n in range(2):
         gone = connected(account(f"broken-{n}"), **ends_in(-10))
         with runtime.stores.database.writing() as session:
-            connections.sealed(session, [gone])[gone].sealed_access_token = b"lost"
+            session.get_one(OAuthConnection, gone).sealed_access_token = b"lost"
     fresh = [connected(account(f"fresh-{n}"), **ends_in(5)) for n in range(2)]
     before = [opened(each).tokens.access_token for each in fresh]
     assert renew() == 2
