@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,6 +32,10 @@ log = logging.getLogger(__name__)
 
 # Jobs taken at once: their credentials come in one statement, their replies in few round trips.
 BATCH = 32
+
+# While more than anybody has places for are on the list, some are taken before there is a place for them: the
+# places that come free one by one then do not cost a statement each.
+PLENTY = 4 * BATCH
 
 # Who gives up at the deadline says so itself, within this share of the time; for who goes on, we do then.
 TO_GIVE_UP = 0.01
@@ -85,6 +90,10 @@ class Drain:
         self._share: Share[Done] = runtime.places.share()
         self._in_flight: dict[int, Taken] = {}
         self._waiting: list[Waiting] = []
+        # Taken and loaded, for the next places.
+        self._ahead: deque[Taken] = deque()
+        # How many were on the list when it was last looked at.
+        self._left = 0
         self._answered: list[tuple[int, Reply]] = []
         # Jobs in flight that have been answered already: what they read is for the cache alone.
         self._told: set[int] = set()
@@ -99,7 +108,8 @@ class Drain:
             # One look at the clock for both: what comes due between two would be neither done nor waited for.
             while self._anything_left(now := time.monotonic()):
                 finished, granted = self._share.wait(self._until(now))
-                taken = self._exchange(finished, granted)
+                taken = self._next(granted)
+                self._exchange(finished, granted - len(taken))
                 self._share.give_back(granted - self._start(taken))
         finally:
             self._share.close()
@@ -110,13 +120,16 @@ class Drain:
             self._exhausted = True
             self._answered += [(number, Reply(failed=taken.failed)) for _, number, taken in self._waiting]
             self._waiting = []
+            # As those still on the list: nobody has begun them.
+            self._ahead.clear()
         if now >= self._overdue:
             self._tell_late()
         if not self._exhausted:
             self._share.want(BATCH)
         else:
-            self._share.want(sum(each.when <= now for each in self._waiting))
-        return bool(self._in_flight or self._waiting or self._answered or not self._exhausted)
+            self._share.want(len(self._ahead) + sum(each.when <= now for each in self._waiting))
+        idle = not (self._in_flight or self._waiting or self._ahead or self._answered)
+        return not (idle and self._exhausted)
 
     def _until(self, now: float) -> float | None:
         """The next moment after ``now`` at which something is to be done although nothing has happened."""
@@ -125,51 +138,71 @@ class Drain:
         moments = [self._deadline, self._overdue] + [each.when for each in self._waiting[:1]]
         return min((moment for moment in moments if moment > now), default=None)
 
-    def _exchange(self, finished: Sequence[Done], granted: int) -> list[Taken]:
-        """Fill the caches, push replies and take jobs for the places, all in one round trip."""
-        stores = self._runtime.stores
+    def _next(self, places: int) -> list[Taken]:
+        """Jobs for so many places: those whose turn may have come, then those taken ahead."""
         now = time.monotonic()
-        taken = self._due(granted, now)
-        room = granted - len(taken) if not self._exhausted and now < self._deadline else 0
-        with stores.redis.pipeline(transaction=False) as pipe:
+        taken: list[Taken] = []
+        while self._waiting and len(taken) < places and self._waiting[0].when <= now:
+            taken.append(heapq.heappop(self._waiting).taken)
+        while self._ahead and len(taken) < places:
+            taken.append(self._ahead.popleft())
+        return taken
+
+    def _exchange(self, finished: Sequence[Done], places: int) -> None:
+        """Fill the caches, push replies and take jobs for the places left, all in one round trip."""
+        room = self._room(places)
+        replies, work = reply_list(self._fanout), work_list(self._fanout)
+        with self._runtime.stores.redis.pipeline(transaction=False) as pipe:
             for each in finished:
                 self._finish(pipe, each)
             if self._answered:
-                replies = reply_list(self._fanout)
                 pipe.rpush(replies, *(pack_reply(*numbered) for numbered in self._answered))
                 pipe.expire(replies, LEFTOVER_SECONDS)
                 self._answered = []
             if room:
-                pipe.lpop(work_list(self._fanout), room)
+                pipe.lpop(work, room)
+                pipe.llen(work)
             # What the cache refuses, for lack of memory say, must not cost anybody a reply.
             results = pipe.execute(raise_on_error=False)
         for refused in {str(result) for result in results if isinstance(result, RedisError)}:
             log.error("Redis refused a part of an answer: %s", refused)
         if room:
-            if isinstance(results[-1], RedisError):
-                raise results[-1]
-            more = [unpack_job(data) for data in cast(list[bytes], results[-1] or [])]
-            self._exhausted = len(more) < room
-            taken += [Taken(number, job) for number, job in more]
-        return taken
+            popped, left = results[-2:]
+            if isinstance(popped, RedisError):
+                raise popped
+            self._take(cast(list[bytes], popped or []), room)
+            self._left = left if isinstance(left, int) else 0
 
-    def _due(self, most: int, now: float) -> list[Taken]:
-        """Jobs whose turn may have come."""
-        due: list[Taken] = []
-        while self._waiting and len(due) < most and self._waiting[0].when <= now:
-            due.append(heapq.heappop(self._waiting).taken)
-        return due
+    def _room(self, places: int) -> int:
+        """How many jobs to take: one for each place, and some ahead while there are plenty."""
+        if self._exhausted or time.monotonic() >= self._deadline:
+            return 0
+        if self._left > PLENTY and len(self._ahead) <= BATCH // 2:
+            return places + BATCH
+        return places
+
+    def _take(self, popped: Sequence[bytes], room: int) -> None:
+        """Have these jobs ready for their places."""
+        self._exhausted = len(popped) < room
+        taken = [Taken(*unpack_job(data)) for data in popped]
+        try:
+            self._load(taken)
+        except Exception:
+            # Whatever it is: these jobs have been taken.
+            log.exception("connections could not be loaded")
+            self._answered += [(each.number, Reply(failed=BROKEN)) for each in taken]
+        else:
+            self._ahead += taken
 
     def _start(self, taken: Sequence[Taken]) -> int:
         """Start the jobs whose turn it is; returns how many."""
         if not taken:
             return 0
         try:
-            self._load([each for each in taken if each.row is None])
             generations, answers = self._ask(taken)
         except Exception:
             # Whatever it is: these jobs have been taken.
-            log.exception("connections could not be loaded")
+            log.exception("the turns of jobs could not be had")
             self._answered += [(each.number, Reply(failed=BROKEN)) for each in taken]
             return 0
         started = 0
