@@ -12,6 +12,7 @@ from gunicorn.workers.gthread import ThreadWorker
 from app.processes import LONGEST_REQUEST_LINE
 from app.request_ids import HEADER
 from app.services import EXTENSION
+from store.garbage import collect_seldom
 
 # gunicorn cuts its setting down to this, or knows no limit at all.
 message.MAX_REQUEST_LINE = LONGEST_REQUEST_LINE
@@ -30,6 +31,7 @@ class Worker(ThreadWorker):
     def run(self) -> None:
         """Serve; the application is loaded, the process is its own."""
         self.wsgi.extensions[EXTENSION].prepare()
+        collect_seldom()
         super().run()
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Any) -> None:

@@ -35,7 +35,7 @@ BATCH = 32
 
 # While more than anybody has places for are on the list, some are taken before there is a place for them: the
 # places that come free one by one then do not cost a statement each.
-PLENTY = 4 * BATCH
+PLENTY = 2 * BATCH
 
 # Who gives up at the deadline says so itself, within this share of the time; for who goes on, we do then.
 TO_GIVE_UP = 0.01

@@ -13,6 +13,7 @@ from providers.base import Token
 from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 from providers.names import ProviderName
 from providers.registry import Provider, providers
+from store.garbage import collect_seldom
 from store.settings import Settings
 from store.stores import Stores
 from workers.places import Places
@@ -36,6 +37,7 @@ class Runtime:
                 ping()
             except (SQLAlchemyError, RedisError) as error:
                 log.warning("not there yet: %s", type(error).__name__)
+        collect_seldom()
 
     @cached_property
     def providers(self) -> dict[ProviderName, Provider]:

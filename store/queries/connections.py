@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Row, Select, delete, select, update
+from sqlalchemy import Row, Select, bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from store.changes import UNREMEMBERED
@@ -98,9 +98,7 @@ def find(session: Session, user_id: int, provider: str) -> OAuthConnection | Non
 
 def sealed(session: Session, ids: Collection[str]) -> dict[str, SealedConnection]:
     """Connections as they are stored, in one statement; those deleted meanwhile are absent."""
-    columns = [getattr(OAuthConnection, name) for name in SealedConnection._fields]
-    rows = session.execute(select(*columns).where(OAuthConnection.id.in_(ids)))
-    return {row.id: SealedConnection(*row) for row in rows}
+    return {row.id: SealedConnection(*row) for row in session.execute(_SEALED, {"ids": list(ids)})}
 
 
 def open_credentials(row: SealedConnection | OAuthConnection, keyring: Keyring) -> Credentials:
@@ -193,6 +191,12 @@ def expiring(
         .limit(limit)
     )
     return session.scalars(query).all()
+
+
+# Built once: workers look up a few connections at a time, all the time.
+_SEALED = select(*(getattr(OAuthConnection, name) for name in SealedConnection._fields)).where(
+    OAuthConnection.id.in_(bindparam("ids", expanding=True))
+)
 
 
 def _refs() -> Select[str, str, str, str | None, list[str], bool]:
