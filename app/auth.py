@@ -79,7 +79,9 @@ def confirm(stamp: bytes | None) -> None:
 
     :raise Outdated: when it does not; the view then runs anew
     """
-    if not g.confirmed and memory().stamp != services().stores.directory.under(stamp).stamp:
+    services().stores.directory.under(stamp)
+    # Without a stamp nobody knows: Redis may have been emptied.
+    if not g.confirmed and (stamp is None or memory().stamp != stamp):
         raise Outdated
     g.confirmed = True
 

@@ -14,7 +14,7 @@ LEAST_BYTES = 4096
 # Best first. Slots are so alike that higher levels gain a tenth and cost three times as much.
 ALGORITHMS = ["zstd", "gzip"]
 
-REFUSAL = re.compile(r";\s*q=0(\.0*)?\s*(,|$)")
+REFUSAL = re.compile(r"(gzip|zstd|\*)\s*;\s*q=0(\.0*)?\s*(,|$)", re.IGNORECASE)
 
 
 def install(app: Flask) -> None:

@@ -33,8 +33,9 @@ def web(host: str, port: int, processes: int) -> list[str]:
 def worker(settings: Settings, name: str, queues: tuple[Queue, ...] = tuple(Queue)) -> list[str]:
     """A Celery worker on threads: its tasks wait on providers, and share one pool of connections."""
     command = [*_CELERY, "worker", "--pool", "threads"]
-    # A task holds a thread for as long as its fan-out has reads in flight here.
-    command += ["--concurrency", str(settings.reads_in_flight), "--queues", ",".join(queues)]
+    # A task holds a thread for as long as its fan-out has reads in flight here; one that comes while a
+    # provider hangs must find a thread before it can have a place.
+    command += ["--concurrency", str(2 * settings.reads_in_flight), "--queues", ",".join(queues)]
     command += ["--hostname", f"{name}@%h", "--without-gossip", "--without-mingle", "--loglevel", "WARNING"]
     return command
 

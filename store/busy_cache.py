@@ -40,8 +40,15 @@ GENERATION_SECONDS = 86_400
 STORE = """
 if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
 for n = 3, #KEYS do
-    redis.call('SET', KEYS[n], ARGV[n], 'PX', ARGV[2])
-    redis.call('SADD', KEYS[2], KEYS[n])
+    -- A read that took long may come after one that began later: the newer picture stays. Bytes of a number
+    -- compare as it does when the greatest is first.
+    local kept = redis.call('GETRANGE', KEYS[n], 0, 15)
+    local same = string.sub(kept, 1, 8) == string.sub(ARGV[n], 1, 8)
+    local newer = string.reverse(string.sub(kept, 9)) > string.reverse(string.sub(ARGV[n], 9, 16))
+    if not (same and newer) then
+        redis.call('SET', KEYS[n], ARGV[n], 'PX', ARGV[2])
+        redis.call('SADD', KEYS[2], KEYS[n])
+    end
 end
 redis.call('PEXPIRE', KEYS[2], ARGV[2])
 return 1
@@ -82,7 +89,7 @@ class Known:
 
 
 class BusyCache:
-    """Busy periods by connection and calendar, for ``ttl_seconds`` after they were read (0: never)."""
+    """Busy periods by connection and calendar, for ``ttl_seconds`` after they were stored (0: never)."""
 
     def __init__(self, redis: Redis, line: Line, *, ttl_seconds: float, bucket: int) -> None:
         self._redis = redis

@@ -46,11 +46,14 @@ def notice(sessions: sessionmaker[Session], changing: Callable[[], None]) -> Non
 
     @event.listens_for(sessions, "before_commit")
     def committing(session: Session) -> None:
+        if session.in_nested_transaction():
+            # A savepoint; what it changed is told with the rest.
+            return
         session.flush()
         if session.info.get(_CHANGES):
             changing()
 
     @event.listens_for(sessions, "after_commit")
     def committed(session: Session) -> None:
-        if session.info.pop(_CHANGES, False):
+        if not session.in_nested_transaction() and session.info.pop(_CHANGES, False):
             changing()

@@ -38,6 +38,7 @@ class Database:
             )
         self._reads = sessionmaker(self.engine, expire_on_commit=False)
         self._writes = sessionmaker(self.engine.execution_options(writes=True), expire_on_commit=False)
+        self._changing = changing
         if changing is not None:
             notice(self._writes, changing)
 
@@ -66,6 +67,8 @@ class Database:
 
         with self.engine.begin() as connection:
             command.upgrade(alembic_config(connection), "head")
+        if self._changing is not None:
+            self._changing()
 
     def is_current(self) -> bool:
         """Whether every migration has run."""

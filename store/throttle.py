@@ -3,7 +3,7 @@
 Each provider has a limit for the whole installation and one for each account. Both are paced by GCRA, a
 leaky bucket that is one number: the moment at which all that was let through would have been let through at
 an even pace. Half of a limit may go at once and the other half over its window, so that no window of the
-provider's ever sees more than the limit, wherever it begins.
+provider's sees more than the limit, wherever it begins, but for calls that are made again.
 
 A provider that refuses us names a time: until then the scope of its refusal is held, for every worker. And a
 mailbox takes a few calls at once: each has a lease there, which ends by itself when its holder dies.
@@ -199,7 +199,8 @@ class Throttle:
     """The limits of each provider, by its name: ``projects`` for all of us, ``accounts`` for each account.
 
     Redis knows an account by our id of its connection: what address it has is only what a caller says, and
-    must not spend another's calls. A mailbox is known by its address, as two may have connected it.
+    must not spend another's calls. A mailbox is known by its address, as two may have connected it: who names
+    another's can make it wait, though not for long.
     """
 
     def __init__(self, redis: Redis, projects: Mapping[str, Limit], accounts: Mapping[str, Limit]) -> None:

@@ -110,6 +110,7 @@ class Drain:
                 finished, granted = self._share.wait(self._until(now))
                 taken = self._next(granted)
                 self._exchange(finished, granted - len(taken))
+                taken += self._next(granted - len(taken))
                 self._share.give_back(granted - self._start(taken))
         finally:
             self._share.close()

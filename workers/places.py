@@ -24,7 +24,7 @@ class Places:
     Whoever has work opens a share and says how many places more it wants. A place that is free goes to the
     share that wants one and holds fewest, of equals to the one that has wanted for longest: a small request
     is served before a large one that has some already, large ones come to hold about as many, and a single
-    one holds all. Work that has no place yet stays on its Redis list, where another process can take it.
+    one holds all. Most work that has no place yet stays on its Redis list, where another process can take it.
     """
 
     def __init__(self, size: int) -> None:

@@ -144,6 +144,7 @@ def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) 
     ]
     opening, closing = questions[0].busy_range() if questions else (0, 1)
     picture = look(asks, opening, closing, asked.freshness())
+    # Written while they are sent: nothing in it may need the request, which is over by then.
     entries = (
         _entry(user["id"], user["id"] in known, picture, n, query, questions[n], schedules[n])
         for n, user in enumerate(wanted_users)

@@ -29,6 +29,8 @@ def ask(api, path, accepted, query):
         ("gzip, deflate", "gzip", gzip.decompress),
         ("gzip, deflate, br, zstd", "zstd", zstd.decompress),
         ("zstd;q=0.5, gzip", "gzip", gzip.decompress),
+        ("br;q=0, gzip", "gzip", gzip.decompress),
+        ("gzip, identity;q=0", "gzip", gzip.decompress),
     ],
 )
 def test_a_long_answer_is_the_same_compressed(api, worker, path, accepted, chosen, undo):

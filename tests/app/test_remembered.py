@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from app.services import EXTENSION
+from store.directory import STAMP
+from store.models import now
 from store.queries import api_keys
 from tests.app.days import MORNING, meeting, starts
 from tests.conftest import Api
@@ -90,15 +94,23 @@ def test_a_renamed_user_answers_by_the_new_name_only(worker, api, new_user, else
 
 def test_a_key_that_ends_is_refused_from_then_on(worker, new_api, new_user, sandbox, unique, monkeypatch):
     """Nothing in the database changes when a key's time is over."""
-    from datetime import timedelta
-
-    from store.models import now
-
     later = now() + timedelta(hours=1)
     api, ada = new_api(expires_at=later), new_user(account(sandbox, unique))
     assert api.get(f"/users/{ada}/scheduling", **MORNING).status_code == 200
 
     monkeypatch.setattr(api_keys, "now", lambda: later)
+
+    assert api.get(f"/users/{ada}/scheduling", **MORNING).status_code == 401
+
+
+def test_a_redis_that_forgot_everything_confirms_nothing(worker, new_api, new_user, sandbox, unique, stores):
+    ada, api = new_user(account(sandbox, unique)), new_api()
+    for _ in range(2):
+        assert api.get(f"/users/{ada}/scheduling", **MORNING).status_code == 200
+
+    with stores.database.writing() as session:
+        assert api_keys.revoke(session, api.key, prefix="alm_") == 1
+    stores.redis.delete(STAMP)
 
     assert api.get(f"/users/{ada}/scheduling", **MORNING).status_code == 401
 

@@ -264,3 +264,22 @@ def test_a_write_moves_on_its_own_connection_only(redis, cache):
 
     assert cache.generations(["c1", "c2"])["c1"] == noted["c1"]
     assert cache.generations(["c2"])["c2"] != noted["c2"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kept"), [(2000, 1000, 2000), (1000, 2000, 2000), (255, 256, 256)]
+)
+def test_of_two_reads_the_one_that_began_later_is_kept(redis, cache, first, second, kept):
+    for read_at in (first, second):
+        put(redis, cache, Intervals.of([(read_at % 900, 950)]), 0, 1000, read_at=read_at)
+
+    (known,) = load(cache, [KEY], 0, 1000)
+
+    assert (known.oldest_read, known.busy.pairs()) == (kept, [(kept % 900, 950)])
+
+
+def test_of_two_reads_each_bucket_is_kept_by_itself(redis, cache):
+    put(redis, cache, Intervals.of([(100, 200)]), 0, 1000, read_at=20)
+    put(redis, cache, Intervals.of([(300, 400), (1300, 1400)]), 0, 2000, read_at=10)
+
+    assert load(cache, [KEY], 0, 2000)[0].busy.pairs() == [(100, 200), (1300, 1400)]

@@ -206,6 +206,21 @@ def test_what_is_rolled_back_is_no_change(watched, changes):
     assert changes == []
 
 
+def test_a_change_in_a_savepoint_is_told_with_the_transaction(watched, changes):
+    with watched.writing() as session:
+        with session.begin_nested():
+            session.add(User(custom_id="bruno"))
+        assert changes == []
+
+    assert changes == ["changing", "changing"]
+
+
+def test_a_migration_is_a_change(watched, changes):
+    watched.upgrade()
+
+    assert changes == ["changing"]
+
+
 def test_reading_is_no_change(watched, changes):
     with watched.writing() as session:
         assert session.query(User).count() == 1
