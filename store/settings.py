@@ -61,6 +61,7 @@ class Settings:
     reads_in_flight: int
     google_per_minute: int
     google_per_minute_and_user: int
+    microsoft_per_mailbox: int
     busy_ttl_seconds: float
     busy_bucket_days: int
     longest_range_days: int
@@ -113,9 +114,10 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         # With requests, a process spends about 1.5 ms of one core on a read: 64 at 200 ms fill half of it.
         in_flight: int = env.int("READS_IN_FLIGHT", 64, validate=validate.Range(min=1, max=1000))
         # The quotas of a Google project made since May 2026; older ones, and those raised on request, have
-        # others. Microsoft's limits are the same for everybody.
+        # others.
         google: int = env.int("GOOGLE_PER_MINUTE", 10_000, validate=validate.Range(min=2))
         google_user: int = env.int("GOOGLE_PER_MINUTE_AND_USER", 600, validate=validate.Range(min=2))
+        mailbox: int = env.int("MICROSOFT_PER_MAILBOX", 10_000, validate=validate.Range(min=2))
         ttl: float = env.float("BUSY_TTL", 60.0, validate=validate.Range(min=0, max=86_400))
         bucket_days: int = env.int("BUSY_BUCKET_DAYS", 7, validate=validate.Range(min=1, max=60))
         range_days: int = env.int("MAX_RANGE_DAYS", 366, validate=validate.Range(min=1, max=3660))
@@ -149,6 +151,7 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         reads_in_flight=in_flight,
         google_per_minute=google,
         google_per_minute_and_user=google_user,
+        microsoft_per_mailbox=mailbox,
         busy_ttl_seconds=ttl,
         busy_bucket_days=bucket_days,
         longest_range_days=range_days,

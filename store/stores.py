@@ -15,7 +15,7 @@ from store.database import Database
 from store.directory import Directory
 from store.line import Line
 from store.settings import Settings
-from store.throttle import MICROSOFT_APP, MICROSOFT_MAILBOX, Limit, Throttle
+from store.throttle import MICROSOFT_APP, Limit, Throttle
 
 # Redis is beside us: one that takes longer is down, and the caller had better know soon.
 REDIS_TIMEOUT = 2.0
@@ -97,7 +97,10 @@ class Stores:
         return Throttle(
             self.redis,
             {"google": Limit(settings.google_per_minute, 60), "microsoft": MICROSOFT_APP},
-            {"google": Limit(settings.google_per_minute_and_user, 60), "microsoft": MICROSOFT_MAILBOX},
+            {
+                "google": Limit(settings.google_per_minute_and_user, 60),
+                "microsoft": Limit(settings.microsoft_per_mailbox, 600),
+            },
         )
 
     @cached_property

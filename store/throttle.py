@@ -150,9 +150,8 @@ class Limit:
         return 1000 * self.seconds
 
 
-# https://learn.microsoft.com/en-us/graph/throttling-limits: of one app everywhere, and in one mailbox.
+# https://learn.microsoft.com/en-us/graph/throttling-limits: of one app everywhere.
 MICROSOFT_APP = Limit(130_000, 10)
-MICROSOFT_MAILBOX = Limit(10_000, 600)
 
 
 @dataclass(frozen=True, slots=True)
