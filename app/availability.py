@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
 
 from app import auth
 from app.services import services
 from app.targets import Target, Wanted, listed, main_calendar, named, refusal, to_list
-from providers.base import Failed, Read
+from providers.base import PRIMARY, Failed, Read
 from providers.scopes import Operation
 from scheduling.intervals import Groups, Indexes, Intervals
 from store.busy_cache import NEVER, CalendarKey, Known
 from store.calendar_lists import CalendarList
 from store.directory import STAMP
 from store.queries.connections import ConnectionRef
-from workers.fanout import LATE
+from workers.fanout import LATE, Shared
 from workers.jobs import Job, ListCalendars, ReadBusy, Reply
 from workers.queues import Queue
+
+log = logging.getLogger(__name__)
 
 Lists = Mapping[str, CalendarList]
 
@@ -68,11 +73,15 @@ class Picture:
 
     def places(self, ask: int) -> range:
         """Where the calendars of one ask stand."""
+        if self.asks == 1:
+            return range(len(self.targets))
         first, after = self.ask_of.searchsorted((ask, ask + 1)).tolist()
         return range(first, after)
 
     def of_ask(self, ask: int) -> tuple[Groups, Indexes, int]:
         """The calendars of one ask as the engine takes them, for a single member."""
+        if self.asks == 1:
+            return self.busy, self.ask_of, 1
         places = self.places(ask)
         return self.busy.span(places.start, places.stop), np.zeros(len(places), np.int64), 1
 
@@ -111,6 +120,8 @@ class _Look:
         self._asks = asks
         self._start, self._end = start, end
         self._freshness = freshness
+        # Before anything is looked up: what others read from now on will do.
+        self._shared = Shared(began=now(), newer_than=freshness.newer_than)
         seconds = services().settings.fanout_deadline_seconds
         self._deadline = time.monotonic() + seconds
         self._lists_deadline = time.monotonic() + seconds * LISTS_SHARE
@@ -133,7 +144,11 @@ class _Look:
             keys, self._start, self._end, newer_than=self._freshness.newer_than, beside=STAMP
         )
         auth.confirm(known.beside)
-        jobs = _jobs(keys, known) | self._jobs_for_all(lists)
+        unlisted = self._jobs_for_all(lists)
+        jobs = _jobs(keys, known.missing) | unlisted
+        stale = self._stale(keys, known)
+        self._count(len(keys), len(stale), len(known.missing), len(unlisted))
+        self._refresh(keys, stale, lists)
         replies = self._refused | self._gather(jobs, self._deadline)
         drawn = _Drawing(keys, known, jobs, replies)
         for n, ask in enumerate(self._asks):
@@ -149,6 +164,38 @@ class _Look:
         ]
         return drawn.picture(len(self._asks), used)
 
+    def _stale(self, keys: Sequence[CalendarKey], known: Known) -> list[int]:
+        """The places of calendars of which this answer takes what is old."""
+        old = self._stores.busy.stale(known, now())
+        # Of a calendar that is watched, what is old is as good as new.
+        watched = self._stores.busy.watched([keys[place] for place in old])
+        return [place for place, channel in zip(old, watched, strict=True) if channel is None]
+
+    def _count(self, known_by_id: int, stale: int, missing: int, unlisted: int) -> None:
+        """An account of which everything is wanted and no list is known counts as one calendar."""
+        self._stores.activity.cache(
+            hits=known_by_id - stale - missing, stale=stale, misses=missing + unlisted
+        )
+
+    def _refresh(self, keys: Sequence[CalendarKey], stale: Sequence[int], lists: Lists) -> None:
+        """Have read, for those who come next, what this answer takes although it is stale."""
+        hull = self._stores.busy.hull(self._start, self._end)
+        jobs: list[Job] = [*_jobs(keys, dict.fromkeys(stale, hull)).values()]
+        jobs += [ListCalendars(connection) for connection in self._lists_to_renew(lists)]
+        try:
+            services().fanout.refresh(jobs, queue=Queue.READS, deadline=self._deadline, shared=self._shared)
+        except (RedisError, OperationalError) as error:
+            # There is an answer; who asks for a fresh one will be told.
+            log.warning("stale calendars could not be refreshed: %s", type(error).__name__)
+
+    def _lists_to_renew(self, lists: Lists) -> Iterator[str]:
+        """The accounts of which everything is wanted, as far as a stale list tells what that is."""
+        for ask in self._asks:
+            for connection in ask.connections if ask.wanted.everything else ():
+                known = lists.get(connection.id)
+                if known is not None and not self._stores.calendar_lists.fresh(known, now()):
+                    yield connection.id
+
     def _readable(self, targets: Iterable[Sequence[Target]]) -> Iterator[CalendarKey]:
         refused = self._refused
         return (target.key for each in targets for target in each if target.key.connection not in refused)
@@ -158,7 +205,9 @@ class _Look:
 
     def _gather(self, jobs: Mapping[str, Job], deadline: float) -> dict[str, Reply]:
         """The reply to each connection's job."""
-        replies = services().fanout.gather(list(jobs.values()), queue=Queue.READS, deadline=deadline)
+        replies = services().fanout.gather(
+            list(jobs.values()), queue=Queue.READS, deadline=deadline, shared=self._shared
+        )
         return dict(zip(jobs, replies, strict=True))
 
     def _lists(self) -> Lists:
@@ -169,13 +218,17 @@ class _Look:
         auth.confirm_now()
         ids = [connection.id for ask in asks for connection in self._willing(ask.connections)]
         known = self._stores.calendar_lists.load(ids, newer_than=self._freshness.newer_than)
+        unknown: dict[str, bool] = {}
+        for ask in asks:
+            for connection in self._willing(to_list(ask.connections, ask.wanted)):
+                if connection.id not in known:
+                    unknown[connection.id] = unknown.get(connection.id, True) and ask.wanted.everything
+        watched = self._watched([each for each, everything in unknown.items() if everything])
         missing = {
-            connection.id: ListCalendars(connection.id)
-            for ask in asks
-            # Where everything is wanted, one job lists and reads.
-            if not ask.wanted.everything
-            for connection in self._willing(to_list(ask.connections, ask.wanted))
-            if connection.id not in known
+            each: ListCalendars(each)
+            for each, everything in unknown.items()
+            # Where everything is wanted, one job lists and reads; what is watched need not be read again.
+            if not everything or each in watched
         }
         replies = self._gather(missing, self._lists_deadline)
         return known | {
@@ -183,6 +236,13 @@ class _Look:
             for connection_id, reply in replies.items()
             if reply.listed is not None
         }
+
+    def _watched(self, connections: Sequence[str]) -> set[str]:
+        """Those of the connections whose main calendar is watched: what is kept of it outlives the list."""
+        if self._freshness.newer_than is not None:
+            return set()
+        channels = self._stores.busy.watched([CalendarKey(each, PRIMARY) for each in connections])
+        return {each for each, channel in zip(connections, channels, strict=True) if channel is not None}
 
     def _jobs_for_all(self, lists: Lists) -> dict[str, ReadBusy]:
         """Jobs that read every calendar of the accounts whose list is not known."""
@@ -266,13 +326,14 @@ class _Drawing:
 
     def picture(self, asks: int, lists_read_at: Sequence[int]) -> Picture:
         """All of it."""
+        known_at = self.known.read_at.tolist()
         places = [each for each in self.busy if isinstance(each, int)]
-        read_at = min([self.read_at, *self.known.read_at[places].tolist(), *lists_read_at])
+        read_at = min([self.read_at, *[known_at[place] for place in places], *lists_read_at])
         if len(places) < len(self.busy):
             busy = Groups.pack(
                 [self.known.busy.group(each) if isinstance(each, int) else each for each in self.busy]
             )
-        elif len(places) == len(self.keys) and places == list(range(len(places))):
+        elif places == list(range(len(self.keys))):
             busy = self.known.busy
         else:
             busy = self.known.busy.take(np.array(places, np.int64))
@@ -307,10 +368,10 @@ def _targets(ask: Ask, lists: Lists) -> list[Target]:
     return [main_calendar(connection) for connection in connections]
 
 
-def _jobs(keys: Sequence[CalendarKey], known: Known) -> dict[str, ReadBusy]:
+def _jobs(keys: Sequence[CalendarKey], hulls: Mapping[int, tuple[int, int]]) -> dict[str, ReadBusy]:
     """One job for each connection: the calendars that lack something, over the hull of what they lack."""
     lacking: dict[str, list[tuple[str, tuple[int, int]]]] = {}
-    for place, hull in known.missing.items():
+    for place, hull in hulls.items():
         lacking.setdefault(keys[place].connection, []).append((keys[place].calendar, hull))
     return {
         connection: ReadBusy(

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import click
 from sqlalchemy.exc import DatabaseError
 
-from app import logs
+from app import inspection
+from app.command_line import FLOWER_PORT, become, data_option
+from app.command_line import settings as _settings
+from store import log_settings
+from store.api_keys import visible_part
 from store.embedded_redis import NoRedis
 from store.models import ApiKey, now
-from store.queries import api_keys, organizations
-from store.settings import Settings, SettingsError, new_secrets, read_settings
+from store.queries import administrators, api_keys, audit, organizations
+from store.settings import SettingsError, make_data_dir, new_secrets, read_settings
 from store.stores import Stores
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+from workers import logs
 
 SANDBOX_PORT = 8090
 PORT = 8080
@@ -42,97 +45,122 @@ class Almanac(click.Group):
 
 
 @click.group(cls=Almanac)
-@click.option("--verbose", is_flag=True, help="Log more.")
+@click.option("--verbose", is_flag=True, help="Log more, to standard error.")
 def main(verbose: bool) -> None:
     """Calendar availability over Google Calendar and Microsoft 365.
 
-    `almanac up` runs everything on this machine; the other commands run or manage its parts. Settings
-    come from the environment (ALMANAC_...).
+    `almanac demo` shows it, `almanac up` runs everything on this machine; the other commands run its parts,
+    manage them, or look at them. Settings come from the environment (ALMANAC_...); docs/settings.md has
+    each of them.
     """
-    logs.configure(Path(sys.argv[0]).name, verbose=verbose)
-
-
-def data_option(command: Command) -> Command:
-    """``--data``, for commands that read settings."""
-    return click.option(
-        "--data",
-        type=click.Path(path_type=Path, file_okay=False),
-        help="Data folder of the embedded default (ALMANAC_DATA_DIR).",
-    )(command)
-
-
-def _settings(data: Path | None) -> Settings:
-    if data is not None:
-        # The processes that we start read it too.
-        os.environ["ALMANAC_DATA_DIR"] = str(data)
-    return read_settings(data)
+    settings = log_settings.read_log_settings()
+    if verbose and settings.level > logging.INFO:
+        # The processes that we start, or become, read it too.
+        os.environ[log_settings.LEVEL] = "info"
+        settings = log_settings.read_log_settings()
+    logs.configure(Path(sys.argv[0]).name, settings)
 
 
 @main.command()
 @click.option("--port", default=PORT, show_default=True, help="Where the API listens.")
 @click.option("--sandbox", is_flag=True, help="Start the provider sandbox and use it.")
-@click.option("--sandbox-port", default=SANDBOX_PORT, show_default=True)
+@click.option("--sandbox-port", default=SANDBOX_PORT, show_default=True, help="Where the sandbox listens.")
+@click.option("--flower", is_flag=True, help="Start Flower, which shows the workers and their tasks.")
+@click.option("--flower-port", default=FLOWER_PORT, show_default=True, help="Where Flower listens.")
 @data_option
-def up(port: int, sandbox: bool, sandbox_port: int, data: Path | None) -> None:
-    """Run web, worker and beat on this machine; Redis and SQLite too, unless their URLs are set."""
+def up(
+    port: int, sandbox: bool, sandbox_port: int, flower: bool, flower_port: int, data: Path | None
+) -> None:
+    """Run everything on this machine.
+
+    That is web, two workers and beat, with SQLite and a Redis of their own unless ALMANAC_DATABASE_URL and
+    ALMANAC_REDIS_URL are set. Migrates first, and runs until Ctrl-C.
+    """
+    from app import invitations
     from app.up import Everything
 
     if data is not None:
         os.environ["ALMANAC_DATA_DIR"] = str(data)
-    with Everything(port, sandbox_port if sandbox else None) as everything:
+    with Everything(port, sandbox_port if sandbox else None, flower_port if flower else None) as everything:
+        with Stores(read_settings()) as stores:
+            first = invitations.first_link(stores, everything.url)
         click.echo(f"Almanac is ready on {everything.url} (API description: {everything.url}/v1/docs)")
+        click.echo(f"Dashboard: {everything.url}/dashboard")
+        if everything.flower is not None:
+            click.echo(f"Flower: {everything.flower}")
+        if first is not None:
+            click.echo(f"Become its first administrator by this link, once and within a day:\n  {first}")
         everything.wait()
 
 
 @main.command()
-@click.option("--port", default=PORT, show_default=True)
-@click.option("--sandbox-port", default=SANDBOX_PORT, show_default=True)
+@click.option("--port", default=PORT, show_default=True, help="Where the API listens.")
+@click.option("--sandbox-port", default=SANDBOX_PORT, show_default=True, help="Where the sandbox listens.")
 def demo(port: int, sandbox_port: int) -> None:
-    """Run everything with the sandbox and a demo organization, until Ctrl-C; nothing is kept."""
+    """Run everything, with the sandbox and demo data.
+
+    Prints an API key, a request that answers, and how to sign in to the dashboard. Runs until Ctrl-C, and
+    keeps nothing.
+    """
     from app.demo import run
 
     run(port, sandbox_port)
 
 
 @main.command()
-@click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", default=PORT, show_default=True)
-@click.option("--processes", default=2, show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=PORT, show_default=True, help="The port to listen on.")
+@click.option("--processes", default=2, show_default=True, help="Each answers 64 requests at once.")
 @data_option
 def serve(host: str, port: int, processes: int, data: Path | None) -> None:
-    """Run the web tier."""
+    """Run the web tier: API and dashboard."""
     from app.processes import web
 
     _settings(data)
-    _become(web(host, port, processes))
+    become(web(host, port, processes))
 
 
 @main.command()
-@click.option("--name", default="worker", show_default=True, help="Tells workers of one host apart.")
+@click.option("--name", help="What to call it; by default each has a name of its own.")
 @data_option
-def worker(name: str, data: Path | None) -> None:
-    """Run one worker process; run as many as you like."""
+def worker(name: str | None, data: Path | None) -> None:
+    """Run one worker process, of as many as you like.
+
+    Workers alone ask Google and Microsoft. Each takes from every queue, and ends on SIGTERM once it has
+    finished what it has begun.
+    """
     from app.processes import worker as command
 
-    _become(command(_settings(data), name))
+    # Two of the same name would take each other's orders.
+    become(command(_settings(data), name or f"worker{os.getpid()}"))
 
 
 @main.command()
 @data_option
 def beat(data: Path | None) -> None:
-    """Run the clock that starts upkeep tasks; exactly one."""
+    """Run the clock that starts upkeep, exactly once.
+
+    It sends what is due to the workers: renewing tokens, keeping push going, sending webhooks again.
+    """
     from app.processes import beat as command
 
-    _become(command(_settings(data)))
+    settings = _settings(data)
+    # Where it writes down what it has started.
+    make_data_dir(settings.data_dir)
+    become(command(settings))
 
 
 @main.command()
-@click.option("--port", default=SANDBOX_PORT, show_default=True)
+@click.option("--port", default=SANDBOX_PORT, show_default=True, help="The port to listen on.")
 def sandbox(port: int) -> None:
-    """Run the provider sandbox: Google and Microsoft emulated, for trying things out."""
+    """Run Google and Microsoft, emulated.
+
+    The sandbox is for trying things out: accounts are made by POST /sandbox/accounts, and consent is a page
+    of its own. `almanac up --sandbox` starts it and points the settings at it.
+    """
     from app.processes import sandbox as command
 
-    _become(command(port))
+    become(command(port))
 
 
 @main.group()
@@ -189,7 +217,10 @@ def create_key(
     expires: datetime | None,
     data: Path | None,
 ) -> None:
-    """Create a key and print it, alone, on standard output. It cannot be shown again."""
+    """Create a key and print it.
+
+    It is alone on standard output, and cannot be shown again. NAME is for your own records.
+    """
     with Stores(_settings(data)) as stores, stores.database.writing() as session:
         organization_id = None
         if organization is not None:
@@ -205,20 +236,25 @@ def create_key(
             shows_tokens=show_tokens,
             expires_at=expires,
         )
+        visible = visible_part(key, stores.settings.api_key_prefix)
+        audit.record(session, actor=audit.COMMAND_LINE, action="createKey", subject=visible)
     click.echo(key)
 
 
 @keys.command("list")
 @data_option
 def list_keys(data: Path | None) -> None:
-    """List keys by their visible part, with their reach, their rights, and whether they are in force."""
+    """List the keys, each by its visible part.
+
+    Beside it: its name, reach, rights, whether it is in force, and its last use.
+    """
     with Stores(_settings(data)) as stores, stores.database.reading() as session:
         for key in api_keys.every(session):
             reach = key.organization.slug if key.organization else "everything"
             rights = "read-only" if key.read_only else "full"
             if key.shows_tokens:
                 rights += ", shows tokens"
-            click.echo(f"{key.visible}…  {key.name}  {reach}  {rights}  {_state(key)}")
+            click.echo(f"{key.visible}…  {key.name}  {reach}  {rights}  {_state(key)}  {_last_use(key)}")
 
 
 def _state(key: ApiKey) -> str:
@@ -231,23 +267,133 @@ def _state(key: ApiKey) -> str:
     return f"in force until {key.expires_at:%Y-%m-%dT%H:%M:%SZ}"
 
 
+def _last_use(key: ApiKey) -> str:
+    return "never used" if key.last_used_at is None else f"last used {key.last_used_at:%Y-%m-%dT%H:%MZ}"
+
+
 @keys.command("revoke")
 @click.argument("key")
 @data_option
 def revoke_key(key: str, data: Path | None) -> None:
-    """Revoke keys by name, by visible part, or by the whole key."""
+    """Revoke keys.
+
+    KEY is a name (all keys of that name are revoked), a visible part, or the whole key.
+    """
     with Stores(_settings(data)) as stores, stores.database.writing() as session:
         revoked = api_keys.revoke(session, key, prefix=stores.settings.api_key_prefix)
+        for visible in revoked:
+            audit.record(session, actor=audit.COMMAND_LINE, action="revokeKey", subject=visible)
     if not revoked:
         raise click.ClickException("No key in force has that name or visible part")
-    click.echo(f"{revoked} {'key' if revoked == 1 else 'keys'} revoked")
+    click.echo(f"{len(revoked)} {'key' if len(revoked) == 1 else 'keys'} revoked")
 
 
 @keys.command("secrets")
-def print_secrets() -> None:
-    """Print fresh values for ALMANAC_SECRET_KEY and ALMANAC_ENCRYPTION_KEYS."""
+@click.option(
+    "--to",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write the files that docker-compose.yml takes instead; those that are there stay.",
+)
+def print_secrets(to: Path | None) -> None:
+    """Print fresh secrets for the settings.
+
+    Those are ALMANAC_SECRET_KEY and ALMANAC_ENCRYPTION_KEYS, as lines of an environment file.
+    """
+    from app.secret_files import OpenFolder, write
+
+    if to is not None:
+        try:
+            written = write(to)
+        except (OpenFolder, OSError) as error:
+            raise click.ClickException(str(error)) from error
+        click.echo(f"Written to {to}: {', '.join(written)}" if written else f"{to} has all of them already")
+        return
     secret, encryption = new_secrets()
     click.echo(f"ALMANAC_SECRET_KEY={secret}\nALMANAC_ENCRYPTION_KEYS={encryption}")
+
+
+@main.group()
+def admins() -> None:
+    """Manage who may sign in to the dashboard."""
+
+
+@admins.command("invite")
+@click.option("--url", help="Where the dashboard is (ALMANAC_PUBLIC_URL, else this machine).")
+@data_option
+def invite_administrator(url: str | None, data: Path | None) -> None:
+    """Print a link that makes an administrator.
+
+    It works once, within a day.
+    """
+    from app.invitations import link
+
+    with Stores(_settings(data)) as stores:
+        click.echo(link(stores, f"http://127.0.0.1:{PORT}", at=url))
+
+
+@admins.command("create")
+@click.argument("name")
+@click.password_option(help="Asked for when it is not given.")
+@data_option
+def create_administrator(name: str, password: str, data: Path | None) -> None:
+    """Create an administrator, or give one another password.
+
+    With another password every browser of theirs is signed out, and whoever had to wait because of
+    attempts with that name can sign in at once.
+    """
+    from app.invitations import create
+
+    with Stores(_settings(data)) as stores:
+        try:
+            made = create(stores, name, password)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from error
+    click.echo(f"{name} can sign in now" if made else f"{name} has another password now")
+
+
+@admins.command("list")
+@data_option
+def list_administrators(data: Path | None) -> None:
+    """List administrators, the oldest first."""
+    with Stores(_settings(data)) as stores, stores.database.reading() as session:
+        for each in administrators.every(session):
+            click.echo(f"{each.name}  since {each.created_at:%Y-%m-%dT%H:%M:%SZ}")
+
+
+@admins.command("remove")
+@click.argument("name")
+@data_option
+def remove_administrator(name: str, data: Path | None) -> None:
+    """Remove an administrator.
+
+    Every browser of theirs is signed out, and every open invitation is withdrawn.
+    """
+    with Stores(_settings(data)) as stores, stores.database.writing() as session:
+        found = administrators.find(session, name)
+        if found is None:
+            raise click.ClickException(f"There is no administrator {name}")
+        administrators.remove(session, found.id)
+        audit.record(session, actor=audit.COMMAND_LINE, action="removeAdministrator", subject=name)
+    click.echo(f"{name} is removed, and every open invitation withdrawn")
+
+
+@main.command()
+@click.option("--url", default=f"http://127.0.0.1:{PORT}", show_default=True, help="Where Almanac is.")
+def mcp(url: str) -> None:
+    """Let an assistant ask Almanac.
+
+    By the Model Context Protocol, over standard input and output.
+    The API key is taken from ALMANAC_API_KEY; a read-only one is enough.
+    """
+    try:
+        from almanac_mcp import server
+    except ModuleNotFoundError as error:
+        raise click.ClickException(f"{error.name} is missing: pip install 'clients/python[mcp]'") from error
+    try:
+        server.serve(url)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
 
 
 @main.group()
@@ -256,16 +402,23 @@ def seed() -> None:
 
 
 @seed.command("demo")
-@click.option("--sandbox-url", default=f"http://127.0.0.1:{SANDBOX_PORT}", show_default=True)
+@click.option(
+    "--sandbox-url",
+    default=f"http://127.0.0.1:{SANDBOX_PORT}",
+    show_default=True,
+    help="Where the sandbox is that holds their accounts.",
+)
 @data_option
 def seed_demo(sandbox_url: str, data: Path | None) -> None:
-    """Create the demo organization, with accounts in the sandbox."""
+    """Create the demo organization.
+
+    Or bring it back to its first state; its accounts are in the sandbox.
+    """
     from app.demo import seed as fill
 
     with Stores(_settings(data)) as stores:
         fill(stores, sandbox_url, report=click.echo)
 
 
-def _become(command: list[str]) -> None:
-    """Let this process be the command, so that signals reach it."""
-    os.execv(command[0], command)
+for command in (inspection.flower, inspection.healthy, inspection.doctor):
+    main.add_command(command)

@@ -36,7 +36,11 @@ class _Compress(Compress):
 
     def after_request(self, response: Response) -> Response:
         """The answer as the client wants it."""
-        if REFUSAL.search(request.headers.get("Accept-Encoding", "")):
+        accepted = request.headers.get("Accept-Encoding")
+        if not accepted and "Vary" not in response.headers:
+            response.headers.add("Vary", "Accept-Encoding")
+            return response
+        if accepted and REFUSAL.search(accepted):
             response.vary.add("Accept-Encoding")
             return response
         return cast(Response, super().after_request(response))

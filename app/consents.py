@@ -50,19 +50,22 @@ _REGISTRATION = frozenset(
 
 
 def providers() -> Mapping[ProviderName, Provider]:
-    """Both providers; the web tier only makes links with them."""
-    return services().celery.runtime.providers
+    """Both providers, as they are registered now; the web tier only makes links with them."""
+    return services().celery.runtime.registered.current()
 
 
-def begin(custom_id: str, name: str, asked: Mapping[str, Any]) -> str:
+def begin(custom_id: str, name: str, asked: Mapping[str, Any], *, back: str | None = None) -> str:
     """The link with which a user connects an account; ``asked`` is that of ``LinkQuery``.
+
+    ``back`` is a path of this service, to which the browser then goes; it is no caller's to choose.
 
     :raise ApiError: for a user that this key may not change, a provider that is not configured, and an
         address that is not allowed
     """
     provider = ProviderName(name)
-    oauth = providers()[provider].oauth
-    if not providers()[provider].configured:
+    registered = providers()[provider]
+    oauth = registered.oauth
+    if not registered.configured:
         raise NotFound(f"{oauth.title} is not configured: this installation is not registered there")
     redirect_uri, ours = _redirect(provider, asked["redirectUrl"], asked["returnUrl"])
     stores = services().stores
@@ -80,7 +83,7 @@ def begin(custom_id: str, name: str, asked: Mapping[str, Any]) -> str:
             offline=offline,
             redirect_uri=redirect_uri,
             ours=ours,
-            return_url=asked["returnUrl"],
+            return_url=back or asked["returnUrl"],
             asked_by=caller().visible,
             within=within(),
             verifier=verifier,
@@ -88,6 +91,12 @@ def begin(custom_id: str, name: str, asked: Mapping[str, Any]) -> str:
     )
     login_hint = connected.email if connected else None
     return oauth.link(ConsentRequest(redirect_uri, scopes, state, verifier, offline, login_hint))
+
+
+def callback(provider: ProviderName) -> str | None:
+    """Where the provider sends people back to us; None when we do not know how they reach us."""
+    base = services().settings.public_url or _this_machine()
+    return None if base is None else f"{base}{CALLBACK.format(provider=provider)}"
 
 
 def take(state: str, provider: str) -> Authorization | None:
@@ -127,13 +136,20 @@ def refusal(provider: ProviderName, word: str) -> ApiError:
     title = providers()[provider].oauth.title
     if word in _REGISTRATION:
         log.error(
-            "%s does not take our request for consent (%s): check ALMANAC_%s_CLIENT_ID, and the redirect "
-            "address and the scopes that are registered there",
+            "%s does not take our request for consent (%s): check the client id in the dashboard, or "
+            "ALMANAC_%s_CLIENT_ID where it is set, and the redirect address and the scopes that are "
+            "registered there",
             *(title, word, provider.upper()),
         )
         return ApiError(f"{title} refuses the registration of this installation", status=502)
     status, sentence = _REFUSALS.get(word, (400, "{provider} refused"))
     return ApiError(sentence.format(provider=title), status=status)
+
+
+def is_refusal(provider: ProviderName, sentence: str) -> bool:
+    """Whether a sentence is one of those that ``refusal`` says."""
+    title = providers()[provider].oauth.title
+    return any(sentence == each.format(provider=title) for _, each in _REFUSALS.values())
 
 
 def granted(authorization: Authorization) -> tuple[str | None, Sequence[str]]:
@@ -153,17 +169,17 @@ def _failed(failed: Failed) -> ApiError:
 def _redirect(provider: ProviderName, redirect_url: str | None, return_url: str | None) -> tuple[str, bool]:
     """Where the provider sends the code, and whether that is us."""
     settings = services().settings
-    base = settings.public_url or _this_machine()
-    if base is None and redirect_url is None:
+    own = callback(provider)
+    target = own if redirect_url is None else redirect_url
+    if target is None:
         raise Invalid("redirectUrl is required: this installation has no ALMANAC_PUBLIC_URL of its own")
-    own = f"{base}{CALLBACK.format(provider=provider)}"
-    ours = base is not None and redirect_url in (None, own)
+    ours = target == own
     if not ours and return_url is not None:
         raise Invalid("returnUrl cannot be combined with redirectUrl: the browser comes back to the latter")
     for name, url in (("redirectUrl", None if ours else redirect_url), ("returnUrl", return_url)):
         if url is not None and not redirects.allowed(url, settings.redirect_urls):
             raise Invalid(f"{name} is not an address that ALMANAC_REDIRECT_URLS allows")
-    return redirect_url or own, ours
+    return target, ours
 
 
 def _this_machine() -> str | None:

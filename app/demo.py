@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import secrets
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,10 +15,12 @@ import click
 import requests
 from sqlalchemy.orm import Session
 
+from app import invitations
 from app.up import Everything
 from providers.sandbox.client import Sandbox, SandboxAccount
+from store.api_keys import visible_part
 from store.models import Organization, User
-from store.queries import api_keys, connections, organizations, users
+from store.queries import api_keys, audit, connections, organizations, users
 from store.queries.connections import Tokens
 from store.settings import read_settings
 from store.stores import Stores
@@ -51,6 +54,8 @@ PEOPLE = (
 )
 # Has withdrawn the access that she once gave: the demo shows how that is told.
 UNREADABLE = "hana"
+# Who may sign in to its dashboard.
+ADMINISTRATOR = "demo"
 # Whoever tries the demo: connects accounts by browser.
 GUEST = "you"
 
@@ -76,7 +81,9 @@ def run(port: int, sandbox_port: int) -> None:
         with Everything(port, sandbox_port) as everything:
             with Stores(read_settings()) as stores:
                 key = seed(stores, f"http://127.0.0.1:{sandbox_port}", report=click.echo)
-            click.echo(_invitation(everything.url, key, _links(everything.url, key)))
+                password = secrets.token_urlsafe(12)
+                invitations.create(stores, ADMINISTRATOR, password)
+            click.echo(_invitation(everything.url, key, password, _links(everything.url, key)))
             everything.wait()
 
 
@@ -97,6 +104,8 @@ def seed(stores: Stores, sandbox_url: str, *, report: Report) -> str:
         key = api_keys.create(
             session, prefix=stores.settings.api_key_prefix, name="demo", organization_id=organization_id
         )
+        visible = visible_part(key, stores.settings.api_key_prefix)
+        audit.record(session, actor=audit.COMMAND_LINE, action="createKey", subject=visible)
     sandbox.revoke(_address(UNREADABLE, "google"))
     report(f"Organization {SLUG} is ready; {UNREADABLE} has withdrawn access to her calendar")
     return key
@@ -197,7 +206,7 @@ def _links(url: str, key: str) -> list[dict[str, str]]:
         return links
 
 
-def _invitation(url: str, key: str, links: list[dict[str, str]]) -> str:
+def _invitation(url: str, key: str, password: str, links: list[dict[str, str]]) -> str:
     day = datetime.now(UTC).date() + timedelta(days=1)
     while day.weekday() >= 5:
         day += timedelta(days=1)
@@ -207,6 +216,8 @@ def _invitation(url: str, key: str, links: list[dict[str, str]]) -> str:
     )
     connect = "\n".join(f"  {each['provider']:<10} {each['link']}\n" for each in links)
     return f"""
+Dashboard    {url}/dashboard
+             sign in as {ADMINISTRATOR} with the password {password}
 API          {url}
 Description  {url}/v1/docs
 API key      {key}

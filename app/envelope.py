@@ -24,7 +24,7 @@ from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, Unsupporte
 
 from app import openapi, quick
 from app.errors import ApiError, OutOfService
-from app.request_ids import request_id
+from app.request_ids import request_id, route
 from app.schemas.errors import ErrorSchema
 
 log = logging.getLogger(__name__)
@@ -33,6 +33,9 @@ LOCATIONS = ("query", "json", "headers", "form", "querystring", "json_or_form", 
 
 # Answers of more bytes are sent while they are written.
 STREAMED_FROM = 262_144
+
+# The blueprint whose bodies are forms.
+PAGES = "dashboard"
 
 READABLE_STATUS = {
     404: "There is no such path",
@@ -205,7 +208,7 @@ def _enveloped(schema: type[Schema], many: bool) -> type[Schema]:
         members["nextCursor"] = fields.String(
             allow_none=True, metadata={"description": "Only with `limit`; null at the end."}
         )
-    return WholeBody.from_dict(members, name=f"{name}Envelope")
+    return WholeBody.from_dict(members, name=f"{name}Answer")
 
 
 class Api(openapi.Api):
@@ -235,7 +238,7 @@ def _check_body() -> None:
     if request.content_length is not None and request.content_length > (request.max_content_length or 0):
         raise RequestEntityTooLarge
     has_body = bool(request.content_length) or "chunked" in request.headers.get("Transfer-Encoding", "")
-    if has_body and request.endpoint is not None and not request.is_json:
+    if has_body and request.endpoint is not None and not request.is_json and request.blueprint != PAGES:
         raise UnsupportedMediaType
 
 
@@ -252,7 +255,8 @@ def _answer(error: ApiError) -> tuple[dict[str, Any], int, dict[str, str]]:
 
 
 def _out_of_service(error: Exception) -> tuple[dict[str, Any], int, dict[str, str]]:
-    log.error("%s %s out of service, request %s: %s", request.method, request.path, request_id(), error)
+    said = type(error).__name__
+    log.error("%s %s out of service, request %s: %s", request.method, route(), request_id(), said)
     return _answer(OutOfService())
 
 

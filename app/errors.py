@@ -82,7 +82,7 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """The identifier is taken."""
+    """The identifier is taken, or there is room for no more."""
 
     status = 409
 

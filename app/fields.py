@@ -17,11 +17,18 @@ from scheduling.written import timestamp
 
 USER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{2,127}", re.ASCII)
 SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{2,127}", re.ASCII)
+WEBHOOK_ID = re.compile(r"wh_[0-9a-f]{24}", re.ASCII)
+DELIVERY_ID = re.compile(r"msg_[0-9a-f]{32}", re.ASCII)
 INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
 
-EXAMPLES = {USER_ID: "ada", SLUG: "design-team"}
+EXAMPLES = {
+    USER_ID: "ada",
+    SLUG: "design-team",
+    WEBHOOK_ID: "wh_1f0c7e5d9a3b4c2e8d6f7a90",
+    DELIVERY_ID: "msg_019a5e0b7c3d1f0c7e5d9a3b4c2e8d6f",
+}
 
 # Marshmallow's own fields speak in our messages too.
 fields.Field.default_error_messages = {
@@ -98,7 +105,7 @@ def identifier_shape(pattern: re.Pattern[str]) -> dict[str, Any]:
 
 
 class Identifier(Parsed[str]):
-    """A user id or an organization slug."""
+    """An identifier of ours, or one that the caller chose for us."""
 
     def __init__(self, pattern: re.Pattern[str], **options: Any) -> None:
         super().__init__(shape=identifier_shape(pattern), **options)
@@ -129,8 +136,9 @@ class Instant(Parsed[timestamps.Moment]):
 class Timestamp(fields.DateTime):
     """An instant as we answer it: UTC, milliseconds, ``Z``. Dumps an aware datetime."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(metadata={"examples": ["2026-11-20T09:00:00.000Z"]}, **options)
+    def __init__(self, *, metadata: Mapping[str, Any] | None = None, **options: Any) -> None:
+        example = {"examples": ["2026-11-20T09:00:00.000Z"]}
+        super().__init__(metadata={**example, **(metadata or {})}, **options)
 
     def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> str | None:
         if value is None:
@@ -142,11 +150,7 @@ class IntegerText(Parsed[int]):
     """An integer as a query string holds it: ASCII digits, no leading zeros, within bounds."""
 
     def __init__(self, *, least: int, most: int, **options: Any) -> None:
-        shape = {
-            "pattern": "^[1-9][0-9]*$" if least > 0 else "^(0|[1-9][0-9]*)$",
-            "maxLength": len(str(most)),
-        }
-        super().__init__(shape=shape, **options)
+        super().__init__(shape={"type": "integer", "minimum": least, "maximum": most}, **options)
         self.least = least
         self.most = most
 
@@ -179,7 +183,7 @@ class TrueOrFalse(Parsed[bool]):
     """``true`` or ``false``, exactly."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(shape={"enum": ["true", "false"]}, **options)
+        super().__init__(shape={"type": "boolean"}, **options)
 
     def parse(self, text: str) -> bool:
         """The truth."""

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from flask import Flask, Response
-from kombu.exceptions import OperationalError as BrokerError
-from redis.exceptions import RedisError
-from sqlalchemy.exc import SQLAlchemyError
 
 from app.envelope import whole
-from app.services import services
+from app.parts import Trouble
+from app.services import Services, services
+from workers import broker
 
 log = logging.getLogger(__name__)
 
+# For all parts together: a probe of an orchestrator waits a second by default.
+SECONDS = 0.8
+
 # A worker on the same network answers within milliseconds; one that takes longer is not ready.
-WORKER_SECONDS = 1.0
+WORKER_SECONDS = 0.7
+
+# Without these nothing is answered. Beat does what can wait: without it, tokens end and channels do.
+NEEDED = ("database", "redis", "worker")
+
+PARTS = (*NEEDED, "beat")
+
+OK, UNAVAILABLE = "ok", "unavailable"
 
 
 def install(app: Flask) -> None:
@@ -31,28 +41,51 @@ def healthz() -> Response:
 
 
 def readyz() -> Response:
-    """Database, Redis and a worker answer: 200 when all do, 503 that names those that do not."""
-    checks = {"database": _database, "redis": _redis, "worker": _worker}
-    states = {name: _state(name, check) for name, check in checks.items()}
-    ready = all(state == "ok" for state in states.values())
-    return whole({"status": "ok" if ready else "unavailable", **states}, 200 if ready else 503)
+    """How each part is, within a second: 200 when those that are needed are well, else 503.
+
+    ``reasons`` has what is wrong with each that is not.
+    """
+    reasons = {part: each.reason for part, each in troubles().items() if each is not None}
+    for part, reason in reasons.items():
+        log.warning("%s is not ready: it %s", part, reason)
+    states = {part: UNAVAILABLE if part in reasons else OK for part in PARTS}
+    ready = not any(part in reasons for part in NEEDED)
+    told = {"status": OK if ready else UNAVAILABLE, **states, "reasons": reasons}
+    return whole(told, 200 if ready else 503)
 
 
-def _state(name: str, check: Callable[[], bool]) -> str:
-    try:
-        return "ok" if check() else "unavailable"
-    except (SQLAlchemyError, RedisError, BrokerError, OSError) as error:
-        log.warning("%s is not ready: %s", name, type(error).__name__)
-        return "unavailable"
+def troubles() -> dict[str, Trouble | None]:
+    """What is wrong with each of ``PARTS``, None where nothing is; within a second, also when one hangs."""
+    wired = services()
+    questions: dict[str, Callable[[], Trouble | None]] = {
+        "database": partial(_database, wired),
+        "redis": partial(_redis, wired),
+        "worker": partial(_worker, wired),
+        "beat": partial(_beat, wired),
+    }
+    found = wired.parts.ask({f"{part} ready": each for part, each in questions.items()}, seconds=SECONDS)
+    return {part: found[f"{part} ready"] for part in PARTS}
 
 
-def _database() -> bool:
-    return services().stores.database.is_current()
+def _database(wired: Services) -> Trouble | None:
+    current = wired.stores.database.is_current()
+    return None if current else Trouble("lacks migrations: run `almanac db upgrade`")
 
 
-def _redis() -> bool:
-    return bool(services().stores.redis.ping())
+def _redis(wired: Services) -> Trouble | None:
+    wired.stores.redis.ping()
+    return None
 
 
-def _worker() -> bool:
-    return bool(services().celery.control.ping(timeout=WORKER_SECONDS, limit=1))
+def _worker(wired: Services) -> Trouble | None:
+    there = broker.any_worker(wired.celery, wired.settings, seconds=WORKER_SECONDS)
+    return None if there else Trouble("does not answer: is any running?")
+
+
+def _beat(wired: Services) -> Trouble | None:
+    present = wired.stores.presence.present()
+    if present.beats:
+        return None
+    if present.beat_seconds is None:
+        return Trouble("has never ticked: is it running?")
+    return Trouble(f"last ticked {present.beat_seconds:.0f} seconds ago")

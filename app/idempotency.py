@@ -38,6 +38,7 @@ CREATES = frozenset(
         "oauth.Connection",
         "events.CalendarEvents",
         "unified.UnifiedEvents",
+        "webhooks.Webhooks",
     }
 )
 

@@ -11,7 +11,7 @@ from werkzeug.routing import UnicodeConverter
 
 from app import paths
 from app.errors import Invalid
-from app.fields import CONTROL, SLUG, USER_ID, identifier_shape
+from app.fields import CONTROL, DELIVERY_ID, SLUG, USER_ID, WEBHOOK_ID, identifier_shape
 from providers.names import ProviderName
 
 
@@ -25,6 +25,14 @@ class OrgSlug(UnicodeConverter):
 
 class Provider(UnicodeConverter):
     """A provider's name."""
+
+
+class WebhookId(UnicodeConverter):
+    """A webhook endpoint."""
+
+
+class DeliveryId(UnicodeConverter):
+    """A webhook on its way."""
 
 
 class ForeignId(UnicodeConverter):
@@ -44,9 +52,13 @@ LONGEST_FOREIGN_ID = 2048
 FOREIGN_IDS = frozenset({"calendarId", "eventId", "metaId"})
 NO_TEXT = re.compile("[\ud800-\udfff]")
 
+PATTERNS = {"userId": USER_ID, "orgSlug": SLUG, "webhookId": WEBHOOK_ID, "deliveryId": DELIVERY_ID}
+
 SHAPES: dict[type[UnicodeConverter], dict[str, Any]] = {
     UserId: {"type": "string", **identifier_shape(USER_ID)},
     OrgSlug: {"type": "string", **identifier_shape(SLUG)},
+    WebhookId: {"type": "string", **identifier_shape(WEBHOOK_ID)},
+    DeliveryId: {"type": "string", **identifier_shape(DELIVERY_ID)},
     Provider: {"type": "string", "enum": [str(name) for name in ProviderName]},
     ForeignId: {"type": "string", "minLength": 1, "maxLength": LONGEST_FOREIGN_ID},
 }
@@ -55,13 +67,14 @@ SHAPES: dict[type[UnicodeConverter], dict[str, Any]] = {
 def install(app: Flask) -> None:
     """The converters, and the check before each view."""
     app.url_map.converters |= {"user_id": UserId, "org_slug": OrgSlug, "provider": Provider}
+    app.url_map.converters |= {"webhook_id": WebhookId, "delivery_id": DeliveryId}
     app.url_map.converters |= dict.fromkeys(("calendar_id", "event_id", "meta_id"), ForeignId)
     app.before_request(_check)
 
 
 def _check() -> None:
     for name, value in (request.view_args or {}).items():
-        pattern = {"userId": USER_ID, "orgSlug": SLUG}.get(name)
+        pattern = PATTERNS.get(name)
         if pattern is not None and not pattern.fullmatch(value):
             raise Invalid(f"{name} must match ^{pattern.pattern}$")
         if name == "provider" and value not in set(ProviderName):

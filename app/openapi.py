@@ -12,6 +12,7 @@ from app.auth import OPEN_ENDPOINTS, READS_BY_POST
 from app.fields import Parsed
 from app.idempotency import CREATES, HEADER, REPLAYED
 from app.identifiers import SHAPES
+from app.operations import operation_name
 from app.schemas.errors import ErrorSchema
 
 DESCRIPTION = """\
@@ -48,7 +49,8 @@ ERRORS: dict[int | str, str] = {
     401: "The API key is missing or not in force; or the provider rejected the account's tokens.",
     403: "The API key may not do this; or the provider denies access, or the scopes granted do not suffice.",
     404: "There is no such thing, or none that this API key may know of.",
-    409: "The identifier is taken; or the first request with this `Idempotency-Key` is still under way.",
+    409: "The identifier is taken, or there is room for no more; or the first request with this "
+    "`Idempotency-Key` is still under way.",
     413: "The body is larger than 1 MiB.",
     415: "The body is not `application/json`.",
     422: "The `Idempotency-Key` was used with another request; or the provider wrote an event and answered "
@@ -80,6 +82,12 @@ WAS_REPLAYED = {
     "description": "Only on the answer to a repetition, which is the first one's.",
 }
 
+# Objects that marshmallow passes through, where they are: a generator makes a type of each.
+OBJECTS: dict[str, dict[str, Any]] = {
+    "MeetingUrl": {"type": "object", "required": ["url"], "properties": {"url": {"type": "string"}}},
+    "Original": {"type": "object", "additionalProperties": True},
+}
+
 # They wait for a provider.
 READS_CALENDARS = frozenset({"busy", "scheduling", "calendars", "events", "unified"})
 WRITES_EVENTS = frozenset({"events", "unified"})
@@ -104,6 +112,8 @@ class Api(flask_smorest.Api):
     def __init__(self, app: Any) -> None:
         super().__init__(app, spec_kwargs={"extra_plugins": [Operations()]})
         self.register_field(Parsed, "string", None)
+        for name, schema in OBJECTS.items():
+            self.spec.components.schema(name, schema)
         for converter, shape in SHAPES.items():
             self.register_converter(converter, lambda _converter, shape=shape: shape)
 
@@ -138,7 +148,7 @@ class Operations(BasePlugin):
         assert rule is not None, "paths come from routes"
         tag, _dot, view = rule.endpoint.rpartition(".")
         for method, operation in (operations or {}).items():
-            operation["operationId"] = f"{method}{view}"
+            operation["operationId"] = operation_name(method, view)
             if _creates(method, rule):
                 _describe_idempotency(operation)
             errors = _errors(method, rule, tag, has_body="requestBody" in operation)

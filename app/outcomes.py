@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from flask import Response, render_template
@@ -42,8 +43,13 @@ def told(authorization: Authorization, error: ApiError | None) -> Response:
     if error is not None:
         return _page(provider, error.status, error=error.error, hint=_NEXT.get(error.status, _LATER))
     email, scopes = consents.granted(authorization)
-    access = (words for operation, words in _ACCESS if allows(provider, scopes, operation))
-    return _page(provider, 200, email=email, access=next(access, _NO_ACCESS))
+    return _page(provider, 200, email=email, access=access(provider, scopes) or _NO_ACCESS)
+
+
+def access(provider: ProviderName, scopes: Iterable[str]) -> str | None:
+    """What scopes allow, in words; None when they reach no calendar."""
+    granted = frozenset(scopes)
+    return next((words for operation, words in _ACCESS if allows(provider, granted, operation)), None)
 
 
 def _back(url: str, provider: str, error: ApiError | None) -> Response:

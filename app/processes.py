@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from store.settings import Settings
@@ -13,6 +14,9 @@ WEB_THREADS = 64
 # In bytes: two identifiers of 2 048 characters, twelve bytes each when escaped, and what a query may hold.
 LONGEST_REQUEST_LINE = 65_536
 
+# Tasks that Flower remembers, a few KiB each: the last ten minutes of a busy installation.
+FLOWER_TASKS = 10_000
+
 # Celery warns root of pickled messages; ours are JSON and nothing else is decoded.
 _QUIET = ["-W", "ignore:You're running the worker with superuser privileges"]
 _CELERY = [sys.executable, *_QUIET, "-m", "celery", "--quiet", "-A", "workers.main"]
@@ -22,11 +26,11 @@ def web(host: str, port: int, processes: int) -> list[str]:
     """Gunicorn with threads."""
     # Loaded once, before the processes part; nothing connects until the first request.
     command = [sys.executable, "-m", "gunicorn", "app.wsgi:app", "--preload", "--bind", f"{host}:{port}"]
-    command += ["--worker-class", "app.server.Worker"]
+    command += ["--worker-class", "app.server.Worker", "--logger-class", "app.server.Log"]
     command += ["--workers", str(processes), "--threads", str(WEB_THREADS)]
     command += ["--limit-request-line", str(LONGEST_REQUEST_LINE)]
     # A request may wait for the fan-out's deadline; a worker that says nothing for longer is stuck.
-    command += ["--timeout", "60", "--graceful-timeout", "15", "--keep-alive", "15", "--log-level", "warning"]
+    command += ["--timeout", "60", "--graceful-timeout", "15", "--keep-alive", "15"]
     return command
 
 
@@ -36,14 +40,23 @@ def worker(settings: Settings, name: str, queues: tuple[Queue, ...] = tuple(Queu
     # A task holds a thread for as long as its fan-out has reads in flight here; one that comes while a
     # provider hangs must find a thread before it can have a place.
     command += ["--concurrency", str(2 * settings.reads_in_flight), "--queues", ",".join(queues)]
-    command += ["--hostname", f"{name}@%h", "--without-gossip", "--without-mingle", "--loglevel", "WARNING"]
+    command += ["--hostname", f"{name}@%h", "--without-gossip", "--without-mingle"]
     return command
 
 
 def beat(settings: Settings) -> list[str]:
     """Celery's clock."""
     schedule = settings.data_dir / "beat-schedule"
-    return [*_CELERY, "beat", "--loglevel", "WARNING", "--schedule", str(schedule)]
+    return [*_CELERY, "beat", "--schedule", str(schedule)]
+
+
+def flower(host: str, port: int, prefix: str) -> list[str]:
+    """Flower, which looks and changes nothing; who may look is in its environment."""
+    command = [*_CELERY, "flower", f"--address={host}", f"--port={port}", f"--url_prefix={prefix}"]
+    # It must neither stop workers nor send tasks of its own; no file of settings is looked for.
+    command += ["--read_only=true", "--persistent=false", f"--conf={os.devnull}"]
+    command += [f"--max_tasks={FLOWER_TASKS}", "--logging=warning"]
+    return command
 
 
 def sandbox(port: int) -> list[str]:

@@ -5,11 +5,14 @@ Only what is right is read here. At the first fault marshmallow looks at the sam
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from marshmallow import Schema, ValidationError, fields, missing, validates_schema
 from werkzeug.datastructures import Headers, MultiDict
+
+from app.fields import Parsed
 
 
 class QuerySchema(Schema):
@@ -26,27 +29,49 @@ class QuerySchema(Schema):
         self.check(data)
 
 
+class _Step(NamedTuple):
+    """What becomes of one field: the key of the result, the name in the request, how its value is read."""
+
+    name: str
+    key: str
+    value_of: Callable[[Any], Any]
+    several: bool
+    required: bool
+    default: Any
+
+
 @cache
-def _plan(schema: QuerySchema) -> list[tuple[str, str, fields.Field[Any], bool]]:
-    """What to put where: the key of the result, the name in the request, the field, whether it is a list."""
+def _plan(schema: QuerySchema) -> list[_Step]:
     return [
-        (name, field.data_key or name, field, isinstance(field, fields.List))
+        _Step(
+            name,
+            field.data_key or name,
+            _reader(field),
+            isinstance(field, fields.List),
+            field.required,
+            field.load_default,
+        )
         for name, field in schema.fields.items()
     ]
+
+
+def _reader(field: fields.Field[Any]) -> Callable[[Any], Any]:
+    """A text is only parsed, where no more is asked of it."""
+    if isinstance(field, Parsed) and not (field.validators or field.pre_load or field.post_load):
+        return field.parse
+    return field.deserialize
 
 
 def read(schema: QuerySchema, source: MultiDict[str, str] | Headers) -> dict[str, Any] | None:
     """What ``schema`` makes of a query or of headers; None when that is for marshmallow to tell."""
     found: dict[str, Any] = {}
     try:
-        for name, key, field, several in _plan(schema):
+        for name, key, value_of, several, required, default in _plan(schema):
             if key in source:
-                value: Any = source.getlist(key) if several else source[key]
-                found[name] = field.deserialize(value, key)
-            elif field.required:
+                found[name] = value_of(source.getlist(key) if several else source[key])
+            elif required:
                 return None
-            elif field.load_default is not missing:
-                default = field.load_default
+            elif default is not missing:
                 found[name] = default() if callable(default) else default
         schema.check(found)
     except ValidationError:

@@ -5,26 +5,33 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import flask
 from flask import Response, g, request
 
+from app import queries
+from workers.request_ids import current
+
 HEADER = "X-Request-Id"
+PLACE = re.compile(r"<(?:[^<>]*:)?([^<>:]+)>")
 SHAPE = re.compile(r"[A-Za-z0-9._-]{1,128}", re.ASCII)
 
 
 class Flask(flask.Flask):
     """Logs what went wrong under the id of the request. None of its views is a coroutine."""
 
+    request_class = queries.Request
+
     def ensure_sync(self, func: Callable[..., Any]) -> Callable[..., Any]:
         """The function itself: to look what it is takes longer than many a view, and is done five times."""
         return func
 
     def log_exception(self, exc_info: Any) -> None:
-        """One record with the traceback; without the query, which names people's calendars."""
+        """One record with the traceback; without path and query, which name people and their calendars."""
         self.logger.error(
-            "%s %s failed, request %s", request.method, request.path, request_id(), exc_info=exc_info
+            "%s %s failed, request %s", request.method, route(), request_id(), exc_info=exc_info
         )
 
 
@@ -32,6 +39,7 @@ def install(app: flask.Flask) -> None:
     """Before everything else, so that refusals carry it too."""
     app.before_request(_begin)
     app.after_request(_tell)
+    app.teardown_request(_end)
 
 
 def request_id() -> str:
@@ -42,9 +50,26 @@ def request_id() -> str:
     return str(g.request_id)
 
 
+def route() -> str:
+    """The rule that this request's path fits; what it says of people is left out."""
+    return "(no route)" if request.url_rule is None else _written(request.url_rule.rule)
+
+
+@cache
+def _written(rule: str) -> str:
+    """A rule as the API's description writes it."""
+    return PLACE.sub(r"{\1}", rule)
+
+
 def _begin() -> None:
     sent = request.headers.get(HEADER, "")
     g.request_id = sent if SHAPE.fullmatch(sent) else secrets.token_hex(12)
+    current.set(g.request_id)
+
+
+def _end(_: BaseException | None) -> None:
+    # The thread goes on to other requests.
+    current.set(None)
 
 
 def _tell(response: Response) -> Response:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from typing import Any
 
 import orjson
+from gunicorn import glogging
 from gunicorn.http import message
 from gunicorn.workers.gthread import ThreadWorker
 
@@ -13,6 +15,8 @@ from app.processes import LONGEST_REQUEST_LINE
 from app.request_ids import HEADER
 from app.services import EXTENSION
 from store.garbage import collect_seldom
+from store.log_settings import read_log_settings
+from workers import logs, tracing
 
 # gunicorn cuts its setting down to this, or knows no limit at all.
 message.MAX_REQUEST_LINE = LONGEST_REQUEST_LINE
@@ -30,13 +34,41 @@ class Worker(ThreadWorker):
 
     def run(self) -> None:
         """Serve; the application is loaded, the process is its own."""
+        tracing.start("web")
         self.wsgi.extensions[EXTENSION].prepare()
         collect_seldom()
         super().run()
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Any) -> None:
         """Log and answer a request that never reached the application, or broke on its way out."""
-        super().handle_error(req, _Enveloping(client), addr, exc)
+        # Not the request: its address would be logged, and some hold a secret.
+        super().handle_error(None, _Enveloping(client), addr, exc)
+
+
+class Log(glogging.Logger):
+    """gunicorn's own lines, on the way of all others. What quotes a request is cut short.
+
+    Its line and headers hold people's addresses, and secrets.
+    """
+
+    def setup(self, cfg: Any) -> None:
+        """Log as every process of ours; this is the first that gunicorn does."""
+        super().setup(cfg)
+        logs.configure("web", read_log_settings())
+        for log in (self.error_log, self.access_log):
+            log.handlers.clear()
+            log.propagate = True
+        self.error_log.setLevel(logging.NOTSET)
+
+    def warning(self, msg: str, *args: Any, **more: Any) -> None:
+        """Of a request that is refused, where it came from."""
+        refused = msg.startswith("Invalid request from ")
+        self.error_log.warning(msg.partition(": ")[0] if refused else msg, *args, **more)
+
+    def exception(self, msg: str, *args: Any, **more: Any) -> None:
+        """Of a request that failed, that it did."""
+        failed = msg.startswith("Error handling request %s")
+        self.error_log.exception(*((msg.partition(" %s")[0],) if failed else (msg, *args)), **more)
 
 
 class _Enveloping:

@@ -11,8 +11,10 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.parts import Parts
 from store.settings import Settings
 from store.stores import Stores
+from workers import webhook_tasks
 from workers.celery_app import Almanac, create_celery
 from workers.fanout import Fanout
 
@@ -27,6 +29,8 @@ class Services:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stores = Stores(settings)
+        self.parts = Parts()
+        self.stores.tell = lambda endpoints: webhook_tasks.send(self.celery, endpoints)
 
     def prepare(self) -> None:
         """Open now what the first request would have to wait for; what is down is tried again by it."""
@@ -36,16 +40,19 @@ class Services:
                 opening()
             except (SQLAlchemyError, RedisError, BrokerError) as error:
                 log.warning("not there yet: %s", type(error).__name__)
+        self.stores.flusher.start()
 
     @cached_property
     def celery(self) -> Almanac:
         """The Celery app, for sending."""
-        return create_celery(self.settings)
+        return create_celery(self.settings, self.stores)
 
     @cached_property
     def fanout(self) -> Fanout:
         """Hands work to the workers."""
-        return Fanout(self.celery, self.stores.redis, tasks=self.settings.fanout_tasks)
+        stores = self.stores
+        tasks = self.settings.fanout_tasks
+        return Fanout(self.celery, stores.redis, stores.flights, tasks=tasks, activity=stores.activity)
 
 
 def install(app: Flask, settings: Settings) -> None:

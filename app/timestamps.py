@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -65,9 +64,15 @@ def parse(text: str) -> Moment:
     :raise NotATimestamp: saying what is wrong, without repeating the text
     """
     if PLAIN.fullmatch(text):
-        # 24:00 is a time too: what this one does not know, the other parser may.
-        with suppress(ValueError):
+        try:
             return _within_years(datetime.fromisoformat(text))
+        except ValueError:
+            # 24:00 is a time too: what this one does not know, the other parser may.
+            return _parse_any(text)
+    return _parse_any(text)
+
+
+def _parse_any(text: str) -> Moment:
     shape = SHAPE.fullmatch(text)
     if shape is None:
         raise NotATimestamp("must be an ISO 8601 date or date-time, like 2026-11-20 or 2026-11-20T09:00:00Z")

@@ -8,16 +8,16 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType, TracebackType
 from typing import Self
 
 import click
 import requests
 
-from app import processes
+from app import flower, processes
 from store import embedded_redis
-from store.settings import read_settings
+from store.settings import Settings, make_data_dir, read_settings
 from store.stores import Stores
 
 HOST = "127.0.0.1"
@@ -31,13 +31,22 @@ STOP_SECONDS = 10.0
 
 
 class Everything:
-    """Web, workers and beat; Redis unless its URL is set; the sandbox when asked for. A context."""
+    """Web, workers and beat, Redis unless its URL is set, sandbox and Flower when asked for. A context."""
 
-    def __init__(self, port: int, sandbox_port: int | None, report: Callable[[str], object] = click.echo):
+    def __init__(
+        self,
+        port: int,
+        sandbox_port: int | None,
+        flower_port: int | None = None,
+        report: Callable[[str], object] = click.echo,
+    ) -> None:
         self.url = f"http://{HOST}:{port}"
         self.sandbox_url = None if sandbox_port is None else f"http://{HOST}:{sandbox_port}"
         self._port = port
         self._sandbox_port = sandbox_port
+        self._flower_port = flower_port
+        # Where Flower is, and how to sign in to it.
+        self.flower: str | None = None
         self._report = report
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -64,6 +73,11 @@ class Everything:
 
     def stop(self) -> None:
         """End every part, the last started first; those that do not listen are killed."""
+        # Who asks twice is not to leave half of them behind.
+        with _deaf():
+            self._stop()
+
+    def _stop(self) -> None:
         give_up = time.monotonic() + STOP_SECONDS
         parts = [part for _, part in reversed(self._running.items())]
         self._running.clear()
@@ -83,10 +97,14 @@ class Everything:
         _require_free(self._port, "--port")
         if self._sandbox_port is not None:
             _require_free(self._sandbox_port, "--sandbox-port")
-            os.environ.update(sandbox_environment(f"http://{HOST}:{self._sandbox_port}"))
+            use_sandbox(f"http://{HOST}:{self._sandbox_port}")
+        if self._flower_port is not None:
+            _require_free(self._flower_port, "--flower-port")
         # Behind a proxy people come by another address, which the operator sets.
         os.environ.setdefault("ALMANAC_PUBLIC_URL", self.url)
         settings = read_settings()
+        # Its beat writes down there what it has started.
+        make_data_dir(settings.data_dir)
         if settings.embedded_redis:
             self._report("Starting Redis ...")
             self._running["redis"] = embedded_redis.start(settings.data_dir, settings.redis_socket)
@@ -101,15 +119,26 @@ class Everything:
             self._run(f"worker {number}", processes.worker(settings, f"worker{number}"))
         self._run("beat", processes.beat(settings))
         self._run("web", processes.web(HOST, self._port, WEB_PROCESSES))
+        if self._flower_port is not None:
+            self._start_flower(settings, self._flower_port)
         self._wait_until_ready()
 
-    def _run(self, name: str, command: list[str]) -> None:
+    def _start_flower(self, settings: Settings, port: int) -> None:
+        who = flower.sign_in(settings, HOST)
+        self.flower = flower.invitation(who, HOST, port)
+        self._run("flower", processes.flower(HOST, port, ""), flower.environment(os.environ, who))
+
+    def _run(self, name: str, command: list[str], environment: Mapping[str, str] | None = None) -> None:
         # A session of its own: Ctrl-C reaches us alone, and we end the parts in order.
-        self._running[name] = subprocess.Popen(command, start_new_session=True)
+        self._running[name] = subprocess.Popen(command, env=environment, start_new_session=True)
 
     def _wait_until_ready(self) -> None:
         give_up = time.monotonic() + START_SECONDS
-        urls = [f"{self.url}/readyz", *([f"{self.sandbox_url}/sandbox/health"] if self.sandbox_url else [])]
+        urls = [f"{self.url}/readyz"]
+        if self.sandbox_url is not None:
+            urls.append(f"{self.sandbox_url}/sandbox/health")
+        if self._flower_port is not None:
+            urls.append(f"http://{HOST}:{self._flower_port}/healthcheck")
         while not all(_answers(url) for url in urls):
             self._check()
             if time.monotonic() > give_up:
@@ -153,6 +182,25 @@ def sandbox_environment(url: str) -> dict[str, str]:
         "ALMANAC_MICROSOFT_CLIENT_ID": "sandbox",
         "ALMANAC_MICROSOFT_CLIENT_SECRET": "sandbox",
     }
+
+
+def use_sandbox(url: str) -> None:
+    """Point the settings of this process, and of those that it starts, at the sandbox."""
+    for name, value in sandbox_environment(url).items():
+        os.environ[name] = value
+        # A file would compete with it.
+        os.environ.pop(f"{name}_FILE", None)
+
+
+@contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """Nobody interrupts this block."""
+    heard = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for each, handler in heard.items():
+            signal.signal(each, handler)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import flask
+from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import (
+    access_log,
+    activity,
     auth,
     compression,
+    dashboard,
+    document,
     envelope,
     health,
     idempotency,
     identifiers,
+    metrics,
     openapi,
     paths,
     request_ids,
     services,
+    tracing,
 )
 from app.api import (
     authorization,
     busy,
     calendars,
     events,
+    explain,
     oauth,
     organizations,
+    push,
     scheduling,
     unified,
     users,
+    webhooks,
 )
 from store.settings import Settings
 
@@ -52,15 +62,31 @@ def create_app(settings: Settings) -> flask.Flask:
     paths.install(app)
     compression.install(app)
     services.install(app, settings)
+    activity.install(app)
+    access_log.install(app)
+    tracing.install(app)
     request_ids.install(app)
     envelope.install(app)
     auth.install(app)
     envelope.refuse_unreadable_bodies(app)
     identifiers.install(app)
     idempotency.install(app)
-    api = envelope.Api(app)
-    parts = (users, organizations, oauth, authorization, calendars, events, unified, busy, scheduling)
-    for part in parts:
+    api = document.Api(app)
+    calendar = (calendars, events, unified, busy, scheduling, explain)
+    for part in (users, organizations, oauth, authorization, *calendar, webhooks):
         api.register_blueprint(part.blp, url_prefix="/v1")
+    # For providers, who have a contract of their own: it is not in the document.
+    app.register_blueprint(push.blp, url_prefix="/v1")
     health.install(app)
+    metrics.install(app)
+    dashboard.install(app, settings)
+    _trust_proxies(app, settings.trusted_proxies)
     return app
+
+
+def _trust_proxies(app: flask.Flask, number: int) -> None:
+    """Take the caller's address and scheme from what so many proxies before us added."""
+    if number:
+        # Not the host: it names us in links, and many a proxy passes on what the caller made up.
+        fixed = ProxyFix(app.wsgi_app, x_for=number, x_proto=number, x_host=0, x_port=0, x_prefix=0)
+        app.wsgi_app = fixed  # type: ignore[method-assign]

@@ -72,6 +72,7 @@ class Account:
 
     ``grace`` is for how many seconds the first call of an operation may go on after the deadline: nobody
     waits for it any more, but its answer will serve the next who asks.
+    ``request_id`` is that of the request that the calls are made for, if any.
     """
 
     email: str | None
@@ -79,6 +80,7 @@ class Account:
     tokens: TokenSource
     traffic: Traffic | None = None
     grace: float = 0.0
+    request_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,49 @@ class CalendarProvider(Protocol):
 
         :raise EventNotFound: when it is not there, deleted before included
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelWanted:
+    """A channel to be opened: ``id`` and ``secret`` are ours, and come back with every notification."""
+
+    id: str
+    secret: Token
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelOpened:
+    """A channel by the provider's own names. ``confirmed``: it has reached our address already."""
+
+    id: str
+    resource: str
+    expires_at: datetime
+    confirmed: bool
+
+
+class Channels(Protocol):
+    """Has one provider tell us of changes in calendars. Errors and deadlines as in ``CalendarProvider``."""
+
+    def open(
+        self, account: Account, calendar_id: str, wanted: ChannelWanted, *, deadline: float
+    ) -> ChannelOpened:
+        """Have the changes in a calendar told, for as long as the provider lets us.
+
+        :raise ProviderError: not retryable for a calendar that cannot be watched
+        """
+        ...
+
+    def extend(self, account: Account, channel_id: str, *, deadline: float) -> datetime | None:
+        """The new end of a channel; None where another has to be opened in its place.
+
+        :raise NotFound: when the provider knows the channel no longer
+        """
+        ...
+
+    def close(self, account: Account, channel_id: str, resource: str, *, deadline: float) -> None:
+        """End a channel; one that is gone already is a success."""
         ...
 
 

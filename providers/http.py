@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,16 +67,27 @@ class Reply:
 
 ErrorReader = Callable[[Reply], ProviderError]
 
+# Around each call that is sent, each time; told the status of its answer. For whoever traces.
+Observer = Callable[[Call], AbstractContextManager[Callable[[int], None]]]
+observe: Observer | None = None
+
 
 class Bearer:
     """The access token of one account for the length of one operation; renewed once at most.
 
-    ``traffic`` and ``grace`` are those of the account.
+    ``traffic``, ``grace`` and ``request_id`` are those of the account.
     """
 
-    def __init__(self, tokens: TokenSource, traffic: Traffic | None = None, grace: float = 0.0) -> None:
+    def __init__(
+        self,
+        tokens: TokenSource,
+        traffic: Traffic | None = None,
+        grace: float = 0.0,
+        request_id: str | None = None,
+    ) -> None:
         self.traffic = traffic
         self.grace = grace
+        self.request_id = request_id
         self._tokens = tokens
         self._token: Token | None = None
         self._renewed = False
@@ -83,7 +95,7 @@ class Bearer:
     @classmethod
     def of(cls, account: Account) -> Bearer:
         """That of an account."""
-        return cls(account.tokens, account.traffic, account.grace)
+        return cls(account.tokens, account.traffic, account.grace, account.request_id)
 
     def answered(self) -> None:
         """Note that a call has read something: from now on the deadline is the end, so that it is told."""
@@ -119,7 +131,7 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
         # Outside the "try": a token source that fails has already done its own retries.
         token = bearer.token(deadline=deadline) if bearer else None
         try:
-            reply = _attempt(call, token, deadline, bearer.grace if bearer else 0.0)
+            reply = _observed(call, token, deadline, bearer.grace if bearer else 0.0)
             if bearer is None or reply.status != 401:
                 answer = _answer(call, reply, error_for)
                 if bearer is not None:
@@ -145,6 +157,15 @@ def late(provider: str, operation: str) -> Unavailable:
 def unreadable(provider: str, operation: str) -> Unavailable:
     """The error for an answer that cannot be understood."""
     return Unavailable(f"{provider} gave an unreadable answer", operation=operation)
+
+
+def _observed(call: Call, token: Token | None, deadline: float, grace: float) -> Reply:
+    if observe is None:
+        return _attempt(call, token, deadline, grace)
+    with observe(call) as answered:
+        reply = _attempt(call, token, deadline, grace)
+        answered(reply.status)
+        return reply
 
 
 def _attempt(call: Call, token: Token | None, deadline: float, grace: float) -> Reply:

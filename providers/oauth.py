@@ -6,6 +6,7 @@ https://learn.microsoft.com/en-us/entra/identity-platform/v2-oauth2-auth-code-fl
 
 from __future__ import annotations
 
+import secrets
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -13,18 +14,23 @@ from urllib.parse import urlencode
 
 from authlib.oauth2.rfc6749.parameters import prepare_token_request
 
-from providers import consent, identity
+from providers import checks, consent, identity
 from providers.base import Grant, Token
+from providers.checks import Finding
 from providers.consent import ConsentRequest
 from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
-from providers.errors import AuthorizationInvalid, ProviderNotConfigured
-from providers.http import FORM, Call, Json, send, unreadable
+from providers.errors import AuthorizationInvalid, ProviderNotConfigured, Unavailable
+from providers.http import FORM, Call, ErrorReader, Json, send, unreadable
 from providers.names import ProviderName
 from providers.token_errors import error_for
 
 REDEEM = "oauth.token.redeem"
 REFRESH = "oauth.token.refresh"
 REVOKE = "oauth.revoke"
+CHECK = "oauth.token.check"
+
+# Not one tenant, but these many: https://learn.microsoft.com/en-us/entra/identity-platform/v2-protocols
+MANY_TENANTS = frozenset({"common", "organizations", "consumers"})
 
 # Both providers always say when a token ends; what is assumed of one that does not, in seconds.
 DEFAULT_LIFE = 300
@@ -46,6 +52,11 @@ class OAuth(ABC):
         self.title = title
         self._token_url = token_url
         self._client = client
+
+    @property
+    def client_id(self) -> str:
+        """Who we are to the provider; empty when we are nobody."""
+        return self._client.id
 
     @abstractmethod
     def link(self, asked: ConsentRequest) -> str:
@@ -86,6 +97,25 @@ class OAuth(ABC):
     def revoke(self, token: Token, *, deadline: float) -> None:
         """End a grant, where the provider offers it; one already gone is a success."""
 
+    def check(self, redirect_uri: str, *, deadline: float) -> Finding:
+        """Whether the provider knows client id and secret: a made-up code, and how it is refused.
+
+        :raise ProviderNotConfigured: without client id and secret
+        """
+        form = {"code": secrets.token_urlsafe(32), "redirect_uri": redirect_uri}
+        # Tokens for a code that nobody gave out say nothing that could be relied on.
+        return self._refusal("authorization_code", form, deadline) or checks.unclear(self.title)
+
+    def _refusal(self, grant_type: str, form: dict[str, str], deadline: float) -> Finding | None:
+        """What the refusal of such a request says of the registration; None when it is granted."""
+        try:
+            self._ask_for_tokens(CHECK, grant_type, form, deadline, read_error=checks.Refusal)
+        except checks.Refusal as refusal:
+            return checks.read(refusal.reply)
+        except Unavailable:
+            return checks.unreachable(self.title)
+        return None
+
     def _require_client(self) -> None:
         if not self._client.complete:
             raise ProviderNotConfigured(
@@ -100,6 +130,7 @@ class OAuth(ABC):
         deadline: float,
         *,
         repeatable: bool = True,
+        read_error: ErrorReader = error_for,
     ) -> Json:
         self._require_client()
         who = {"client_id": self._client.id, "client_secret": self._client.secret.reveal}
@@ -113,7 +144,7 @@ class OAuth(ABC):
             content_type=FORM,
             repeatable=repeatable,
         )
-        return send(call, error_for, deadline=deadline)
+        return send(call, read_error, deadline=deadline)
 
     def _grant(self, answer: Json, operation: str) -> Grant:
         access, refresh, scope = (answer.get(each) for each in ("access_token", "refresh_token", "scope"))
@@ -180,6 +211,18 @@ class MicrosoftOAuth(OAuth):
         """The address of the account that was connected; None when nothing tells it."""
         token = consented.grant.access_token
         return identity.microsoft_email(self._endpoints, token, consented.claims, deadline=deadline)
+
+    def check(self, redirect_uri: str, *, deadline: float) -> Finding:
+        """As for every provider; where that leaves the secret open, by a token for the application itself.
+
+        Such a token is of one tenant, and good for nothing that an administrator has not allowed. It is
+        dropped at once.
+        """
+        finding = super().check(redirect_uri, deadline=deadline)
+        if finding is not checks.SECRET_UNSEEN or self._endpoints.tenant.lower() in MANY_TENANTS:
+            return finding
+        form = {"scope": "https://graph.microsoft.com/.default"}
+        return self._refusal("client_credentials", form, deadline) or checks.right(self.title)
 
     def revoke(self, token: Token, *, deadline: float) -> None:
         """Do nothing: Entra has no way for an application to end one grant."""

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from providers.base import CalendarProvider
+from providers.base import CalendarProvider, Channels
 from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
+from providers.google.channels import GoogleChannels
 from providers.google.client import Google
 from providers.microsoft.client import Microsoft
+from providers.microsoft.subscriptions import MicrosoftSubscriptions
 from providers.names import ProviderName
 from providers.oauth import GoogleOAuth, MicrosoftOAuth, OAuth
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One provider: its calendars, its OAuth server, and whether an operator has registered us there."""
+    """One provider: calendars, channels, OAuth server, and whether an operator has registered us there."""
 
     calendars: CalendarProvider
+    channels: Channels
     oauth: OAuth
     configured: bool
+
+    def registered(self, oauth: OAuth) -> Provider:
+        """The same provider under another registration."""
+        return replace(self, oauth=oauth, configured=True)
 
 
 def providers(
@@ -30,9 +37,15 @@ def providers(
     """Both providers, whether configured or not: stored tokens are read without a client until they end."""
     return {
         ProviderName.GOOGLE: Provider(
-            Google(google), GoogleOAuth(google, google_client), google_client.complete
+            Google(google),
+            GoogleChannels(google),
+            GoogleOAuth(google, google_client),
+            google_client.complete,
         ),
         ProviderName.MICROSOFT: Provider(
-            Microsoft(microsoft), MicrosoftOAuth(microsoft, microsoft_client), microsoft_client.complete
+            Microsoft(microsoft),
+            MicrosoftSubscriptions(microsoft),
+            MicrosoftOAuth(microsoft, microsoft_client),
+            microsoft_client.complete,
         ),
     }

@@ -30,6 +30,7 @@ class Operation(StrEnum):
     INSERT_EVENT = "calendar.events.insert"
     UPDATE_EVENT = "calendar.events.update"
     DELETE_EVENT = "calendar.events.delete"
+    WATCH_EVENTS = "calendar.events.watch"
 
 
 REQUIRED_LEVEL = {
@@ -40,6 +41,7 @@ REQUIRED_LEVEL = {
     Operation.INSERT_EVENT: Level.WRITE,
     Operation.UPDATE_EVENT: Level.WRITE,
     Operation.DELETE_EVENT: Level.WRITE,
+    Operation.WATCH_EVENTS: Level.READ,
 }
 
 _GOOGLE_PREFIX = "https://www.googleapis.com/auth/"
@@ -101,6 +103,7 @@ _VALID = {
     (GOOGLE, Operation.INSERT_EVENT): _GOOGLE_WRITE,
     (GOOGLE, Operation.UPDATE_EVENT): _GOOGLE_WRITE,
     (GOOGLE, Operation.DELETE_EVENT): _GOOGLE_WRITE,
+    (GOOGLE, Operation.WATCH_EVENTS): _GOOGLE_READ,
 } | {(MICROSOFT, operation): _MICROSOFT_BY_LEVEL[level] for operation, level in REQUIRED_LEVEL.items()}
 
 
@@ -115,6 +118,11 @@ def level(name: str) -> Level:
 def level_scopes(provider: ProviderName, name: str) -> tuple[str, ...]:
     """The scopes to request for a level of access."""
     return _LEVEL_SCOPES[provider, level(name)]
+
+
+def every_scope(provider: ProviderName) -> tuple[str, ...]:
+    """The scopes of all levels, each once: what a registration has to allow."""
+    return tuple(dict.fromkeys(scope for each in Level for scope in _LEVEL_SCOPES[provider, each]))
 
 
 def required_level(operation: str) -> Level:

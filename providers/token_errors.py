@@ -31,7 +31,7 @@ def error_for(reply: Reply) -> ProviderError:
     if not isinstance(word, str):
         word = ""
     call = {"operation": reply.operation}
-    if word in GONE and LOOP in _codes(reply):
+    if word in GONE and LOOP in error_codes(reply):
         return RateLimited(f"{reply.provider} asks us to slow down", **call, retry_after=LOOP_PAUSE)
     if word in GONE:
         return GrantGone(f"{reply.provider} says that this connection has ended", **call)
@@ -48,6 +48,7 @@ def error_for(reply: Reply) -> ProviderError:
     return ProviderError(f"{reply.provider} refused the request", **call)
 
 
-def _codes(reply: Reply) -> list[object]:
+def error_codes(reply: Reply) -> list[object]:
+    """The numbers that Microsoft gives its errors, AADSTS in its texts."""
     codes = (reply.body or {}).get("error_codes")
     return codes if isinstance(codes, list) else []

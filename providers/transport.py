@@ -87,7 +87,7 @@ class _Adapter(HTTPAdapter):
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         self._to: dict[str, Any] = {}
-        super().init_poolmanager(*args, ssl_context=_tls(), **kwargs)
+        super().init_poolmanager(*args, ssl_context=tls(), **kwargs)
         self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
     def get_connection_with_tls_context(self, request: Any, *args: Any, **kwargs: Any) -> Any:
@@ -121,7 +121,7 @@ def _split(url: str) -> tuple[str, str]:
 
 
 @cache
-def _tls() -> ssl.SSLContext:
+def tls() -> ssl.SSLContext:
     """What the machine trusts (``SSL_CERT_FILE`` included) and certifi's bundle; 30 ms and more to build."""
     context = ssl.create_default_context()
     context.load_verify_locations(certifi.where())

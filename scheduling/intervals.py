@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -120,23 +121,24 @@ def merge(starts: Times, ends: Times) -> Intervals:
     """Union of intervals in any order: overlapping and touching ones joined, empty ones dropped."""
     real = starts < ends
     starts, ends = starts[real], ends[real]
-    starts.sort()
-    ends.sort()
+    put_in_order(starts)
+    put_in_order(ends)
     return join(starts, ends)
 
 
-def merge_each(groups: Groups) -> Groups:
-    """``merge`` within every group, all groups in one pass.
+def merge_each(groups: Groups, hull: tuple[int, int] | None = None) -> Groups:
+    """``merge`` within every group, all groups in one pass. No row reaches beyond ``hull``, if it is given.
 
     Each group's time is moved to a lane of its own, so that two sorts keep every group in its
     place and no two groups meet.
     """
     if len(groups) == 1:
-        return Groups.pack([merge(groups.starts, groups.ends)])
+        merged = merge(groups.starts, groups.ends)
+        return Groups(merged.starts, merged.ends, np.array((0, len(merged))))
     if not groups.starts.size:
         return groups
-    base = int(groups.starts.min())
-    lane = int(groups.ends.max()) - base + 1
+    base, after = hull or (int(groups.starts.min()), int(groups.ends.max()))
+    lane = after - base + 1
     if lane * len(groups) > KEYS:
         half = len(groups) // 2
         parts = (groups.span(0, half), groups.span(half, len(groups)))
@@ -146,10 +148,10 @@ def merge_each(groups: Groups) -> Groups:
     moved = shift.repeat(groups.sizes())
     starts, ends = groups.starts + moved, groups.ends + moved
     real = starts < ends
-    if not real.all():
+    if np.count_nonzero(real) < real.size:
         starts, ends = starts[real], ends[real]
-    starts.sort()
-    ends.sort()
+    put_in_order(starts)
+    put_in_order(ends)
     merged = join(starts, ends)
     offsets = merged.starts.searchsorted(lanes)
     back = shift.repeat(offsets[1:] - offsets[:-1])
@@ -162,10 +164,24 @@ def join(starts: Times, ends: Times) -> Intervals:
     After ``m`` ends there is a gap exactly where the next start comes later than end ``m``: which
     start belongs to which end does not matter.
     """
-    if not starts.size:
-        return Intervals(starts, ends)
-    gaps = (starts[1:] > ends[:-1]).nonzero()[0]
-    return Intervals(np.concatenate((starts[:1], starts[gaps + 1])), np.concatenate((ends[gaps], ends[-1:])))
+    edges = np.ones(starts.size + 1, np.bool_)
+    np.greater(starts[1:], ends[:-1], out=edges[1:-1])
+    return Intervals(starts[edges[:-1]], ends[edges[1:]])
+
+
+# Below this many moments, looking at their order costs as much as sorting them.
+MANY = 256
+# Runs this long on average are merged faster than all is sorted.
+LONG_RUN = 16
+
+
+def put_in_order(moments: Times) -> None:
+    """Sort in place. What comes in a few sorted runs, as from the cache, is merged: that takes one pass."""
+    runs = np.count_nonzero(moments[1:] < moments[:-1]) if moments.size > MANY else 0
+    # numpy's stable sort of int64 finds runs (timsort); its default sort looks at each bit of order anew.
+    kind: Literal["stable"] | None = "stable" if 0 < runs * LONG_RUN <= moments.size else None
+    if runs or moments.size <= MANY:
+        moments.sort(kind=kind)
 
 
 def clip(intervals: Intervals, start: int, end: int) -> Intervals:
@@ -174,19 +190,18 @@ def clip(intervals: Intervals, start: int, end: int) -> Intervals:
     return Intervals(starts, ends).take(starts < ends)
 
 
-def intersect(a: Intervals, b: Intervals) -> Intervals:
-    """What lies in both; both are merged.
+def outside(busy: Intervals, cover: Intervals) -> Intervals:
+    """What of the merged ``cover`` no non-empty busy period meets; those come in any order and may overlap.
 
-    Two intervals run at once from start ``m + 1`` to end ``m``, wherever that end comes later.
+    A gap of the cover, and all time before it, is as good as busy. Of these and the busy periods, ``m + 1``
+    have ended at end ``m``, and no other has begun until start ``m``: what lies between is free.
     """
-    starts = np.concatenate((a.starts, b.starts))
-    ends = np.concatenate((a.ends, b.ends))
-    # Two sorted runs each, which the stable sort merges three times as fast.
-    starts.sort(kind="stable")
-    ends.sort(kind="stable")
-    starts, ends = starts[1:], ends[:-1]
-    both = starts < ends
-    return Intervals(starts[both], ends[both])
+    begun = np.concatenate((busy.starts, cover.ends))
+    ended = np.concatenate((cover.starts, busy.ends))
+    put_in_order(begun)
+    put_in_order(ended)
+    some = (ended < begun).nonzero()[0]
+    return Intervals(ended.take(some), begun.take(some))
 
 
 def cross(rows: Intervals, cover: Intervals) -> tuple[Intervals, Indexes, Indexes]:
@@ -206,7 +221,8 @@ def progressions(firsts: Times, counts: Indexes, stride: int) -> Times:
     """``counts[i]`` values from ``firsts[i]`` on, ``stride`` apart; one progression after another."""
     after = counts.cumsum()
     total = int(after[-1]) if after.size else 0
-    values = np.arange(total)
-    values *= stride
-    values += (firsts - (after - counts) * stride).repeat(counts)
+    # Where each would begin, were all of them one progression from 0.
+    firsts = firsts - (after - counts) * stride
+    values = firsts.repeat(counts)
+    values += np.arange(0, total * stride, stride)
     return values

@@ -15,11 +15,11 @@ from scheduling.intervals import (
     Intervals,
     Times,
     clip,
-    intersect,
-    join,
     merge,
     merge_each,
+    outside,
     progressions,
+    put_in_order,
 )
 from scheduling.slots import Combs, cut, cut_to_clock
 from scheduling.windows import Window, resolve
@@ -65,7 +65,7 @@ class Query:
     def within(self) -> Intervals:
         """Range and windows: where a slot may lie when nothing is busy."""
         if self.windows is None:
-            return Intervals.of([(self.start, self.end)])
+            return Intervals(np.array((self.start,)), np.array((self.end,)))
         return resolve(self.windows, self.zone, self.start, self.end)
 
 
@@ -91,12 +91,12 @@ def slots(query: Query, calendars: Groups, member_of: Indexes, members: int) -> 
     bits = members.bit_length()
     if (query.end - query.start << bits) > KEYS:
         raise OverflowError(f"too long a range for {members} members")
+    if members == 1:
+        starts = _cut(query, _free_of_one(query, calendars, query.within())).starts(query.stride)
+        return Slots(starts, np.zeros(starts.size, np.int64), query.duration)
     keys = [EMPTY]
     for first, stretches in _passes(query, calendars, member_of, members):
         combs = _cut(query, stretches.flat())
-        if members == 1:
-            starts = combs.starts(query.stride)
-            return Slots(starts, np.zeros(starts.size, np.int64), query.duration)
         owner = stretches.owners()[combs.rows] + first
         # Start and member in one number: it sorts into the order of the answer, and a step is one sum.
         firsts = (combs.firsts - query.start << bits) | owner
@@ -125,6 +125,11 @@ def count_limit(query: Query, members: int) -> int:
     return int(combs.counts.sum()) * members
 
 
+def busy_periods(query: Query, calendars: Groups) -> Groups:
+    """Each calendar's busy periods, merged and cut to what can matter; not padded."""
+    return merge_each(_cut_to_busy_range(query, calendars), query.busy_range())
+
+
 def busy_union(busy: Groups | Intervals, start: int, end: int) -> Intervals:
     """All periods merged, whoever has them, and clipped to the range."""
     return clip(merge(busy.starts, busy.ends), start, end)
@@ -141,6 +146,9 @@ def _passes(
 ) -> Iterator[tuple[int, Groups]]:
     """Blocks of members, each as its first member and the free stretches of its members."""
     within = query.within()
+    if members == 1:
+        yield 0, Groups.pack([_free_of_one(query, calendars, within)])
+        return
     rows = int(calendars.starts.size)
     block = max(1, min(_MEMBERS_IN_A_PASS, _ROWS_IN_A_PASS * members // max(1, rows)))
     if members <= block:
@@ -158,63 +166,60 @@ def _passes(
 def _free(query: Query, calendars: Groups, member_of: Indexes, members: int, within: Intervals) -> Groups:
     """Range and windows without what more than ``max_overlaps`` padded periods of a member cover."""
     opening, closing = query.busy_range()
-    busy = _counted(query, calendars, member_of.searchsorted(np.arange(members + 1)))
-    if members == 1:
-        # The same without lanes, which would take a third of the time of a small question.
-        found = _unblocked(query, np.array([opening]), busy.flat(), query.end)
-        found = intersect(found, within)
-        return Groups(found.starts, found.ends, np.array([0, len(found)]))
+    counted = _counted(query, calendars)
     # Each member's time in a lane of its own, so that sorting all lanes keeps every member in place.
     lanes = np.arange(members + 1) * (closing - opening + 1)
     shift = lanes[:-1] - opening
-    sizes = busy.sizes()
-    moved = shift.repeat(sizes)
-    rows = Intervals(busy.starts + moved, busy.ends + moved)
-    found = _unblocked(query, lanes[:-1], rows, (shift + query.end).repeat(sizes + 1))
-    if query.windows is not None:
-        every = shift[:, np.newaxis]
-        found = intersect(found, Intervals((every + within.starts).ravel(), (every + within.ends).ravel()))
+    bounds = counted.offsets[member_of.searchsorted(np.arange(members + 1))]
+    moved = shift.repeat(bounds[1:] - bounds[:-1])
+    busy = _blocking(query, Intervals(counted.starts + moved, counted.ends + moved))
+    every = shift[:, np.newaxis]
+    found = outside(busy, Intervals((every + within.starts).ravel(), (every + within.ends).ravel()))
     offsets = found.starts.searchsorted(lanes)
     back = shift.repeat(offsets[1:] - offsets[:-1])
     return Groups(found.starts - back, found.ends - back, offsets)
 
 
-def _unblocked(query: Query, openings: Times, busy: Intervals, closings: Times | int) -> Intervals:
-    """What no more than ``max_overlaps`` padded periods of a lane cover, up to the lane's closing.
+def _free_of_one(query: Query, calendars: Groups, within: Intervals) -> Intervals:
+    """The same for a single member, who needs no lane: that would take half of a small question's time."""
+    return outside(_blocking(query, _counted(query, calendars).flat()), within)
 
-    At a moment when ``m`` of a member's periods have ended, no more than K run exactly until the
-    one numbered ``m + K`` starts: so the answer is the union over m of [end m - 1, start m + K),
-    with starts and ends each sorted by itself. An empty period at the opening of each lane is the
-    end number -1. With fewer than K + 1 periods left, a start of a later lane is met: past the
-    closing too.
+
+def _blocking(query: Query, periods: Intervals) -> Intervals:
+    """When more than ``max_overlaps`` of the counted periods run, padding included; in any order.
+
+    With starts and ends each sorted by itself, K + 1 run from the start numbered ``m + K`` until the end
+    numbered ``m``. In lanes too: padding reaches beyond a lane's busy range, never into the next one's range.
     """
-    allowed = query.max_overlaps + 1
-    begun = np.concatenate((openings, busy.starts, np.array([KEYS] * allowed)))
-    ended = np.concatenate((openings, busy.ends))
-    begun.sort()
-    ended.sort()
-    ended += query.padding
-    begun -= query.padding
-    until = np.minimum(begun[allowed:], closings)
-    some = ended < until
-    free = Intervals(ended[some], until[some])
-    # With K = 0 no two of these meet.
-    return join(free.starts, free.ends) if query.max_overlaps else free
+    starts, ends = periods.starts, periods.ends
+    if query.padding:
+        starts, ends = starts - query.padding, ends + query.padding
+    if not query.max_overlaps:
+        return Intervals(starts, ends)
+    put_in_order(starts)
+    put_in_order(ends)
+    starts, ends = starts[query.max_overlaps :], ends[: -query.max_overlaps]
+    some = (starts < ends).nonzero()[0]
+    return Intervals(starts.take(some), ends.take(some))
 
 
-def _counted(query: Query, calendars: Groups, bounds: Indexes) -> Groups:
-    """Each member's periods that count, merged within a calendar and cut to what can matter.
-
-    Member ``i`` has the calendars ``bounds[i]:bounds[i + 1]``.
-    """
-    opening, closing = query.busy_range()
-    starts, ends = np.maximum(calendars.starts, opening), np.minimum(calendars.ends, closing)
+def _counted(query: Query, calendars: Groups) -> Groups:
+    """The periods that count, merged within a calendar and cut to what can matter."""
     if query.max_overlaps:
-        merged = merge_each(Groups(starts, ends, calendars.offsets))
-        return Groups(merged.starts, merged.ends, merged.offsets[bounds])
+        return busy_periods(query, calendars)
     # Where one period already blocks, merging first changes nothing. Only the empty ones must not be
     # widened into real ones: at the opening none is.
-    empty = starts >= ends
-    starts[empty] = opening
-    ends[empty] = opening
-    return Groups(starts, ends, calendars.offsets[bounds])
+    opening = query.busy_range()[0]
+    cut = _cut_to_busy_range(query, calendars)
+    empty = cut.starts >= cut.ends
+    if np.count_nonzero(empty):
+        cut.starts[empty] = opening
+        cut.ends[empty] = opening
+    return cut
+
+
+def _cut_to_busy_range(query: Query, calendars: Groups) -> Groups:
+    """New rows, of which those outside end before they start."""
+    opening, closing = query.busy_range()
+    starts, ends = np.maximum(calendars.starts, opening), np.minimum(calendars.ends, closing)
+    return Groups(starts, ends, calendars.offsets)

@@ -25,9 +25,9 @@ class Combs:
 
 def cut(stretches: Intervals, duration: int, step: int) -> Combs:
     """A slot every ``step`` from the start of each stretch, as long as a whole one fits."""
-    counts = (stretches.ends - stretches.starts - duration) // step + 1
-    rows = (counts > 0).nonzero()[0]
-    return Combs(stretches.starts[rows], counts[rows], rows)
+    room = stretches.ends - stretches.starts
+    rows = (room >= duration).nonzero()[0]
+    return Combs(stretches.starts.take(rows), (room.take(rows) - duration) // step + 1, rows)
 
 
 def cut_to_clock(stretches: Intervals, duration: int, step: int, zone: str) -> Combs:

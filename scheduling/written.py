@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +19,8 @@ from scheduling.query import Slots
 from scheduling.windows import DAY, MINUTE, SECOND
 
 _EPOCH = date(1970, 1, 1)
-# 2026-11-20 · T09:00: · 00.000Z
-_STAMP = np.dtype([("day", "V10"), ("minute", "V7"), ("rest", "V7")])
+# T09:00: · 00.000Z
+_CLOCK = np.dtype([("minute", "V7"), ("rest", "V7")])
 
 # About 0.8 MB of text: a piece is written while it lies in the processor's cache.
 _SLOTS_IN_A_PIECE = 8_192
@@ -87,30 +86,47 @@ def _as_wide_as_the_longest(texts: Sequence[str], close: str) -> Iterator[str]:
 
 def _spans(starts: Times, ends: Times, close: bytes) -> Texts:
     """``{"start":"…","end":"…`` and ``close``, one text for each pair."""
-    items = np.empty(starts.size, _span(len(close)))
-    if starts.size:
-        items["open"] = np.void(b'{"start":"')
-        _stamp(items["start"], starts)
-        items["to"] = np.void(b'","end":"')
-        _stamp(items["end"], ends)
-        items["close"] = np.void(close)
-    return items.view(f"V{items.itemsize}")
+    frame = _frame(close)
+    items = np.empty(starts.size, frame.dtype)
+    if not starts.size:
+        return items
+    items[:] = frame
+    fields = items.view(_span(len(close)))
+    # All in one go, as long as there are few: a call costs more than what it does then.
+    days, clocks = _stamps(np.concatenate((starts, ends)))
+    fields["start day"], fields["end day"] = days[: starts.size], days[starts.size :]
+    fields["start clock"], fields["end clock"] = clocks[: starts.size], clocks[starts.size :]
+    return items
 
 
 @lru_cache(maxsize=8)
 def _span(close: int) -> np.dtype[np.void]:
-    parts = [("open", "V10"), ("start", _STAMP), ("to", "V9"), ("end", _STAMP), ("close", f"V{close}")]
-    return np.dtype(parts)
+    start, end = ([(f"{edge} day", "V10"), (f"{edge} clock", "V14")] for edge in ("start", "end"))
+    return np.dtype([("open", "V10"), *start, ("to", "V9"), *end, ("close", f"V{close}")])
 
 
-def _stamp(field: npt.NDArray[Any], times: Times) -> None:
-    """Write each time as RFC 3339 into a field of ``_STAMP``."""
+@lru_cache(maxsize=8)
+def _frame(close: bytes) -> np.void:
+    """An item without its times."""
+    blank = b"-" * 24
+    return np.void(b'{"start":"%b","end":"%b%b' % (blank, blank, close))
+
+
+def _stamps(times: Times) -> tuple[Texts, Texts]:
+    """Each time as RFC 3339, in two parts: ``2026-11-20`` and ``T09:00:00.000Z``."""
     minutes = times // MINUTE
-    days = minutes // (DAY // MINUTE)
+    rests = times - minutes * MINUTE
+    days, minutes = np.divmod(minutes, DAY // MINUTE)
     first = int(days.min())
-    field["day"] = _days(first, int(days.max()) + 1).take(days - first)
-    field["minute"] = _minutes().take(minutes - days * (DAY // MINUTE))
-    field["rest"] = _rests().take(times - minutes * MINUTE)
+    return _days(first, int(days.max()) + 1).take(days - first), _clocks(minutes, rests)
+
+
+def _clocks(minutes: Times, rests: Times) -> Texts:
+    """Minutes of the day, and the milliseconds after them."""
+    clocks = _minutes().take(minutes)
+    if np.count_nonzero(rests):
+        clocks.view(_CLOCK)["rest"] = _rests().take(rests)
+    return clocks
 
 
 def _array(text: npt.NDArray[np.uint8]) -> bytes:
@@ -125,7 +141,7 @@ def _days(first: int, after: int) -> Texts:
 
 @lru_cache(maxsize=1)
 def _minutes() -> Texts:
-    return _texts(f"T{minute // 60:02}:{minute % 60:02}:" for minute in range(DAY // MINUTE))
+    return _texts(f"T{minute // 60:02}:{minute % 60:02}:00.000Z" for minute in range(DAY // MINUTE))
 
 
 @lru_cache(maxsize=1)

@@ -7,17 +7,13 @@ takes one, has it alone.
 from __future__ import annotations
 
 import hashlib
-import logging
 import secrets
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-import msgspec
 from redis import Redis
 
-from store.crypto import Keyring, Undecipherable
-
-log = logging.getLogger(__name__)
+from store.crypto import Keyring
+from store.sealed import Sealed
 
 # https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2 gives a code ten minutes; so long may consent take.
 STATE_SECONDS = 600
@@ -56,49 +52,31 @@ class Redemption:
     code: str = field(repr=False)
 
 
-Waiting = TypeVar("Waiting", Authorization, Redemption)
-
-
 class Authorizations:
     """What waits, each under a name that nobody guesses."""
 
     def __init__(self, redis: Redis, keyring: Keyring) -> None:
-        self._redis = redis
-        self._keyring = keyring
+        self._sealed = Sealed(redis, keyring)
 
     def begin(self, authorization: Authorization) -> str:
         """Remember what is asked for, ten minutes long; returns its ``state``."""
         state = secrets.token_urlsafe(STATE_BYTES)
-        self._put(_state_key(state), authorization, STATE_SECONDS)
+        self._sealed.put(_state_key(state), authorization, STATE_SECONDS)
         return state
 
     def take(self, state: str) -> Authorization | None:
         """What a state stands for, once; None when it is unknown, has ended or was taken before."""
-        return self._take(_state_key(state), Authorization)
+        return self._sealed.take(_state_key(state), Authorization)
 
     def hand_over(self, redemption: Redemption) -> str:
         """Leave a code for a worker; returns the id by which it is found."""
         name = secrets.token_hex(16)
-        self._put(_code_key(name), redemption, CODE_SECONDS)
+        self._sealed.put(_code_key(name), redemption, CODE_SECONDS)
         return name
 
     def receive(self, name: str) -> Redemption | None:
         """A code that was left, once."""
-        return self._take(_code_key(name), Redemption)
-
-    def _put(self, key: str, waiting: Authorization | Redemption, seconds: int) -> None:
-        text = msgspec.json.encode(waiting).decode()
-        self._redis.set(key, self._keyring.encrypt(text, key), ex=seconds)
-
-    def _take(self, key: str, kind: type[Waiting]) -> Waiting | None:
-        sealed = self._redis.getdel(key)
-        if not isinstance(sealed, bytes):
-            return None
-        try:
-            return msgspec.json.decode(self._keyring.decrypt(sealed, key), type=kind)
-        except Undecipherable:
-            log.warning("a consent under way was lost: its encryption key is no longer there")
-            return None
+        return self._sealed.take(_code_key(name), Redemption)
 
 
 def _state_key(state: str) -> str:

@@ -6,17 +6,24 @@ A bucket is one Redis key that holds int64 pairs: first ``(FORMAT, moment of the
 stands in both buckets; merging joins it again. A key that is there was read, whatever it holds: an empty
 bucket means "read, nothing there", a missing one means "not read".
 
-Each connection has a generation, a counter. Whoever reads from the provider notes it before, and what was
-read is kept only while the counter still stands there; a write moves it on and drops what is kept. So a
-read that began before a write was over can never put the old picture back.
+Each connection has a generation, a random name. Whoever reads from the provider notes it before, and what was
+read is kept only while the connection still has it; a write replaces it and drops what is kept. So a read
+that began before a write was over can never put the old picture back, nor one that began before Redis was
+emptied.
+
+A calendar that its provider watches for us is kept for longer, as the provider tells of every change. Its
+watch is a key of its own, which ends before the provider's channel does; where it is lacking, the usual time
+holds. Whatever is kept for longer was read under the watch: its beginning replaces the generation.
 """
 
 from __future__ import annotations
 
+import secrets
 import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,33 +40,77 @@ ROW_BYTES = HEAD.size
 # Later than any read.
 NEVER = 2**62
 
-# Longer than any read from a provider takes: a counter that is forgotten starts anew from none.
+# Longer than any read from a provider takes; afterwards the next read gives a new one.
 GENERATION_SECONDS = 86_400
 
-# KEYS: generation, index, buckets. ARGV: the generation noted, milliseconds to live, buckets' values.
+# The generation of a connection, which has one from now on: a new one if it had none.
+GENERATION = f"""
+local function generation(key, new)
+    local given = redis.call('GET', key)
+    if not given then
+        given = new
+        redis.call('SET', key, new, 'EX', {GENERATION_SECONDS})
+    end
+    return given
+end
+"""
+
+# KEYS: generations. ARGV: the new one.
+NOTE = (
+    GENERATION
+    + """
+local noted = {}
+for n, key in ipairs(KEYS) do noted[n] = generation(key, ARGV[1]) end
+return noted
+"""
+)
+
+# KEYS: generation, index, watch, buckets. ARGV: the generation noted, milliseconds to live, the same for a
+# calendar that is watched, buckets' values.
 STORE = """
 if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
-for n = 3, #KEYS do
+local lives = math.max(tonumber(ARGV[2]), math.min(tonumber(ARGV[3]), redis.call('PTTL', KEYS[3])))
+for n = 4, #KEYS do
     -- A read that took long may come after one that began later: the newer picture stays. Bytes of a number
     -- compare as it does when the greatest is first.
     local kept = redis.call('GETRANGE', KEYS[n], 0, 15)
     local same = string.sub(kept, 1, 8) == string.sub(ARGV[n], 1, 8)
     local newer = string.reverse(string.sub(kept, 9)) > string.reverse(string.sub(ARGV[n], 9, 16))
     if not (same and newer) then
-        redis.call('SET', KEYS[n], ARGV[n], 'PX', ARGV[2])
+        redis.call('SET', KEYS[n], ARGV[n], 'PX', lives)
         redis.call('SADD', KEYS[2], KEYS[n])
     end
 end
-redis.call('PEXPIRE', KEYS[2], ARGV[2])
+-- Never before a bucket that stands in it.
+if redis.call('PTTL', KEYS[2]) < lives then redis.call('PEXPIRE', KEYS[2], lives) end
 return 1
 """
 
-# KEYS: generation, index. ARGV: seconds to remember the generation for.
+# KEYS: generation, index. ARGV: the new generation, seconds to remember it for.
 OVERTAKE = """
-redis.call('INCR', KEYS[1])
-redis.call('EXPIRE', KEYS[1], ARGV[1])
+redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
 for _, name in ipairs(redis.call('SMEMBERS', KEYS[2])) do redis.call('DEL', name) end
 redis.call('DEL', KEYS[2])
+"""
+
+# KEYS: generation, watch. ARGV: the new generation, seconds to remember it for, channel, milliseconds to
+# watch for.
+WATCH = """
+redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
+"""
+
+# KEYS: generation, index, watch. ARGV: the new generation, seconds to remember it for, what the names of the
+# calendar's buckets begin with, the channel whose watch ends (none: it goes on).
+EMPTY = """
+redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+if redis.call('GET', KEYS[3]) == ARGV[4] then redis.call('DEL', KEYS[3]) end
+for _, name in ipairs(redis.call('SMEMBERS', KEYS[2])) do
+    if string.sub(name, 1, #ARGV[3]) == ARGV[3] then
+        redis.call('DEL', name)
+        redis.call('SREM', KEYS[2], name)
+    end
+end
 """
 
 Rows = npt.NDArray[np.int64]
@@ -89,17 +140,39 @@ class Known:
 
 
 class BusyCache:
-    """Busy periods by connection and calendar, for ``ttl_seconds`` after they were stored (0: never)."""
+    """Busy periods by connection and calendar, for ``ttl_seconds`` after they were stored (0: never).
 
-    def __init__(self, redis: Redis, line: Line, *, ttl_seconds: float, bucket: int) -> None:
+    For ``stale_seconds`` more they are still there, for who takes an old answer while a new one is read.
+    Those of a calendar that is watched live for ``watched_seconds``, when that is longer.
+    """
+
+    def __init__(
+        self,
+        redis: Redis,
+        line: Line,
+        *,
+        ttl_seconds: float,
+        stale_seconds: float = 0.0,
+        watched_seconds: float = 0.0,
+        bucket: int,
+    ) -> None:
         self._redis = redis
         self._line = line
-        self._ttl = int(ttl_seconds * 1000)
+        self._fresh = int(ttl_seconds * 1000)
+        self._ttl = self._fresh and self._fresh + int(stale_seconds * 1000)
+        self._watched = int(watched_seconds * 1000)
         self._bucket = bucket
 
     def hull(self, start: int, end: int) -> tuple[int, int]:
         """``[start, end)`` widened to whole buckets."""
         return start // self._bucket * self._bucket, -(-end // self._bucket) * self._bucket
+
+    def stale(self, known: Known, now: int) -> list[int]:
+        """The places of calendars that are known, but of which a part was read too long ago to be fresh."""
+        if self._ttl == self._fresh:
+            return []
+        old = (known.read_at < now - self._fresh).nonzero()[0].tolist()
+        return [place for place in old if place not in known.missing]
 
     def load(
         self,
@@ -146,26 +219,31 @@ class BusyCache:
             for value, moment in zip(values, moments, strict=True)
         ]
         rows: Rows = np.frombuffer(b"".join(parts), dtype="<i8").reshape(-1, 2)
-        sizes = np.fromiter(map(len, parts), np.int64, len(parts)).reshape(keys, width).sum(axis=1)
-        oldest = np.array([NEVER if moment is None else moment for moment in moments], np.int64)
+        # In bytes, up to each bucket; those of a calendar begin where the one before it ends.
+        borders = [0, *accumulate(map(len, parts))][::width]
+        read_at = [NEVER if moment is None else moment for moment in moments]
+        oldest = [min(read_at[first : first + width]) for first in range(0, len(read_at), width)]
         return Known(
-            Groups.sized(rows[:, 0], rows[:, 1], sizes // ROW_BYTES),
+            Groups(rows[:, 0], rows[:, 1], np.array(borders, np.int64) // ROW_BYTES),
             missing,
-            oldest.reshape(keys, width).min(axis=1),
+            np.array(oldest, np.int64),
             beside,
         )
 
     def generations(self, connection_ids: Iterable[str]) -> dict[str, bytes]:
         """The generation of each connection, to be noted before the provider is asked; one round trip."""
         ids = list(dict.fromkeys(connection_ids))
-        if not ids or not self._ttl:
-            return dict.fromkeys(ids, b"")
-        values = cast(list[bytes | None], self._redis.mget([_generation(each) for each in ids]))
-        return {each: value or b"" for each, value in zip(ids, values, strict=True)}
+        if not ids:
+            return {}
+        with self._redis.pipeline(transaction=False) as pipe:
+            self.ask_generations(pipe, ids)
+            (noted,) = pipe.execute()
+        return dict(zip(ids, noted, strict=True))
 
-    def ask_generations(self, pipe: Pipeline, connection_ids: Iterable[str]) -> None:
-        """Queue on ``pipe`` the same question: a value for each connection, None where it has none yet."""
-        pipe.mget([_generation(each) for each in connection_ids])
+    def ask_generations(self, pipe: Pipeline, connection_ids: Sequence[str]) -> None:
+        """Queue on ``pipe`` the same question; it answers with a list."""
+        keys = [generation_key(each) for each in connection_ids]
+        pipe.eval(NOTE, len(keys), *keys, new_generation())
 
     def store(
         self,
@@ -197,15 +275,37 @@ class BusyCache:
             + _clipped(packed[first * ROW_BYTES : last * ROW_BYTES], border, border + self._bucket)
             for first, last, border in zip(firsts, lasts, borders, strict=True)
         ]
-        keys = [_generation(key.connection), _index(key.connection), *names]
-        pipe.eval(STORE, len(keys), *keys, generation, self._ttl, *values)
+        keys = [generation_key(key.connection), index_key(key.connection), watch_name(key), *names]
+        pipe.eval(STORE, len(keys), *keys, generation, self._ttl, self._watched, *values)
 
     def forget(self, connection_ids: Iterable[str]) -> None:
         """Drop everything kept for these connections, and what is being read for them just now."""
         with self._redis.pipeline(transaction=False) as pipe:
             for each in connection_ids:
-                pipe.eval(OVERTAKE, 2, _generation(each), _index(each), GENERATION_SECONDS)
+                keys = generation_key(each), index_key(each)
+                pipe.eval(OVERTAKE, len(keys), *keys, new_generation(), GENERATION_SECONDS)
             pipe.execute()
+
+    def watch(self, key: CalendarKey, channel: str, seconds: float) -> None:
+        """Keep for longer what is read of a calendar from now on; its watch ends in ``seconds``."""
+        names = generation_key(key.connection), watch_name(key)
+        if (milliseconds := int(seconds * 1000)) > 0:
+            told = new_generation(), GENERATION_SECONDS, channel, milliseconds
+            self._redis.eval(WATCH, len(names), *names, *told)
+
+    def watched(self, keys: Sequence[CalendarKey]) -> list[str | None]:
+        """The channel that watches each calendar, in one round trip."""
+        values = self._line.mget([watch_name(key) for key in keys]) if keys else []
+        return [value.decode() if value else None for value in values]
+
+    def empty(self, key: CalendarKey, *, unwatch: str = "") -> None:
+        """Drop everything kept for one calendar, and what is being read for its connection just now.
+
+        ``unwatch`` is the channel that is lost: if it is the one that watches, the watch ends.
+        """
+        names = generation_key(key.connection), index_key(key.connection), watch_name(key)
+        told = new_generation(), GENERATION_SECONDS, _prefix(key), unwatch
+        self._redis.eval(EMPTY, len(names), *names, *told)
 
 
 def _prefix(key: CalendarKey) -> str:
@@ -213,11 +313,23 @@ def _prefix(key: CalendarKey) -> str:
     return f"busy:{key.connection}:{key.calendar}:"
 
 
-def _generation(connection_id: str) -> str:
+def new_generation() -> str:
+    """One that no connection has had."""
+    return secrets.token_hex(8)
+
+
+def generation_key(connection_id: str) -> str:
+    """The name of a connection's generation."""
     return f"busy-generation:{connection_id}"
 
 
-def _index(connection_id: str) -> str:
+def watch_name(key: CalendarKey) -> str:
+    """The key that says which channel watches a calendar."""
+    return f"busy-watch:{key.connection}:{key.calendar}"
+
+
+def index_key(connection_id: str) -> str:
+    """The name of the set of all that is kept of a connection, and goes when it is overtaken."""
     return f"busy-of:{connection_id}"
 
 

@@ -32,11 +32,16 @@ class CalendarList:
 
 
 class CalendarLists:
-    """Calendar lists by connection id."""
+    """Calendar lists by connection id, kept for as long as the busy cache keeps busy periods."""
 
-    def __init__(self, redis: Redis, ttl_seconds: float) -> None:
+    def __init__(self, redis: Redis, ttl_seconds: float, *, stale_seconds: float = 0.0) -> None:
         self._redis = redis
-        self._ttl_ms = int(ttl_seconds * 1000)
+        self._fresh_ms = int(ttl_seconds * 1000)
+        self._ttl_ms = self._fresh_ms and self._fresh_ms + int(stale_seconds * 1000)
+
+    def fresh(self, calendars: CalendarList, now: int) -> bool:
+        """Whether a list need not be read anew."""
+        return calendars.read_at >= now - self._fresh_ms
 
     def load(
         self, connection_ids: Sequence[str], *, newer_than: int | None = None

@@ -9,14 +9,32 @@ from sqlalchemy import event
 from sqlalchemy.engine import Result
 from sqlalchemy.orm import ORMExecuteState, Session, sessionmaker
 
-from store.models import ApiKey, AuditRecord, IdempotencyKey
+from store.models import (
+    Administrator,
+    ApiKey,
+    AuditRecord,
+    Channel,
+    DashboardSession,
+    IdempotencyKey,
+    Invitation,
+    WebhookDelivery,
+    WebhookEndpoint,
+)
 
 # Execution option of a statement that changes nothing anybody remembers.
 UNREMEMBERED = "unremembered"
 
-_NEVER_REMEMBERED = (AuditRecord, IdempotencyKey)
-# That a key does not exist is not remembered either.
-_NOT_WHEN_NEW = (ApiKey, *_NEVER_REMEMBERED)
+# Channels are remembered, and may be for a while after they ended: what they tell stays true.
+_NEVER_REMEMBERED = (
+    AuditRecord,
+    Channel,
+    IdempotencyKey,
+    Invitation,
+    WebhookDelivery,
+    WebhookEndpoint,
+)
+# That a key or a session does not exist is not remembered either.
+_NOT_WHEN_NEW = (Administrator, ApiKey, DashboardSession, *_NEVER_REMEMBERED)
 
 _CHANGES = "changes"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from sqlalchemy.engine import Connection, make_url
 from sqlalchemy.orm import Session, sessionmaker
 
 from store.changes import notice
+from store.outbox import Tell, tell_after_commit
 from store.settings import make_data_dir
 
 if TYPE_CHECKING:
@@ -21,13 +23,24 @@ if TYPE_CHECKING:
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
+class Standing(Enum):
+    """How far a database has been migrated."""
+
+    CURRENT = "current"
+    OLDER = "older"
+    NEWER = "newer"
+
+
 class Database:
     """One engine of a process. No session stays open while a provider or a worker is waited for.
 
-    ``changing`` is called before a transaction commits that changes what processes remember, and after.
+    ``changing`` is called before a transaction commits that changes what processes remember, and after;
+    ``tell`` after one with the webhook endpoints that have something to hear.
     """
 
-    def __init__(self, url: str, changing: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, url: str, changing: Callable[[], None] | None = None, tell: Tell | None = None
+    ) -> None:
         self.url = make_url(url)
         if self.url.get_backend_name() == "sqlite":
             self.engine = _sqlite_engine(url)
@@ -41,6 +54,8 @@ class Database:
         self._changing = changing
         if changing is not None:
             notice(self._writes, changing)
+        if tell is not None:
+            tell_after_commit(self._writes, tell)
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
@@ -72,12 +87,20 @@ class Database:
 
     def is_current(self) -> bool:
         """Whether every migration has run."""
+        return self.standing() is Standing.CURRENT
+
+    def standing(self) -> Standing:
+        """Which migrations have run, beside those that this version knows."""
         from alembic.runtime.migration import MigrationContext
         from alembic.script import ScriptDirectory
 
         with self.engine.connect() as connection:
-            head = ScriptDirectory(str(MIGRATIONS)).get_current_head()
-            return MigrationContext.configure(connection).get_current_revision() == head
+            ours = ScriptDirectory(str(MIGRATIONS))
+            theirs = MigrationContext.configure(connection).get_current_revision()
+        if theirs == ours.get_current_head():
+            return Standing.CURRENT
+        known = {script.revision for script in ours.walk_revisions()}
+        return Standing.OLDER if theirs is None or theirs in known else Standing.NEWER
 
     def close(self) -> None:
         """Give every pooled connection back."""

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import cast
 
+from hiredis import pack_command
 from redis import Redis
 from redis.connection import AbstractConnection
 from redis.exceptions import ConnectionError
@@ -43,5 +44,7 @@ class Line:
         return kept
 
     def _read(self, connection: AbstractConnection, names: Sequence[str]) -> Values:
-        connection.send_command("MGET", *names, check_health=False)  # type: ignore[no-untyped-call]
+        # Its type knows commands of one word only.
+        packed = pack_command(("MGET", *names))  # type: ignore[arg-type]
+        connection.send_packed_command((packed,), check_health=False)  # type: ignore[no-untyped-call]
         return cast(Values, connection.read_response())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import (
     JSON,
@@ -123,7 +124,35 @@ class OAuthConnection(Base):
     expires_at: Mapped[datetime | None] = mapped_column(index=True)
     scope: Mapped[list[str]] = mapped_column(JSON)
     alive: Mapped[bool] = mapped_column(default=True)
+    # When the provider said that the grant is gone, and in which words; None while it is alive.
+    ended_at: Mapped[datetime | None]
+    ended_because: Mapped[str | None] = mapped_column(String(300))
     created_at: Mapped[datetime] = mapped_column(default=now)
+
+
+class Channel(Base):
+    """A way for a provider to tell us of changes in one calendar: a watch channel or a subscription.
+
+    ``id`` is ours, ``provider_id`` and ``resource`` are the provider's. Of the secret that proves a
+    notification there is the hash. The moments of its end are None until the provider has opened it,
+    ``confirmed_at`` until it has reached our address: from then until ``watch_until`` it watches.
+    """
+
+    __tablename__ = "channels"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    connection_id: Mapped[str] = mapped_column(
+        ForeignKey("oauth_connections.id", ondelete="CASCADE"), index=True
+    )
+    calendar: Mapped[str] = mapped_column(String(2048))
+    secret_digest: Mapped[str] = mapped_column(String(64))
+    provider_id: Mapped[str | None] = mapped_column(String(256))
+    resource: Mapped[str | None] = mapped_column(String(1024))
+    created_at: Mapped[datetime] = mapped_column(default=now)
+    confirmed_at: Mapped[datetime | None]
+    renew_at: Mapped[datetime | None] = mapped_column(index=True)
+    watch_until: Mapped[datetime | None]
+    expires_at: Mapped[datetime | None]
 
 
 class ApiKey(Base):
@@ -143,6 +172,8 @@ class ApiKey(Base):
     created_at: Mapped[datetime] = mapped_column(default=now)
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
+    # To the minute: a request does not wait for it to be written.
+    last_used_at: Mapped[datetime | None]
 
     organization: Mapped[Organization | None] = relationship(lazy="raise")
 
@@ -175,3 +206,106 @@ class AuditRecord(Base):
     actor: Mapped[str] = mapped_column(String(128))
     action: Mapped[str] = mapped_column(String(64))
     subject: Mapped[str] = mapped_column(String(256))
+
+
+class WebhookEndpoint(Base):
+    """Where an integrator hears of events: those of one organization's users, or everybody's.
+
+    ``sealed_secret`` is sealed by the keyring, bound to ``id``. ``disabled_at``: it has answered that it is
+    gone for good, and nothing is sent there any more.
+    """
+
+    __tablename__ = "webhook_endpoints"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    organization_id: Mapped[int | None] = mapped_column(
+        ForeignKey("organizations.id", ondelete="CASCADE"), index=True
+    )
+    url: Mapped[str] = mapped_column(String(2048))
+    events: Mapped[list[str]] = mapped_column(JSON)
+    sealed_secret: Mapped[bytes] = mapped_column(LargeBinary)
+    created_at: Mapped[datetime] = mapped_column(default=now)
+    disabled_at: Mapped[datetime | None]
+
+
+class WebhookDelivery(Base):
+    """An event on its way to one endpoint; ``id`` is the ``webhook-id`` of every attempt, and sorts by age.
+
+    It waits while ``next_attempt_at`` is set. ``claimed_until`` is the lease of the worker that sends it.
+    ``topic`` is what it tells of, while that may still be told by it: of one topic, one waits at most.
+    """
+
+    __tablename__ = "webhook_deliveries"
+    __table_args__ = (UniqueConstraint("endpoint_id", "topic"),)
+
+    id: Mapped[str] = mapped_column(String(40), primary_key=True)
+    endpoint_id: Mapped[str] = mapped_column(ForeignKey("webhook_endpoints.id", ondelete="CASCADE"))
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    topic: Mapped[str | None] = mapped_column(String(64))
+    event: Mapped[str] = mapped_column(String(32))
+    payload: Mapped[dict[str, Any]] = mapped_column(JSON)
+    created_at: Mapped[datetime] = mapped_column(default=now, index=True)
+    attempts: Mapped[int] = mapped_column(default=0)
+    first_attempt_at: Mapped[datetime | None]
+    next_attempt_at: Mapped[datetime | None] = mapped_column(default=now, index=True)
+    claimed_until: Mapped[datetime | None]
+    last_attempt_at: Mapped[datetime | None]
+    last_status: Mapped[int | None]
+    last_error: Mapped[str | None] = mapped_column(String(200))
+    delivered_at: Mapped[datetime | None]
+
+
+class Administrator(Base):
+    """Somebody who signs in to the dashboard. ``password_hash`` is Argon2's, with its parameters."""
+
+    __tablename__ = "administrators"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(128), unique=True)
+    password_hash: Mapped[str] = mapped_column(String(256))
+    created_at: Mapped[datetime] = mapped_column(default=now)
+
+
+class DashboardSession(Base):
+    """A browser that an administrator has signed in with; of its secret there is the hash.
+
+    ``id`` is what the list of sessions calls it. ``agent`` is what the browser says of itself.
+    """
+
+    __tablename__ = "dashboard_sessions"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    digest: Mapped[str] = mapped_column(String(64), unique=True)
+    administrator_id: Mapped[int] = mapped_column(
+        ForeignKey("administrators.id", ondelete="CASCADE"), index=True
+    )
+    created_at: Mapped[datetime] = mapped_column(default=now)
+    seen_at: Mapped[datetime] = mapped_column(default=now)
+    expires_at: Mapped[datetime] = mapped_column(index=True)
+    address: Mapped[str] = mapped_column(String(64))
+    agent: Mapped[str] = mapped_column(String(256))
+
+
+class Invitation(Base):
+    """A link that makes an administrator, once; of its secret there is the hash."""
+
+    __tablename__ = "invitations"
+
+    digest: Mapped[str] = mapped_column(String(64), primary_key=True)
+    created_at: Mapped[datetime] = mapped_column(default=now)
+    expires_at: Mapped[datetime]
+
+
+class ProviderClient(Base):
+    """Our registration with a provider, where the environment sets none.
+
+    ``sealed_secret`` is sealed by the keyring, bound to ``provider``. ``tenant`` is Microsoft's.
+    """
+
+    __tablename__ = "provider_clients"
+
+    provider: Mapped[str] = mapped_column(String(16), primary_key=True)
+    client_id: Mapped[str] = mapped_column(String(512))
+    sealed_secret: Mapped[bytes] = mapped_column(LargeBinary)
+    tenant: Mapped[str | None] = mapped_column(String(256))
+    updated_at: Mapped[datetime] = mapped_column(default=now)

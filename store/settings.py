@@ -9,17 +9,23 @@ import os
 import secrets
 import tempfile
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from environs import Env, EnvError, validate
+from environs import Env, EnvError, FileAwareEnv, validate
 
-from store import redirects
+from store import redirects, setting_files
 
 DAY = 86_400_000
 
+TRACES = "OTEL_EXPORTER_OTLP_ENDPOINT"
+
 # sockaddr_un holds 108 bytes on Linux and 104 on macOS.
 LONGEST_SOCKET_PATH = 100
+
+# Almost two days in all: a receiver may be away for a night and the day after.
+RETRY_SECONDS = [5.0, 30.0, 120.0, 600.0, 1800.0, 7200.0, 21_600.0, 43_200.0, 86_400.0]
 
 
 class SettingsError(Exception):
@@ -63,11 +69,21 @@ class Settings:
     google_per_minute_and_user: int
     microsoft_per_mailbox: int
     busy_ttl_seconds: float
+    busy_stale_seconds: float
+    failure_ttl_seconds: float
     busy_bucket_days: int
+    push_ttl_seconds: float
+    push_audit_seconds: float
     longest_range_days: int
     most_slots: int
+    metrics_token: str = field(repr=False)
     public_url: str
+    trusted_proxies: int
     redirect_urls: tuple[str, ...]
+    webhooks_allow_private: bool
+    webhooks_retry_seconds: tuple[float, ...]
+    flower_user: str
+    flower_password: str = field(repr=False)
     providers: ProviderSettings
 
     @property
@@ -79,6 +95,17 @@ class Settings:
     def busy_bucket(self) -> int:
         """The length of a cache bucket in milliseconds."""
         return self.busy_bucket_days * DAY
+
+    def push_address(self, provider: str) -> str | None:
+        """Where a provider is to tell us of changes; None where it cannot, or is not to.
+
+        The real providers send to https alone; the sandbox, which is reached by http, sends to either.
+        """
+        apis = {"google": self.providers.google_api_url, "microsoft": self.providers.microsoft_graph_url}
+        reachable = self.public_url.startswith("https:") or apis[provider].startswith("http:")
+        if not self.public_url or not reachable or not self.push_ttl_seconds or not self.busy_ttl_seconds:
+            return None
+        return f"{self.public_url}/v1/push/{provider}"
 
 
 def socket_path(data_dir: Path) -> Path:
@@ -96,9 +123,15 @@ def read_settings(data_dir: Path | None = None) -> Settings:
     Without database and Redis addresses this is the embedded default: SQLite and a Redis of our own in
     the data folder, with secrets made at first start and kept there.
 
+    Each variable may name a file instead, by ``_FILE`` at its end: secrets of containers are files.
+
     :raise SettingsError: naming every variable that is missing or malformed
     """
-    env = Env(eager=False)
+    try:
+        setting_files.check(os.environ)
+    except setting_files.UnreadableFile as error:
+        raise SettingsError(str(error)) from error
+    env = FileAwareEnv(eager=False, strip_whitespace=True)
     with env.prefixed("ALMANAC_"):
         folder = data_dir or Path(env.str("DATA_DIR", ".almanac") or ".almanac")
         database_url: str = env.str("DATABASE_URL", "")
@@ -119,12 +152,23 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         google_user: int = env.int("GOOGLE_PER_MINUTE_AND_USER", 600, validate=validate.Range(min=2))
         mailbox: int = env.int("MICROSOFT_PER_MAILBOX", 10_000, validate=validate.Range(min=2))
         ttl: float = env.float("BUSY_TTL", 60.0, validate=validate.Range(min=0, max=86_400))
+        stale: float = env.float("BUSY_STALE", 0.0, validate=validate.Range(min=0, max=86_400))
+        failure_ttl: float = env.float("FAILURE_TTL", 5.0, validate=validate.Range(min=0, max=60))
         bucket_days: int = env.int("BUSY_BUCKET_DAYS", 7, validate=validate.Range(min=1, max=60))
+        push_ttl: float = env.float("PUSH_TTL", 21_600.0, validate=validate.Range(min=0, max=86_400))
+        push_audit: float = env.float("PUSH_AUDIT", 3600.0, validate=validate.Range(min=1, max=86_400))
         range_days: int = env.int("MAX_RANGE_DAYS", 366, validate=validate.Range(min=1, max=3660))
         most_slots: int = env.int("MAX_SLOTS", 1_000_000, validate=validate.Range(min=1))
+        metrics_token: str = env.str("METRICS_TOKEN", "")
         public_url: str = env.str("PUBLIC_URL", "").rstrip("/")
+        proxies: int = env.int("TRUSTED_PROXIES", 0, validate=validate.Range(min=0, max=10))
         redirect_urls: list[str] = env.list("REDIRECT_URLS", [])
+        allow_private: bool = env.bool("WEBHOOKS_ALLOW_PRIVATE", False)
+        retries: list[float] = env.list("WEBHOOKS_RETRY_SECONDS", RETRY_SECONDS, subcast=float)
+        flower_user: str = env.str("FLOWER_USER", "almanac") or "almanac"
+        flower_password: str = env.str("FLOWER_PASSWORD", "")
         providers = _read_providers(env)
+    traces()
     try:
         env.seal()
     except EnvError as error:
@@ -153,13 +197,37 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         google_per_minute_and_user=google_user,
         microsoft_per_mailbox=mailbox,
         busy_ttl_seconds=ttl,
+        busy_stale_seconds=stale,
+        failure_ttl_seconds=failure_ttl,
         busy_bucket_days=bucket_days,
+        push_ttl_seconds=push_ttl,
+        push_audit_seconds=push_audit,
         longest_range_days=range_days,
         most_slots=most_slots,
+        metrics_token=metrics_token,
         public_url=_public_url(public_url),
+        trusted_proxies=proxies,
         redirect_urls=tuple(_redirect_url(url.strip()) for url in redirect_urls),
+        webhooks_allow_private=allow_private,
+        webhooks_retry_seconds=_retry_seconds(retries),
+        flower_user=flower_user,
+        flower_password=flower_password,
         providers=providers,
     )
+
+
+def traces() -> bool:
+    """Whether traces are to be sent, by the variable that OpenTelemetry itself reads.
+
+    :raise SettingsError: when they are, and what sends them is not installed
+    """
+    if not os.environ.get(TRACES):
+        return False
+    if find_spec("opentelemetry") is None or find_spec("opentelemetry.exporter.otlp.proto.http") is None:
+        raise SettingsError(
+            f"{TRACES} is set and OpenTelemetry is not installed: install almanac[otel], or unset it"
+        )
+    return True
 
 
 def _read_providers(env: Env) -> ProviderSettings:
@@ -198,6 +266,14 @@ def _redirect_url(url: str) -> str:
             "ending in /*"
         )
     return url
+
+
+def _retry_seconds(seconds: list[float]) -> tuple[float, ...]:
+    if not seconds or not all(0 < each <= 7 * 86_400 for each in seconds):
+        raise SettingsError(
+            "ALMANAC_WEBHOOKS_RETRY_SECONDS must be seconds separated by commas, a week each at most"
+        )
+    return tuple(seconds)
 
 
 def _require(**values: object) -> None:

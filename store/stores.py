@@ -7,15 +7,23 @@ from typing import Self
 
 from redis import Redis
 
+from store.activity import Activity
 from store.authorizations import Authorizations
 from store.busy_cache import BusyCache
 from store.calendar_lists import CalendarLists
 from store.crypto import Keyring
 from store.database import Database
 from store.directory import Directory
+from store.flights import Flights
+from store.flusher import Flusher
+from store.key_use import KeyUse
 from store.line import Line
+from store.outbox import Tell
+from store.presence import Presence
+from store.proposals import Proposals
 from store.settings import Settings
 from store.throttle import MICROSOFT_APP, Limit, Throttle
+from store.watching import Watching
 
 # Redis is beside us: one that takes longer is down, and the caller had better know soon.
 REDIS_TIMEOUT = 2.0
@@ -29,6 +37,8 @@ class Stores:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        # Until somebody is there to be told, the next round of upkeep finds what waits.
+        self.tell: Tell = lambda _endpoints: None
 
     def __enter__(self) -> Self:
         return self
@@ -38,18 +48,26 @@ class Stores:
 
     def close(self) -> None:
         """Close what was opened; what is used afterwards opens anew."""
+        # What it writes last needs the others.
+        if (flusher := self.__dict__.pop("flusher", None)) is not None:
+            flusher.close()
         for name in ("database", "redis"):
             opened = self.__dict__.pop(name, None)
             if opened is not None:
                 opened.close()
-        # They speak to a Redis that is closed.
-        for name in ("busy", "calendar_lists", "directory", "line", "throttle"):
+        # They speak to a Redis or a database that is closed.
+        caches = ("busy", "calendar_lists", "directory", "flights", "line", "throttle", "watching")
+        for name in ("activity", "key_use", "presence", *caches):
             self.__dict__.pop(name, None)
 
     @cached_property
     def database(self) -> Database:
         """The SQL database."""
-        return Database(self.settings.database_url, changing=lambda: self.directory.changing())
+        return Database(
+            self.settings.database_url,
+            changing=lambda: self.directory.changing(),
+            tell=lambda endpoints: self.tell(endpoints),
+        )
 
     @cached_property
     def redis(self) -> Redis:
@@ -61,6 +79,26 @@ class Stores:
             socket_connect_timeout=REDIS_TIMEOUT,
             socket_timeout=LONGEST_POP + REDIS_TIMEOUT,
         )
+
+    @cached_property
+    def activity(self) -> Activity:
+        """What the service does over time."""
+        return Activity(self.redis)
+
+    @cached_property
+    def presence(self) -> Presence:
+        """Which workers are there, and whether beat is."""
+        return Presence(self.redis)
+
+    @cached_property
+    def key_use(self) -> KeyUse:
+        """When API keys are used."""
+        return KeyUse(self.database)
+
+    @cached_property
+    def flusher(self) -> Flusher:
+        """Writes down what those two have noted, once it is started."""
+        return Flusher([self.activity.flush, self.key_use.flush])
 
     @cached_property
     def directory(self) -> Directory:
@@ -82,13 +120,29 @@ class Stores:
         """The busy cache."""
         settings = self.settings
         return BusyCache(
-            self.redis, self.line, ttl_seconds=settings.busy_ttl_seconds, bucket=settings.busy_bucket
+            self.redis,
+            self.line,
+            ttl_seconds=settings.busy_ttl_seconds,
+            stale_seconds=settings.busy_stale_seconds,
+            bucket=settings.busy_bucket,
+            watched_seconds=settings.push_ttl_seconds,
         )
+
+    @cached_property
+    def watching(self) -> Watching:
+        """What is known of calendars in use and of their channels."""
+        return Watching(self.redis)
 
     @cached_property
     def calendar_lists(self) -> CalendarLists:
         """The remembered calendar lists."""
-        return CalendarLists(self.redis, self.settings.busy_ttl_seconds)
+        settings = self.settings
+        return CalendarLists(self.redis, settings.busy_ttl_seconds, stale_seconds=settings.busy_stale_seconds)
+
+    @cached_property
+    def flights(self) -> Flights:
+        """The reads under way."""
+        return Flights(self.redis, failure_seconds=self.settings.failure_ttl_seconds)
 
     @cached_property
     def throttle(self) -> Throttle:
@@ -107,3 +161,8 @@ class Stores:
     def authorizations(self) -> Authorizations:
         """Consents under way, and codes that wait for a worker."""
         return Authorizations(self.redis, self.keyring)
+
+    @cached_property
+    def proposals(self) -> Proposals:
+        """Registrations that wait for a worker to try them."""
+        return Proposals(self.redis, self.keyring)

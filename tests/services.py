@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -18,6 +19,8 @@ from kombu.exceptions import OperationalError
 POSTGRESQL = os.environ.get("ALMANAC_TEST_DATABASE_URL", "postgresql://postgres@127.0.0.1:5432/test")
 REDIS = os.environ.get("ALMANAC_TEST_REDIS_URL", "redis://127.0.0.1:6379/9")
 RABBITMQ = os.environ.get("ALMANAC_TEST_BROKER_URL", "amqp://guest:guest@127.0.0.1:5672//")
+
+AXE = Path(__file__).parent / "browser/node_modules/axe-core/axe.min.js"
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true")
 
@@ -74,6 +77,11 @@ def chromium() -> Service:
     """The browser with its driver, by its path."""
     driver = shutil.which("chromedriver")
     return Service("Chromium", shutil.which("chromium") if driver else None)
+
+
+def axe() -> Service:
+    """The rules of accessibility, by the path of their script; `make test-browser` fetches them."""
+    return Service("axe-core", str(AXE) if AXE.exists() else None)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from providers.errors import GrantGone, ProviderError
 from providers.names import ProviderName
 from store.queries import connections
 from store.queries.connections import Credentials
+from workers import request_ids
 from workers.runtime import Runtime
 from workers.tokens import ConnectionTokens
 from workers.traffic import AccountTraffic
@@ -25,7 +26,8 @@ def open_account(
     provider = runtime.providers[ProviderName(credentials.provider)]
     tokens = ConnectionTokens(runtime.stores, provider.oauth, credentials)
     traffic = AccountTraffic(runtime.stores.throttle, credentials.provider, credentials.id)
-    return provider.calendars, Account(credentials.email, credentials.scope, tokens, traffic, grace)
+    asking = request_ids.current.get()
+    return provider.calendars, Account(credentials.email, credentials.scope, tokens, traffic, grace, asking)
 
 
 @contextmanager
@@ -39,5 +41,5 @@ def minding_the_grant(runtime: Runtime, connection_id: str) -> Iterator[None]:
         )
         if isinstance(error, GrantGone):
             with runtime.stores.database.writing() as session:
-                connections.mark_dead(session, connection_id)
+                connections.mark_dead(session, connection_id, error.message)
         raise

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from celery import Celery
-from celery.signals import worker_init
+from celery.signals import worker_init, worker_shutdown
 from kombu import Queue as KombuQueue
 
 from store.settings import Settings
+from store.stores import Stores
 from workers.queues import Queue
 
 if TYPE_CHECKING:
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
 
 RENEWAL_SECONDS = 300.0
 PURGE_SECONDS = 3600.0
+# What is due for another attempt waits so long at most.
+SWEEP_SECONDS = 10.0
+CHANNELS_SECONDS = 300.0
+LONGEST_TICK = 5.0
 
 
 class Almanac(Celery):  # type: ignore[misc]  # Celery has no type hints
@@ -24,15 +29,21 @@ class Almanac(Celery):  # type: ignore[misc]  # Celery has no type hints
     runtime: Runtime
 
 
-def create_celery(settings: Settings) -> Almanac:
-    """The Celery app of this process, for sending tasks as well as for running them."""
+def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
+    """The Celery app of this process, for sending tasks as well as for running them.
+
+    It shares the stores of who has some.
+    """
     # Imported here: the tasks bind to the app that is current when they are first used.
-    from workers import tasks
+    from workers import carried, tasks, webhook_tasks
     from workers.runtime import Runtime
 
-    app = Almanac("almanac", broker=settings.broker_url, include=[tasks.__name__])
-    app.runtime = Runtime(settings)
-    worker_init.connect(lambda **_: app.runtime.prepare(), weak=False)
+    app = Almanac("almanac", broker=settings.broker_url, include=[tasks.__name__, webhook_tasks.__name__])
+    app.runtime = Runtime(settings, stores)
+    app.runtime.stores.tell = lambda endpoints: webhook_tasks.send(app, endpoints)
+    carried.install()
+    worker_init.connect(lambda sender, **_: _prepare(app, sender.hostname), weak=False)
+    worker_shutdown.connect(lambda **_: app.runtime.leave(), weak=False)
     app.conf.update(
         task_serializer="json",
         # A task's arguments are ids and instants; nothing else is ever decoded.
@@ -57,12 +68,25 @@ def create_celery(settings: Settings) -> Almanac:
         # Logging is the command line's, once for all processes.
         worker_hijack_root_logger=False,
         timezone="UTC",
+        # Its ticks are seen by all processes; it makes one in so many seconds at least.
+        beat_scheduler="workers.beat:Clock",
+        beat_max_loop_interval=LONGEST_TICK,
         beat_schedule={
             "renew tokens": _every(RENEWAL_SECONDS, "upkeep.renew_tokens"),
+            "keep channels": _every(CHANNELS_SECONDS, "upkeep.keep_channels"),
             "purge idempotency keys": _every(PURGE_SECONDS, "upkeep.purge_idempotency_keys"),
+            "purge webhook deliveries": _every(PURGE_SECONDS, "upkeep.purge_webhook_deliveries"),
+            "send webhooks again": _every(SWEEP_SECONDS, "webhooks.sweep"),
         },
     )
     return app
+
+
+def _prepare(app: Almanac, hostname: str) -> None:
+    from workers import tracing
+
+    tracing.start(hostname.partition("@")[0])
+    app.runtime.prepare(hostname)
 
 
 def _every(seconds: float, task: str) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 import logging
 import time
 from collections import deque
@@ -21,21 +22,32 @@ from store.calendar_lists import CalendarList
 from store.queries import connections
 from store.queries.connections import Credentials, SealedConnection
 from store.throttle import GO, Answer, Ask, Throttle, Why
-from workers import traffic
+from workers import activity, tracing, traffic
 from workers.fanout import LEFTOVER_SECONDS, reply_list, work_list
-from workers.jobs import Job, ReadBusy, Reply, pack_reply, unpack_job
+from workers.jobs import Job, ReadBusy, Reply, numbered, pack_body, pack_reply, unpack_job
 from workers.places import Share
 from workers.reads import goes_on
 from workers.runtime import Runtime
+from workers.sharing import Sharing
 
 log = logging.getLogger(__name__)
 
-# Jobs taken at once: their credentials come in one statement, their replies in few round trips.
+# Jobs taken ahead at once: their credentials come in one statement.
 BATCH = 32
 
-# While more than anybody has places for are on the list, some are taken before there is a place for them: the
-# places that come free one by one then do not cost a statement each.
-PLENTY = 2 * BATCH
+# While more are on the list than so many processes of this size have places for, some are taken before
+# there is a place for them: the places that come free one by one then do not cost a statement each. Taken
+# too early, they would wait here while another process has places free.
+PROCESSES_BESIDE = 4
+
+# While so many are in flight, what finishes within so many seconds is handled in one turn: two round trips
+# and a statement for each read that ends would cost as much time as the reads themselves.
+MANY = 16
+GATHER = 0.006
+
+# Of the jobs taken ahead, so many are kept ready to begin in the very moment in which a place comes free:
+# about as many as end within one turn.
+STOCK = 16
 
 # Who gives up at the deadline says so itself, within this share of the time; for who goes on, we do then.
 TO_GIVE_UP = 0.01
@@ -52,10 +64,16 @@ Perform = Callable[[Runtime, Job, Credentials | None, float], Reply]
 
 @dataclass(slots=True)
 class Taken:
-    """A job that was taken; ``row`` is its connection, ``ask`` what it has to ask of the throttle."""
+    """A job that was taken; ``row`` is its connection, ``ask`` what it has to ask of the throttle.
 
+    ``id`` is its own: a request may send a job twice, under the same number.
+    """
+
+    id: int
     number: int
     job: Job
+    # Who else waits for it, if others may.
+    flight: str | None = None
     row: SealedConnection | None = None
     ask: Ask | None = None
     # What it says when it comes to nothing but waiting.
@@ -66,7 +84,7 @@ class Waiting(NamedTuple):
     """A job that has no turn before ``when``, a moment of ``time.monotonic()``. It holds no place."""
 
     when: float
-    number: int
+    id: int
     taken: Taken
 
 
@@ -79,11 +97,18 @@ class Done(NamedTuple):
 
 
 class Drain:
-    """One task's share of one fan-out. ``deadline`` is a moment of ``time.monotonic()``."""
+    """One task's share of one fan-out: it wants places for ``most`` jobs, as long as there are any.
 
-    def __init__(self, runtime: Runtime, fanout: str, deadline: float, perform: Perform) -> None:
+    ``deadline`` is a moment of ``time.monotonic()``.
+    """
+
+    def __init__(
+        self, runtime: Runtime, fanout: str, deadline: float, perform: Perform, *, most: int = BATCH
+    ) -> None:
         self._runtime = runtime
         self._fanout = fanout
+        self._ids = itertools.count()
+        self._most = most
         self._deadline = deadline
         self._overdue = deadline + max(0.0, deadline - time.monotonic()) * TO_GIVE_UP
         self._perform = perform
@@ -94,10 +119,14 @@ class Drain:
         self._ahead: deque[Taken] = deque()
         # How many were on the list when it was last looked at.
         self._left = 0
-        self._answered: list[tuple[int, Reply]] = []
+        self._answered: list[bytes] = []
         # Jobs in flight that have been answered already: what they read is for the cache alone.
         self._told: set[int] = set()
+        self._sharing = Sharing(runtime.stores.flights)
+        self._counters = runtime.stores.activity
         self._exhausted = False
+        # Which calendars were read, each with its provider.
+        self.read: list[tuple[str, CalendarKey]] = []
 
     def run(self) -> None:
         """Work until the list is empty or the deadline has passed, and every job taken is answered.
@@ -107,11 +136,12 @@ class Drain:
         try:
             # One look at the clock for both: what comes due between two would be neither done nor waited for.
             while self._anything_left(now := time.monotonic()):
-                finished, granted = self._share.wait(self._until(now))
+                gather = GATHER if len(self._in_flight) >= MANY else 0.0
+                finished, granted = self._share.wait(self._until(now), gather=gather)
                 taken = self._next(granted)
                 self._exchange(finished, granted - len(taken))
                 taken += self._next(granted - len(taken))
-                self._share.give_back(granted - self._start(taken))
+                self._share.give_back(granted - self._start(taken + self._spare(), granted))
         finally:
             self._share.close()
 
@@ -119,24 +149,28 @@ class Drain:
         """Give up what is too late, and say how many places the rest can use."""
         if now >= self._deadline:
             self._exhausted = True
-            self._answered += [(number, Reply(failed=taken.failed)) for _, number, taken in self._waiting]
+            for waiting in self._waiting:
+                self._give_up(waiting.taken, waiting.taken.failed)
             self._waiting = []
             # As those still on the list: nobody has begun them.
+            self._sharing.abandon(each.flight for each in self._ahead)
             self._ahead.clear()
         if now >= self._overdue:
             self._tell_late()
         if not self._exhausted:
-            self._share.want(BATCH)
+            self._share.want(self._most)
         else:
-            self._share.want(len(self._ahead) + sum(each.when <= now for each in self._waiting))
+            due = sum(each.when <= now for each in self._waiting)
+            self._share.want(self._share.stocked + len(self._ahead) + due)
         idle = not (self._in_flight or self._waiting or self._ahead or self._answered)
-        return not (idle and self._exhausted)
+        return not (idle and self._exhausted and not self._sharing.urgent(now))
 
     def _until(self, now: float) -> float | None:
         """The next moment after ``now`` at which something is to be done although nothing has happened."""
-        if self._answered:
+        if self._answered or self._sharing.urgent(now):
             return now
-        moments = [self._deadline, self._overdue] + [each.when for each in self._waiting[:1]]
+        moments = [self._deadline, self._overdue, *self._sharing.until()]
+        moments += [each.when for each in self._waiting[:1]]
         return min((moment for moment in moments if moment > now), default=None)
 
     def _next(self, places: int) -> list[Taken]:
@@ -157,9 +191,10 @@ class Drain:
             for each in finished:
                 self._finish(pipe, each)
             if self._answered:
-                pipe.rpush(replies, *(pack_reply(*numbered) for numbered in self._answered))
+                pipe.rpush(replies, *self._answered)
                 pipe.expire(replies, LEFTOVER_SECONDS)
                 self._answered = []
+            self._sharing.tell(pipe, replies)
             if room:
                 pipe.lpop(work, room)
                 pipe.llen(work)
@@ -171,32 +206,43 @@ class Drain:
             popped, left = results[-2:]
             if isinstance(popped, RedisError):
                 raise popped
-            self._take(cast(list[bytes], popped or []), room)
             self._left = left if isinstance(left, int) else 0
+            self._take(cast(list[bytes], popped or []))
 
     def _room(self, places: int) -> int:
         """How many jobs to take: one for each place, and some ahead while there are plenty."""
         if self._exhausted or time.monotonic() >= self._deadline:
             return 0
-        if self._left > PLENTY and len(self._ahead) <= BATCH // 2:
+        plenty = PROCESSES_BESIDE * self._runtime.settings.reads_in_flight
+        if self._left > plenty and len(self._ahead) <= BATCH // 2:
             return places + BATCH
         return places
 
-    def _take(self, popped: Sequence[bytes], room: int) -> None:
+    def _take(self, popped: Sequence[bytes]) -> None:
         """Have these jobs ready for their places."""
-        self._exhausted = len(popped) < room
-        taken = [Taken(*unpack_job(data)) for data in popped]
+        self._exhausted = not self._left
+        taken = [Taken(next(self._ids), *unpack_job(data)) for data in popped]
+        self._sharing.take(each.flight for each in taken)
         try:
             self._load(taken)
         except Exception:
             # Whatever it is: these jobs have been taken.
             log.exception("connections could not be loaded")
-            self._answered += [(each.number, Reply(failed=BROKEN)) for each in taken]
+            for each in taken:
+                self._give_up(each, BROKEN)
         else:
             self._ahead += taken
 
-    def _start(self, taken: Sequence[Taken]) -> int:
-        """Start the jobs whose turn it is; returns how many."""
+    def _spare(self) -> list[Taken]:
+        """Jobs to have ready for places that come free before the next turn."""
+        if len(self._in_flight) < MANY or time.monotonic() >= self._deadline:
+            return []
+        room = min(STOCK - self._share.stocked, len(self._ahead))
+        # What may not begin before the deadline must know how to end by itself.
+        return [self._ahead.popleft() for _ in range(room) if goes_on(self._ahead[0].job)]
+
+    def _start(self, taken: Sequence[Taken], places: int) -> int:
+        """Start the jobs whose turn it is, keep those ready that have no place; returns how many began."""
         if not taken:
             return 0
         try:
@@ -204,17 +250,22 @@ class Drain:
         except Exception:
             # Whatever it is: these jobs have been taken.
             log.exception("the turns of jobs could not be had")
-            self._answered += [(each.number, Reply(failed=BROKEN)) for each in taken]
+            for each in taken:
+                self._give_up(each, BROKEN)
             return 0
         started = 0
         for each in taken:
             connection = each.job.connection
             if connection is not None and each.row is None:
-                self._answered.append((each.number, Reply(failed=GONE)))
-            elif self._has_turn(each, answers.get(each.number, GO)):
-                self._in_flight[each.number] = each
-                self._share.run(partial(self._work, each, generations.get(connection or "", b"")))
-                started += 1
+                self._give_up(each, GONE)
+            elif self._has_turn(each, answers.get(each.id, GO)):
+                self._in_flight[each.id] = each
+                work = partial(self._work, each, generations.get(connection or "", b""))
+                if started < places:
+                    self._share.run(work)
+                    started += 1
+                else:
+                    self._share.stock(work)
         return started
 
     def _load(self, taken: Sequence[Taken]) -> None:
@@ -222,33 +273,37 @@ class Drain:
         ids = {each.job.connection for each in taken if each.job.connection is not None}
         if not ids:
             return
-        with self._runtime.stores.database.reading() as session:
-            rows = connections.sealed(session, ids)
+        with self._runtime.stores.database.engine.connect() as connection:
+            rows = connections.sealed(connection, ids)
         for each in taken:
             each.row = rows.get(each.job.connection or "")
             if each.row is not None:
-                each.ask = traffic.ask(each.job, each.row, f"{self._fanout}:{each.number}")
+                lease = each.flight or f"{self._fanout}:{each.number}"
+                each.ask = traffic.ask(each.job, each.row, lease)
 
     def _ask(self, taken: Sequence[Taken]) -> tuple[Mapping[str, bytes], Mapping[int, Answer]]:
         """The generations of the jobs' connections, and whose turn it is, in one round trip."""
         stores = self._runtime.stores
         ids = list(dict.fromkeys(each.row.id for each in taken if each.row is not None))
-        asking = {each.number: each.ask for each in taken if each.ask is not None}
+        asking = {each.id: each.ask for each in taken if each.ask is not None}
         asks = list(asking.values())
+        flights = [each.flight for each in taken if each.flight is not None]
         if not ids:
             return {}, {}
         left = self._deadline - time.monotonic()
         with stores.redis.pipeline(transaction=False) as pipe:
             stores.busy.ask_generations(pipe, ids)
+            if flights:
+                stores.flights.hold(pipe, flights)
             if asks:
                 lease = max(0.0, left) + self._runtime.grace + LEASE_MARGIN
                 stores.throttle.ask(pipe, asks, left=left, lease=lease)
-            generations, *throttled = pipe.execute(raise_on_error=False)
+            generations, *others = pipe.execute(raise_on_error=False)
         if isinstance(generations, RedisError):
             raise generations
-        answers = Throttle.answers(throttled[0], asks) if asks else []
+        answers = Throttle.answers(others[-1], asks) if asks else []
         return (
-            {each: value or b"" for each, value in zip(ids, generations, strict=True)},
+            dict(zip(ids, generations, strict=True)),
             dict(zip(asking, answers, strict=True)),
         )
 
@@ -262,10 +317,23 @@ class Drain:
             taken.failed = traffic.throttled(taken.row, answer)
         when = time.monotonic() + answer.wait
         if when < self._deadline:
-            heapq.heappush(self._waiting, Waiting(when, taken.number, taken))
+            heapq.heappush(self._waiting, Waiting(when, taken.id, taken))
         else:
-            self._answered.append((taken.number, Reply(failed=taken.failed)))
+            self._give_up(taken, taken.failed)
         return False
+
+    def _give_up(self, taken: Taken, failed: Failed) -> None:
+        """Answer for a job that is not begun."""
+        if failed is not BROKEN:
+            activity.failed(self._counters, taken.job, taken.row, [failed])
+        body = pack_body(Reply(failed=failed))
+        self._answered.append(numbered(taken.number, body))
+        if failed.reason is Reason.RATE_LIMITED:
+            # The provider has spoken for all who wait, and each would be told so after the other.
+            self._sharing.land(taken.flight, body, failed=False)
+        else:
+            # Who else waits for it may find the time.
+            self._sharing.abandon([taken.flight])
 
     def _work(self, taken: Taken, generation: bytes) -> Done:
         """Runs in a place. Whatever happens, the job is answered: nobody waits for nothing."""
@@ -274,23 +342,27 @@ class Drain:
             credentials = None
             if taken.row is not None:
                 credentials = connections.open_credentials(taken.row, self._runtime.stores.keyring)
-            reply = self._perform(self._runtime, taken.job, credentials, self._deadline)
+            began = time.monotonic()
+            with tracing.job(taken.job, taken.row) as span:
+                reply = self._perform(self._runtime, taken.job, credentials, self._deadline)
+                tracing.failed(span, reply.failed)
+            activity.done(self._counters, taken.job, taken.row, reply, time.monotonic() - began)
         except Exception:
             log.exception("a job failed unexpectedly", extra={"connection": taken.job.connection})
         return Done(taken, reply, generation)
 
     def _tell_late(self) -> None:
         """Answer for the reads that go on beyond the deadline: their request gives up."""
-        for number, taken in self._in_flight.items():
-            if number not in self._told and taken.row is not None and goes_on(taken.job):
-                self._answered.append((number, Reply(failed=traffic.overdue(taken.row))))
-                self._told.add(number)
+        for taken in self._in_flight.values():
+            if taken.id not in self._told and taken.row is not None and goes_on(taken.job):
+                self._answered.append(pack_reply(taken.number, Reply(failed=traffic.overdue(taken.row))))
+                self._told.add(taken.id)
 
     def _finish(self, pipe: Pipeline, done: Done) -> None:
         """Queue what a job has read for the caches, and its reply unless it has been answered."""
         taken, reply = done.taken, done.reply
         stores, job = self._runtime.stores, taken.job
-        del self._in_flight[taken.number]
+        del self._in_flight[taken.id]
         if taken.ask is not None:
             stores.throttle.release(pipe, taken.ask)
         if reply.listed is not None and job.connection is not None:
@@ -298,14 +370,24 @@ class Drain:
             stores.calendar_lists.store(pipe, job.connection, calendars)
         if isinstance(job, ReadBusy):
             for calendar, busy in reply.read():
+                key = CalendarKey(job.connection, calendar)
+                if taken.row is not None:
+                    self.read.append((taken.row.provider, key))
                 stores.busy.store(
                     pipe,
-                    CalendarKey(job.connection, calendar),
+                    key,
                     busy,
                     job.start,
                     job.end,
                     read_at=reply.read_at,
                     generation=done.generation,
                 )
-        if taken.number not in self._told:
-            self._answered.append((taken.number, reply))
+        body = pack_body(reply)
+        if taken.id not in self._told:
+            self._answered.append(numbered(taken.number, body))
+        if reply.whole() or time.monotonic() < self._deadline:
+            failed = reply.refused() and reply.failed is not BROKEN
+            self._sharing.land(taken.flight, body, failed=failed)
+        else:
+            # What has failed for want of time need not fail for who has more.
+            self._sharing.abandon([taken.flight])

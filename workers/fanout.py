@@ -7,18 +7,23 @@ list under one deadline: what has not arrived by then has failed, what did arriv
 
 from __future__ import annotations
 
+import math
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import cast
 
 from redis import Redis
 
 from providers.base import Failed
 from providers.errors import Reason
+from store.activity import Activity
+from store.flights import Flights, Turn, Wish
 from store.stores import LONGEST_POP
+from workers import tracing
 from workers.celery_app import Almanac
-from workers.jobs import Job, Reply, pack_job, unpack_reply
+from workers.jobs import Job, Reply, pack_job, same_read, unpack_body, unpack_job, unpack_reply
 from workers.queues import Queue
 
 DRAIN = {Queue.READS: "reads.drain", Queue.WRITES: "writes.drain"}
@@ -35,6 +40,10 @@ WORKERS_SHARE = 0.97
 # Redis before 7 counts a pop's time in milliseconds, and takes 0 for ever.
 SHORTEST_POP = 0.01
 
+# Seconds after which a request looks whether those are alive who read for it, and more for each of its jobs.
+LOOK = 1.0
+LOOK_FOR_EACH = 0.001
+
 LATE = Failed(Reason.PROVIDER_ERROR, "The provider did not answer in time")
 
 
@@ -48,13 +57,35 @@ def reply_list(fanout: str) -> str:
     return f"fanout:{fanout}:replies"
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """That other requests' reads of the same will do; moments in milliseconds.
+
+    ``began`` is when the request looked into the cache or before: what was read until then is found there.
+    None that was claimed before ``newer_than`` will do.
+    """
+
+    began: int
+    newer_than: int | None = None
+
+
 class Fanout:
     """Hands jobs to the workers and waits for them."""
 
-    def __init__(self, celery: Almanac, redis: Redis, *, tasks: int) -> None:
+    def __init__(
+        self,
+        celery: Almanac,
+        redis: Redis,
+        flights: Flights,
+        *,
+        tasks: int,
+        activity: Activity | None = None,
+    ) -> None:
         self._celery = celery
         self._redis = redis
+        self._flights = flights
         self._tasks = tasks
+        self._activity = activity
 
     def prepare(self) -> None:
         """Connect to the broker.
@@ -66,41 +97,182 @@ class Fanout:
             # Opening the channel is a round trip of its own.
             _ = producer.channel
 
-    def gather(self, jobs: Sequence[Job], *, queue: Queue, deadline: float) -> list[Reply]:
+    def gather(
+        self, jobs: Sequence[Job], *, queue: Queue, deadline: float, shared: Shared | None = None
+    ) -> list[Reply]:
         """A reply for each job, in order. ``deadline`` is a moment of ``time.monotonic()``.
+
+        ``shared``: of all requests that have a job in common, one has it done.
 
         :raise redis.RedisError, kombu.exceptions.OperationalError: when Redis or the broker is down
         """
         if not jobs:
             return []
-        fanout = secrets.token_hex(12)
+        request = _Request(secrets.token_hex(12), dict(enumerate(jobs)), queue, deadline, shared)
         try:
-            self._send(fanout, jobs, queue, deadline)
-            replies = self._join(fanout, len(jobs), deadline)
+            with tracing.span("fan-out", "producer", {"almanac.jobs": len(jobs)}) as span:
+                self._begin(request)
+                self._join(request)
+                if span is not None:
+                    span.set_attributes(request.outcome())
         finally:
-            self._redis.delete(work_list(fanout), reply_list(fanout))
+            with self._redis.pipeline() as pipe:
+                pipe.lrange(request.work, 0, -1)
+                pipe.delete(request.work, request.reply_list)
+                dropped, _ = pipe.execute()
+            # Others may wait for what nobody begins any more.
+            flights = [unpack_job(data).flight for data in dropped]
+            self._flights.abandon(self._redis, [each for each in flights if each is not None])
+            if given_up := {number: request.waiting[number] for number in request.lacking()}:
+                self._flights.leave(request.reply_list, given_up)
+            self._count(request)
         late = Reply(failed=LATE)
-        return [replies.get(number, late) for number in range(len(jobs))]
+        return [request.replies.get(number, late) for number in request.jobs]
 
-    def _send(self, fanout: str, jobs: Sequence[Job], queue: Queue, deadline: float) -> None:
-        left = max(0.0, deadline - time.monotonic())
+    def refresh(self, jobs: Sequence[Job], *, queue: Queue, deadline: float, shared: Shared) -> None:
+        """Have jobs done that nobody waits for, unless somebody has them done already; as ``gather``."""
+        if jobs:
+            request = _Request(secrets.token_hex(12), dict(enumerate(jobs)), queue, deadline, shared)
+            self._claim(request, request.jobs, shared, waiter="")
+            if self._activity is not None:
+                self._activity.jobs("asked", len(request.asked))
+
+    def _count(self, request: _Request) -> None:
+        if self._activity is not None:
+            self._activity.jobs("asked", len(request.asked))
+            self._activity.jobs("followed", len(request.jobs) - len(request.asked))
+            self._activity.jobs("late", len(request.jobs) - len(request.replies))
+
+    def _begin(self, request: _Request) -> None:
+        """Have done what nobody else has done already."""
+        if request.shared is None:
+            request.asked.update(request.jobs)
+            self._send(request, [pack_job(*numbered) for numbered in request.jobs.items()])
+        else:
+            self._claim(request, request.jobs, request.shared, request.reply_list)
+
+    def _claim(self, request: _Request, jobs: Mapping[int, Job], shared: Shared, waiter: str) -> None:
+        turns = self._flights.claim(
+            [request.wish(number) for number in jobs],
+            waiter,
+            now=time.time_ns() // 1_000_000,
+            began=shared.began,
+            newer_than=shared.newer_than,
+            lease=request.left,
+            waiting=request.waiting,
+        )
+        led = [value.decode() for turn, value in turns if turn is Turn.LEAD]
+        mine: list[bytes] = []
+        try:
+            for (number, job), (turn, value) in zip(jobs.items(), turns, strict=True):
+                if turn is Turn.LANDED:
+                    request.replies[number] = unpack_body(value)
+                elif turn is Turn.ALONE:
+                    request.waiting.pop(number, None)
+                    request.asked.add(number)
+                    mine.append(pack_job(number, job))
+                else:
+                    flight = request.waiting[number] = value.decode()
+                    if turn is Turn.LEAD:
+                        request.asked.add(number)
+                        mine.append(pack_job(number, job, flight))
+            self._send(request, mine)
+        except BaseException:
+            # Nobody must wait for what nobody does.
+            self._flights.abandon(self._redis, led)
+            raise
+
+    def _send(self, request: _Request, jobs: Sequence[bytes]) -> None:
+        if not jobs:
+            return
+        left = request.left
         with self._redis.pipeline(transaction=False) as pipe:
-            pipe.rpush(work_list(fanout), *(pack_job(*numbered) for numbered in enumerate(jobs)))
-            pipe.expire(work_list(fanout), int(left) + LEFTOVER_SECONDS)
+            pipe.rpush(request.work, *jobs)
+            pipe.expire(request.work, int(left) + LEFTOVER_SECONDS)
             pipe.execute()
         tasks = min(self._tasks, -(-len(jobs) // JOBS_PER_TASK))
-        arguments = {"fanout": fanout, "deadline": time.time() + left * WORKERS_SHARE}
+        arguments = {
+            "fanout": request.name,
+            "deadline": time.time() + left * WORKERS_SHARE,
+            # As many for each: who begins first must not take what another process has places for.
+            "most": -(-len(jobs) // tasks),
+        }
+        name = DRAIN[request.queue]
         with self._celery.producer_pool.acquire(block=True) as producer:
             for _ in range(tasks):
-                self._celery.send_task(DRAIN[queue], kwargs=arguments, expires=left, producer=producer)
+                self._celery.send_task(name, kwargs=arguments, expires=left, producer=producer)
 
-    def _join(self, fanout: str, expected: int, deadline: float) -> dict[int, Reply]:
-        replies: dict[int, Reply] = {}
-        name = reply_list(fanout)
-        while len(replies) < expected and (left := deadline - time.monotonic()) > 0:
-            first = self._redis.blpop([name], timeout=min(max(left, SHORTEST_POP), LONGEST_POP))
-            if first is None:
-                continue
-            more = self._redis.lpop(name, expected) or []
-            replies.update(unpack_reply(data) for data in cast(list[bytes], [first[1], *more]))
-        return replies
+    def _join(self, request: _Request) -> None:
+        """Take replies until all are there or the deadline has passed."""
+        name, replies = request.reply_list, request.replies
+        look = time.monotonic() + request.patience()
+        while len(replies) < len(request.jobs) and (left := request.left) > 0:
+            pause = min(left, LONGEST_POP, max(0.0, look - time.monotonic()))
+            first = self._redis.blpop([name], timeout=max(pause, SHORTEST_POP))
+            if first is not None:
+                more = self._redis.lpop(name, len(request.jobs)) or []
+                replies.update(unpack_reply(data) for data in cast(list[bytes], [first[1], *more]))
+            if request.shared is not None and time.monotonic() >= look and request.left > 0:
+                # A reader that died leaves its flight to whoever asks next.
+                if lacking := request.lacking():
+                    self._claim(request, lacking, request.shared, name)
+                look = time.monotonic() + request.patience()
+
+
+@dataclass(slots=True)
+class _Request:
+    """What one request waits for: its jobs by number, and the replies to them so far.
+
+    ``waiting`` has the flights that make the replies, by number, but for what it has done for itself alone.
+    ``asked`` are the numbers of those that it has done by workers, for itself or for others too.
+    """
+
+    name: str
+    jobs: Mapping[int, Job]
+    queue: Queue
+    deadline: float
+    shared: Shared | None
+    replies: dict[int, Reply] = field(default_factory=dict)
+    waiting: dict[int, str] = field(default_factory=dict)
+    asked: set[int] = field(default_factory=set)
+    _wishes: dict[int, Wish] = field(default_factory=dict)
+
+    @property
+    def work(self) -> str:
+        return work_list(self.name)
+
+    @property
+    def reply_list(self) -> str:
+        return reply_list(self.name)
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline, 0 after it."""
+        return max(0.0, self.deadline - time.monotonic())
+
+    def lacking(self) -> dict[int, Job]:
+        """What it waits for that others may wait for too."""
+        return {number: self.jobs[number] for number in self.waiting if number not in self.replies}
+
+    def wish(self, number: int) -> Wish:
+        """A job as it is claimed."""
+        if number not in self._wishes:
+            job = self.jobs[number]
+            self._wishes[number] = Wish(_connection(job), same_read(job), number)
+        return self._wishes[number]
+
+    def outcome(self) -> dict[str, int]:
+        """What a trace tells of it."""
+        return {"almanac.asked": len(self.asked), "almanac.late": len(self.jobs) - len(self.replies)}
+
+    def patience(self) -> float:
+        """Seconds until it looks whether its readers are alive; many jobs are many questions."""
+        if self.shared is None:
+            return math.inf
+        return LOOK + len(self.jobs) * LOOK_FOR_EACH
+
+
+def _connection(job: Job) -> str:
+    if job.connection is None:
+        raise TypeError(f"{job!r} is nobody's read")
+    return job.connection

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import msgspec
 import numpy as np
 import orjson
 
 from providers.base import Calendar, Failed, Outcome, Read
+from providers.checks import Finding
 from providers.events import Changes, Draft, Event
 from scheduling.intervals import Intervals
 from store.calendar_lists import ListedCalendar
 
 HEADER = struct.Struct("<I")
+NUMBER = struct.Struct("<I")
+
+# Bytes of a digest: more than enough that no two reads of one connection share a name.
+DIGEST = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +119,13 @@ class Revoke:
 
 
 @dataclass(frozen=True, slots=True)
+class StopChannels:
+    """Have the provider tell no more of changes in one connection's calendars."""
+
+    connection: str
+
+
+@dataclass(frozen=True, slots=True)
 class Redeem:
     """Trade an authorization code for a connection; code and verifier wait sealed under this id."""
 
@@ -120,6 +133,15 @@ class Redeem:
     connection: None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CheckRegistration:
+    """Ask a provider whether it knows a registration; that waits sealed under this id."""
+
+    proposal: str
+    connection: None = None
+
+
+CalendarRead = ReadBusy | ListCalendars | ShowCalendars | ReadEvents | GetEvent
 EventWrite = CreateEvent | UpdateEvent | DeleteEvent
 Job = (
     ReadBusy
@@ -132,7 +154,9 @@ Job = (
     | DeleteEvent
     | FreshToken
     | Revoke
+    | StopChannels
     | Redeem
+    | CheckRegistration
 )
 
 KINDS: dict[str, type[Job]] = {kind.__name__: kind for kind in get_args(Job)}
@@ -144,7 +168,7 @@ class Reply:
 
     ``listed`` is the account's calendar list when the job had to read it; ``read_at`` is the moment in
     milliseconds before the provider was asked. ``events`` are by calendar as it was asked; ``made`` says
-    that this very job has created the one in it.
+    that this very job has created the one in it. ``finding`` is that of a check.
     """
 
     read_at: int = 0
@@ -154,6 +178,20 @@ class Reply:
     calendars: tuple[Calendar, ...] = ()
     events: Mapping[str, tuple[Event, ...] | Failed] = field(default_factory=dict)
     made: bool = False
+    finding: Finding | None = None
+
+    def whole(self) -> bool:
+        """Whether nothing has failed."""
+        return self.failed is None and not any(isinstance(each, Failed) for each in self.outcomes.values())
+
+    def refused(self) -> bool:
+        """Whether nothing at all was read, and the provider did not say when that would change."""
+        failed = [each for each in self.outcomes.values() if isinstance(each, Failed)]
+        if self.failed is not None:
+            failed = [self.failed]
+        elif len(failed) < len(self.outcomes):
+            return False
+        return bool(failed) and all(each.retry_after is None for each in failed)
 
     def read(self) -> Iterator[tuple[str, Intervals]]:
         """The calendars that were read, with their busy periods."""
@@ -162,18 +200,47 @@ class Reply:
                 yield calendar, outcome.busy
 
 
-def pack_job(number: int, job: Job) -> bytes:
-    """A job and its place in the request's list."""
-    return msgspec.json.encode([number, type(job).__name__, job])
+class Packed(NamedTuple):
+    """A job as it travels; ``flight`` is the flight that it makes for others too, if any."""
+
+    number: int
+    job: Job
+    flight: str | None = None
 
 
-def unpack_job(data: bytes) -> tuple[int, Job]:
+def pack_job(number: int, job: Job, flight: str | None = None) -> bytes:
+    """A job, its place in the request's list, and its flight."""
+    return msgspec.json.encode([number, type(job).__name__, job, flight])
+
+
+def unpack_job(data: bytes) -> Packed:
     """The other side of ``pack_job``."""
-    number, name, fields = orjson.loads(data)
-    return number, msgspec.convert(fields, KINDS[name])
+    number, name, fields, *flight = orjson.loads(data)
+    return Packed(number, msgspec.convert(fields, KINDS[name]), *flight)
+
+
+def same_read(job: Job) -> str:
+    """A name that all jobs have that ask for the same."""
+    asked = msgspec.json.encode([type(job).__name__, job])
+    return hashlib.blake2s(asked, digest_size=DIGEST).hexdigest()
 
 
 def pack_reply(number: int, reply: Reply) -> bytes:
+    """The number of a job, then what became of it."""
+    return numbered(number, pack_body(reply))
+
+
+def numbered(number: int, body: bytes) -> bytes:
+    """What became of a job, under its number in one request's list."""
+    return NUMBER.pack(number) + body
+
+
+def unpack_reply(data: bytes) -> tuple[int, Reply]:
+    """The other side of ``pack_reply``."""
+    return NUMBER.unpack_from(data)[0], unpack_body(data[NUMBER.size :])
+
+
+def pack_body(reply: Reply) -> bytes:
     """``length of header | header as JSON | busy periods of all calendars as int64 pairs``."""
     outcomes: list[tuple[str, int | Failed]] = []
     rows: list[bytes] = []
@@ -185,7 +252,6 @@ def pack_reply(number: int, reply: Reply) -> bytes:
             outcomes.append((calendar, outcome))
     header = orjson.dumps(
         {
-            "job": number,
             "readAt": reply.read_at,
             "failed": reply.failed,
             "listed": reply.listed,
@@ -193,13 +259,14 @@ def pack_reply(number: int, reply: Reply) -> bytes:
             "calendars": reply.calendars,
             "events": reply.events,
             "made": reply.made,
+            "finding": reply.finding,
         }
     )
     return b"".join([HEADER.pack(len(header)), header, *rows])
 
 
-def unpack_reply(data: bytes) -> tuple[int, Reply]:
-    """The other side of ``pack_reply``."""
+def unpack_body(data: bytes) -> Reply:
+    """The other side of ``pack_body``."""
     end = HEADER.size + HEADER.unpack_from(data)[0]
     header = orjson.loads(data[HEADER.size : end])
     times = np.frombuffer(data, dtype="<i8", offset=end)
@@ -213,7 +280,7 @@ def unpack_reply(data: bytes) -> tuple[int, Reply]:
             at += 2 * result
         else:
             outcomes[calendar] = msgspec.convert(result, Failed)
-    return header["job"], Reply(
+    return Reply(
         read_at=header["readAt"],
         failed=msgspec.convert(header["failed"], Failed | None),
         listed=msgspec.convert(header["listed"], tuple[ListedCalendar, ...] | None),
@@ -221,4 +288,5 @@ def unpack_reply(data: bytes) -> tuple[int, Reply]:
         calendars=msgspec.convert(header["calendars"], tuple[Calendar, ...]),
         events=msgspec.convert(header["events"], dict[str, tuple[Event, ...] | Failed]),
         made=header["made"],
+        finding=msgspec.convert(header["finding"], Finding | None),
     )

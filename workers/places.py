@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 log = logging.getLogger(__name__)
@@ -35,6 +38,16 @@ class Places:
         self._held = 0
         # In the order in which they began to want.
         self._wanting: dict[Share[Any], None] = {}
+
+    @property
+    def size(self) -> int:
+        """How many places there are, without the spare ones."""
+        return self._size
+
+    @property
+    def used(self) -> int:
+        """How many are held just now; with spare ones it can be more than there are."""
+        return self._held
 
     def share(self) -> Share[Any]:
         """A share that holds no place yet; to be closed by who opened it."""
@@ -69,6 +82,7 @@ class Share(Generic[Result]):
         self._news = threading.Condition(places.lock)
         self._granted = 0
         self._finished: list[Result] = []
+        self._stock: deque[Callable[[], Result]] = deque()
         self._running = 0
         self.wants = 0
         self.holds = 0
@@ -80,25 +94,42 @@ class Share(Generic[Result]):
             self.wants = max(0, places - self._granted)
             self._places.changed(self, 0)
 
-    def wait(self, until: float | None = None) -> tuple[list[Result], int]:
+    def wait(self, until: float | None = None, *, gather: float = 0.0) -> tuple[list[Result], int]:
         """What has finished, and how many places were granted, since it was last asked.
 
-        Waits for the first of either, or until a moment of ``time.monotonic()``.
+        Waits for the first of either, or until a moment of ``time.monotonic()``. What has finished is joined
+        by what does so within ``gather`` seconds.
         """
         with self._news:
             while not self._finished and not self._granted:
                 left = None if until is None else until - time.monotonic()
                 if (left is not None and left <= 0) or not self._news.wait(left):
                     break
+            more = bool(self._finished)
+        if more and gather:
+            time.sleep(gather)
+        with self._news:
             finished, self._finished = self._finished, []
             granted, self._granted = self._granted, 0
             return finished, granted
 
     def run(self, work: Callable[[], Result]) -> None:
         """Run ``work`` in a place that was granted; the place is given back when it ends."""
+        work = partial(copy_context().run, work)
         with self._places.lock:
-            self._running += 1
-        self._places.submit(lambda: self._run(work))
+            self._begin(work)
+
+    def stock(self, work: Callable[[], Result]) -> None:
+        """Run ``work`` in the next place that is granted: the owner need not be awake for it."""
+        # The thread that grants it the place may work for somebody else.
+        work = partial(copy_context().run, work)
+        with self._places.lock:
+            self._stock.append(work)
+
+    @property
+    def stocked(self) -> int:
+        """How much work waits in stock."""
+        return len(self._stock)
 
     def give_back(self, places: int) -> None:
         """Return places that were granted and not used."""
@@ -107,8 +138,9 @@ class Share(Generic[Result]):
             self._places.changed(self, -places)
 
     def close(self) -> None:
-        """Want nothing more. What runs runs on, and gives its place back."""
+        """Want nothing more. What runs runs on, and gives its place back; what is in stock never runs."""
         with self._places.lock:
+            self._stock.clear()
             unused = self.holds - self._running
             self.wants = self._granted = 0
             self.holds -= unused
@@ -118,9 +150,17 @@ class Share(Generic[Result]):
         """Take one place more; whether another is wanted. The lock is held."""
         self.holds += 1
         self.wants -= 1
-        self._granted += 1
-        self._news.notify()
+        if self._stock:
+            self._begin(self._stock.popleft())
+        else:
+            self._granted += 1
+            self._news.notify()
         return self.wants > 0
+
+    def _begin(self, work: Callable[[], Result]) -> None:
+        """Hand work to a thread; the lock is held."""
+        self._running += 1
+        self._places.submit(lambda: self._run(work))
 
     def _run(self, work: Callable[[], Result]) -> None:
         results: list[Result] = []

@@ -14,3 +14,5 @@ class Queue(StrEnum):
     WRITES = "writes"
     # What beat sends: nobody waits.
     UPKEEP = "upkeep"
+    # What integrators hear from us: their receivers may be slow.
+    WEBHOOKS = "webhooks"

@@ -50,7 +50,8 @@ def _ask_the_provider(runtime: Runtime, waiting: Redemption, deadline: float) ->
     """The grant that the code is worth, and the address of the account."""
     asked = waiting.authorization
     provider = ProviderName(asked.provider)
-    oauth = runtime.providers[provider].oauth
+    # The link was made with the registration of that moment, which may have been saved just before.
+    oauth = runtime.registered.current()[provider].oauth
     with minding_the_registration(provider):
         consented = oauth.redeem(waiting.code, asked.verifier, asked.redirect_uri, deadline=deadline)
     return consented, oauth.email(consented, deadline=deadline)

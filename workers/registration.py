@@ -14,13 +14,14 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def minding_the_registration(provider: ProviderName) -> Iterator[None]:
-    """Log which settings to check when the provider refuses client id and secret."""
+    """Log what to check when the provider refuses client id and secret."""
     try:
         yield
     except Misconfigured:
         log.error(
-            "%s refuses the registration of this installation: check ALMANAC_%s_CLIENT_ID and "
-            "ALMANAC_%s_CLIENT_SECRET, and whether the secret has expired. Connections stay as they are.",
+            "%s refuses the registration of this installation: check its client id and secret in the "
+            "dashboard, or ALMANAC_%s_CLIENT_ID and ALMANAC_%s_CLIENT_SECRET where they are set, and whether "
+            "the secret has expired. Connections stay as they are.",
             *(provider.title(), provider.upper(), provider.upper()),
         )
         raise

@@ -3,33 +3,50 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property
+from threading import BoundedSemaphore
 
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
 from providers import transport
-from providers.base import Token
-from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 from providers.names import ProviderName
-from providers.registry import Provider, providers
+from providers.registry import Provider
 from store.garbage import collect_seldom
 from store.settings import Settings
 from store.stores import Stores
 from workers.places import Places
+from workers.receivers import Receivers
+from workers.registered import Registered
 
 log = logging.getLogger(__name__)
+
+
+# Receivers of webhooks that a process sends to at once: those that hang must leave it threads for reads.
+RECEIVERS = 16
+
+# Places that all upkeep of a process may hold at once: a provider that hangs leaves the others to requests.
+UPKEEP = 8
 
 
 class Runtime:
     """Opened when first used: the web tier makes the same Celery app and never reads."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, stores: Stores | None = None) -> None:
         self.settings = settings
-        self.stores = Stores(settings)
+        self.stores = stores or Stores(settings)
+        self.receivers = Receivers(RECEIVERS)
+        # The worker that this is, if it is one.
+        self._name: str | None = None
+        self.upkeep = BoundedSemaphore(max(1, min(UPKEEP, settings.reads_in_flight // 2)))
 
-    def prepare(self) -> None:
-        """Open now what the first request would have to wait for; what is down is tried again by it."""
+    def prepare(self, worker: str) -> None:
+        """Open now what the first request would have to wait for; what is down is tried again by it.
+
+        From now on it says every few seconds that this worker is there.
+        """
         transport.prepare()
         _ = self.providers, self.places
         for ping in (self.stores.database.ping, self.stores.redis.ping):
@@ -37,28 +54,35 @@ class Runtime:
                 ping()
             except (SQLAlchemyError, RedisError) as error:
                 log.warning("not there yet: %s", type(error).__name__)
+        self._name = worker
+        self._say_so()
+        self.stores.flusher.add(self._say_so)
+        self.stores.flusher.start()
         collect_seldom()
 
+    def leave(self) -> None:
+        """The worker ends."""
+        name, self._name = self._name, None
+        if name is not None:
+            with suppress(RedisError):
+                self.stores.presence.leave(name)
+
+    def _say_so(self) -> None:
+        if self._name is not None:
+            try:
+                self.stores.presence.work(self._name, used=self.places.used, places=self.places.size)
+            except RedisError as error:
+                log.warning("nobody is told that this worker is there: %s", type(error).__name__)
+
     @cached_property
-    def providers(self) -> dict[ProviderName, Provider]:
-        """Both providers, at the addresses of the settings."""
-        there = self.settings.providers
-        return providers(
-            GoogleEndpoints(
-                api=there.google_api_url,
-                auth=there.google_auth_url,
-                token=there.google_token_url,
-                revoke=there.google_revoke_url,
-                userinfo=there.google_userinfo_url,
-            ),
-            Client(there.google_client_id, Token(there.google_client_secret)),
-            MicrosoftEndpoints(
-                graph=there.microsoft_graph_url,
-                login=there.microsoft_login_url,
-                tenant=there.microsoft_tenant,
-            ),
-            Client(there.microsoft_client_id, Token(there.microsoft_client_secret)),
-        )
+    def registered(self) -> Registered:
+        """Both providers, at the addresses of the settings, with the registrations that count."""
+        return Registered(self.settings.providers, self.stores)
+
+    @property
+    def providers(self) -> Mapping[ProviderName, Provider]:
+        """Both providers; a registration saved elsewhere counts within a second."""
+        return self.registered.recent()
 
     @property
     def grace(self) -> float:

@@ -8,7 +8,8 @@ from typing import Any
 
 from celery import shared_task
 
-from workers import reads, upkeep, writes
+from store.busy_cache import CalendarKey
+from workers import channels, push, reads, upkeep, writes
 from workers.drain import Drain, Perform
 from workers.runtime import Runtime
 
@@ -18,15 +19,19 @@ RENEW_BEHIND = timedelta(hours=1)
 
 
 @shared_task(name="reads.drain", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
-def drain_reads(self: Any, *, fanout: str, deadline: float) -> None:
-    """Read for one request until its list is empty or ``deadline``, in seconds since 1970, has passed."""
-    _drain(self.app.runtime, fanout, deadline, reads.perform)
+def drain_reads(self: Any, *, fanout: str, deadline: float, most: int) -> None:
+    """Read for one request until its list is empty or ``deadline``, in seconds since 1970, has passed.
+
+    ``most`` are taken at once: as many are left to each other process.
+    """
+    drained = _drain(self.app.runtime, fanout, deadline, most, reads.perform)
+    push.note_use(self.app, drained.read)
 
 
 @shared_task(name="writes.drain", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
-def drain_writes(self: Any, *, fanout: str, deadline: float) -> None:
-    """Write for one request until its list is empty or ``deadline`` has passed."""
-    _drain(self.app.runtime, fanout, deadline, writes.perform)
+def drain_writes(self: Any, *, fanout: str, deadline: float, most: int) -> None:
+    """Write for one request until its list is empty or ``deadline`` has passed; ``most`` as for reads."""
+    _drain(self.app.runtime, fanout, deadline, most, writes.perform)
 
 
 @shared_task(name="upkeep.renew_tokens", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
@@ -47,7 +52,22 @@ def purge_idempotency_keys(self: Any) -> None:
     upkeep.purge_idempotency_keys(self.app.runtime)
 
 
-def _drain(runtime: Runtime, fanout: str, deadline: float, perform: Perform) -> None:
+@shared_task(name="upkeep.open_channels", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+def open_channels(self: Any, *, calendars: list[tuple[str, str]]) -> None:
+    """Have providers tell of changes in calendars that were read; each is a connection and a calendar."""
+    keys = [CalendarKey(*each) for each in calendars]
+    push.open_channels(self.app.runtime, keys, deadline=time.monotonic() + upkeep.ROUND_SECONDS)
+
+
+@shared_task(name="upkeep.keep_channels", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+def keep_channels(self: Any) -> None:
+    """Renew channels that end soon, and see to it that the others still tell of changes."""
+    channels.keep(self.app.runtime, deadline=time.monotonic() + upkeep.ROUND_SECONDS)
+
+
+def _drain(runtime: Runtime, fanout: str, deadline: float, most: int, perform: Perform) -> Drain:
     # The clock of the day crosses hosts; from here on only the monotonic one counts.
     left = deadline - time.time()
-    Drain(runtime, fanout, time.monotonic() + left, perform).run()
+    drain = Drain(runtime, fanout, time.monotonic() + left, perform, most=most)
+    drain.run()
+    return drain

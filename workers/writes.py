@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from providers.base import Account, CalendarProvider, Failed, Token
-from providers.errors import EventNotFound, ProviderError
+from providers.errors import EventNotFound, EventUnreadable, ProviderError, RateLimited, Unavailable
 from providers.events import Event
 from providers.names import ProviderName
 from store.queries.connections import Credentials
+from workers import push, webhooks
 from workers.accounts import minding_the_grant, open_account
-from workers.jobs import CreateEvent, DeleteEvent, FreshToken, Job, Redeem, Reply, Revoke, UpdateEvent
+from workers.checks import check
+from workers.jobs import (
+    CheckRegistration,
+    CreateEvent,
+    DeleteEvent,
+    FreshToken,
+    Job,
+    Redeem,
+    Reply,
+    Revoke,
+    StopChannels,
+    UpdateEvent,
+)
 from workers.redeem import redeem
 from workers.runtime import Runtime
 from workers.tokens import freshen
@@ -18,6 +31,8 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
     """Do one job of the writes queue. An expected failure is in the reply, never raised."""
     if isinstance(job, Redeem):
         return redeem(runtime, job, deadline)
+    if isinstance(job, CheckRegistration):
+        return check(runtime, job, deadline)
     if credentials is None:
         raise TypeError(f"{job!r} is not a write")
     try:
@@ -25,6 +40,9 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
             case Revoke():
                 # A grant that is gone already needs no mark: the connection is about to be removed.
                 _revoke(runtime, credentials, deadline)
+                return Reply()
+            case StopChannels():
+                push.close_all(runtime, credentials, deadline)
                 return Reply()
             case FreshToken():
                 with minding_the_grant(runtime, credentials.id):
@@ -49,6 +67,7 @@ def _write_event(
     runtime: Runtime, job: CreateEvent | UpdateEvent | DeleteEvent, credentials: Credentials, deadline: float
 ) -> Reply:
     provider, account = open_account(runtime, credentials)
+    changed = True
     try:
         with minding_the_grant(runtime, credentials.id):
             match job:
@@ -60,9 +79,20 @@ def _write_event(
                 case DeleteEvent():
                     _delete(provider, account, job, deadline)
                     return Reply()
+    except ProviderError as error:
+        changed = _may_be_done(error)
+        raise
     finally:
         # Also after a failure: it may have been done all the same. Whoever reads after our answer sees it.
         runtime.stores.busy.forget([credentials.id])
+        if changed:
+            webhooks.calendar_changed(runtime.stores, credentials.id, job.calendar)
+
+
+def _may_be_done(error: ProviderError) -> bool:
+    """Whether a write that failed may have changed something all the same."""
+    unclear = isinstance(error, Unavailable | EventUnreadable) and not isinstance(error, RateLimited)
+    return unclear or error.repeated
 
 
 def _update(provider: CalendarProvider, account: Account, job: UpdateEvent, deadline: float) -> Event:

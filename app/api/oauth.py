@@ -112,7 +112,7 @@ class Connection(MethodView):
         with services().stores.database.writing() as session:
             own_user(session, userId, otherwise=CONNECTION)
         # Revoking waits for a provider: no transaction is open meanwhile.
-        if not forget_connections(userId, provider):
+        if not forget_connections(userId, provider, actor=caller().visible):
             raise NotFound("OAuth connection not found")
         return {"success": True}
 

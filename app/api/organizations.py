@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from flask import Response
 from flask.views import MethodView
 from marshmallow import fields
-from sqlalchemy.orm import Session
 
-from app import paging
-from app.auth import require_whole_service, within
-from app.conflicts import conflict_on
+from app import paging, workspaces
+from app.auth import within
 from app.envelope import Blueprint, WholeBody, whole
-from app.errors import NotFound
 from app.schemas.records import (
     MembersBody,
     MembersQuery,
@@ -27,13 +23,12 @@ from app.schemas.records import (
     user_view,
 )
 from app.services import services
-from store.models import Organization
 from store.queries import organizations, users
 
 blp = Blueprint("organizations", __name__, description="Workspaces: groups of users")
 
 
-class MessageSchema(WholeBody):
+class MessageAnswer(WholeBody):
     """A sentence that says what was done."""
 
     data = fields.String(required=True, metadata={"examples": ["2 users added successfully to design-team"]})
@@ -55,12 +50,9 @@ class Organizations(MethodView):
     @blp.response(200, OrganizationSchema)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
         """Create an organization"""
-        require_whole_service("Creating organizations")
         with services().stores.database.writing() as session:
-            with conflict_on(Organization.slug, "Organization with slug already exists"):
-                session.add(Organization(slug=body["slug"], name=body["name"]))
-                session.flush()
-            return organization_view(_find(session, body["slug"]))
+            workspaces.create(session, body["slug"], body["name"])
+            return organization_view(workspaces.find(session, body["slug"]))
 
 
 @blp.route("/organizations/<org_slug:orgSlug>")
@@ -69,7 +61,7 @@ class OrganizationBySlug(MethodView):
     def get(self, orgSlug: str) -> dict[str, Any]:
         """Read an organization"""
         with services().stores.database.reading() as session:
-            return organization_view(_find(session, orgSlug))
+            return organization_view(workspaces.find(session, orgSlug))
 
     @blp.arguments(OrganizationChangeBody)
     @blp.response(200, OrganizationSchema)
@@ -79,12 +71,7 @@ class OrganizationBySlug(MethodView):
         What the body does not name stays as it is.
         """
         with services().stores.database.writing() as session:
-            row = _find(session, orgSlug, to_change=True)
-            with conflict_on(Organization.slug, "Organization with slug already exists"):
-                row.slug = body.get("slug", row.slug)
-                row.name = body.get("name", row.name)
-                session.flush()
-            return organization_view(row)
+            return organization_view(workspaces.change(session, orgSlug, body))
 
     @blp.response(200, OrganizationSchema)
     def delete(self, orgSlug: str) -> dict[str, Any]:
@@ -93,10 +80,7 @@ class OrganizationBySlug(MethodView):
         Answers with the deleted organization. Its users stay; API keys that are bound to it end.
         """
         with services().stores.database.writing() as session:
-            row = _find(session, orgSlug, to_change=True)
-            require_whole_service("Deleting an organization")
-            organizations.remove(session, row.id)
-        return organization_view(row)
+            return organization_view(workspaces.delete(session, orgSlug))
 
 
 @blp.route("/organizations/<org_slug:orgSlug>/members")
@@ -109,7 +93,7 @@ class Members(MethodView):
         with services().stores.database.reading() as session:
             rows = users.page(
                 session,
-                within=_id(session, orgSlug),
+                within=workspaces.number(session, orgSlug),
                 include=include,
                 after=paging.after(query),
                 limit=paging.one_more(query),
@@ -118,50 +102,26 @@ class Members(MethodView):
         return [user_view(row, within=within(), include=include) for row in page]
 
     @blp.arguments(MembersBody)
-    @blp.response(201, MessageSchema)
-    @blp.alt_response(200, schema=MessageSchema, success=True, description="All were members already")
+    @blp.response(201, MessageAnswer)
+    @blp.alt_response(200, schema=MessageAnswer, success=True, description="All were members already")
     def post(self, body: dict[str, Any], orgSlug: str) -> Response:
         """Add members
 
         An unknown user adds nobody.
         """
         with services().stores.database.writing() as session:
-            organization_id = _id(session, orgSlug, keep=True)
-            added = organizations.add_members(session, organization_id, _user_ids(session, body["userIds"]))
+            added = workspaces.add_members(session, orgSlug, body["userIds"])
         if not added:
             return whole({"data": f"All users are already members of {orgSlug}"})
         return whole({"data": f"{added} users added successfully to {orgSlug}"}, 201)
 
     @blp.arguments(MembersBody)
-    @blp.response(200, MessageSchema)
+    @blp.response(200, MessageAnswer)
     def delete(self, body: dict[str, Any], orgSlug: str) -> Response:
         """Remove members
 
         The users stay. An unknown user removes nobody.
         """
         with services().stores.database.writing() as session:
-            organization_id = _id(session, orgSlug)
-            organizations.remove_members(session, organization_id, _user_ids(session, body["userIds"]))
+            workspaces.remove_members(session, orgSlug, body["userIds"])
         return whole({"data": f"Users removed successfully from {orgSlug}"})
-
-
-def _find(session: Session, slug: str, *, to_change: bool = False) -> Organization:
-    row = organizations.load(session, slug, within=within(), to_change=to_change)
-    if row is None:
-        raise NotFound("Organization not found")
-    return row
-
-
-def _id(session: Session, slug: str, *, keep: bool = False) -> int:
-    found = organizations.ids(session, [slug], within=within(), keep=keep)
-    if not found:
-        raise NotFound("Organization not found")
-    return found[slug]
-
-
-def _user_ids(session: Session, custom_ids: Sequence[str]) -> list[int]:
-    """The internal ids of users that this key may know of; all of them, or an error."""
-    found = users.ids(session, set(custom_ids), within=within(), keep=True)
-    if len(found) < len(set(custom_ids)):
-        raise NotFound("User not found")
-    return list(found.values())

@@ -11,11 +11,10 @@ import numpy as np
 from flask import Response
 from flask.views import MethodView
 
-from app import accounts, asked
+from app import accounts, asked, pictures
 from app.auth import within
 from app.availability import Ask, Picture, look
 from app.envelope import Blueprint, json_array, json_object, whole
-from app.errors import NotFound
 from app.failures import Failures
 from app.schemas.availability import (
     OrganizationSlotsAnswer,
@@ -88,18 +87,7 @@ class OrganizationScheduling(MethodView):
         A member of whom any calendar could not be read has no slots and is in `failedUsers`.
         """
         question = asked.slot_query(query, header["zone"], asked.daily_window(query))
-        wanted = asked.wanted(query, primary_only=True)
-        members = accounts.of_members(orgSlug)
-        if not members:
-            raise NotFound("Organization has no members")
-        asks = {
-            user: Ask(refs, wanted)
-            for user, connected in members.items()
-            if (refs := asked.of_provider(connected, query))
-        }
-        asked.check_size({question: len(asks)})
-        picture = look(list(asks.values()), *question.busy_range(), asked.freshness())
-        users = list(asks)
+        _, users, picture = pictures.of_members(query, question, orgSlug)
         failing = sorted(picture.failing())
         readable = np.delete(np.arange(len(users)), failing)
         free = slots(question, *picture.of_asks(readable))
@@ -115,12 +103,7 @@ def _one_user(
     query: dict[str, Any], zone: ZoneInfo, windows: tuple[Window, ...] | None, user: str
 ) -> Response:
     question = asked.slot_query(query, zone, windows)
-    asked.check_size({question: 1})
-    refs = accounts.of_user(user, query)
-    if not refs:
-        raise NotFound(accounts.NO_CALENDARS)
-    ask = Ask(refs, asked.wanted(query, primary_only=True))
-    picture = look([ask], *question.busy_range(), asked.freshness())
+    picture = pictures.of_user(query, question, user)
     failures = Failures.of(picture)
     partial = query["onFailure"] == "partial"
     if failures and not (partial and failures.something_read):

@@ -8,13 +8,10 @@ from typing import Any
 from flask.views import MethodView
 from sqlalchemy.orm import Session
 
-from app import paging
+from app import paging, people
 from app.auth import within
-from app.conflicts import conflict_on
 from app.envelope import Blueprint
 from app.errors import NotFound
-from app.forgetting import forget_connections
-from app.ownership import MEMBERSHIP, own_user
 from app.schemas.records import (
     IncludeQuery,
     OrganizationSchema,
@@ -28,7 +25,7 @@ from app.schemas.records import (
 )
 from app.services import services
 from store.models import User
-from store.queries import organizations, users
+from store.queries import users
 
 blp = Blueprint("users", __name__, description="People whose calendars are read")
 
@@ -53,19 +50,8 @@ class Users(MethodView):
 
         With an API key that is bound to an organization, the user becomes its member.
         """
-        slugs = set(body["organizationSlugs"])
         with services().stores.database.writing() as session:
-            memberships = organizations.ids(session, slugs, within=within(), keep=True)
-            if slugs - memberships.keys():
-                raise NotFound("Organization not found")
-            own = within()
-            organization_ids = {*memberships.values(), *([own] if own is not None else [])}
-            user = User(custom_id=body["id"])
-            with conflict_on(User.custom_id, "User already exists"):
-                session.add(user)
-                session.flush()
-            for organization_id in organization_ids:
-                organizations.add_members(session, organization_id, [user.id])
+            people.register(session, body["id"], body["organizationSlugs"])
             return _view(session, body["id"])
 
 
@@ -88,10 +74,7 @@ class UserById(MethodView):
         """
         new_id: str = body["userId"] if "userId" in body else body["id"]
         with services().stores.database.writing() as session:
-            row = own_user(session, userId, otherwise=MEMBERSHIP)
-            with conflict_on(User.custom_id, "User already exists"):
-                row.custom_id = new_id
-                session.flush()
+            people.rename(session, userId, new_id)
             return _view(session, new_id, query["include"])
 
     @blp.arguments(IncludeQuery, location="query")
@@ -102,13 +85,9 @@ class UserById(MethodView):
         Answers with the deleted user. Grants are revoked where the provider offers it; tokens and cached
         data are removed in any case.
         """
-        with services().stores.database.writing() as session:
-            own_user(session, userId, otherwise=MEMBERSHIP)
+        with services().stores.database.reading() as session:
             view = _view(session, userId, query["include"])
-        # Revoking waits for a provider: no transaction is open meanwhile.
-        forget_connections(userId)
-        with services().stores.database.writing() as session:
-            users.remove(session, own_user(session, userId, otherwise=MEMBERSHIP).id)
+        people.delete(userId)
         return view
 
 

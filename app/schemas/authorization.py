@@ -15,6 +15,7 @@ from providers.scopes import Level
 
 # `edit` is the old name of `write`.
 LEVELS = (*(str(level) for level in Level), "edit")
+ACCESS_TYPES = ("offline", "online")
 
 # https://www.rfc-editor.org/rfc/rfc6749#section-3.3
 SCOPE = re.compile(r"[!#-\[\]-~]{1,512}", re.ASCII)
@@ -95,7 +96,7 @@ class Consent(Schema):
     """How a person is to be asked, and where the browser goes then."""
 
     accessType = Word(
-        ("offline", "online"),
+        ACCESS_TYPES,
         load_default="offline",
         metadata={"description": ACCESS_TYPE, "default": "offline"},
     )

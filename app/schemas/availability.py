@@ -23,10 +23,14 @@ from app.fields import (
 )
 from app.quick import QuerySchema
 from app.schemas.bodies import Body, at_most
-from app.schemas.errors import FailedCalendarSchema, FailedUserSchema
+from app.schemas.errors import REASON, FailedCalendarSchema, FailedUserSchema
 from providers.names import ProviderName
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+ALIGNMENTS = ("start", "clock")
+ON_FAILURE = ("fail", "partial")
+ENTRY_STATUSES = ("ok", "error")
 
 LONGEST_MINUTES = 10_080
 MOST_OVERLAPS = 1000
@@ -35,7 +39,7 @@ MOST_CALENDARS = 200
 MOST_USERS = 1000
 
 
-PRIMARY_ONLY = {"description": "Only the main calendar of each account.", "default": "false"}
+PRIMARY_ONLY = {"description": "Only the main calendar of each account."}
 CALENDAR_IDS = {"description": "Only these calendars; `primary` is the main one of each account."}
 
 
@@ -47,11 +51,6 @@ class ZoneHeader(QuerySchema):
         load_default=ZoneInfo("UTC"),
         metadata={"description": "Time zone of the times in the request, an IANA name.", "default": "UTC"},
     )
-
-
-def minutes(default: str, description: str) -> dict[str, str]:
-    """What the document says of a number of minutes."""
-    return {"default": default, "description": f"{description} In minutes."}
 
 
 class RangeQuery(QuerySchema):
@@ -86,19 +85,22 @@ class SlotsQuery(RangeQuery):
     """What a slot is."""
 
     slotDuration = IntegerText(
-        least=1, most=LONGEST_MINUTES, load_default=30, metadata=minutes("30", "How long a slot is.")
+        least=1,
+        most=LONGEST_MINUTES,
+        load_default=30,
+        metadata={"description": "How long a slot is, in minutes."},
     )
     padding = IntegerText(
         least=0,
         most=LONGEST_MINUTES,
         load_default=0,
-        metadata=minutes("0", "Kept free before and after busy periods."),
+        metadata={"description": "Minutes kept free before and after busy periods."},
     )
     maxOverlaps = IntegerText(
         least=0,
         most=MOST_OVERLAPS,
         load_default=0,
-        metadata={"default": "0", "description": "How many busy periods may overlap a free moment."},
+        metadata={"description": "How many busy periods may overlap a free moment."},
     )
     slotStep = IntegerText(
         least=1,
@@ -106,7 +108,7 @@ class SlotsQuery(RangeQuery):
         metadata={"description": "Slots start every so many minutes; default: `slotDuration`."},
     )
     align = Word(
-        ("start", "clock"),
+        ALIGNMENTS,
         load_default="start",
         metadata={"description": "`clock`: slots start at multiples of `slotStep` on the local clock."},
     )
@@ -122,7 +124,7 @@ class UserSlotsQuery(SlotsQuery):
         metadata=CALENDAR_IDS,
     )
     onFailure = Word(
-        ("fail", "partial"),
+        ON_FAILURE,
         load_default="fail",
         metadata={"description": "`partial`: answer although some calendars could not be read."},
     )
@@ -230,7 +232,7 @@ class OptionsSchema(Schema):
     earliestTimeEachDay = fields.String(metadata={"description": "`HH:MM`; only when it was given."})
     latestTimeEachDay = fields.String(metadata={"description": "`HH:MM`; only when it was given."})
     slotStep = fields.Integer(metadata={"description": "Minutes; only when it was given."})
-    align = fields.String(metadata={"description": "Only when it was given as `clock`."})
+    align = Word(ALIGNMENTS, metadata={"description": "Only when it was given as `clock`."})
 
 
 class UserSlotsSchema(Schema):
@@ -264,7 +266,7 @@ class OrganizationSlotsAnswer(WholeBody):
 class WindowAnswerSchema(Schema):
     """A weekly schedule window, as it was asked for."""
 
-    days = fields.List(fields.String(), required=True)
+    days = fields.List(Word(WEEKDAYS), required=True)
     start = fields.String(required=True)
     end = fields.String(required=True)
 
@@ -273,13 +275,13 @@ class UserEntrySchema(Schema):
     """One of several users: slots (``ok``), or why there are none (``error``)."""
 
     userId = fields.String(required=True)
-    status = Word(("ok", "error"), required=True)
+    status = Word(ENTRY_STATUSES, required=True)
     availableSlots = fields.List(fields.Nested(SlotSchema))
     options = fields.Nested(OptionsSchema)
     calendarIds = fields.List(fields.String())
     schedules = fields.List(fields.Nested(WindowAnswerSchema))
     error = fields.String()
-    reason = fields.String()
+    reason = fields.String(metadata=REASON)
     failedCalendars = fields.List(fields.Nested(FailedCalendarSchema), required=True)
 
 

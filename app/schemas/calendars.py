@@ -14,7 +14,10 @@ from providers.base import Calendar
 from providers.names import ProviderName
 
 ROLES = ("freeBusyReader", "reader", "writer", "owner")
-ORIGINAL = {"description": "The provider's own record, untouched.", "type": ["object", "null"]}
+ORIGINAL = {
+    "description": "The provider's own record, untouched.",
+    "anyOf": [{"$ref": "#/components/schemas/Original"}, {"type": "null"}],
+}
 
 
 class ProviderQuery(Schema):

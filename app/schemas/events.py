@@ -68,9 +68,8 @@ class Meeting(fields.Field[Any]):
     """``true`` for the provider's own online meeting, or ``{url}`` of one elsewhere."""
 
     def __init__(self, **options: Any) -> None:
-        url = {"type": "object", "required": ["url"], "properties": {"url": {"type": "string"}}}
         shape = {
-            "anyOf": [{"const": True}, url],
+            "anyOf": [{"type": "boolean", "const": True}, {"$ref": "#/components/schemas/MeetingUrl"}],
             "description": "`true` for a Meet or Teams link, or the address of a meeting elsewhere.",
         }
         super().__init__(metadata=shape, **options)
@@ -232,7 +231,7 @@ class UnifiedAttendeeSchema(Schema):
     originals = fields.List(fields.Raw(metadata=ORIGINAL), required=True)
 
 
-class CopySchema(Schema):
+class EventCopySchema(Schema):
     """Where a copy of a unified event is."""
 
     id = fields.String(required=True)
@@ -246,7 +245,7 @@ class UnifiedEventSchema(EventFieldsSchema):
     metaId = fields.String(required=True)
     attendees = fields.List(fields.Nested(UnifiedAttendeeSchema), required=True)
     originals = fields.List(fields.Raw(metadata=ORIGINAL), required=True)
-    events = fields.List(fields.Nested(CopySchema), required=True)
+    events = fields.List(fields.Nested(EventCopySchema), required=True)
 
 
 class UnifiedAnswer(WholeBody):

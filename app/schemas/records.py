@@ -37,6 +37,8 @@ MOST_MEMBERS = 10_000
 MOST_ORGANIZATIONS = 1000
 MOST_SCOPES = 200
 
+CONNECTION_TYPES = ("oauth2",)
+
 
 SCOPE = {
     "description": "The provider's own scopes, as granted.",
@@ -85,7 +87,7 @@ class ConnectionSchema(Schema):
     )
     expiresAt = Timestamp(required=True, allow_none=True)
     scope = fields.List(fields.String(), required=True, metadata=SCOPE)
-    type = fields.String(required=True, metadata={"const": "oauth2"})
+    type = Word(CONNECTION_TYPES, required=True)
     accessToken = fields.String(required=True, allow_none=True, metadata=SHOWN)
     refreshToken = fields.String(required=True, allow_none=True, metadata=SHOWN)
 
@@ -198,9 +200,7 @@ class ConnectionBody(Body):
 class ShowTokenQuery(Schema):
     """Whether to reveal tokens."""
 
-    showToken = TrueOrFalse(
-        load_default=False, metadata={"description": "Reveal access and refresh token.", "default": "false"}
-    )
+    showToken = TrueOrFalse(load_default=False, metadata={"description": "Reveal access and refresh token."})
 
 
 class ConnectionsQuery(PageQuery, ShowTokenQuery):

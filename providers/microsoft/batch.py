@@ -14,6 +14,7 @@ import orjson
 
 from providers.errors import AuthorizationInvalid, ProviderError
 from providers.http import Bearer, Call, Json, Reply, send, unreadable
+from providers.microsoft.correlation import correlation
 from providers.microsoft.errors import PROVIDER, error_for
 from providers.microsoft.payloads import BatchPart
 from providers.retries import retry_after, wait_before_retry
@@ -108,7 +109,14 @@ class Batches:
     def _replies(self, parts: Sequence[Part]) -> dict[str, Reply]:
         """What Graph answered, in any order; a part it forgot is missing here."""
         body = {"requests": [_request(part) for part in parts]}
-        call = Call(PROVIDER, self.operation, "POST", f"{self.base}/$batch", orjson.dumps(body))
+        call = Call(
+            PROVIDER,
+            self.operation,
+            "POST",
+            f"{self.base}/$batch",
+            orjson.dumps(body),
+            headers=correlation(self._bearer),
+        )
         answer = send(call, error_for, deadline=self._deadline, bearer=self._bearer)
         responses = answer.get("responses")
         if not isinstance(responses, list):

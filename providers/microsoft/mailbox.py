@@ -14,6 +14,7 @@ from providers.http import Bearer, Call, Json, send
 from providers.instants import utc_text
 from providers.microsoft import parse
 from providers.microsoft.batch import Batches, Part
+from providers.microsoft.correlation import correlation
 from providers.microsoft.errors import PROVIDER, error_for, write_error_for
 from providers.microsoft.pages import Pages, every_page
 from providers.names import ProviderName
@@ -94,6 +95,7 @@ class Mailbox:
         body: bytes | None = None,
         answers: bool = True,
     ) -> Call:
+        headers |= correlation(self._bearer)
         return Call(
             PROVIDER, self.operation, method, self._graph + path, body, answers=answers, headers=headers
         )

@@ -53,6 +53,8 @@ class Calendar:
     derived: dict[Any, Any] = field(default_factory=dict)
     # What Graph remembers of a caller's transactionId: the event it made, and from what.
     transactions: dict[str, tuple[str, str]] = field(default_factory=dict)
+    # Told of each event that is written: its id, and whether it was created, updated or deleted.
+    watchers: dict[str, Callable[[str, str], None]] = field(default_factory=dict)
     _events: dict[str, Event] = field(default_factory=dict)
 
     @property
@@ -65,13 +67,20 @@ class Calendar:
 
     def put(self, event: Event) -> None:
         """Add an event or replace it."""
+        kind = "deleted" if event.deleted else "updated" if event.id in self.events else "created"
         self.events[event.id] = event
         self.derived.clear()
+        self._tell(event.id, kind)
 
     def drop(self, event_id: str) -> None:
         """Remove an event without a trace."""
         del self.events[event_id]
         self.derived.clear()
+        self._tell(event_id, "deleted")
+
+    def _tell(self, event_id: str, kind: str) -> None:
+        for watcher in self.watchers.values():
+            watcher(event_id, kind)
 
     def edges(self, event: Event) -> tuple[int, int]:
         """The instants an event spans; an all-day event goes from midnight to midnight of this zone."""

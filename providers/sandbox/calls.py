@@ -61,7 +61,7 @@ def spoilt(answer: Answer, hit: Hit) -> Answer:
     if fault.body == "html":
         answer.document, answer.body = None, HTML
         answer.headers["Content-Type"] = "text/html; charset=UTF-8"
-    elif fault.body is not None and fault.body != "pending":
+    elif fault.body in ("truncated", "reset"):
         answer.wreck = fault.body
     return answer
 

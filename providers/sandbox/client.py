@@ -157,6 +157,23 @@ class Sandbox:
         found: list[dict[str, Any]] = self._call("GET", "/notices")
         return found
 
+    def channels(self) -> list[dict[str, Any]]:
+        """The watch channels and subscriptions; see ``providers.sandbox.controls``."""
+        found: list[dict[str, Any]] = self._call("GET", "/channels")
+        return found
+
+    def drop_channels(self, *, provider: str | None = None, email: str | None = None) -> int:
+        """Make the channels that fit silent, without a word; returns how many."""
+        return int(self._call("POST", "/channels/drop", {"provider": provider, "email": email})["channels"])
+
+    def lifecycle(self, event: str, *, email: str | None = None) -> int:
+        """Send a lifecycle notification of Graph's for each subscription; returns how many."""
+        return int(self._call("POST", "/channels/lifecycle", {"event": event, "email": email})["channels"])
+
+    def shorten_channels(self, seconds: float) -> None:
+        """Let new channels live so long at most."""
+        self._call("POST", "/channels/longest", {"seconds": seconds})
+
     def forget_requests(self) -> None:
         """Count from zero."""
         self._call("DELETE", "/requests")

@@ -17,8 +17,12 @@ from providers.sandbox.exchange import Answer, Request
 
 # Seconds in which a code has to be redeemed: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2
 CODE_LIFETIME = 600
-# The one client secret that is refused, for tests of a misconfigured application.
-WRONG_SECRET = "wrong"
+# Client ids, secrets and tenants that begin so are unknown, for tests of a misconfigured application.
+WRONG = "wrong"
+# Secrets that begin so were good once.
+EXPIRED = "expired"
+# What every code begins with that was given out.
+CODE = "4/0A"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ class Codes:
 
     def issue(self, account: Account, scopes: tuple[str, ...], request: Request, *, offline: bool) -> str:
         """A code for what an authorization request asks."""
-        code = "4/0A" + secrets.token_urlsafe(24)
+        code = CODE + secrets.token_urlsafe(24)
         self.open[code] = Code(
             account=account,
             scopes=scopes,
@@ -109,12 +113,13 @@ def back_to_application(request: Request, **answer: str) -> Answer:
     return Answer(302, headers={"Location": f"{target}{joint}{urlencode(fields)}"})
 
 
-def client_secret(request: Request) -> str:
-    """The secret from the form or from basic authentication."""
+def client_of(request: Request) -> tuple[str, str]:
+    """Client id and secret, from the form or from basic authentication."""
     kind, _, value = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "basic":
-        return request.form.get("client_secret", "")
+        return request.form.get("client_id", ""), request.form.get("client_secret", "")
     try:
-        return base64.b64decode(value).decode().partition(":")[2]
+        client_id, _, secret = base64.b64decode(value).decode().partition(":")
     except ValueError:
-        return WRONG_SECRET
+        return WRONG, WRONG
+    return client_id, secret

@@ -2,6 +2,20 @@
 
 ``GET /sandbox/notices`` answers the writes that had Google tell the guests of an event (``sendUpdates``), in
 their order: ``[{"operation", "email", "eventId", "guests"}]``, ``email`` being the account's.
+
+``GET /sandbox/channels`` answers the watch channels and subscriptions that have not ended:
+``[{"id", "provider", "email", "calendarId", "address", "expiresAt", "sent", "dropped"}]``. ``POST`` there
+
+- ``/drop`` ``{"provider"?, "email"?}`` makes those that fit silent, without a word;
+- ``/lifecycle`` ``{"event", "email"?}`` sends Graph's ``reauthorizationRequired``, ``missed`` or
+  ``subscriptionRemoved``, after which the subscription is no more;
+- ``/longest`` ``{"seconds"}`` lets new ones, and those renewed, live so long at most.
+
+Faults of the operations ``google.push`` and ``microsoft.push`` strike notifications: ``latencyMs`` delays
+them, ``"body": "lost"`` or ``"doubled"`` says what becomes of them.
+
+Any client id and secret will do, but for those that begin with ``wrong``: they are refused as unknown ones
+are, and so are Microsoft's tenants. Secrets that begin with ``expired`` are refused as such.
 """
 
 from __future__ import annotations
@@ -12,7 +26,7 @@ from typing import Any
 
 import orjson
 
-from providers.sandbox import bulk, seeds
+from providers.sandbox import bulk, pushing, seeds
 from providers.sandbox.accounts import Account
 from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.faults import Fault
@@ -48,6 +62,9 @@ def respond(world: World, request: Request) -> Answer:
                 return told({"total": world.total, "byOperation": dict(world.by_operation)})
             case "GET", ["notices"]:
                 return told(world.notices)
+            case method, ["channels", *what]:
+                document = pushing.respond(world, method, what, body(request))
+                return told(document) if document is not None else problem(404, "No such call")
             case "DELETE", ["requests"]:
                 world.forget_requests()
                 return Answer(204)
@@ -119,8 +136,8 @@ def fault(spec: Mapping[str, Any]) -> Fault:
     """A fault from its description."""
     if unknown := spec.keys() - FAULT.keys():
         raise seeds.Undescribed(f"a fault has no {', '.join(sorted(unknown))}")
-    if spec.get("body") not in (None, "truncated", "reset", "html", "pending"):
-        raise seeds.Undescribed("body is truncated, reset, html or pending")
+    if spec.get("body") not in (None, "truncated", "reset", "html", "pending", "lost", "doubled"):
+        raise seeds.Undescribed("body is truncated, reset, html, pending, lost or doubled")
     seeds.read(spec, FAULT)
     return Fault(
         provider=spec.get("provider"),

@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-# "pending": Google answers as if it were still making the event's meeting.
-Body = Literal["truncated", "reset", "html", "pending"]
+# "pending": Google answers as if it were still making the event's meeting. "lost" and "doubled" are for
+# notifications, see ``channels``.
+Body = Literal["truncated", "reset", "html", "pending", "lost", "doubled"]
 
 
 @dataclass(eq=False)

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Any
 
 from providers.sandbox.accounts import Access, Account, Grant, Provider
+from providers.sandbox.channels import Channels
 from providers.sandbox.consent import Codes
 from providers.sandbox.exchange import Request
 from providers.sandbox.faults import Faults
@@ -33,6 +34,7 @@ class World:
         self.refresh: dict[str, Grant] = {}
         self.codes = Codes()
         self.faults = Faults()
+        self.channels = Channels(self)
         self.versions = itertools.count(1)
         self.serials = itertools.count(1)
         # The writes that had Google tell the guests of an event.

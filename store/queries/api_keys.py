@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import ColumnElement, and_, case, func, literal, or_, select, update
 from sqlalchemy.orm import Session, selectinload
 
 from store.api_keys import digest, new_key, visible_part
-from store.models import ApiKey, now
+from store.changes import UNREMEMBERED
+from store.models import ApiKey, UtcDateTime, now
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +59,7 @@ def create(
 
 def caller(session: Session, key: str) -> Caller | None:
     """Who calls with ``key``; None when it is unknown, revoked or expired."""
-    query = select(ApiKey).where(
-        ApiKey.digest == digest(key),
-        ApiKey.revoked_at.is_(None),
-        or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > now()),
-    )
-    row = session.scalars(query).one_or_none()
+    row = session.scalars(select(ApiKey).where(ApiKey.digest == digest(key), _in_force())).one_or_none()
     if row is None:
         return None
     return Caller(row.id, row.visible, row.organization_id, row.read_only, row.shows_tokens, row.expires_at)
@@ -75,15 +71,69 @@ def every(session: Session) -> Sequence[ApiKey]:
     return session.scalars(query).all()
 
 
-def revoke(session: Session, which: str, *, prefix: str) -> int:
-    """Revoke the keys of that name or visible part, or the one that is given whole; returns how many."""
+def count_in_force(session: Session) -> int:
+    """How many keys are accepted now."""
+    return session.scalars(select(func.count()).select_from(ApiKey).where(_in_force())).one()
+
+
+def note_use(session: Session, moments: Mapping[int, datetime]) -> None:
+    """Write down when each key was used last; what another process knows better stays."""
+    used = case({key: literal(at, UtcDateTime()) for key, at in moments.items()}, value=ApiKey.id)
+    earlier = or_(ApiKey.last_used_at.is_(None), ApiKey.last_used_at < used)
+    session.execute(
+        update(ApiKey)
+        .where(ApiKey.id.in_(moments), earlier)
+        .values(last_used_at=used)
+        # What a key may do is remembered, not when it was used; and that is written all the time.
+        .execution_options(**{UNREMEMBERED: True}, synchronize_session=False)
+    )
+
+
+def revoke(session: Session, which: str, *, prefix: str) -> list[str]:
+    """Revoke the keys of that name or visible part, or the one given whole; returns their visible parts."""
     same = or_(
         ApiKey.name == which,
         ApiKey.visible == visible_part(which, prefix),
         # One made under another prefix shows another part.
         ApiKey.digest == digest(which),
     )
-    result = session.execute(
-        update(ApiKey).where(same, ApiKey.revoked_at.is_(None)).values(revoked_at=now()).returning(ApiKey.id)
-    )
-    return len(result.all())
+    revoked = update(ApiKey).where(same, ApiKey.revoked_at.is_(None)).values(revoked_at=now())
+    return list(session.scalars(revoked.returning(ApiKey.visible)))
+
+
+def page(
+    session: Session,
+    *,
+    in_force: bool,
+    organization_id: int | None = None,
+    before: int | None = None,
+    limit: int | None = None,
+) -> Sequence[ApiKey]:
+    """Keys with their organization, the newest first, those before ``before``: in force, or those that ended.
+
+    ``organization_id`` leaves those that are bound to it.
+    """
+    query = select(ApiKey).options(selectinload(ApiKey.organization)).order_by(ApiKey.id.desc())
+    query = query.where(_in_force() if in_force else ~_in_force())
+    if organization_id is not None:
+        query = query.where(ApiKey.organization_id == organization_id)
+    if before is not None:
+        query = query.where(ApiKey.id < before)
+    return session.scalars(query.limit(limit)).all()
+
+
+def count(session: Session, organization_id: int) -> int:
+    """How many keys in force are bound to an organization."""
+    query = select(func.count()).select_from(ApiKey)
+    return session.scalars(query.where(ApiKey.organization_id == organization_id, _in_force())).one()
+
+
+def end(session: Session, key_id: int) -> str | None:
+    """Revoke one key; returns its visible part, or None when it is not in force."""
+    ended = update(ApiKey).where(ApiKey.id == key_id, _in_force()).values(revoked_at=now())
+    return session.scalars(ended.returning(ApiKey.visible)).one_or_none()
+
+
+def _in_force() -> ColumnElement[bool]:
+    lasts = or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > now())
+    return and_(ApiKey.revoked_at.is_(None), lasts)

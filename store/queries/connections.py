@@ -5,15 +5,37 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, NamedTuple
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, cast
 
-from sqlalchemy import Row, Select, bindparam, delete, select, update
+from sqlalchemy import (
+    Connection,
+    CursorResult,
+    Row,
+    Select,
+    Update,
+    and_,
+    bindparam,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session
 
 from store.changes import UNREMEMBERED
-from store.crypto import Keyring
-from store.models import Membership, OAuthConnection, User
+from store.crypto import Keyring, Undecipherable
+from store.models import Membership, OAuthConnection, User, UtcDateTime, now
+from store.queries import webhooks
+from store.queries.webhooks import Event
+
+# What the column takes of the reason for which a grant has ended.
+BECAUSE_LENGTH = 300
+
+# For those that ended before the moment was kept: they stand behind all others.
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +83,25 @@ class Credentials:
     tokens: Tokens
 
 
+class Standing(NamedTuple):
+    """How many connections of a provider live, and how many have ended."""
+
+    alive: int = 0
+    dead: int = 0
+
+
+class Ended(NamedTuple):
+    """A connection whose grant is gone; moment and reason are None when nobody has kept them."""
+
+    id: str
+    user: str
+    provider: str
+    email: str | None
+    created_at: datetime
+    ended_at: datetime | None
+    ended_because: str | None
+
+
 def of_user(session: Session, custom_id: str, *, within: int | None) -> list[ConnectionRef] | None:
     """The connections of one user; None when there is no such user."""
     return of_users(session, [custom_id], within=within).get(custom_id)
@@ -96,9 +137,26 @@ def find(session: Session, user_id: int, provider: str) -> OAuthConnection | Non
     return session.scalars(query).one_or_none()
 
 
-def sealed(session: Session, ids: Collection[str]) -> dict[str, SealedConnection]:
-    """Connections as they are stored, in one statement; those deleted meanwhile are absent."""
+def sealed(session: Session | Connection, ids: Collection[str]) -> dict[str, SealedConnection]:
+    """Connections as they are stored, in one statement; those deleted meanwhile are absent.
+
+    A plain connection will do: a session of its own costs a third of the statement.
+    """
     return {row.id: SealedConnection(*row) for row in session.execute(_SEALED, {"ids": list(ids)})}
+
+
+def opens(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
+    """How many of the newest and the oldest connections were tried, and how many of them do not open."""
+    by_age = select(*(getattr(OAuthConnection, name) for name in SealedConnection._fields))
+    ends = (OAuthConnection.created_at.desc(), OAuthConnection.created_at)
+    tried = {row.id: row for end in ends for row in session.execute(by_age.order_by(end).limit(most // 2))}
+    closed = 0
+    for row in tried.values():
+        try:
+            open_credentials(SealedConnection(*row), keyring)
+        except Undecipherable:
+            closed += 1
+    return len(tried), closed
 
 
 def open_credentials(row: SealedConnection | OAuthConnection, keyring: Keyring) -> Credentials:
@@ -130,12 +188,15 @@ def replace(
     scope: Sequence[str],
     tokens: Tokens,
 ) -> tuple[OAuthConnection, str | None]:
-    """Store a connection in the place of an older one; returns it and the id of the one it replaced."""
+    """Store a connection in the place of an older one; returns it and the id of the one it replaced.
+
+    One that takes the place of a dead one is recorded as restored.
+    """
     # Whoever replaces at the same moment waits here, and replaces ours.
     session.execute(select(User.id).where(User.id == user_id).with_for_update())
     place = (OAuthConnection.user_id == user_id, OAuthConnection.provider == provider)
-    older = session.scalars(delete(OAuthConnection).where(*place).returning(OAuthConnection.id))
-    replaced = older.one_or_none()
+    gone = delete(OAuthConnection).where(*place).returning(OAuthConnection.id, OAuthConnection.alive)
+    older = session.execute(gone).one_or_none()
     new_id = secrets.token_hex(16)
     row = OAuthConnection(
         id=new_id,
@@ -148,7 +209,9 @@ def replace(
     )
     session.add(row)
     session.flush()
-    return row, replaced
+    if older is not None and not older.alive:
+        webhooks.record(session, Event.CONNECTION_RESTORED, new_id)
+    return row, older.id if older is not None else None
 
 
 def renew(session: Session, keyring: Keyring, connection_id: str, tokens: Tokens) -> None:
@@ -158,12 +221,20 @@ def renew(session: Session, keyring: Keyring, connection_id: str, tokens: Tokens
     session.execute(
         connection.values(**_sealed(connection_id, keyring, tokens)).execution_options(**{UNREMEMBERED: True})
     )
-    session.execute(connection.where(OAuthConnection.alive.is_(False)).values(alive=True))
+    alive = {"alive": True, "ended_at": None, "ended_because": None}
+    if _changes(session, connection.where(OAuthConnection.alive.is_(False)).values(alive)):
+        webhooks.record(session, Event.CONNECTION_RESTORED, connection_id)
 
 
-def mark_dead(session: Session, connection_id: str) -> None:
-    """The provider says that the grant is gone."""
-    session.execute(update(OAuthConnection).where(OAuthConnection.id == connection_id).values(alive=False))
+def mark_dead(session: Session, connection_id: str, because: str) -> None:
+    """The provider says that the grant is gone; recorded once, until it is alive again.
+
+    ``because`` is shown to people: a sentence without tokens or addresses, of which 300 characters are kept.
+    """
+    living = update(OAuthConnection).where(OAuthConnection.id == connection_id, OAuthConnection.alive)
+    dead = {"alive": False, "ended_at": now(), "ended_because": because[:BECAUSE_LENGTH]}
+    if _changes(session, living.values(dead)):
+        webhooks.record(session, Event.CONNECTION_EXPIRED, connection_id)
 
 
 def remove(session: Session, ids: Collection[str]) -> None:
@@ -193,10 +264,65 @@ def expiring(
     return session.scalars(query).all()
 
 
+def counts(session: Session) -> dict[str, Standing]:
+    """The connections of each provider that has any."""
+    query = select(OAuthConnection.provider, OAuthConnection.alive, func.count()).group_by(
+        OAuthConnection.provider, OAuthConnection.alive
+    )
+    found: dict[str, Standing] = {}
+    for provider, alive, count in session.execute(query):
+        so_far = found.get(provider, Standing())
+        found[provider] = so_far._replace(**{"alive" if alive else "dead": count})
+    return found
+
+
+def dead(
+    session: Session,
+    *,
+    within: int | None = None,
+    after: tuple[datetime | None, str] | None = None,
+    limit: int | None = None,
+) -> list[Ended]:
+    """Those that have ended, the latest first, those behind ``after``: ``(ended_at, id)`` of the last one.
+
+    ``within`` limits to one organization's members.
+    """
+    query = (
+        select(
+            OAuthConnection.id,
+            User.custom_id,
+            OAuthConnection.provider,
+            OAuthConnection.email,
+            OAuthConnection.created_at,
+            OAuthConnection.ended_at,
+            OAuthConnection.ended_because,
+        )
+        .join(User, User.id == OAuthConnection.user_id)
+        .where(OAuthConnection.alive.is_(False))
+        .order_by(_ENDED_AT.desc(), OAuthConnection.id)
+    )
+    if within is not None:
+        members = select(Membership.user_id).where(Membership.organization_id == within)
+        query = query.where(OAuthConnection.user_id.in_(members))
+    if after is not None:
+        ended_at, last = after
+        moment = literal(ended_at or LONG_AGO, UtcDateTime())
+        same = and_(moment == _ENDED_AT, OAuthConnection.id > last)
+        query = query.where(or_(moment > _ENDED_AT, same))
+    return [Ended(*row) for row in session.execute(query.limit(limit))]
+
+
+_ENDED_AT = func.coalesce(OAuthConnection.ended_at, literal(LONG_AGO, UtcDateTime()))
+
 # Built once: workers look up a few connections at a time, all the time.
 _SEALED = select(*(getattr(OAuthConnection, name) for name in SealedConnection._fields)).where(
     OAuthConnection.id.in_(bindparam("ids", expanding=True))
 )
+
+
+def _changes(session: Session, statement: Update) -> bool:
+    """Whether a statement has changed anything. Asked for rows, a database would not count them."""
+    return bool(cast(CursorResult[Any], session.execute(statement)).rowcount)
 
 
 def _refs() -> Select[str, str, str, str | None, list[str], bool]:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
 
-from sqlalchemy import delete, select
+from sqlalchemy import ColumnElement, Select, delete, func, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session, subqueryload
 
-from store.models import Membership, Organization
+from store.models import Membership, OAuthConnection, Organization
 
 # "Insert, unless it is there" is a dialect's own; both of ours spell it alike.
 _INSERT: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+
+
+class Summary(NamedTuple):
+    """An organization in a list; ``dead`` are its members' connections whose grant has ended."""
+
+    id: int
+    slug: str
+    name: str | None
+    created_at: datetime
+    members: int
+    dead: int
 
 
 def load(session: Session, slug: str, *, within: int | None, to_change: bool = False) -> Organization | None:
@@ -37,6 +49,31 @@ def page(
     return session.scalars(query.limit(limit)).all()
 
 
+def search(
+    session: Session, text: str = "", *, after: str | None = None, limit: int | None = None
+) -> list[Summary]:
+    """Organizations ordered by slug, those after ``after``. ``text`` is a part of slug or name.
+
+    No member is loaded: those of one organization are found by ``users.search``, which reads ``text`` alike.
+    """
+    query = _summaries().where(*_found(text)).order_by(Organization.slug)
+    if after is not None:
+        query = query.where(Organization.slug > after)
+    return [Summary(*row) for row in session.execute(query.limit(limit))]
+
+
+def summary(session: Session, slug: str) -> Summary | None:
+    """One organization as a search shows it."""
+    row = session.execute(_summaries().where(Organization.slug == slug)).one_or_none()
+    return None if row is None else Summary(*row)
+
+
+def count(session: Session, text: str = "") -> int:
+    """How many organizations a search finds."""
+    query = select(func.count()).select_from(Organization).where(*_found(text))
+    return session.scalars(query).one()
+
+
 def ids(
     session: Session, slugs: Collection[str], *, within: int | None, keep: bool = False
 ) -> dict[str, int]:
@@ -47,6 +84,22 @@ def ids(
     if within is not None:
         query = query.where(Organization.id == within)
     return {row.slug: row.id for row in session.execute(query)}
+
+
+def slug_of(session: Session, organization_id: int) -> str | None:
+    """The slug of one organization."""
+    return session.scalars(select(Organization.slug).where(Organization.id == organization_id)).one_or_none()
+
+
+def slugs(session: Session, *, limit: int) -> Sequence[str]:
+    """The first slugs."""
+    return session.scalars(select(Organization.slug).order_by(Organization.slug).limit(limit)).all()
+
+
+def of_user(session: Session, user_id: int) -> Sequence[Organization]:
+    """The organizations that a user is a member of, bare."""
+    query = select(Organization).join(Membership, Membership.organization_id == Organization.id)
+    return session.scalars(query.where(Membership.user_id == user_id).order_by(Organization.slug)).all()
 
 
 def add_members(session: Session, organization_id: int, user_ids: Collection[int]) -> int:
@@ -71,3 +124,28 @@ def remove_members(session: Session, organization_id: int, user_ids: Collection[
 def remove(session: Session, organization_id: int) -> None:
     """Delete an organization, with its memberships and keys."""
     session.execute(delete(Organization).where(Organization.id == organization_id))
+
+
+def _summaries() -> Select[int, str, str | None, datetime, int, int]:
+    members = select(func.count()).where(Membership.organization_id == Organization.id)
+    dead = (
+        select(func.count())
+        .select_from(Membership)
+        .join(OAuthConnection, OAuthConnection.user_id == Membership.user_id)
+        .where(Membership.organization_id == Organization.id, OAuthConnection.alive.is_(False))
+    )
+    return select(
+        Organization.id,
+        Organization.slug,
+        Organization.name,
+        Organization.created_at,
+        members.scalar_subquery(),
+        dead.scalar_subquery(),
+    )
+
+
+def _found(text: str) -> Iterator[ColumnElement[bool]]:
+    if text:
+        # What stands for any character elsewhere stands for itself here.
+        parts = (column.icontains(text, autoescape=True) for column in (Organization.slug, Organization.name))
+        yield or_(*parts)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
-from sqlalchemy import Select, delete, select
+from sqlalchemy import ColumnElement, Select, delete, func, or_, select
 from sqlalchemy.orm import Session, subqueryload
 
-from store.models import Membership, Organization, User
+from store.models import Membership, OAuthConnection, Organization, User
 
 RELATIONS = ("oauthConnections", "organizations")
 
@@ -46,6 +46,32 @@ def page(
     return session.scalars(query.limit(limit)).all()
 
 
+def search(
+    session: Session,
+    text: str = "",
+    *,
+    within: int | None = None,
+    after: str | None = None,
+    limit: int | None = None,
+) -> Sequence[User]:
+    """Users with their connections and organizations, ordered by identifier, those after ``after``.
+
+    ``text`` is a part of the identifier or of a connection's address; letters, at least those of ASCII, in
+    any case. ``within`` limits to one organization's members.
+    """
+    relations = (subqueryload(User.connections), subqueryload(User.organizations))
+    query = select(User).where(*_found(text, within)).options(*relations).order_by(User.custom_id)
+    if after is not None:
+        query = query.where(User.custom_id > after)
+    return session.scalars(query.limit(limit)).all()
+
+
+def count(session: Session, text: str = "", *, within: int | None = None) -> int:
+    """How many users a search finds."""
+    query = select(func.count()).select_from(User).where(*_found(text, within))
+    return session.scalars(query).one()
+
+
 def ids(
     session: Session, custom_ids: Collection[str], *, within: int | None, keep: bool = False
 ) -> dict[str, int]:
@@ -69,6 +95,15 @@ def organization_ids(session: Session, user_id: int) -> set[int]:
 def remove(session: Session, user_id: int) -> None:
     """Delete a user, with its memberships and whatever connections it still has."""
     session.execute(delete(User).where(User.id == user_id))
+
+
+def _found(text: str, within: int | None) -> Iterator[ColumnElement[bool]]:
+    if text:
+        # What stands for any character elsewhere stands for itself here.
+        address = OAuthConnection.email.icontains(text, autoescape=True)
+        yield or_(User.custom_id.icontains(text, autoescape=True), User.connections.any(address))
+    if within is not None:
+        yield User.id.in_(select(Membership.user_id).where(Membership.organization_id == within))
 
 
 def _users(within: int | None, include: Collection[str]) -> Select[User]:

@@ -11,8 +11,12 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from app.services import EXTENSION, Services
+from providers.sandbox.client import Sandbox
 from store.queries import api_keys
 from tests.app.databases import KINDS, new_database
+from tests.app.days import MORNING, PROVIDERS, meeting
+from tests.app.explaining import BUSY, thursday
+from tests.app.listing import ADA, SIDE, TEAM
 from tests.conftest import Api
 
 Call = Callable[[Api], TestResponse]
@@ -59,3 +63,58 @@ def at_once(racing_app: Flask, racer: Api) -> Callable[[Sequence[Call]], list[Te
             return list(threads.map(one, calls))
 
     return run
+
+
+@pytest.fixture
+def two(sandbox: Sandbox, new_user: Callable[..., str]) -> str:
+    """A user with an account of each provider, two calendars in each, a meeting in every one."""
+    google = sandbox.account(
+        "google",
+        ADA["google"],
+        calendars=[{"primary": True}, {"id": TEAM}],
+        events=[
+            meeting("11:00", "12:00", subject="g main"),
+            meeting("09:00", "10:00", subject="g team", calendarId=TEAM),
+        ],
+    )
+    microsoft = sandbox.account(
+        "microsoft",
+        ADA["microsoft"],
+        calendars=[{"id": "AAMk-main", "primary": True}, {"id": SIDE}],
+        events=[
+            meeting("10:00", "11:00", subject="m main"),
+            meeting("12:00", "13:00", subject="m side", calendarId=SIDE),
+        ],
+    )
+    return new_user(google, microsoft)
+
+
+@pytest.fixture
+def explain(api: Api) -> Callable[..., TestResponse]:
+    """Ask why a user is, or is not, offered on the Thursday; its slots are the hours of the morning."""
+    return lambda user, time, headers=None, **query: api.get(
+        f"/users/{user}/scheduling/explain", headers=headers, **(MORNING | {"at": thursday(time)} | query)
+    )
+
+
+@pytest.fixture
+def explain_members(api: Api) -> Callable[..., TestResponse]:
+    """The same of an organization."""
+    return lambda slug, time, **query: api.get(
+        f"/organizations/{slug}/scheduling/explain", **(MORNING | {"at": thursday(time)} | query)
+    )
+
+
+@pytest.fixture
+def both(sandbox: Sandbox, new_user: Callable[..., str]) -> Callable[..., str]:
+    """Make a user with an account of each provider, busy at ten."""
+
+    def make(slugs: tuple[str, ...] = ()) -> str:
+        emails = ("ada@example.com", "ada@contoso.example")
+        accounts = [
+            sandbox.account(provider, email, events=[meeting(*busy)])
+            for provider, email, busy in zip(PROVIDERS, emails, BUSY, strict=True)
+        ]
+        return new_user(*accounts, slugs=slugs)
+
+    return make

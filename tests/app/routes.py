@@ -8,7 +8,13 @@ from typing import NamedTuple
 from flask import Flask
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-NOBODY = {"userId": "nobody", "orgSlug": "nowhere", "provider": "google"}
+NOBODY = {
+    "userId": "nobody",
+    "orgSlug": "nowhere",
+    "provider": "google",
+    "webhookId": f"wh_{0:024x}",
+    "deliveryId": f"msg_{0:032x}",
+}
 
 
 class Route(NamedTuple):

@@ -11,6 +11,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -27,13 +28,13 @@ def clean_environment(**ours: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("ALMANAC_")} | ours
 
 
-def almanac(*arguments: str, data: Path, **settings: str) -> Result:
+def almanac(*arguments: str, data: Path, typed: str | None = None, **settings: str) -> Result:
     """Run a command to its end; in this process, because starting one takes longer than the command."""
     unset = dict.fromkeys((name for name in os.environ if name.startswith("ALMANAC_")), None)
     environment = {**unset, "ALMANAC_DATA_DIR": str(data), **settings}
     logged = logging.getLogger().handlers[:]
     try:
-        return CliRunner().invoke(main, list(arguments), env=environment)
+        return CliRunner().invoke(main, list(arguments), input=typed, env=environment)
     finally:
         logging.getLogger().handlers[:] = logged
 
@@ -65,20 +66,27 @@ def test_a_key_is_printed_alone_listed_by_its_start_and_revoked(tmp_path: Path):
     assert "No key in force" in again.stderr
 
 
-def test_the_list_says_which_keys_show_tokens_and_which_have_expired(tmp_path: Path):
+def test_the_list_says_which_keys_show_tokens_have_expired_and_were_used(tmp_path: Path):
     almanac("db", "upgrade", data=tmp_path)
     almanac("keys", "create", "plain", data=tmp_path)
     almanac("keys", "create", "audit", "--show-tokens", "--expires", "2199-01-01", data=tmp_path)
     almanac("keys", "create", "guest", "--read-only", "--expires", "2199-01-01T02:00:00+02:00", data=tmp_path)
     with sqlite3.connect(tmp_path / "almanac.db") as database:
         database.execute("UPDATE api_keys SET expires_at = '2020-01-01 00:00:00' WHERE name = 'guest'")
+        database.execute("UPDATE api_keys SET last_used_at = '2026-11-20 09:30:59' WHERE name = 'audit'")
 
     listed = almanac("keys", "list", data=tmp_path).stdout.splitlines()
 
     assert [line.split("  ")[1:] for line in listed] == [
-        ["plain", "everything", "full", "in force"],
-        ["audit", "everything", "full, shows tokens", "in force until 2199-01-01T00:00:00Z"],
-        ["guest", "everything", "read-only", "expired"],
+        ["plain", "everything", "full", "in force", "never used"],
+        [
+            "audit",
+            "everything",
+            "full, shows tokens",
+            "in force until 2199-01-01T00:00:00Z",
+            "last used 2026-11-20T09:30Z",
+        ],
+        ["guest", "everything", "read-only", "expired", "never used"],
     ]
 
 
@@ -213,10 +221,16 @@ def test_the_demo_answers_the_line_that_it_prints_and_leaves_nothing_behind():
         assert len({slot["userId"] for slot in answer["data"]["availableSlots"]}) >= 4
         assert [failed["customId"] for failed in answer["failedUsers"]] == ["hana"]
         ready = requests.get(f"http://127.0.0.1:{demo.port}/readyz", timeout=5).json()
-        assert ready == {"status": "ok", "database": "ok", "redis": "ok", "worker": "ok"}
+        assert ready == {
+            **dict.fromkeys(("status", "database", "redis", "worker", "beat"), "ok"),
+            "reasons": {},
+        }
         docs = requests.get(f"http://127.0.0.1:{demo.port}/v1/docs", timeout=5)
         assert docs.status_code == 200
     finally:
+        demo.process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        # Whoever presses again leaves nothing behind either.
         demo.process.send_signal(signal.SIGINT)
         _, errors = demo.process.communicate(timeout=30)
     assert demo.process.returncode == 0
@@ -225,7 +239,10 @@ def test_the_demo_answers_the_line_that_it_prints_and_leaves_nothing_behind():
         assert probe.connect_ex(("127.0.0.1", demo.port)) != 0
 
 
-@pytest.mark.parametrize("broker", ["redis", "rabbitmq"])
+BROKERS = ("redis", pytest.param("rabbitmq", marks=pytest.mark.long))
+
+
+@pytest.mark.parametrize("broker", BROKERS)
 def test_everything_runs_on_services_of_the_machine(broker: str, tmp_path: Path):
     """PostgreSQL and Redis, with Redis and with RabbitMQ as the broker."""
     services.postgresql().require()
@@ -268,3 +285,35 @@ def test_everything_runs_on_services_of_the_machine(broker: str, tmp_path: Path)
             finally:
                 everything.send_signal(signal.SIGTERM)
                 assert everything.wait(timeout=30) == 0
+
+
+@pytest.mark.parametrize(("level", "then"), [("", "info"), ("error", "info"), ("debug", "debug")])
+def test_verbose_holds_for_what_a_command_starts_too_and_never_says_less(tmp_path, level, then):
+    program = (
+        "import os, sys, app.cli; os.execve = lambda *_: print('level', os.environ['ALMANAC_LOG_LEVEL']); "
+    )
+    program += "sys.argv = ['almanac', '--verbose', 'serve']; app.cli.main()"
+
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PATH": os.environ["PATH"], "ALMANAC_DATA_DIR": str(tmp_path), "ALMANAC_LOG_LEVEL": level},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert ran.stdout == f"level {then}\n"
+
+
+def test_a_log_setting_that_is_no_word_of_ours_is_one_line(tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-c", "import sys, app.cli; sys.argv = ['almanac', 'serve']; app.cli.main()"],
+        env={"PATH": os.environ["PATH"], "ALMANAC_DATA_DIR": str(tmp_path), "ALMANAC_LOG_FORMAT": "xml"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert (ran.returncode, ran.stderr) == (1, "Error: ALMANAC_LOG_FORMAT must be one of text, json\n")

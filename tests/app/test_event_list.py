@@ -9,14 +9,11 @@ import pytest
 from tests.app.answers import error
 from tests.app.at_provider import AtProvider, bare
 from tests.app.days import DAY, PROVIDERS, all_day, meeting
+from tests.app.listing import ADA, BARE, FORMS, SIDE, TEAM, subjects
 
 pytestmark = pytest.mark.usefixtures("worker")
 
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)
-ADA = {"google": "ada@example.com", "microsoft": "ada@contoso.example"}
-BARE = {"minDate": DAY["start"], "maxDate": DAY["end"]}
-FORMS = pytest.mark.parametrize("form", [DAY, BARE], ids=["start", "minDate"])
-TEAM, SIDE = "team@group.calendar.google.com", "AAMk-side"
 
 
 @pytest.fixture
@@ -29,34 +26,6 @@ def listed(api):
         return answer.json if "minDate" in query else answer.json["data"]
 
     return ask
-
-
-@pytest.fixture
-def two(sandbox, new_user):
-    """A user with an account of each provider, two calendars in each, a meeting in every one."""
-    google = sandbox.account(
-        "google",
-        ADA["google"],
-        calendars=[{"primary": True}, {"id": TEAM}],
-        events=[
-            meeting("11:00", "12:00", subject="g main"),
-            meeting("09:00", "10:00", subject="g team", calendarId=TEAM),
-        ],
-    )
-    microsoft = sandbox.account(
-        "microsoft",
-        ADA["microsoft"],
-        calendars=[{"id": "AAMk-main", "primary": True}, {"id": SIDE}],
-        events=[
-            meeting("10:00", "11:00", subject="m main"),
-            meeting("12:00", "13:00", subject="m side", calendarId=SIDE),
-        ],
-    )
-    return new_user(google, microsoft)
-
-
-def subjects(events):
-    return [each["subject"] for each in events]
 
 
 def names(events):

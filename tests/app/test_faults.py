@@ -282,7 +282,7 @@ def infect(
             for user in users[:2]:
                 for ref in connections.of_user(session, user, within=None) or ():
                     if ref.provider == provider:
-                        connections.mark_dead(session, ref.id)
+                        connections.mark_dead(session, ref.id, "the grant has ended")
 
 
 def status_and_body(world: World, name: str, answer: TestResponse | None = None) -> None:

@@ -25,7 +25,13 @@ from tests.app.routes import routes
 from tests.conftest import Api
 
 # POST routes whose repetition makes nothing: they compute, or hand out what is used once.
-MAKES_NOTHING = READS_BY_POST | {"authorization.Authorize", "authorization.Verify"}
+MAKES_NOTHING = READS_BY_POST | {
+    "authorization.Authorize",
+    "authorization.Verify",
+    "push.google_push",
+    "push.microsoft_push",
+    "webhooks.Replay",
+}
 
 OTHER = "This Idempotency-Key was used with another request; each request needs a key of its own"
 UNDER_WAY = "A request with this Idempotency-Key is still under way; try again"
@@ -74,6 +80,7 @@ def test_every_creation_is_done_once_and_answered_alike(api, sandbox, new_user, 
         "oauth.Connection": (f"/users/{eve}/oauth/google", {"accessToken": "planted", "scope": ["calendar"]}),
         "events.CalendarEvents": (f"/users/{user}/calendar/events/microsoft/primary", MEETING),
         "unified.UnifiedEvents": (f"/users/{user}/calendar/events/meta", MEETING),
+        "webhooks.Webhooks": ("/webhooks", {"url": "http://127.0.0.1:9/"}),
     }
     assert set(requests) == idempotency.CREATES
     for number, (path, body) in enumerate(requests.values()):
@@ -83,6 +90,7 @@ def test_every_creation_is_done_once_and_answered_alike(api, sandbox, new_user, 
         assert (replayed(once), replayed(again)) == (False, True)
         assert (again.status_code, again.data) == (once.status_code, once.data)
         assert again.mimetype == once.mimetype == "application/json"
+    assert api.delete(f"/webhooks/{once.json['data']['id']}").status_code == 200
     asked = sandbox.requests().by_operation
     assert asked["google.events.insert"] == 1
     assert asked["microsoft.events.insert"] == 2
@@ -555,7 +563,9 @@ NOT_CREATING = {
     "post/v1/users/{userId}/oauth/{provider}/authorize",
     "post/v1/users/oauth/{provider}/verify",
     "post/v1/users/{userId}/scheduling",
+    "post/v1/users/{userId}/scheduling/explain",
     "post/v1/users/scheduling",
+    "post/v1/webhooks/{webhookId}/deliveries/{deliveryId}/replay",
 }
 
 

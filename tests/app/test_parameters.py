@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 from werkzeug.test import TestResponse
@@ -15,6 +15,8 @@ from werkzeug.test import TestResponse
 Ask = Callable[..., TestResponse]
 
 RANGE = {"start": "2026-12-03", "end": "2026-12-04"}
+# The other routes do not know it.
+MOMENT = {"at": "2026-12-03T09:00:00Z"}
 WEEK = [{"days": ["monday"], "start": "09:00", "end": "17:00"}]
 
 BUSY = {
@@ -26,8 +28,12 @@ SLOTS = {
     "user schedules": ("POST", "/users/nobody/scheduling", {"schedules": WEEK}),
     "users scheduling": ("POST", "/users/scheduling", {"users": [{"id": "nobody"}]}),
     "organization scheduling": ("GET", "/organizations/nowhere/scheduling", None),
+    "user explanation": ("GET", "/users/nobody/scheduling/explain", None),
+    "user explanation in schedules": ("POST", "/users/nobody/scheduling/explain", {"schedules": WEEK}),
+    "organization explanation": ("GET", "/organizations/nowhere/scheduling/explain", None),
 }
-DAILY = ("user scheduling", "organization scheduling")
+EXPLAINED = [route for route in SLOTS if "explanation" in route]
+DAILY = ("user scheduling", "organization scheduling", "user explanation", "organization explanation")
 ROUTES = BUSY | SLOTS
 
 
@@ -37,7 +43,7 @@ def ask(api) -> Ask:
 
     def ask(route: str, headers: dict[str, str] | None = None, **changed: Any) -> TestResponse:
         method, path, body = ROUTES[route]
-        query = {name: value for name, value in (RANGE | changed).items() if value is not None}
+        query = {name: value for name, value in (RANGE | MOMENT | changed).items() if value is not None}
         more = {} if body is None else {"json": body}
         return api.call(method, path, headers=headers, query_string=query, **more)
 
@@ -128,6 +134,32 @@ def test_windows_that_leave_few_slots_make_room_for_a_long_range(ask, api, new_a
     api.client = new_app(most_slots=47).test_client()
 
     accepted(ask("user scheduling", earliestTimeEachDay="09:00", latestTimeEachDay="10:00"))
+
+
+# --- the moment
+
+
+@pytest.mark.parametrize("route", EXPLAINED)
+@pytest.mark.parametrize(
+    ("at", "told"),
+    [
+        (None, "at is required"),
+        ("", "at must be an ISO 8601 date"),
+        ("soon", "at must be an ISO 8601 date"),
+        ("1764752400000", "at must be an ISO 8601 date"),
+        ("2026-13-01", "at names a date or time that does not exist"),
+        ("2026-12-03T25:00", "at names a date or time that does not exist"),
+        ("1969-12-31", "at must lie in the years 1970 to 2199"),
+    ],
+)
+def test_a_moment_that_is_none_is_named(ask, route, at, told):
+    assert refused(ask(route, at=at)).startswith(told)
+
+
+@pytest.mark.parametrize("route", EXPLAINED)
+@pytest.mark.parametrize("at", ["2026-W49-4T09", "20261203T0930", "2026-12-03T09:00:00 02:00", "2199-12-31"])
+def test_a_moment_is_written_like_an_edge_of_the_range(ask, route, at):
+    accepted(ask(route, at=at))
 
 
 # --- integers
@@ -271,7 +303,7 @@ def test_words_outside_their_set_are_refused(ask, name, words):
 def test_an_array_may_be_spelled_in_any_way(api, route, spelling):
     method, path, body = ROUTES[route]
     more = {} if body is None else {"json": body}
-    query = f"start=2026-12-03&end=2026-12-04&{spelling}"
+    query = f"{urlencode(RANGE | MOMENT)}&{spelling}"
     accepted(api.call(method, path, query_string=query, **more))
 
 
@@ -346,9 +378,10 @@ def test_every_route_takes_the_zone(ask, route):
 
 
 def schedules(value: Any) -> list[tuple[str, str, Any]]:
-    """The three places where schedules may stand."""
+    """The places where schedules may stand."""
     return [
         ("/users/nobody/scheduling", "schedules", {"schedules": value}),
+        ("/users/nobody/scheduling/explain", "schedules", {"schedules": value}),
         ("/users/scheduling", "schedules", {"users": [{"id": "nobody"}], "schedules": value}),
         ("/users/scheduling", "users[0].schedules", {"users": [{"id": "nobody", "schedules": value}]}),
     ]
@@ -390,13 +423,13 @@ BAD_SCHEDULES = {
 @pytest.mark.parametrize("value", GOOD_SCHEDULES.values(), ids=GOOD_SCHEDULES)
 def test_schedules_that_are_accepted(api, value):
     for path, _, body in schedules(value):
-        accepted(api.post(path, body, query_string=RANGE))
+        accepted(api.post(path, body, query_string=RANGE | MOMENT))
 
 
 @pytest.mark.parametrize(("value", "told"), BAD_SCHEDULES.values(), ids=BAD_SCHEDULES)
 def test_schedules_that_are_refused_are_named_with_their_place(api, value, told):
     for path, place, body in schedules(value):
-        assert refused(api.post(path, body, query_string=RANGE)).startswith(f"{place}{told}")
+        assert refused(api.post(path, body, query_string=RANGE | MOMENT)).startswith(f"{place}{told}")
 
 
 def test_one_user_needs_schedules_and_several_users_do_not(api):

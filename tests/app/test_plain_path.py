@@ -218,7 +218,7 @@ def fill(stores: Stores, slug: str, person: Person) -> None:
     with stores.redis.pipeline(transaction=False) as pipe:
         stores.busy.store(
             pipe, CalendarKey(row.id, "primary"), busy, start, end,
-            read_at=now(), generation=b"",
+            read_at=now(), generation=stores.busy.generations([row.id])[row.id],
         )  # fmt: skip
         pipe.execute()
 

@@ -3,39 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
+import logging
 import socket
-import subprocess
-import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from app import processes
-from tests.conftest import START_SECONDS, STOP_SECONDS, Api
+from app.server import Worker
+from tests.app.serving import web_server
+from tests.conftest import Api
 
 
 @pytest.fixture(scope="module")
 def port(environment: dict[str, str], database: object) -> Iterator[int]:
     """A real web server."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number: int = probe.getsockname()[1]
-    command = processes.web("127.0.0.1", number, 1)
-    with subprocess.Popen(command, env={**environment, "PATH": os.environ["PATH"]}) as server:
-        give_up = time.monotonic() + START_SECONDS
-        while True:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", number)) == 0:
-                    break
-            assert server.poll() is None
-            assert time.monotonic() < give_up, "the server does not listen"
-            time.sleep(0.05)
+    with web_server(environment, count=1) as number:
         yield number
-        server.terminate()
-        server.wait(timeout=STOP_SECONDS)
 
 
 def send(port: int, request: bytes) -> tuple[int, dict[str, str], bytes]:
@@ -87,6 +73,12 @@ def test_a_long_but_legal_query_reaches_the_application(port):
     assert headers["x-request-id"]
 
 
+def test_bytes_that_are_no_text_in_a_query_are_refused(port, api):
+    head = f"\r\nHost: x\r\nAuthorization: Bearer {api.key}\r\n\r\n".encode()
+    status, _, body = send(port, b"GET /v1/users?limit=\xff HTTP/1.1" + head)
+    assert (status, json.loads(body)["data"]) == (400, None)
+
+
 @pytest.fixture
 def get(port: int, api: Api) -> Callable[[str], tuple[int, Any]]:
     """Send a path as it is, with an API key; returns the status and the body."""
@@ -132,3 +124,18 @@ def test_identifiers_with_slashes_and_of_any_length_reach_their_route(get, path)
 )
 def test_other_identifiers_and_paths_are_refused_as_what_they_are(get, path, status, error):
     assert get(path) == (status, {"data": None, "error": error})
+
+
+def test_what_breaks_outside_the_application_is_logged_without_the_address(caplog):
+    worker = Worker.__new__(Worker)
+    worker.log = logging.getLogger("gunicorn.error")
+    asked = SimpleNamespace(method="GET", uri="/dashboard/welcome/planted-secret")
+    ours, theirs = socket.socketpair()
+
+    with ours, theirs:
+        worker.handle_error(asked, ours, ("127.0.0.1", 1), RuntimeError("broken"))
+        answer = theirs.recv(65_536)
+
+    assert answer.startswith(b"HTTP/1.1 500 ")
+    assert "Error handling request" in caplog.text
+    assert "planted" not in caplog.text

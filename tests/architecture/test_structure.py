@@ -26,9 +26,13 @@ def test_packages_import_only_what_they_may():
 
 
 def test_every_setting_is_documented():
-    code = (ROOT / "store/settings.py").read_text()
-    read = set(re.findall(r'(?:env\.(?:str|int|float|list)|address)\(\s*"([A-Z_]+)"', code))
-    documented = set(re.findall(r"`ALMANAC_([A-Z_]+)`", (ROOT / "docs/settings.md").read_text()))
+    code = "".join(file.read_text() for file in (ROOT / "store").glob("*settings.py"))
+    read = set(re.findall(r'(?:env\.(?:str|int|float|bool|list)|address)\(\s*"([A-Z_]+)"', code))
+    documented = {
+        name
+        for name in re.findall(r"`ALMANAC_([A-Z_]+)`", (ROOT / "docs/settings.md").read_text())
+        if not name.endswith("_FILE")
+    }
 
     assert read
     assert read == documented
@@ -37,7 +41,8 @@ def test_every_setting_is_documented():
 def test_plain_make_lists_every_command():
     listed = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
-    for command in ("setup", "demo", "test", "test-clients", "test-long", "check", "bench", "fix", "lock"):
+    testing = ("test", "test-browser", "test-clients", "test-generators", "test-long")
+    for command in ("setup", "demo", *testing, "screenshots", "check", "bench", "fix", "lock"):
         assert re.search(rf"^ +make {command} ", listed, re.MULTILINE), command
 
 
@@ -59,7 +64,7 @@ def test_the_procfile_starts_each_part_by_a_command_that_exists():
     lines = (ROOT / "Procfile").read_text().splitlines()
     processes = dict(line.split(": ", 1) for line in lines)
 
-    assert list(processes) == ["release", "web", "worker", "beat"]
+    assert list(processes) == ["release", "web", "worker", "beat", "flower"]
     for command in processes.values():
         words = command.split()
         assert words[0] == "almanac"

@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable
 
-from tests.benchmarks import cold, doc, engine, flight, machine, memory, steady, warm
+from tests.benchmarks import cold, doc, engine, explorer, flight, machine, memory, steady, warm
 from tests.benchmarks.installation import Installation
 from tests.benchmarks.report import Report, goals, progress
 from tests.benchmarks.scale import FULL, QUICK, Scale
@@ -22,6 +22,7 @@ PARTS: dict[str, tuple[str, Run]] = {
     "flight": ("Identical requests at once", flight.run),
     "steady": ("Steady load", steady.run),
     "memory": ("Memory", memory.run),
+    "explorer": ("Explorer", explorer.run),
 }
 
 

@@ -7,16 +7,28 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import requests
+from bs4 import BeautifulSoup
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
-from app import processes
+from app import invitations, processes
+from providers.sandbox.client import Sandbox
+from store.database import Database
+from store.settings import Settings, new_secrets
+from store.stores import Stores
 from tests import services
-from tests.conftest import START_SECONDS, STOP_SECONDS
+from tests.browser import window
+from tests.browser.content import filled
+from tests.browser.keyboard import Keyboard
+from tests.browser.visitor import Pointer, Visitor
+from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
+from tests.dashboard.visiting import Person
 
 SWITCHES = (
     "--headless=new",
@@ -33,29 +45,71 @@ SWITCHES = (
     "--window-size=900,1000",
 )
 
+ADMINISTRATOR = Person("grace", "seven quiet calendars")
 
-@pytest.fixture(scope="session")
-def web(environment: dict[str, str], worker: None) -> Iterator[str]:
-    """The URL of a real web server."""
-    services.chromium().require()
+
+@contextmanager
+def web_server(environment: Mapping[str, str]) -> Iterator[str]:
+    """The URL of a real web server, which knows it."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
     ours = {"ALMANAC_PUBLIC_URL": url, "ALMANAC_REDIRECT_URLS": f"{url}/healthz", "PATH": os.environ["PATH"]}
     with subprocess.Popen(processes.web("127.0.0.1", port, 1), env=environment | ours) as server:
-        give_up = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                requests.get(f"{url}/healthz", timeout=1)
-                break
-            except requests.ConnectionError:
-                assert server.poll() is None
-                assert time.monotonic() < give_up, "the server does not listen"
-                time.sleep(0.05)
+        try:
+            _wait_for(url, server)
+            yield url
+        finally:
+            server.terminate()
+            server.wait(timeout=STOP_SECONDS)
+
+
+def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
+    give_up = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            requests.get(f"{url}/healthz", timeout=5)
+            return
+        except (requests.ConnectionError, requests.Timeout):
+            assert server.poll() is None, "the server ended by itself"
+            assert time.monotonic() < give_up, "the server does not listen"
+            time.sleep(0.05)
+
+
+# What the default run sees of a browser: consent.
+IN_EVERY_RUN = ("test_connect.py",)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The other files are minutes long: they have a command of their own."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent and item.path.name not in IN_EVERY_RUN:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def web(environment: dict[str, str], worker: None) -> Iterator[str]:
+    """The URL of a real web server."""
+    services.chromium().require()
+    with web_server(environment) as url:
         yield url
-        server.terminate()
-        server.wait(timeout=STOP_SECONDS)
+
+
+@pytest.fixture
+def new_web(environment: dict[str, str], tmp_path: Path) -> Iterator[tuple[str, Stores]]:
+    """A web server that was never used before, with its stores: nobody administers it yet."""
+    services.chromium().require()
+    secret, encryption = new_secrets()
+    ours = {
+        "ALMANAC_DATABASE_URL": f"sqlite:///{tmp_path / 'new.db'}",
+        "ALMANAC_SECRET_KEY": secret,
+        "ALMANAC_ENCRYPTION_KEYS": encryption,
+    }
+    with Stores(settings_of(environment | ours)) as stores:
+        stores.database.upgrade()
+        with web_server(environment | ours) as url:
+            yield url, stores
 
 
 @pytest.fixture(scope="session")
@@ -77,7 +131,60 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 @pytest.fixture
 def browser(chromium: Chrome) -> Chrome:
     """The browser, on an empty page and without anything kept from the test before."""
-    chromium.delete_all_cookies()
+    window.as_it_was(chromium)
+    chromium.execute_cdp_cmd("Network.clearBrowserCookies", {})
     chromium.get("about:blank")
     chromium.get_log("browser")
     return chromium
+
+
+@pytest.fixture(params=[Pointer, Keyboard], ids=["pointer", "keyboard"])
+def visitor(request: pytest.FixtureRequest, browser: Chrome) -> Visitor:
+    """Somebody in front of a desk's window, once with a pointer and once with the keyboard alone."""
+    window.resize(browser, window.SIZES[0])
+    made: Visitor = request.param(browser)
+    return made
+
+
+@pytest.fixture(scope="session")
+def administrator(settings: Settings, database: Database) -> Person:
+    """An administrator."""
+    with Stores(settings) as stores:
+        invitations.create(stores, ADMINISTRATOR.name, ADMINISTRATOR.password)
+    return ADMINISTRATOR
+
+
+@pytest.fixture(scope="session")
+def cookie(web: str, administrator: Person) -> str:
+    """What a browser keeps that the administrator has signed in with."""
+    with requests.Session() as session:
+        page = session.get(f"{web}/dashboard/sign-in", timeout=10).text
+        token = BeautifulSoup(page, "html.parser").find("input", {"name": "csrf_token"})["value"]
+        form = {"csrf_token": token, "name": administrator.name, "password": administrator.password}
+        answer = session.post(f"{web}/dashboard/sign-in", form, timeout=10, allow_redirects=False)
+        assert answer.status_code == 303, answer.text
+        return str(session.cookies["almanac"])
+
+
+@pytest.fixture
+def sign_in(browser: Chrome, web: str, cookie: str) -> Callable[[], None]:
+    """Let the browser be signed in, which takes a person some seconds: ``sign_in()``."""
+
+    def give() -> None:
+        kept = {"name": "almanac", "value": cookie, "url": web, "path": "/dashboard", "httpOnly": True}
+        browser.execute_cdp_cmd("Network.setCookie", kept)
+
+    return give
+
+
+@pytest.fixture(scope="module")
+def content(
+    settings: Settings, database: Database, sandbox_process: str, administrator: Person
+) -> Iterator[Mapping[str, str]]:
+    """A database full of people while the tests of a module look; its names, by the arguments of paths."""
+    Sandbox(sandbox_process).reset()
+    with (
+        Stores(settings) as stores,
+        filled(stores, sandbox_process, administrator=administrator.name) as names,
+    ):
+        yield names

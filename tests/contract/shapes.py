@@ -52,6 +52,29 @@ ORGANIZATION = {
     "createdAt": TIME,
     "members": [{"id": str, "createdAt": TIME}],
 }
+WEBHOOK = {
+    "id": re.compile(r"wh_[0-9a-f]{24}"),
+    "url": str,
+    "events": [frozenset({"calendar.changed", "connection.expired", "connection.restored"})],
+    "createdAt": TIME,
+    "disabledAt": nullable(TIME),
+}
+DELIVERY = {
+    "id": re.compile(r"msg_[0-9a-f]{32}"),
+    "status": frozenset({"pending", "delivered", "failed"}),
+    "payload": {
+        "type": frozenset({"calendar.changed"}),
+        "timestamp": TIME,
+        "data": {"userId": str, "provider": PROVIDER, "calendarId": str},
+    },
+    "attempts": int,
+    "createdAt": TIME,
+    "lastAttemptAt": nullable(TIME),
+    "nextAttemptAt": nullable(TIME),
+    "deliveredAt": nullable(TIME),
+    "lastStatus": nullable(int),
+    "lastError": nullable(str),
+}
 USER = {
     "id": str,
     "createdAt": TIME,
@@ -105,6 +128,38 @@ OPTIONS = {
     "latestTimeEachDay?": CLOCK,
 }
 SLOTS = {"availableSlots": [PERIOD], "options": OPTIONS}
+BLOCKING = {
+    **PERIOD,
+    "calendarId": str,
+    "provider": PROVIDER,
+    "email": nullable(str),
+    "paddedStart": TIME,
+    "paddedEnd": TIME,
+}
+EXPLAINED = {
+    "offered": bool,
+    "reason": frozenset(
+        {
+            *("offered", "outsideRange", "outsideWindow", "busy", "padding", "tooManyOverlaps", "tooShort"),
+            *("remainder", "betweenSlots", "calendarUnread", "noCalendars"),
+        }
+    ),
+    "sentence": str,
+    "slot": nullable(PERIOD),
+    "startsSlot": bool,
+    "free": nullable(PERIOD),
+    "window": nullable(PERIOD),
+    "nextSlot": nullable(PERIOD),
+    "previousSlot": nullable(PERIOD),
+    "blockedBy": [BLOCKING],
+}
+USER_EXPLAINED = {"at": TIME, **EXPLAINED, "options": OPTIONS}
+MEMBERS_EXPLAINED = {
+    "at": TIME,
+    "offeredBy": [str],
+    "members": [{"userId": str, **EXPLAINED}],
+    "options": OPTIONS,
+}
 WINDOW = {"days": [str], "start": CLOCK, "end": CLOCK}
 ENTRY = Either(
     (

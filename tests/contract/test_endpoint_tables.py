@@ -12,19 +12,19 @@ from typing import Any
 
 import jsonschema
 import pytest
-from sqlalchemy import update
+from sqlalchemy import delete, update
 from werkzeug.test import TestResponse
 
-from store.models import IdempotencyKey, now
+from store.models import IdempotencyKey, WebhookEndpoint, now
 from tests.app.routes import METHODS
-from tests.contract import calendars, records
+from tests.contract import calendars, explain, records, webhooks
 from tests.contract.rows import Row
 from tests.contract.shapes import ERROR, misfits
 from tests.contract.world import World
 
 pytestmark = pytest.mark.usefixtures("worker")
 
-ROWS = records.ROWS + calendars.ROWS
+ROWS = records.ROWS + calendars.ROWS + explain.ROWS + webhooks.ROWS
 CASES = [
     pytest.param(row, provider, id=f"{row} {provider}" if len(row.providers) > 1 else str(row))
     for row in ROWS
@@ -62,6 +62,14 @@ def new_world(api, sandbox, new_api, new_user, new_organization, new_app) -> Cal
         return world
 
     return make
+
+
+@pytest.fixture(autouse=True)
+def nobody_listens_afterwards(stores) -> Iterator[None]:
+    """What a test has registered hears nothing of the next ones."""
+    yield
+    with stores.database.writing() as session:
+        session.execute(delete(WebhookEndpoint))
 
 
 def answer_to(world: World, row: Row) -> TestResponse:
@@ -196,7 +204,7 @@ def test_every_operation_is_503_while_our_own_stores_are_down(new_world, documen
 
 
 def test_an_idempotency_key_of_another_request_is_422(new_world, document, operations):
-    assert len(creating(operations)) == 6
+    assert len(creating(operations)) == 7
     for number, name in enumerate(creating(operations)):
         world = new_world("google")
         key = {"Idempotency-Key": f"{number}"}

@@ -45,6 +45,8 @@ class World:
             "provider": self.provider,
             "calendarId": "primary",
             "metaId": "m-1",
+            "webhookId": f"wh_{0:024x}",
+            "deliveryId": f"msg_{0:032x}",
             "new": f"new-{user}",
             "own": ADA[self.provider],
         }

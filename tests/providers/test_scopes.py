@@ -10,6 +10,7 @@ from providers.scopes import (
     Level,
     Operation,
     allows,
+    every_scope,
     has_scope,
     insufficient,
     level,
@@ -29,6 +30,14 @@ ORDER = [Level.FREE_BUSY, Level.READ, Level.WRITE]
 def test_a_level_allows_its_operations_and_those_below(provider, operation, granted):
     expected = ORDER.index(required_level(operation)) <= ORDER.index(granted)
     assert allows(provider, level_scopes(provider, granted), operation) is expected
+
+
+@pytest.mark.parametrize("provider", ProviderName)
+def test_a_registration_that_allows_every_scope_allows_every_level(provider):
+    scopes = every_scope(provider)
+
+    assert len(set(scopes)) == len(scopes)
+    assert set(scopes) == {scope for each in ORDER for scope in level_scopes(provider, each)}
 
 
 def test_edit_is_the_old_name_of_write():

@@ -4,7 +4,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.intervals import Groups, Intervals, clip, cross, intersect, merge, merge_each, progressions
+from scheduling.intervals import (
+    Groups,
+    Intervals,
+    clip,
+    cross,
+    merge,
+    merge_each,
+    outside,
+    progressions,
+    put_in_order,
+)
 from tests.scheduling import oracle
 from tests.scheduling.strategies import calendars
 
@@ -47,9 +57,12 @@ def test_clip_keeps_what_lies_in_the_range(rows, start, length):
 
 
 @given(pairs, pairs)
-def test_intersect_keeps_what_lies_in_both(some, others):
-    a, b = (oracle.merged(rows, 1) for rows in (some, others))
-    assert intersect(Intervals.of(a), Intervals.of(b)).pairs() == oracle.runs(units(a) & units(b), 1)
+def test_outside_keeps_what_nobody_covers(rows, others):
+    busy = [(start, end) for start, end in rows if start < end]
+    cover = oracle.merged(others, 1)
+    free = outside(Intervals.of(busy), Intervals.of(cover)).pairs()
+    # Intervals of the cover do not touch: what is free in one never runs on into the next.
+    assert free == oracle.runs(units(cover) - units(busy), 1)
 
 
 # Close together, so that rows often end just where the cover begins.
@@ -87,3 +100,13 @@ def test_groups_lie_flat_in_order(rows, more):
 
 def test_nobody_packed_is_no_group():
     assert len(Groups.of([])) == len(Groups.concat([])) == len(merge_each(Groups.of([]))) == 0
+
+
+@given(st.integers(0, 2_000), st.integers(1, 400), st.integers(0, 2**32 - 1))
+def test_moments_are_put_in_order_however_they_come(size, runs, seed):
+    dice = np.random.default_rng(seed)
+    moments = dice.integers(-1_000, 1_000, size)
+    # In so many sorted runs, as from calendars one after the other; one is sorted already.
+    come = np.concatenate([np.sort(run) for run in np.array_split(moments, runs)])
+    put_in_order(come)
+    assert come.tolist() == sorted(moments.tolist())

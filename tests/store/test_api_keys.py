@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from store.api_keys import digest, new_key
 from store.database import Database
-from store.models import Organization, now
+from store.models import ApiKey, Organization, now
 from store.queries import api_keys
 
 
@@ -53,7 +53,7 @@ def test_a_key_tells_what_its_caller_may_do(fresh_database):
 def test_unknown_revoked_and_expired_keys_are_nobody(fresh_database):
     revoked = make(fresh_database)
     with fresh_database.writing() as session:
-        assert api_keys.revoke(session, revoked, prefix="alm_") == 1
+        assert len(api_keys.revoke(session, revoked, prefix="alm_")) == 1
     expired = make(fresh_database, expires_at=now() - timedelta(seconds=1))
     later = make(fresh_database, expires_at=now() + timedelta(hours=1))
 
@@ -66,19 +66,19 @@ def test_unknown_revoked_and_expired_keys_are_nobody(fresh_database):
 def test_keys_are_revoked_by_name_or_visible_part_and_only_once(fresh_database):
     first = make(fresh_database)
     with fresh_database.writing() as session:
-        assert api_keys.revoke(session, first[:12], prefix="alm_") == 1
-        assert api_keys.revoke(session, first[:12], prefix="alm_") == 0
+        assert len(api_keys.revoke(session, first[:12], prefix="alm_")) == 1
+        assert len(api_keys.revoke(session, first[:12], prefix="alm_")) == 0
     make(fresh_database)
     make(fresh_database)
     with fresh_database.writing() as session:
-        assert api_keys.revoke(session, "ops", prefix="alm_") == 2
+        assert len(api_keys.revoke(session, "ops", prefix="alm_")) == 2
 
 
 def test_a_whole_key_is_revoked_whatever_prefix_it_was_made_under(fresh_database):
     key, other = make(fresh_database), make(fresh_database)
 
     with fresh_database.writing() as session:
-        assert api_keys.revoke(session, key, prefix="acme_live_") == 1
+        assert len(api_keys.revoke(session, key, prefix="acme_live_")) == 1
 
     assert caller(fresh_database, key) is None
     assert caller(fresh_database, other) is not None
@@ -94,3 +94,14 @@ def test_a_key_ends_with_its_organization(fresh_database):
         session.delete(session.get_one(Organization, organization.id))
 
     assert caller(fresh_database, key) is None
+
+
+def test_keys_that_are_accepted_are_counted(fresh_database):
+    with fresh_database.writing() as session:
+        session.add(ApiKey(name="gone", visible="alm_gone", digest="0", revoked_at=now()))
+    make(fresh_database)
+    make(fresh_database, expires_at=now() + timedelta(hours=1))
+    make(fresh_database, expires_at=now() - timedelta(seconds=1))
+
+    with fresh_database.reading() as session:
+        assert api_keys.count_in_force(session) == 2

@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from store.crypto import Keyring, Undecipherable
 from store.database import Database
-from store.models import User
+from store.models import OAuthConnection, User, now
 from store.queries import connections, users
 from store.queries.connections import Tokens
 
@@ -87,7 +87,7 @@ def test_posting_again_replaces_under_a_new_id(fresh_database, keyring, user_id)
 def test_renewing_revives_and_a_removed_connection_stays_removed(fresh_database, keyring, user_id):
     connection_id, _ = put(fresh_database, keyring, user_id)
     with fresh_database.writing() as session:
-        connections.mark_dead(session, connection_id)
+        connections.mark_dead(session, connection_id, "the grant has ended")
     with fresh_database.reading() as session:
         assert connections.of_user(session, "ada", within=None)[0].alive is False
 
@@ -103,6 +103,47 @@ def test_renewing_revives_and_a_removed_connection_stays_removed(fresh_database,
         connections.renew(session, keyring, connection_id, TOKENS)
     with fresh_database.reading() as session:
         assert connections.of_user(session, "ada", within=None) == []
+
+
+def ended(database, connection_id):
+    with database.reading() as session:
+        row = session.get_one(OAuthConnection, connection_id)
+    return row.alive, row.ended_at, row.ended_because
+
+
+def test_when_and_why_a_connection_ended_is_kept_until_it_is_alive_again(fresh_database, keyring, user_id):
+    connection_id, _ = put(fresh_database, keyring, user_id)
+    assert ended(fresh_database, connection_id) == (True, None, None)
+    before = now()
+    for because in ("Google says so", "Google says so again"):
+        with fresh_database.writing() as session:
+            connections.mark_dead(session, connection_id, because)
+
+    alive, ended_at, ended_because = ended(fresh_database, connection_id)
+    assert (alive, ended_because) == (False, "Google says so")
+    assert before <= ended_at <= now()
+
+    with fresh_database.writing() as session:
+        connections.renew(session, keyring, connection_id, TOKENS)
+    assert ended(fresh_database, connection_id) == (True, None, None)
+
+
+def test_a_connection_in_the_place_of_a_dead_one_has_not_ended(fresh_database, keyring, user_id):
+    connection_id, _ = put(fresh_database, keyring, user_id)
+    with fresh_database.writing() as session:
+        connections.mark_dead(session, connection_id, "Google says so")
+
+    another, _ = put(fresh_database, keyring, user_id)
+
+    assert ended(fresh_database, another) == (True, None, None)
+
+
+def test_a_reason_of_any_length_fits(fresh_database, keyring, user_id):
+    connection_id, _ = put(fresh_database, keyring, user_id)
+    with fresh_database.writing() as session:
+        connections.mark_dead(session, connection_id, "because " * 100)
+
+    assert ended(fresh_database, connection_id)[2] == ("because " * 100)[:300]
 
 
 def test_nobody_and_nobody_connected_are_different(fresh_database, user_id):
@@ -132,7 +173,7 @@ def test_expiring_finds_living_connections_that_can_be_refreshed(fresh_database,
     assert expiring(SOON - day, SOON + day, providers=["microsoft"]) == []
     assert expiring(SOON - day, SOON + day, providers=[]) == []
     with fresh_database.writing() as session:
-        connections.mark_dead(session, connection_id)
+        connections.mark_dead(session, connection_id, "the grant has ended")
     assert expiring(SOON - day, SOON + day) == []
     put(fresh_database, keyring, user_id, Tokens("access", None, SOON))
     assert expiring(SOON - day, SOON + day) == []

@@ -104,6 +104,8 @@ def test_an_encryption_key_of_the_wrong_size_is_refused(monkeypatch, key):
         ("READS_IN_FLIGHT", "0"),
         ("BUSY_BUCKET_DAYS", "0"),
         ("MAX_SLOTS", "many"),
+        ("PUSH_TTL", "-1"),
+        ("PUSH_AUDIT", "0"),
     ],
 )
 def test_a_setting_that_makes_no_sense_is_named(monkeypatch, tmp_path, name, value):
@@ -111,6 +113,19 @@ def test_a_setting_that_makes_no_sense_is_named(monkeypatch, tmp_path, name, val
 
     with pytest.raises(SettingsError, match=name):
         read_settings(tmp_path)
+
+
+def test_push_is_on_where_the_real_providers_reach_us(monkeypatch, tmp_path):
+    def addresses(**environment):
+        set_environment(monkeypatch, **environment)
+        settings = read_settings(tmp_path)
+        return {settings.push_address(provider) for provider in ("google", "microsoft")}
+
+    assert addresses() == {None}
+    assert addresses(PUBLIC_URL="http://calendar.example.com") == {None}
+    reached = {f"https://calendar.example.com/v1/push/{name}" for name in ("google", "microsoft")}
+    assert addresses(PUBLIC_URL="https://calendar.example.com") == reached
+    assert addresses(PUSH_TTL="0") == {None}
 
 
 def test_addresses_for_browsers_are_taken_without_blanks_and_slashes(monkeypatch, tmp_path):
@@ -156,3 +171,19 @@ def test_fresh_secrets_are_good_settings(monkeypatch):
     set_environment(monkeypatch, **PRODUCTION | {"SECRET_KEY": secret, "ENCRYPTION_KEYS": encryption})
 
     assert len(read_settings().encryption_keys[0]) == 32
+
+
+@pytest.mark.parametrize(("written", "read"), [(None, 0), ("0", 0), ("2", 2)])
+def test_no_proxy_is_trusted_unless_the_setting_says_so(monkeypatch, tmp_path, written, read):
+    if written is not None:
+        set_environment(monkeypatch, TRUSTED_PROXIES=written)
+
+    assert read_settings(tmp_path).trusted_proxies == read
+
+
+@pytest.mark.parametrize("written", ["-1", "11", "yes", "10.0.0.1"])
+def test_proxies_are_trusted_by_their_number(monkeypatch, tmp_path, written):
+    set_environment(monkeypatch, TRUSTED_PROXIES=written)
+
+    with pytest.raises(SettingsError, match="TRUSTED_PROXIES"):
+        read_settings(tmp_path)

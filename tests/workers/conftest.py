@@ -7,22 +7,28 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import delete
 
 from providers.base import Read
 from providers.sandbox.client import SandboxAccount
 from scheduling.intervals import Intervals
 from store import embedded_redis
-from store.models import OAuthConnection, User
-from store.queries import connections
+from store.flights import Flights
+from store.models import Channel, OAuthConnection, User, WebhookEndpoint
+from store.queries import connections, webhooks
 from store.queries.connections import Credentials, Tokens
+from store.queries.webhooks import Event
 from store.settings import Settings
 from tests.conftest import settings_of
+from tests.receiver import Receiver, receiving
+from workers.celery_app import Almanac, create_celery
 from workers.drain import Drain, Perform
-from workers.fanout import reply_list, work_list
+from workers.fanout import Fanout, Shared, reply_list, work_list
 from workers.jobs import Job, ReadBusy, Reply, pack_job, unpack_reply
 from workers.places import Places
 from workers.queues import Queue
@@ -181,3 +187,106 @@ class ServingThread(threading.Thread):
             _, arguments, _ = message.payload
             left = arguments["deadline"] - time.time()
             run_drain(self._runtime, arguments["fanout"], self._perform, seconds=left)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """Where providers' notifications arrive."""
+    with receiving() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def reached(runtime: Runtime, receiver: Receiver) -> Runtime:
+    """The runtime of an installation that providers reach."""
+    base = receiver.url.removesuffix("/push")
+    runtime.settings = runtime.stores.settings = replace(runtime.settings, public_url=base)
+    with runtime.stores.database.writing() as session:
+        session.execute(delete(Channel))
+    return runtime
+
+
+@pytest.fixture
+def register(runtime: Runtime) -> Callable[..., tuple[str, str]]:
+    """Register an endpoint for a URL; returns its id and its secret. There are no others."""
+    with runtime.stores.database.writing() as session:
+        session.execute(delete(WebhookEndpoint))
+
+    def make(url: str, events: Sequence[str] = tuple(Event)) -> tuple[str, str]:
+        with runtime.stores.database.writing() as session:
+            row, secret = webhooks.create(
+                session, runtime.stores.keyring, url=url, events=events, within=None
+            )
+        return row.id, secret
+
+    return make
+
+
+@pytest.fixture
+def happen(runtime: Runtime, connected: Callable[..., str]) -> Callable[..., str]:
+    """Let a grant end, or another event happen to a connection; returns the connection."""
+
+    def make(
+        event: Event = Event.CONNECTION_EXPIRED, connection: str | None = None, calendar: str | None = None
+    ) -> str:
+        connection = connection or connected()
+        with runtime.stores.database.writing() as session:
+            webhooks.record(session, event, connection, calendar_id=calendar)
+        return connection
+
+    return make
+
+
+@pytest.fixture
+def celery(apart: Settings) -> Iterator[Almanac]:
+    """A Celery app for sending where no worker listens."""
+    celery = create_celery(apart)
+    yield celery
+    celery.close()
+
+
+@pytest.fixture
+def fanout(runtime: Runtime, celery: Almanac) -> Fanout:
+    """The fan-out of an installation that no worker serves."""
+    return Fanout(celery, runtime.stores.redis, runtime.stores.flights, tasks=2)
+
+
+@pytest.fixture
+def serve(runtime: Runtime, celery: Almanac) -> Iterator[Callable[..., list[ServingThread]]]:
+    """Start threads that take a task each."""
+    started: list[ServingThread] = []
+
+    def start(perform: Perform, *, tasks: int = 1) -> list[ServingThread]:
+        threads = [ServingThread(runtime, celery, perform) for _ in range(tasks)]
+        for thread in threads:
+            thread.start()
+        started.extend(threads)
+        return threads
+
+    yield start
+    for thread in started:
+        thread.join(timeout=20)
+        assert not thread.is_alive()
+
+
+@pytest.fixture
+def flights(runtime: Runtime) -> Flights:
+    """The reads under way, where failures are kept for long."""
+    return Flights(runtime.stores.redis, failure_seconds=30.0)
+
+
+@pytest.fixture
+def ask(runtime: Runtime, celery: Almanac, flights: Flights) -> Callable[..., list[Reply]]:
+    """Gather jobs as a request does that begins now."""
+    fanout = Fanout(celery, runtime.stores.redis, flights, tasks=2)
+
+    def gather(jobs: Sequence[Job], *, seconds: float = 20.0, newer_than: int | None = None) -> list[Reply]:
+        began = time.time_ns() // 1_000_000
+        return fanout.gather(
+            jobs,
+            queue=Queue.READS,
+            deadline=time.monotonic() + seconds,
+            shared=Shared(began=began, newer_than=newer_than),
+        )
+
+    return gather

@@ -7,7 +7,13 @@ from celery.app.defaults import NAMESPACES, flatten
 
 from app import processes
 from app.services import EXTENSION
-from workers.celery_app import PURGE_SECONDS, RENEWAL_SECONDS, create_celery
+from workers.celery_app import (
+    CHANNELS_SECONDS,
+    PURGE_SECONDS,
+    RENEWAL_SECONDS,
+    SWEEP_SECONDS,
+    create_celery,
+)
 from workers.fanout import DRAIN
 from workers.queues import Queue
 
@@ -16,6 +22,11 @@ TASKS = {
     "writes.drain": Queue.WRITES,
     "upkeep.renew_tokens": Queue.UPKEEP,
     "upkeep.purge_idempotency_keys": Queue.UPKEEP,
+    "upkeep.purge_webhook_deliveries": Queue.UPKEEP,
+    "webhooks.deliver": Queue.WEBHOOKS,
+    "webhooks.sweep": Queue.WEBHOOKS,
+    "upkeep.open_channels": Queue.UPKEEP,
+    "upkeep.keep_channels": Queue.UPKEEP,
 }
 
 
@@ -78,7 +89,13 @@ def test_the_worker_runs_threads_and_as_many_tasks_as_reads(settings):
 
 
 def test_what_beat_sends_exists_and_expires_with_its_next_round(celery):
-    schedules = {"upkeep.renew_tokens": RENEWAL_SECONDS, "upkeep.purge_idempotency_keys": PURGE_SECONDS}
+    schedules = {
+        "upkeep.renew_tokens": RENEWAL_SECONDS,
+        "upkeep.purge_idempotency_keys": PURGE_SECONDS,
+        "upkeep.purge_webhook_deliveries": PURGE_SECONDS,
+        "webhooks.sweep": SWEEP_SECONDS,
+        "upkeep.keep_channels": CHANNELS_SECONDS,
+    }
     entries = celery.conf.beat_schedule.values()
     assert {entry["task"]: entry["schedule"] for entry in entries} == schedules
     assert set(schedules) <= set(TASKS)

@@ -18,43 +18,11 @@ from providers.errors import Reason
 from providers.scopes import Operation
 from tests.app.days import DAY, PROVIDERS, meeting
 from tests.conftest import settings_of
-from tests.workers.conftest import ServingThread, busy_jobs, period_end, read_one
+from tests.workers.conftest import busy_jobs, period_end, read_one
 from workers.celery_app import create_celery
 from workers.fanout import DRAIN, LATE, Fanout, work_list
 from workers.jobs import ListCalendars, pack_job
 from workers.queues import Queue
-
-
-@pytest.fixture
-def celery(apart):
-    """A Celery app for sending where no worker listens."""
-    celery = create_celery(apart)
-    yield celery
-    celery.close()
-
-
-@pytest.fixture
-def fanout(runtime, celery):
-    """The fan-out of an installation that no worker serves."""
-    return Fanout(celery, runtime.stores.redis, tasks=2)
-
-
-@pytest.fixture
-def serve(runtime, celery):
-    """Start threads that take a task each."""
-    started = []
-
-    def start(perform, *, tasks=1):
-        threads = [ServingThread(runtime, celery, perform) for _ in range(tasks)]
-        for thread in threads:
-            thread.start()
-        started.extend(threads)
-        return threads
-
-    yield start
-    for thread in started:
-        thread.join(timeout=10)
-        assert not thread.is_alive()
 
 
 def in_seconds(seconds):
@@ -130,12 +98,12 @@ def test_nothing_is_left_when_all_is_answered(fanout, serve, connected, runtime)
     assert not runtime.stores.redis.keys("fanout:*")
 
 
-def test_a_message_holds_ids_and_a_moment_and_nothing_else(fanout, serve, connected):
+def test_a_message_holds_an_id_a_moment_and_a_number_and_nothing_else(fanout, serve, connected):
     (thread,) = serve(read_one)
     fanout.gather(busy_jobs(connected(), 1), queue=Queue.READS, deadline=in_seconds(5))
     arguments, named, _ = thread.message.payload
     assert arguments == []
-    assert set(named) == {"fanout", "deadline"}
+    assert set(named) == {"fanout", "deadline", "most"}
     assert thread.message.headers["task"] == DRAIN[Queue.READS]
     assert thread.message.headers["expires"] is not None
 
@@ -158,7 +126,7 @@ def test_fan_outs_at_once_do_not_mix(fanout, serve, connected):
 )
 def test_a_broker_that_is_down_is_an_error_at_once(environment, runtime, broker):
     celery = create_celery(settings_of(environment | {"ALMANAC_BROKER_URL": broker}))
-    fanout = Fanout(celery, runtime.stores.redis, tasks=2)
+    fanout = Fanout(celery, runtime.stores.redis, runtime.stores.flights, tasks=2)
     began = time.monotonic()
     with pytest.raises(OperationalError):
         fanout.gather([ListCalendars("nobody")], queue=Queue.READS, deadline=in_seconds(30))
@@ -227,3 +195,10 @@ def unwrapped(value):
         except (ValueError, TypeError, KeyError):
             continue
     return " ".join(texts)
+
+
+def test_who_waits_for_a_write_does_not_ask_redis_all_the_time(fanout, connected, runtime):
+    before = runtime.stores.redis.info("commandstats").get("cmdstat_blpop", {"calls": 0})["calls"]
+    fanout.gather(busy_jobs(connected(), 1), queue=Queue.WRITES, deadline=in_seconds(3))
+    asked = runtime.stores.redis.info("commandstats")["cmdstat_blpop"]["calls"] - before
+    assert asked <= 6

@@ -7,12 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from providers.base import Calendar, Failed, Read
+from providers.checks import Finding, Verdict
 from providers.errors import Problem, Reason
 from providers.events import Attendee, Changes, Day, Draft, Event, Moment, ResponseStatus
 from providers.names import ProviderName
 from scheduling.intervals import Intervals
 from store.calendar_lists import ListedCalendar
 from workers.jobs import (
+    CheckRegistration,
     CreateEvent,
     DeleteEvent,
     FreshToken,
@@ -60,7 +62,10 @@ jobs = st.one_of(
     st.builds(UpdateEvent, names, names, names, changes, st.booleans()),
     st.builds(DeleteEvent, names, names, names, st.none() | st.booleans(), st.booleans(), st.none() | names),
     st.builds(GetEvent, names, names, names, st.booleans()),
-    *(st.builds(kind, names) for kind in (ListCalendars, ShowCalendars, FreshToken, Revoke, Redeem)),
+    *(
+        st.builds(kind, names)
+        for kind in (ListCalendars, ShowCalendars, FreshToken, Revoke, Redeem, CheckRegistration)
+    ),
 )
 failures = st.builds(
     Failed,
@@ -96,12 +101,14 @@ answers = st.builds(
     calendars=st.lists(calendars, max_size=2).map(tuple),
     events=st.dictionaries(names, st.lists(events, max_size=2).map(tuple) | failures, max_size=2),
     made=st.booleans(),
+    finding=st.none() | st.builds(Finding, st.sampled_from(Verdict), st.text(), st.text()),
 )
 
 
 @given(numbers, jobs)
 def test_a_job_comes_back_as_it_was(number, job):
-    assert unpack_job(pack_job(number, job)) == (number, job)
+    assert unpack_job(pack_job(number, job)) == (number, job, None)
+    assert unpack_job(pack_job(number, job, "1")) == (number, job, "1")
 
 
 @given(numbers, answers)
@@ -110,6 +117,7 @@ def test_a_reply_comes_back_as_it_was(number, reply):
     assert back_number == number
     assert (back.read_at, back.failed, back.listed) == (reply.read_at, reply.failed, reply.listed)
     assert (back.calendars, back.events, back.made) == (reply.calendars, reply.events, reply.made)
+    assert back.finding == reply.finding
     assert list(back.outcomes) == list(reply.outcomes)
     for name, outcome in reply.outcomes.items():
         if isinstance(outcome, Failed):

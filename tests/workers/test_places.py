@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,6 +42,22 @@ def test_a_share_has_no_more_than_it_wants():
     assert granted(share) == 2
     share.want(0)
     assert granted(share) == 0
+
+
+def test_what_finishes_soon_after_the_first_comes_with_it():
+    share = wanting(Places(2), 2)
+    assert granted(share) == 2
+    first = threading.Event()
+    share.run(lambda: first.set() or "first")
+    share.run(lambda: (first.wait() and time.sleep(0.05)) or "second")
+    assert share.wait(soon(), gather=0.5)[0] == ["first", "second"]
+
+
+def test_places_that_are_granted_are_told_at_once():
+    share = wanting(Places(2), 2)
+    before = time.monotonic()
+    assert share.wait(soon(), gather=60.0) == ([], 2)
+    assert time.monotonic() - before < 30
 
 
 def test_what_is_given_back_goes_to_a_newcomer_before_one_that_has_some():
@@ -192,3 +209,22 @@ def test_no_more_work_runs_at_once_than_there_are_places_and_all_of_it_runs():
     assert counts == dict.fromkeys(range(6), 40)
     assert most <= 4
     assert granted(wanting(places, 9)) == 3
+
+
+def test_work_runs_in_the_context_of_who_brought_it_not_of_who_gave_it_a_place():
+    whose = ContextVar("whose", default="nobody's")
+    places = Places(1)
+    first, second = wanting(places, 1), places.share()
+    assert granted(first) == 1
+    # The spare place of a newcomer is taken too.
+    other = wanting(places, 1)
+    assert granted(other) == 1
+    whose.set("the second's")
+    second.want(1)
+    second.stock(whose.get)
+    whose.set("the first's")
+    first.run(whose.get)
+
+    assert first.wait(soon())[0] == ["the first's"]
+    other.close()
+    assert second.wait(soon())[0] == ["the second's"]

@@ -272,7 +272,7 @@ def test_a_refresh_token_that_does_not_belong_to_the_new_grant_goes(
     row, _ = stored("google")
     with runtime.stores.database.writing() as session:
         if how == "dead":
-            connections.mark_dead(session, row.id)
+            connections.mark_dead(session, row.id, "the grant has ended")
         elif how == "another account":
             session.merge(row).email = "eve@example.com"
 

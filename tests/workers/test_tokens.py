@@ -12,6 +12,7 @@ from providers.base import Token
 from providers.errors import AuthorizationInvalid, GrantGone, Reason, Unavailable
 from providers.names import ProviderName
 from store.locks import refresh_lock
+from store.models import OAuthConnection
 from store.queries import connections
 from tests.app.days import PROVIDERS
 from workers import reads
@@ -114,6 +115,9 @@ def test_invalid_grant_marks_the_connection_dead(sandbox, connected, opened, row
     reply = read(runtime, opened(connection))
     assert reply.failed.reason is Reason.AUTHORIZATION_INVALID
     assert not row(connection).alive
+    with runtime.stores.database.reading() as session:
+        because = session.get_one(OAuthConnection, connection).ended_because
+    assert because == f"{provider.title()} says that this connection has ended"
 
 
 def test_a_lock_that_another_holds_for_too_long_is_unavailable_and_kills_nothing(
@@ -179,7 +183,7 @@ def test_refreshing_brings_a_connection_back_to_life(sandbox, connected, tokens,
     account = sandbox.account("google", "ada@example.com")
     connection = connected(account)
     with runtime.stores.database.writing() as session:
-        connections.mark_dead(session, connection)
+        connections.mark_dead(session, connection, "the grant has ended")
     tokens(connection).renewed(Token(account.access_token), deadline=soon())
     assert row(connection).alive
 

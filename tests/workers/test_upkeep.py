@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from threading import Barrier, Lock
+from threading import Barrier, BoundedSemaphore, Lock
 
 import pytest
 from sqlalchemy import delete, select
 
-from providers.names import ProviderName
 from store.locks import MARGIN, round_lock
 from store.models import ApiKey, IdempotencyKey, OAuthConnection
 from store.queries import api_keys, connections
 from tests.workers.conftest import all_places_free, all_places_held
-from workers import upkeep
+from workers import rounds, upkeep
 from workers.celery_app import RENEWAL_SECONDS
 from workers.tasks import RENEW_AHEAD, RENEW_BEHIND
 
@@ -80,7 +80,7 @@ def test_what_cannot_be_refreshed_or_is_dead_is_left_alone(renew, account, conne
     connected(account("one"), refresh_token=None, **ends_in(1))
     dead = connected(account("two"), **ends_in(1))
     with runtime.stores.database.writing() as session:
-        connections.mark_dead(session, dead)
+        connections.mark_dead(session, dead, "the grant has ended")
     assert renew() == 0
     assert sandbox.requests().total == 0
 
@@ -120,8 +120,8 @@ def test_a_provider_that_is_not_configured_is_passed_over(
 ):
     ada, eve = account("ada"), account("eve", "microsoft")
     ids = [connected(each, **ends_in(1)) for each in (ada, eve)]
-    google = replace(runtime.providers[ProviderName.GOOGLE], configured=False)
-    runtime.__dict__["providers"] = runtime.providers | {ProviderName.GOOGLE: google}
+    nobody = replace(runtime.settings.providers, google_client_id="")
+    runtime.settings = replace(runtime.settings, providers=nobody)
     assert renew() == 1
     assert opened(ids[0]).tokens.access_token == ada.access_token
     assert sandbox.requests().by_operation == {"microsoft.token": 1}
@@ -141,7 +141,7 @@ def test_renewals_run_in_parallel_in_the_places_of_the_process(
 
 
 def test_a_round_takes_no_more_places_than_it_may(renew, account, connected, monkeypatch):
-    monkeypatch.setattr(upkeep, "AT_ONCE", 2)
+    monkeypatch.setattr(rounds, "AT_ONCE", 2)
     for n in range(6):
         connected(account(f"user-{n}"), **ends_in(1))
     inside = Inside()
@@ -166,7 +166,7 @@ def test_what_fails_gives_way_to_what_was_not_yet_tried(
 
 def test_nothing_is_started_that_the_round_has_no_time_for(renew, account, connected, sandbox, runtime):
     connected(account("ada"), **ends_in(1))
-    assert renew(seconds=upkeep.SECONDS_FOR_EACH - 1) == 0
+    assert renew(seconds=rounds.SECONDS_FOR_EACH - 1) == 0
     assert sandbox.requests().total == 0
     assert all_places_free(runtime)
 
@@ -175,10 +175,22 @@ def test_a_round_without_a_free_place_ends_in_time(renew, account, connected, ru
     connected(account("ada"), **ends_in(1))
     with all_places_held(runtime):
         began = time.monotonic()
-        assert renew(seconds=upkeep.SECONDS_FOR_EACH + 0.3) == 0
+        assert renew(seconds=rounds.SECONDS_FOR_EACH + 0.3) == 0
         # Not when the round ends, ten seconds later: then nothing started could have its time.
-        assert time.monotonic() - began < upkeep.SECONDS_FOR_EACH
+        assert time.monotonic() - began < rounds.SECONDS_FOR_EACH
     assert renew() == 1
+
+
+def test_a_round_waits_for_room(renew, account, connected, runtime):
+    connected(account("ada"), **ends_in(1))
+    runtime.upkeep = BoundedSemaphore(1)
+    assert runtime.upkeep.acquire()
+    assert renew(seconds=rounds.SECONDS_FOR_EACH + 0.3) == 0
+    with ThreadPoolExecutor(1) as threads:
+        renewed = threads.submit(renew)
+        runtime.upkeep.release()
+        assert renewed.result(30) == 1
+    assert all_places_free(runtime)
 
 
 def test_two_rounds_do_not_overlap(renew, account, connected, runtime, sandbox):
@@ -211,7 +223,7 @@ def test_a_round_that_dies_does_not_cost_the_next_one():
 
 
 def test_keys_that_are_over_are_purged_in_batches_and_the_others_stay(runtime, monkeypatch):
-    monkeypatch.setattr(upkeep, "PURGED_AT_ONCE", 3)
+    monkeypatch.setattr("workers.rounds.PURGED_AT_ONCE", 3)
     now = datetime.now(UTC)
     with runtime.stores.database.writing() as session:
         session.execute(delete(IdempotencyKey))

@@ -8,7 +8,7 @@ from providers.sandbox.accounts import Account
 from providers.sandbox.calls import Call, place, replaces, spoilt
 from providers.sandbox.exchange import Answer, Refused, Request
 from providers.sandbox.faults import UNHARMED, Fault, Place
-from providers.sandbox.google import calendars, changes, errors, events, freebusy, oauth, scopes
+from providers.sandbox.google import calendars, changes, channels, errors, events, freebusy, oauth, scopes
 from providers.sandbox.google.mask import masked
 from providers.sandbox.google.resources import fields_of, unmade
 from providers.sandbox.google.scopes import FULL_SCOPE, full_name
@@ -56,6 +56,15 @@ ROUTES = Routes(
         scopes=scopes.READ_EVENTS,
         calendar=0,
     ),
+    route(
+        "POST",
+        EVENTS + "/watch",
+        "google.events.watch",
+        channels.watch,
+        scopes=scopes.READ_EVENTS,
+        calendar=0,
+    ),
+    route("POST", "channels/stop", "google.channels.stop", channels.stop, scopes=scopes.STOP_CHANNELS),
     route("POST", EVENTS, "google.events.insert", changes.insert, scopes=scopes.WRITE_EVENTS, calendar=0),
     route("PATCH", EVENT, "google.events.patch", changes.patch, scopes=scopes.WRITE_EVENTS, calendar=0),
     route("PUT", EVENT, "google.events.update", changes.update, scopes=scopes.WRITE_EVENTS, calendar=0),

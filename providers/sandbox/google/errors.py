@@ -16,6 +16,12 @@ REASONS: dict[str, tuple[int, str, str]] = {
     "timeRangeEmpty": (400, "calendar", "The specified time range is empty."),
     "timeRangeTooLong": (400, "calendar", "The requested time range is too long."),
     "invalid": (400, "global", "Invalid Value"),
+    "channelIdNotUnique": (400, "global", "Channel id not unique"),
+    "pushNotSupportedForRequestedResource": (
+        400,
+        "global",
+        "Push notifications are not supported by this resource.",
+    ),
     "invalidParameter": (400, "global", "Invalid parameter value."),
     "required": (400, "global", "Required"),
     "badRequest": (400, "global", "Bad Request"),

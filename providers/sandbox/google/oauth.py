@@ -10,9 +10,10 @@ from typing import Any
 from providers.sandbox import consent_page
 from providers.sandbox.accounts import Account, Grant
 from providers.sandbox.consent import (
-    WRONG_SECRET,
+    EXPIRED,
+    WRONG,
     back_to_application,
-    client_secret,
+    client_of,
     encoded,
     id_token,
     subject,
@@ -57,7 +58,10 @@ def authorize(world: World, request: Request) -> Answer:
 def token(world: World, request: Request) -> Answer:
     """The token endpoint."""
     form = request.form
-    if client_secret(request) == WRONG_SECRET:
+    client_id, secret = client_of(request)
+    if client_id.startswith(WRONG):
+        return oauth_error("invalid_client", "The OAuth client was not found.", 401)
+    if secret.startswith((WRONG, EXPIRED)):
         return oauth_error("invalid_client", "Unauthorized", 401)
     match form.get("grant_type"):
         case "refresh_token":

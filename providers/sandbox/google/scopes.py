@@ -35,6 +35,11 @@ READ_EVENTS = _named(
     "calendar.readonly",
 )
 WRITE_EVENTS = _named("calendar", "calendar.app.created", "calendar.events", "calendar.events.owned")
+STOP_CHANNELS = (
+    READ_LIST
+    | READ_EVENTS
+    | _named("calendar.acls", "calendar.acls.readonly", "calendar.settings", "calendar.settings.readonly")
+)
 READ_SETTINGS = _named("calendar", "calendar.readonly", "calendar.settings", "calendar.settings.readonly")
 
 

@@ -9,7 +9,18 @@ from providers.sandbox.accounts import Access, Account
 from providers.sandbox.calls import Call, place, replaces, spoilt
 from providers.sandbox.exchange import Answer, Refused, Request
 from providers.sandbox.faults import UNHARMED, Fault, Place
-from providers.sandbox.microsoft import batch, changes, errors, events, mailbox, oauth, schedule, scopes, view
+from providers.sandbox.microsoft import (
+    batch,
+    changes,
+    errors,
+    events,
+    mailbox,
+    oauth,
+    schedule,
+    scopes,
+    subscriptions,
+    view,
+)
 from providers.sandbox.microsoft.resources import fields_of
 from providers.sandbox.microsoft.scopes import FULL_SCOPE, short_names
 from providers.sandbox.routes import Route, Routes, route
@@ -26,6 +37,29 @@ SCHEDULE = "microsoft.getSchedule"
 SETTINGS = "microsoft.mailboxSettings.get"
 
 BASIC = scopes.READ_BASIC
+
+
+SUBSCRIPTION = "subscriptions/{}"
+
+
+def subscription_routes() -> list[Route]:
+    """What can be done with subscriptions."""
+    name = "microsoft.subscriptions."
+    read = scopes.READ
+    return [
+        route("POST", "subscriptions", name + "create", subscriptions.create, scopes=read),
+        route("GET", "subscriptions", name + "list", subscriptions.list_all, scopes=read),
+        route("GET", SUBSCRIPTION, name + "get", subscriptions.get, scopes=read),
+        route("PATCH", SUBSCRIPTION, name + "update", subscriptions.update, scopes=read),
+        route("DELETE", SUBSCRIPTION, name + "delete", subscriptions.delete, scopes=read),
+        route(
+            "POST",
+            SUBSCRIPTION + "/reauthorize",
+            name + "reauthorize",
+            subscriptions.reauthorize,
+            scopes=read,
+        ),
+    ]
 
 
 def event_routes(base: str, **where: Any) -> list[Route]:
@@ -61,6 +95,7 @@ ROUTES = Routes(
     route("POST", "users/{}/calendar/getSchedule", SCHEDULE, schedule.get_schedule, scopes=BASIC),
     route("GET", "me/mailboxSettings", SETTINGS, mailbox.get_settings, scopes=scopes.SETTINGS),
     route("GET", "me/mailboxSettings/timeZone", SETTINGS, mailbox.get_time_zone, scopes=scopes.SETTINGS),
+    *subscription_routes(),
     *event_routes("me/events", primary=True),
     *event_routes("me/calendar/events", primary=True),
     *event_routes("me/calendars/{}/events", calendar=0),

@@ -5,13 +5,22 @@ https://learn.microsoft.com/entra/identity-platform/v2-oauth2-auth-code-flow
 
 from __future__ import annotations
 
+import secrets
 import time
 import uuid
 from typing import Any
 
 from providers.sandbox import consent_page
 from providers.sandbox.accounts import Account, Grant
-from providers.sandbox.consent import WRONG_SECRET, back_to_application, client_secret, id_token, subject
+from providers.sandbox.consent import (
+    CODE,
+    EXPIRED,
+    WRONG,
+    back_to_application,
+    client_of,
+    id_token,
+    subject,
+)
 from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.microsoft.mailbox import object_id
 from providers.sandbox.microsoft.scopes import OPENID, full_name, short_names
@@ -45,11 +54,27 @@ AADSTS: dict[int, tuple[int, str, str, str | None]] = {
     ),
     70000: (400, "invalid_grant", "Provided grant is invalid or malformed.", None),
     70003: (400, "unsupported_grant_type", "The app requested an unsupported grant type.", None),
+    90002: (
+        400,
+        "invalid_tenant",
+        "Tenant not found. Check to make sure you have the correct tenant ID and are signing into the "
+        "correct cloud. Check with your subscription administrator, this may happen if there are no active "
+        "subscriptions for the tenant.",
+        None,
+    ),
     90033: (503, "temporarily_unavailable", "A transient error has occurred. Please try again.", None),
     900144: (
         400,
         "invalid_request",
         "The request body must contain the following parameter: 'grant_type'.",
+        None,
+    ),
+    700016: (
+        400,
+        "unauthorized_client",
+        "Application was not found in the directory. This can happen if the application has not been "
+        "installed by the administrator of the tenant or consented to by any user in the tenant. You may "
+        "have sent your authentication request to the wrong tenant.",
         None,
     ),
     7000215: (
@@ -59,6 +84,8 @@ AADSTS: dict[int, tuple[int, str, str, str | None]] = {
         "value, not the client secret ID, for a secret added to the app.",
         None,
     ),
+    7000222: (401, "invalid_client", "The provided client secret keys for app are expired.", None),
+    9002313: (400, "invalid_grant", "Invalid request. Request is malformed or invalid.", None),
 }
 # The number that stands for a word of the protocol.
 NUMBERS = {word: number for number, (_, word, _, _) in reversed(AADSTS.items())}
@@ -105,9 +132,11 @@ def authorize(world: World, request: Request) -> Answer:
 def token(world: World, request: Request) -> Answer:
     """The token endpoint."""
     form = request.form
-    if client_secret(request) == WRONG_SECRET:
-        return oauth_error(7000215)
+    if refused := refusal(request):
+        return oauth_error(refused)
     match form.get("grant_type"):
+        case "client_credentials":
+            return Answer(200, document=app_token(), headers=dict(HEADERS))
         case "refresh_token":
             return refreshed(world, form)
         case "authorization_code":
@@ -115,6 +144,32 @@ def token(world: World, request: Request) -> Answer:
         case None:
             return oauth_error(900144)
     return oauth_error(70003)
+
+
+def refusal(request: Request) -> int | None:
+    """The error for a tenant, a code or a client that is none, in the order least kind to callers."""
+    form = request.form
+    client_id, secret = client_of(request)
+    if request.path[1].startswith(WRONG):
+        return 90002
+    # Entra may do so before it looks at the secret, so nobody may conclude anything about that.
+    if form.get("grant_type") == "authorization_code" and not form.get("code", "").startswith(CODE):
+        return 9002313
+    if client_id.startswith(WRONG):
+        return 700016
+    if secret.startswith(EXPIRED):
+        return 7000222
+    return 7000215 if secret.startswith(WRONG) else None
+
+
+def app_token() -> dict[str, Any]:
+    """A token of the application itself, which opens nothing here."""
+    return {
+        "token_type": "Bearer",
+        "expires_in": LIFETIME - 1,
+        "ext_expires_in": LIFETIME - 1,
+        "access_token": f"eyJ0eXAi{secrets.token_urlsafe(24)}",
+    }
 
 
 def refreshed(world: World, form: dict[str, str]) -> Answer:

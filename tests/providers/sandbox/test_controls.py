@@ -149,7 +149,7 @@ def test_it_tells_that_it_is_well(sandbox: Sandbox) -> None:
         ("accounts/bulk", {"count": "many"}, "count is not a whole number"),
         ("accounts/bulk", {"emailPattern": "x", "count": 2, "start": "2026-12-01"}, "emailPattern needs {n}"),
         ("faults", {"latencyMs": "long"}, "latencyMs is not a number"),
-        ("faults", {"body": "burnt"}, "body is truncated, reset, html or pending"),
+        ("faults", {"body": "burnt"}, "body is truncated, reset, html, pending, lost or doubled"),
     ],
 )
 def test_a_field_of_the_wrong_type_is_named(sandbox: Sandbox, path: str, body: Any, problem: str) -> None:

@@ -137,6 +137,52 @@ def test_a_wrong_client_secret_is_the_operators_fault(sandbox: Sandbox, provider
     assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
 
 
+@pytest.mark.parametrize(
+    ("provider", "wrong", "status", "word", "told"),
+    [
+        ("google", {"client_id": "wrong.app"}, 401, "invalid_client", "The OAuth client was not found."),
+        ("google", {"client_secret": "wrong-one"}, 401, "invalid_client", "Unauthorized"),
+        ("google", {"client_secret": "expired-one"}, 401, "invalid_client", "Unauthorized"),
+        ("microsoft", {"client_id": "wrong-app"}, 400, "unauthorized_client", "AADSTS700016: "),
+        ("microsoft", {"client_secret": "wrong-one"}, 401, "invalid_client", "AADSTS7000215: "),
+        ("microsoft", {"client_secret": "expired-one"}, 401, "invalid_client", "AADSTS7000222: "),
+    ],
+)
+def test_clients_that_are_called_wrong_or_expired_are_refused_in_each_providers_words(
+    sandbox: Sandbox, provider: str, wrong: dict[str, str], status: int, word: str, told: str
+) -> None:
+    form = {"grant_type": "refresh_token", "refresh_token": sandbox.account(provider, ADA).refresh_token}
+    answer = token_call(
+        sandbox, provider, **form, **{"client_id": "almanac", "client_secret": "good"} | wrong
+    )
+    assert (answer.status_code, answer.json()["error"]) == (status, word)
+    assert answer.json()["error_description"].startswith(told)
+
+
+def test_a_tenant_that_is_called_wrong_is_unknown(sandbox: Sandbox) -> None:
+    url = f"{sandbox.url}/microsoft/wrong.example.com/oauth2/v2.0/token"
+    answer = requests.post(url, data={"grant_type": "refresh_token"}, timeout=10)
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_tenant")
+    assert answer.json()["error_codes"] == [90002]
+
+
+@pytest.mark.parametrize(("provider", "codes"), [("google", None), ("microsoft", [9002313])])
+def test_a_code_that_nobody_gave_out_is_malformed(
+    sandbox: Sandbox, provider: str, codes: list[int] | None
+) -> None:
+    answer = redeem(sandbox, provider, "made-up", client_secret="good")
+    assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
+    assert answer.json().get("error_codes") == codes
+
+
+def test_microsoft_gives_an_application_a_token_that_opens_no_calendar(sandbox: Sandbox) -> None:
+    form = {"scope": "https://graph.microsoft.com/.default", "client_secret": "good"}
+    answer = token_call(sandbox, "microsoft", grant_type="client_credentials", **form)
+    assert answer.status_code == 200
+    assert "refresh_token" not in answer.json()
+    assert not works(sandbox, "microsoft", answer.json()["access_token"])
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_code_is_redeemed_once_by_whoever_holds_the_verifier(sandbox: Sandbox, provider: str) -> None:
     sandbox.account(provider, ADA)

@@ -1,0 +1,138 @@
+"""Why a moment is, or is not, offered."""
+
+from __future__ import annotations
+
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from flask import Response
+from flask.views import MethodView
+
+from app import asked, explanations, pictures
+from app.envelope import Blueprint, whole
+from app.explanations import Blocking, Explained
+from app.failures import Failures
+from app.schemas.availability import RequiredSchedulesBody, ZoneHeader
+from app.schemas.explain import (
+    OrganizationExplainedAnswer,
+    OrganizationMomentQuery,
+    UserDailyMomentQuery,
+    UserExplainedAnswer,
+    UserMomentQuery,
+)
+from scheduling.explain import Explanation, Pair
+from scheduling.windows import Window
+from scheduling.written import timestamp
+
+blp = Blueprint("explain", __name__, description="Why a moment is, or is not, offered")
+
+
+@blp.route("/users/<user_id:userId>/scheduling/explain")
+class UserExplanation(MethodView):
+    @blp.arguments(UserDailyMomentQuery, location="query")
+    @blp.arguments(ZoneHeader, location="headers")
+    @blp.response(200, UserExplainedAnswer)
+    def get(self, query: dict[str, Any], header: dict[str, ZoneInfo], userId: str) -> Response:
+        """Why a moment of a user is, or is not, offered
+
+        Takes what the user's slots are asked with, and `at`. A calendar that cannot be read is a reason here
+        (`calendarUnread`), and fails nothing; with `onFailure=partial` what was read counts.
+        """
+        return _one_user(query, header["zone"], asked.daily_window(query), userId)
+
+    @blp.arguments(UserMomentQuery, location="query")
+    @blp.arguments(RequiredSchedulesBody)
+    @blp.arguments(ZoneHeader, location="headers")
+    @blp.response(200, UserExplainedAnswer)
+    def post(
+        self, query: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo], userId: str
+    ) -> Response:
+        """Why a moment is, or is not, inside weekly schedules"""
+        return _one_user(query, header["zone"], asked.weekly_windows(body["schedules"]), userId)
+
+
+@blp.route("/organizations/<org_slug:orgSlug>/scheduling/explain")
+class OrganizationExplanation(MethodView):
+    @blp.arguments(OrganizationMomentQuery, location="query")
+    @blp.arguments(ZoneHeader, location="headers")
+    @blp.response(200, OrganizationExplainedAnswer)
+    def get(self, query: dict[str, Any], header: dict[str, ZoneInfo], orgSlug: str) -> Response:
+        """Why a moment of each member is, or is not, offered
+
+        Every member is told of, by user id; one without connected calendars has the reason `noCalendars`.
+        """
+        question = asked.slot_query(query, header["zone"], asked.daily_window(query))
+        at = query["at"].milliseconds(header["zone"])
+        everybody, users, picture = pictures.of_members(query, question, orgSlug)
+        known = dict(zip(users, explanations.of_asks(picture, question, at), strict=True))
+        nobody = explanations.of_nobody(question, at)
+        found = {user: known.get(user, nobody) for user in everybody}
+        data = {
+            "at": timestamp(at),
+            "offeredBy": [user for user, explained in found.items() if explained.offered],
+            "members": [{"userId": user, **_entry(explained)} for user, explained in found.items()],
+            "options": asked.options(query, question),
+        }
+        failed = [Failures.of(picture, n).user(users[n]) for n in sorted(picture.failing())]
+        return whole({"data": data, "failedUsers": failed}, headers=asked.age(picture))
+
+
+def _one_user(
+    query: dict[str, Any], zone: ZoneInfo, windows: tuple[Window, ...] | None, user: str
+) -> Response:
+    question = asked.slot_query(query, zone, windows)
+    at = query["at"].milliseconds(zone)
+    picture = pictures.of_user(query, question, user)
+    explained = explanations.of_ask(picture, question, at, partial=query["onFailure"] == "partial")
+    data = {"at": timestamp(at), **_entry(explained), "options": asked.options(query, question)}
+    body = {"data": data, "failedCalendars": Failures.of(picture).calendars()}
+    return whole(body, headers=asked.age(picture))
+
+
+def _entry(explained: Explained) -> dict[str, Any]:
+    """What the answers say of one user."""
+    return {
+        "offered": explained.offered,
+        "reason": explained.reason,
+        "sentence": explained.sentence,
+        **(_UNKNOWN if explained.facts is None else _facts(explained.facts)),
+        "blockedBy": [_blocking(each) for each in explained.blocking],
+    }
+
+
+_UNKNOWN = {
+    "slot": None,
+    "startsSlot": False,
+    "free": None,
+    "window": None,
+    "nextSlot": None,
+    "previousSlot": None,
+}
+
+
+def _facts(facts: Explanation) -> dict[str, Any]:
+    return {
+        "slot": _span(facts.slot),
+        "startsSlot": facts.starts_slot,
+        "free": _span(facts.free),
+        "window": _span(facts.window),
+        "nextSlot": _span(facts.next_slot),
+        "previousSlot": _span(facts.previous_slot),
+    }
+
+
+def _span(pair: Pair | None) -> dict[str, str] | None:
+    return None if pair is None else {"start": timestamp(pair[0]), "end": timestamp(pair[1])}
+
+
+def _blocking(blocking: Blocking) -> dict[str, Any]:
+    target, period = blocking
+    return {
+        "calendarId": target.shown,
+        "provider": target.connection.provider,
+        "email": target.connection.email,
+        "start": timestamp(period.start),
+        "end": timestamp(period.end),
+        "paddedStart": timestamp(period.padded_start),
+        "paddedEnd": timestamp(period.padded_end),
+    }

@@ -1,0 +1,110 @@
+"""Webhook endpoints of those who integrate us, and what was sent to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Response
+from flask.views import MethodView
+
+from app import endpoints, paging
+from app.auth import within
+from app.envelope import Blueprint
+from app.schemas.records import PageQuery, SuccessSchema
+from app.schemas.webhooks import (
+    DeliveriesQuery,
+    DeliverySchema,
+    NewWebhookSchema,
+    WebhookBody,
+    WebhookSchema,
+    delivery_view,
+    webhook_view,
+)
+from app.services import services
+from store.queries import deliveries, webhooks
+
+blp = Blueprint("webhooks", __name__, description="Events that are sent to you, and their delivery log")
+
+
+@blp.after_request
+def _unkept(response: Response) -> Response:
+    """One of these answers shows a secret: nobody between us and the caller keeps it."""
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+@blp.route("/webhooks")
+class Webhooks(MethodView):
+    @blp.arguments(PageQuery, location="query")
+    @blp.response(200, WebhookSchema(many=True))
+    def get(self, query: dict[str, Any]) -> list[dict[str, Any]]:
+        """List webhook endpoints
+
+        An API key that is bound to an organization sees those of its organization.
+        """
+        with services().stores.database.reading() as session:
+            rows = webhooks.page(
+                session, within=within(), after=paging.after(query), limit=paging.one_more(query)
+            )
+        return [webhook_view(row) for row in paging.cut(query, rows, "id")]
+
+    @blp.arguments(WebhookBody)
+    @blp.response(201, NewWebhookSchema)
+    def post(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Register a webhook endpoint
+
+        The answer holds the secret, which is not shown again. With an API key that is bound to an
+        organization, the endpoint hears of that organization's members only. An organization has up to 100
+        endpoints, and so have all the keys together that are bound to none.
+        """
+        endpoints.check_reach(body["url"])
+        with services().stores.database.writing() as session:
+            row, secret = endpoints.create(
+                session, url=body["url"], events=body["events"], organization_id=within()
+            )
+        return {**webhook_view(row), "secret": secret}
+
+
+@blp.route("/webhooks/<webhook_id:webhookId>")
+class WebhookById(MethodView):
+    @blp.response(200, SuccessSchema)
+    def delete(self, webhookId: str) -> dict[str, bool]:
+        """Delete a webhook endpoint
+
+        What waits for it is not sent any more, and its delivery log goes with it.
+        """
+        with services().stores.database.writing() as session:
+            endpoints.remove(session, webhookId)
+        return {"success": True}
+
+
+@blp.route("/webhooks/<webhook_id:webhookId>/deliveries")
+class Deliveries(MethodView):
+    @blp.arguments(DeliveriesQuery, location="query")
+    @blp.response(200, DeliverySchema(many=True))
+    def get(self, query: dict[str, Any], webhookId: str) -> list[dict[str, Any]]:
+        """List what was sent to an endpoint
+
+        The newest first; what is older than 30 days is forgotten.
+        """
+        with services().stores.database.reading() as session:
+            rows = deliveries.page(
+                session,
+                endpoints.find(session, webhookId).id,
+                before=paging.after(query),
+                limit=paging.one_more(query),
+            )
+        return [delivery_view(row) for row in paging.cut(query, rows, "id")]
+
+
+@blp.route("/webhooks/<webhook_id:webhookId>/deliveries/<delivery_id:deliveryId>/replay")
+class Replay(MethodView):
+    @blp.response(200, DeliverySchema)
+    def post(self, webhookId: str, deliveryId: str) -> dict[str, Any]:
+        """Send a delivery again
+
+        With the same `webhook-id`, whatever became of it. An endpoint that was disabled is enabled by it.
+        """
+        with services().stores.database.writing() as session:
+            row = endpoints.replay(session, webhookId, deliveryId)
+        return delivery_view(row)

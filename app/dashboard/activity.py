@@ -1,0 +1,139 @@
+"""The activity page: requests, how long they took, the cache, and the providers, over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from itertools import cycle
+from typing import Any, NamedTuple
+
+from flask import request
+from flask.typing import ResponseReturnValue
+
+from app.availability import now
+from app.dashboard.blueprint import blp, page
+from app.dashboard.charts import Chart, Series
+from app.services import services
+from store.activity import DAY, HOUR, MINUTE, Point
+from store.counts import GROUPS, Counts, Status, together
+from store.latency import Latency
+
+
+class Span(NamedTuple):
+    """How far back the page looks, and how long each stretch of a plot is, in milliseconds."""
+
+    title: str
+    length: int
+    step: int
+
+
+SPANS = {
+    "3h": Span("3 hours", 3 * HOUR, 5 * MINUTE),
+    "1d": Span("a day", DAY, 15 * MINUTE),
+    "7d": Span("a week", 7 * DAY, 2 * HOUR),
+    "30d": Span("30 days", 30 * DAY, 8 * HOUR),
+}
+ORDINARY = "3h"
+REASON_LOOKS = ("four", "three", "five", "two", "one")
+# Where there is no number.
+NONE = "\N{EN DASH}"
+
+
+@blp.get("/activity")
+def activity() -> ResponseReturnValue:
+    """The page."""
+    return page("activity.html", spans=SPANS, **_context())
+
+
+@blp.get("/activity/plots")
+def activity_plots() -> ResponseReturnValue:
+    """The plots alone, as they are now."""
+    return page("activity_plots.html", **_context())
+
+
+def _context() -> dict[str, Any]:
+    chosen = request.args.get("span", ORDINARY)
+    span = SPANS.get(chosen, SPANS[ORDINARY])
+    points = _points(span)
+    every = together(point.counts for point in points)
+    return {
+        "span": chosen if chosen in SPANS else ORDINARY,
+        "title": span.title,
+        "every": every,
+        "charts": _charts(points),
+        "moments": [_moment(point.start, span) for point in points],
+        "routes": [(group, every.requests(group)) for group in GROUPS if every.requests(group).total],
+        "milliseconds": milliseconds,
+        "failures": sorted(every.failed.items(), key=lambda each: -each[1]),
+    }
+
+
+def _points(span: Span) -> list[Point]:
+    """What was done, in stretches of the span's length; the last is under way."""
+    recorded = services().stores.activity
+    # What this very process has counted is seen at once.
+    recorded.flush()
+    until = now()
+    start = (until - span.length) // span.step * span.step + span.step
+    fine = recorded.points(start, until)
+    size = max(1, span.step // (fine[0].end - fine[0].start))
+    return [
+        Point(each[0].start, each[-1].end, together(point.counts for point in each))
+        for each in (fine[first : first + size] for first in range(0, len(fine), size))
+    ]
+
+
+def _charts(points: Sequence[Point]) -> list[Chart]:
+    counts = [point.counts for point in points]
+
+    def series(name: str, look: str, value: Callable[[Counts], float | None]) -> Series:
+        return Series(name, look, [value(each) for each in counts])
+
+    answers = [
+        series("answered", "one", lambda each: _total(each, "2xx") + _total(each, "3xx")),
+        series("refused (4xx)", "three", lambda each: _total(each, "4xx")),
+        series("failed (5xx)", "four", lambda each: _total(each, "5xx")),
+    ]
+    latency = [
+        series("half within", "p50", lambda each: each.requests().percentile(50)),
+        series("95 of 100 within", "p95", lambda each: each.requests().percentile(95)),
+        series("99 of 100 within", "p99", lambda each: each.requests().percentile(99)),
+    ]
+    cache = [
+        series("fresh in the cache", "one", lambda each: each.cache.hits),
+        series("stale in the cache", "three", lambda each: each.cache.stale),
+        series("read from a provider", "two", lambda each: each.cache.misses),
+    ]
+    providers = [
+        series("Google", "one", lambda each: each.reads("google").total),
+        series("Microsoft", "two", lambda each: each.reads("microsoft").total),
+    ]
+    reasons = sorted({reason for each in counts for _, reason in each.failed})
+    failed = [each.failures() for each in counts]
+    failures = [
+        Series(reason, look, [each.get(reason, 0) for each in failed])
+        for reason, look in zip(reasons, cycle(REASON_LOOKS), strict=False)
+    ]
+    charts = [
+        Chart("Requests", answers, "", stacked=True),
+        Chart("How long they took", latency, " ms", stacked=False),
+        Chart("Calendars wanted", cache, "", stacked=True),
+        Chart("Reads from providers", providers, "", stacked=True),
+    ]
+    return [*charts, Chart("Provider failures by reason", failures, "", stacked=True)] if failures else charts
+
+
+def _total(counts: Counts, status: Status) -> int:
+    return counts.requests(status=status).total
+
+
+def _moment(start: int, span: Span) -> str:
+    moment = datetime.fromtimestamp(start / 1000, UTC)
+    clock = f"{moment:%H:%M}"
+    return clock if span.length <= DAY else f"{moment.day} {moment:%b} {clock}"
+
+
+def milliseconds(latency: Latency, percent: int) -> str:
+    """A percentile as it is shown."""
+    found = latency.percentile(percent)
+    return NONE if found is None else f"{found:.0f} ms" if found >= 10 else f"{found:.1f} ms"

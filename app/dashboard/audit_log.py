@@ -1,0 +1,19 @@
+"""The audit log: who did what, and when."""
+
+from __future__ import annotations
+
+from flask.typing import ResponseReturnValue
+
+from app.dashboard.blueprint import blp, page
+from app.dashboard.lists import Onward, number_before, searched
+from app.services import services
+from store.queries import audit
+
+
+@blp.get("/audit")
+def audit_log() -> ResponseReturnValue:
+    """The deeds, the newest first; those that a search finds."""
+    text, before = searched(), number_before()
+    with services().stores.database.reading() as session:
+        found = Onward.of(audit.page(session, text, before=before, limit=Onward.FETCHED))
+    return page("audit_log.html", found=found, text=text, before=before)

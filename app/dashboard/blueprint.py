@@ -1,0 +1,115 @@
+"""What every page of the dashboard has in common: who may see it, its headers, and its frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Response, abort, flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_wtf.csrf import CSRFProtect
+
+from app.dashboard import errors, files, sessions, words
+
+blp = Blueprint(
+    "dashboard", __name__, template_folder="templates", static_folder=files.FOLDER, static_url_path="/static"
+)
+csrf = CSRFProtect()
+errors.install(blp)
+files.install(blp)
+words.install(blp)
+
+# Pages that whoever is not signed in may see.
+OPEN = frozenset({"dashboard.sign_in", "dashboard.welcome", files.ENDPOINT})
+
+# Scripts and styles are files of ours; nothing is loaded from, sent to or framed by anybody else.
+_POLICY = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "img-src": "'self' data:",
+    "connect-src": "'self'",
+    "form-action": "'self'",
+    "base-uri": "'none'",
+    "frame-ancestors": "'none'",
+}
+_HEADERS = {
+    "Content-Security-Policy": "; ".join(f"{name} {sources}" for name, sources in _POLICY.items()),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # Addresses of pages name people.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+
+
+@blp.before_request
+def _let_in() -> ResponseReturnValue | None:
+    if request.endpoint == files.ENDPOINT:
+        return None
+    lost = request.routing_exception is not None
+    if not lost:
+        _refuse_nul()
+        csrf.protect()
+    signed_in = sessions.recognise()
+    if signed_in or lost or request.endpoint in OPEN:
+        return None
+    if request.headers.get("HX-Request"):
+        # A part of a page: the whole of it is to go to the sign-in.
+        return Response(status=401, headers={"HX-Redirect": url_for("dashboard.sign_in")})
+    after = request.full_path.rstrip("?") if request.method == "GET" else None
+    return redirect(url_for("dashboard.sign_in", after=after), 303)
+
+
+def _refuse_nul() -> None:
+    """No name has a NUL in it, as no database takes one."""
+    asked = [text for name, values in request.args.lists() for text in (name, *values)]
+    if any("\0" in str(each) for each in (*(request.view_args or {}).values(), *asked)):
+        abort(404)
+
+
+@blp.after_request
+def _protect(response: Response) -> Response:
+    response.headers.update(_HEADERS)
+    if request.endpoint == files.ENDPOINT:
+        response.headers["Cache-Control"] = files.cache_control(request)
+    else:
+        response.headers["Cache-Control"] = "no-store"
+        response.vary.add("HX-Request")
+    return response
+
+
+def page(template: str, status: int = 200, **context: Any) -> Response:
+    """A page, or a part of one; templates are below ``templates/dashboard``."""
+    text = render_template(
+        f"dashboard/{template}",
+        administrator=sessions.administrator(),
+        here=_section(),
+        **context,
+    )
+    return Response(text, status, mimetype="text/html")
+
+
+def _section() -> str:
+    """The entry of the menu that this page belongs to."""
+    first = request.path.removeprefix("/dashboard").strip("/").partition("/")[0]
+    return {"": "overview", "audit": "audit_log"}.get(first, first)
+
+
+def done(sentence: str, endpoint: str, **values: Any) -> ResponseReturnValue:
+    """Go to a page that says what was done."""
+    flash(sentence, "good")
+    return redirect(url_for(f"dashboard.{endpoint}", **values), 303)
+
+
+def warned(sentence: str, endpoint: str, **values: Any) -> ResponseReturnValue:
+    """Go to a page that says what was done, and what is not certain of it."""
+    flash(sentence, "warn")
+    return redirect(url_for(f"dashboard.{endpoint}", **values), 303)
+
+
+def failed(sentence: str, endpoint: str, **values: Any) -> ResponseReturnValue:
+    """Go to a page that says what was not done, and what to do."""
+    flash(sentence, "bad")
+    return redirect(url_for(f"dashboard.{endpoint}", **values), 303)

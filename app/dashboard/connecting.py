@@ -1,0 +1,112 @@
+"""Connecting an account of a user by a link, and what is told when the browser comes back; disconnecting."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from flask import request, url_for
+from flask.typing import ResponseReturnValue
+
+from app import consents
+from app.dashboard import forms, health, sessions
+from app.dashboard.blueprint import blp, done, failed, page
+from app.dashboard.health import LEVELS
+from app.dashboard.users import known
+from app.errors import Invalid
+from app.fields import Word
+from app.forgetting import forget_connections
+from app.schemas.authorization import AuthorizeBody
+from app.services import services
+from providers.names import ProviderName
+from providers.scopes import Level
+from store.models import now
+from store.queries import audit, connections, users
+
+# Who has just agreed comes back at once.
+JUST_NOW = timedelta(minutes=2)
+
+NO_ADDRESS = (
+    "A provider sends people back to this service, which does not know its own address: set "
+    "ALMANAC_PUBLIC_URL and start it again."
+)
+
+
+class ConnectForm(forms.Body):
+    """What a person is to be asked for."""
+
+    scope = Word(tuple(LEVELS), required=True)
+
+
+@blp.post("/users/<custom_id>/connect/<any(google, microsoft):provider>")
+def connect(custom_id: str, provider: str) -> ResponseReturnValue:
+    """Make two links to connect an account: one to be opened here, one to be sent."""
+    user = known(custom_id)
+    title = health.title(provider)
+    if not consents.providers()[ProviderName(provider)].configured:
+        return failed(
+            f"{title} is not set up yet: enter its client id and secret first.", "user", custom_id=custom_id
+        )
+    form = forms.read(ConnectForm)
+    if not form:
+        return failed("Choose what the account is to be asked for.", "user", custom_id=custom_id)
+    asked = AuthorizeBody().load(form.data)
+    back = url_for("dashboard.connected", number=user.id, provider=provider)
+    try:
+        to_open = consents.begin(custom_id, provider, asked, back=back)
+        to_send = consents.begin(custom_id, provider, asked)
+    except Invalid:
+        return failed(NO_ADDRESS, "user", custom_id=custom_id)
+    with services().stores.database.writing() as session:
+        audit.record(session, actor=sessions.actor(), action="makeLink", subject=f"{custom_id}/{provider}")
+    return page(
+        "connect.html",
+        user=user,
+        title=title,
+        level=LEVELS[Level(form.data["scope"])],
+        to_open=to_open,
+        to_send=to_send,
+    )
+
+
+@blp.get("/connected/<int(max=2147483647):number>/<any(google, microsoft):provider>")
+def connected(number: int, provider: str) -> ResponseReturnValue:
+    """Where a link that was opened here leads back to; what became of it is seen from the connection."""
+    with services().stores.database.reading() as session:
+        user = users.by_number(session, number, within=None)
+        row = None if user is None else connections.find(session, user.id, provider)
+    if user is None:
+        return failed("That user was deleted meanwhile.", "users")
+    title = health.title(provider)
+    told = request.args.get("connected") == "true"
+    if told and row is not None and row.alive and now() - row.created_at < JUST_NOW:
+        access = health.access(row) or "But what was granted reaches no calendar: connect once more"
+        return done(
+            f"{row.email or 'The account'} is connected with {title}. {access}.",
+            "user",
+            custom_id=user.custom_id,
+        )
+    return failed(
+        f"{_why(title, provider)}. What was connected before stays as it was.",
+        "user",
+        custom_id=user.custom_id,
+    )
+
+
+@blp.post("/users/<custom_id>/disconnect/<any(google, microsoft):provider>")
+def disconnect(custom_id: str, provider: str) -> ResponseReturnValue:
+    """Delete a connection; the grant is revoked where the provider offers it."""
+    known(custom_id)
+    title = health.title(provider)
+    if not forget_connections(custom_id, provider, actor=sessions.actor()):
+        return failed(f"{title} was not connected any more.", "user", custom_id=custom_id)
+    return done(
+        f"{title} is disconnected: its tokens and what was read are forgotten.", "user", custom_id=custom_id
+    )
+
+
+def _why(title: str, provider: str) -> str:
+    """What went wrong. Of the address only a sentence that we ourselves say is repeated."""
+    sentence = request.args.get("error", "")
+    if consents.is_refusal(ProviderName(provider), sentence):
+        return f"{title} is not connected: {sentence}"
+    return f"{title} is not connected: it did not work this time; make a new link and try again"

@@ -1,0 +1,89 @@
+"""What was sent to one webhook endpoint, and sending it again."""
+
+from __future__ import annotations
+
+import json
+from typing import get_args
+
+from flask import request
+from flask.typing import ResponseReturnValue
+
+from app import endpoints
+from app.dashboard.blueprint import blp, done, failed, page
+from app.dashboard.lists import Onward
+from app.errors import NotFound
+from app.fields import DELIVERY_ID
+from app.services import services
+from store.models import WebhookDelivery
+from store.queries import deliveries, organizations
+from store.queries.deliveries import Status
+
+# The status of a delivery as a badge.
+BADGES = {
+    "pending": ("warn", "on its way"),
+    "delivered": ("good", "delivered"),
+    "failed": ("bad", "given up"),
+}
+
+
+@blp.get("/webhooks/<webhook_id>")
+def webhook(webhook_id: str) -> ResponseReturnValue:
+    """An endpoint with its deliveries, the newest first; those of one status."""
+    status = _status()
+    with services().stores.database.reading() as session:
+        endpoint = endpoints.find(session, webhook_id)
+        bound = endpoint.organization_id
+        organization = None if bound is None else organizations.slug_of(session, bound)
+        counts = deliveries.counts(session, [webhook_id])[webhook_id]
+        found = Onward.of(
+            deliveries.recent(
+                session, status=status, endpoint_id=webhook_id, before=_before(), limit=Onward.FETCHED
+            )
+        )
+    return page(
+        "webhook.html",
+        endpoint=endpoint,
+        organization=organization,
+        counts=counts,
+        found=found,
+        only=status,
+        badges=BADGES,
+        status_of=deliveries.status,
+        payload=payload,
+    )
+
+
+@blp.post("/webhooks/<webhook_id>/deliveries/<delivery_id>/replay")
+def replay_delivery(webhook_id: str, delivery_id: str) -> ResponseReturnValue:
+    """Send a delivery again."""
+    try:
+        with services().stores.database.writing() as session:
+            endpoints.replay(session, webhook_id, delivery_id)
+    except NotFound as error:
+        return failed(
+            f"{error.error}: the log forgot it, or it tells of somebody who has left the organization.",
+            "webhook",
+            webhook_id=webhook_id,
+        )
+    return done(
+        "It is being sent again. Reload this page in a moment to see what became of it.",
+        "webhook",
+        webhook_id=webhook_id,
+    )
+
+
+def payload(row: WebhookDelivery) -> str:
+    """What is sent, for people to read."""
+    return json.dumps(row.payload, indent=2, ensure_ascii=False)
+
+
+def _status() -> Status | None:
+    """The status that is asked for; whatever is none shows all."""
+    asked = request.args.get("status")
+    return next((each for each in get_args(Status) if each == asked), None)
+
+
+def _before() -> str | None:
+    """The delivery that this page begins behind; whatever is none is the first page."""
+    asked = request.args.get("before", "")
+    return asked if DELIVERY_ID.fullmatch(asked) else None

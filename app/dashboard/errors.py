@@ -1,0 +1,92 @@
+"""What goes wrong, as a page: one sentence, and what to do."""
+
+from __future__ import annotations
+
+import logging
+
+from flask import Blueprint, Flask, Response, request
+from flask_wtf.csrf import CSRFError
+from kombu.exceptions import OperationalError as BrokerError
+from redis.exceptions import RedisError
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from werkzeug.exceptions import HTTPException, MethodNotAllowed
+
+from app import queries
+from app.dashboard.cookies import PATH
+from app.errors import ApiError
+from app.request_ids import request_id, route
+
+log = logging.getLogger(__name__)
+
+_WHAT_TO_DO = {
+    400: "Go back, mend what it names, and send it again.",
+    404: "It may have been renamed or deleted. The lists in the menu show what there is.",
+    405: "Go back and try again.",
+    429: "Wait a moment, then try again.",
+    502: "The provider did not answer as it should. Try again in a moment.",
+    503: "Check that the database, Redis and a worker are running: /readyz says which is missing.",
+}
+_NAMES = {404: "Not found", 405: "Not possible", 413: "Too large", 429: "Too many", 503: "Out of service"}
+
+
+def install(blp: Blueprint) -> None:
+    """The pages of errors, for every page below ``/dashboard``."""
+    blp.register_error_handler(CSRFError, _stale_form)
+    blp.register_error_handler(HTTPException, _refused)
+    blp.register_error_handler(ApiError, _answered)
+    for down in (RedisError, BrokerError, OperationalError, InterfaceError, PoolTimeout):
+        blp.register_error_handler(down, _out_of_service)
+    blp.register_error_handler(Exception, _failed)
+
+
+class _Request(queries.Request):
+    """What asks the dashboard for a path or a method that it has not got is the dashboard's all the same."""
+
+    @property
+    def blueprint(self) -> str | None:
+        """The blueprint whose hooks and errors count."""
+        found = super().blueprint
+        lost = found is None and self.endpoint is None and f"{self.path}/".startswith(f"{PATH}/")
+        return "dashboard" if lost else found
+
+
+def keep_the_lost(app: Flask) -> None:
+    """Answer them by pages too, with the headers of all pages."""
+    app.request_class = _Request
+
+
+def _stale_form(error: CSRFError) -> Response:
+    return _page(400, "This form is no longer valid", "Go back, reload the page, and send it again.")
+
+
+def _refused(error: HTTPException) -> Response:
+    code = error.code or 500
+    response = _page(code, _NAMES.get(code, error.name), _WHAT_TO_DO.get(code, "Go back and try again."))
+    if isinstance(error, MethodNotAllowed):
+        response.allow.update(error.valid_methods or ())
+    return response
+
+
+def _answered(error: ApiError) -> Response:
+    return _page(error.status, error.error, _WHAT_TO_DO.get(error.status, "Go back and try again."))
+
+
+def _out_of_service(error: Exception) -> Response:
+    said = type(error).__name__
+    log.error("%s %s out of service, request %s: %s", request.method, route(), request_id(), said)
+    return _page(503, "The service is not available for a moment", _WHAT_TO_DO[503])
+
+
+def _failed(error: Exception) -> Response:
+    log.error("%s %s failed, request %s", request.method, route(), request_id(), exc_info=error)
+    return _page(
+        500, "Something went wrong on our side", f"The log tells more under the request id {request_id()}."
+    )
+
+
+def _page(status: int, title: str, hint: str) -> Response:
+    # Imported here: the frame of the pages knows of this module.
+    from app.dashboard.blueprint import page
+
+    return page("error.html", status, title=title, hint=hint, code=status)

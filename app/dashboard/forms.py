@@ -1,0 +1,57 @@
+"""Forms read as bodies are: by a schema, whose complaints stand beside their fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from flask import request
+from marshmallow import Schema, ValidationError
+
+from app.schemas.bodies import Body
+
+__all__ = ["Body", "Form", "blank", "read"]
+
+
+@dataclass(slots=True)
+class Form:
+    """A form as it was sent: ``values`` by the names of the fields, ``errors`` likewise, ``data`` when right.
+
+    A sentence that is of no one field stands under ``""``.
+    """
+
+    values: dict[str, str] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return not self.errors
+
+    def refuse(self, name: str, error: str) -> None:
+        """Complain of a field."""
+        self.errors[name] = error
+
+
+def blank(**values: str) -> Form:
+    """A form that nobody has filled in yet."""
+    return Form(values=values)
+
+
+def read(schema: type[Schema], suggested: Mapping[str, str] | None = None) -> Form:
+    """The form of this request. An empty field is one that was left out; ``suggested`` stands in for some."""
+    sent = {name: value for name, value in request.form.items() if value.strip() and name != "csrf_token"}
+    values = {**(suggested or {}), **sent}
+    made = Form(values)
+    try:
+        made.data = schema().load(values)
+    except ValidationError as error:
+        messages = error.messages_dict
+        made.errors = {"" if name == "_schema" else name: _first(each) for name, each in messages.items()}
+    return made
+
+
+def _first(messages: Any) -> str:
+    while not isinstance(messages, str):
+        messages = next(iter(messages.values() if isinstance(messages, dict) else messages))
+    return "is required" if messages.startswith("Missing data") else messages

@@ -1,0 +1,182 @@
+"""API keys: which there are, making one, and ending one."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+from flask import request
+from flask.typing import ResponseReturnValue
+from marshmallow import ValidationError, fields
+from sqlalchemy.orm import Session
+
+from app.dashboard import forms, once, sessions
+from app.dashboard.blueprint import blp, done, failed, page
+from app.dashboard.identifiers import Slug
+from app.dashboard.lists import LONGEST_CHOICE, Onward, number_before
+from app.errors import NotFound
+from app.fields import Text, Word
+from app.services import services
+from app.timestamps import LAST_YEAR
+from store.api_keys import visible_part
+from store.models import ApiKey, now
+from store.queries import api_keys, audit, organizations
+
+LASTING_DAYS = {"30": "30 days", "90": "90 days", "365": "A year"}
+# Ending so soon, a key is marked.
+SOON = timedelta(days=7)
+
+SENT_BEFORE = (
+    "This form was sent before, and no second key was made. The first was shown once: when it is lost, "
+    "revoke it and create another here."
+)
+
+
+class _Future(fields.Date):
+    """A day that is not over yet, in UTC."""
+
+    default_error_messages = {"invalid": "must be a date, like 2027-01-31"}  # noqa: RUF012 - read by marshmallow
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> date:
+        day = super()._deserialize(value, attr, data, **kwargs)
+        if day < now().date():
+            raise ValidationError("must not lie in the past")
+        if day.year > LAST_YEAR:
+            raise ValidationError(f"must lie before the year {LAST_YEAR + 1}")
+        return day
+
+
+class KeyForm(forms.Body):
+    """A new key."""
+
+    name = Text(shortest=1, longest=128, required=True)
+    organization = Slug(load_default=None)
+    rights = Word(("full", "read-only"), required=True)
+    tokens = Word(("shown",), load_default=None)
+    lasts = Word((*LASTING_DAYS, "until", "ever"), required=True)
+    until = _Future(load_default=None)
+    ticket = Text(shortest=1, longest=64, required=True)
+
+
+@blp.get("/keys")
+def keys() -> ResponseReturnValue:
+    """The keys in force, or those that ended; all, or those of one organization."""
+    ended = request.args.get("show") == "ended"
+    slug = request.args.get("organization") or None
+    with services().stores.database.reading() as session:
+        found = Onward.of(
+            api_keys.page(
+                session,
+                in_force=not ended,
+                organization_id=None if slug is None else _organization_id(session, slug),
+                before=number_before(),
+                limit=Onward.FETCHED,
+            )
+        )
+        return page("keys.html", found=found, ended=ended, slug=slug, state=state)
+
+
+@blp.route("/keys/new", methods=["GET", "POST"])
+def new_key() -> ResponseReturnValue:
+    """Make a key and show it, this once."""
+    if request.method == "GET":
+        blank = forms.blank(rights="full", lasts="365", organization=request.args.get("organization", ""))
+        return _form(blank)
+    form = forms.read(KeyForm)
+    _check_until(form)
+    if "ticket" in form.errors:
+        form.refuse("", "This form came without its ticket: send it again as it is now.")
+    if not form:
+        return _form(form, 400)
+    if not once.take(form.data["ticket"]):
+        form.refuse("", SENT_BEFORE)
+        return _form(form, 409)
+    try:
+        made = _made(form)
+    except Exception:
+        once.give_back(form.data["ticket"])
+        raise
+    if made is None:
+        once.give_back(form.data["ticket"])
+        return _form(form, 400)
+    return page("key_made.html", key=made, name=form.data["name"], base=_base())
+
+
+@blp.post("/keys/<int(max=2147483647):key_id>/revoke")
+def revoke_key(key_id: int) -> ResponseReturnValue:
+    """End a key."""
+    with services().stores.database.writing() as session:
+        visible = api_keys.end(session, key_id)
+        if visible is not None:
+            audit.record(session, actor=sessions.actor(), action="revokeKey", subject=visible)
+    if visible is None:
+        return failed("That key had ended before.", "keys")
+    return done(f"The key {visible}… is revoked: it is refused from now on.", "keys")
+
+
+def state(key: ApiKey) -> tuple[str, str]:
+    """How a key stands, as a badge."""
+    if key.revoked_at is not None:
+        return "bad", "revoked"
+    if key.expires_at is None:
+        return "good", "in force"
+    if key.expires_at <= now():
+        return "bad", "expired"
+    if key.expires_at - now() < SOON:
+        return "warn", "ends soon"
+    return "good", "in force"
+
+
+def _made(form: forms.Form) -> str | None:
+    """The new key; None when its organization is not there."""
+    stores = services().stores
+    prefix, slug = stores.settings.api_key_prefix, form.data["organization"]
+    with stores.database.writing() as session:
+        found = organizations.ids(session, [slug], within=None, keep=True) if slug is not None else {}
+        if slug is not None and slug not in found:
+            form.refuse("organization", "is not one that exists")
+            return None
+        key = api_keys.create(
+            session,
+            prefix=prefix,
+            name=form.data["name"],
+            organization_id=found.get(slug),
+            read_only=form.data["rights"] == "read-only",
+            shows_tokens=form.data["tokens"] is not None,
+            expires_at=_expiry(form),
+        )
+        audit.record(session, actor=sessions.actor(), action="createKey", subject=visible_part(key, prefix))
+    return key
+
+
+def _check_until(form: forms.Form) -> None:
+    if form and form.data["lasts"] == "until" and form.data["until"] is None:
+        form.refuse("until", "is required")
+
+
+def _expiry(form: forms.Form) -> datetime | None:
+    """From when the key is refused: after the whole of the day that was chosen."""
+    lasts = form.data["lasts"]
+    if lasts == "ever":
+        return None
+    if lasts == "until":
+        return datetime.combine(form.data["until"] + timedelta(days=1), time(), UTC)
+    return now() + timedelta(days=int(lasts))
+
+
+def _form(form: forms.Form, status: int = 200) -> ResponseReturnValue:
+    with services().stores.database.reading() as session:
+        known = organizations.slugs(session, limit=LONGEST_CHOICE)
+    return page("new_key.html", status, form=form, ticket=once.ticket(), slugs=known, lasting=LASTING_DAYS)
+
+
+def _organization_id(session: Session, slug: str) -> int:
+    found = organizations.ids(session, [slug], within=None)
+    if slug not in found:
+        raise NotFound("Organization not found")
+    return found[slug]
+
+
+def _base() -> str:
+    """Where callers find the API: the address of the settings, else the one that this browser uses."""
+    return services().settings.public_url or request.url_root.rstrip("/")

@@ -1,0 +1,87 @@
+"""Members of an organization: adding and removing them."""
+
+from __future__ import annotations
+
+import re
+
+from flask import request
+from flask.typing import ResponseReturnValue
+from marshmallow import ValidationError, fields
+
+from app import workspaces
+from app.dashboard import forms, sessions
+from app.dashboard.blueprint import blp, done
+from app.dashboard.identifiers import UserId
+from app.dashboard.organizations import one
+from app.errors import NotFound
+from app.fields import USER_ID
+from app.schemas.records import MOST_AT_ONCE
+from app.services import services
+from store.queries import audit, users
+
+# So many of the unknown are named.
+MOST_NAMED = 5
+
+
+class _UserIds(fields.Field[list[str]]):
+    """Identifiers with spaces, commas or ends of lines between them."""
+
+    def _deserialize(self, value: str, attr: str | None, data: object, **kwargs: object) -> list[str]:
+        written = list(dict.fromkeys(re.split(r"[\s,;]+", value.strip())))
+        if len(written) > MOST_AT_ONCE:
+            raise ValidationError(f"must be at most {MOST_AT_ONCE} at once")
+        one = UserId()
+        for each in written:
+            try:
+                one.parse(each)
+            except ValidationError as error:
+                raise ValidationError(f"do not all fit: {each[:40]} {UserId.RULE}") from error
+        return written
+
+
+class MembersForm(forms.Body):
+    """Users to add."""
+
+    userIds = _UserIds(required=True)
+
+
+@blp.post("/organizations/<slug>/members")
+def add_members(slug: str) -> ResponseReturnValue:
+    """Make users members; when one is unknown, nobody is added."""
+    form = forms.read(MembersForm)
+    if form:
+        wanted = form.data["userIds"]
+        with services().stores.database.writing() as session:
+            there = users.ids(session, wanted, within=None, keep=True)
+            if unknown := [each for each in wanted if each not in there]:
+                form.refuse("userIds", _unknown(unknown))
+            else:
+                added = workspaces.add_members(session, slug, wanted)
+                audit.record(
+                    session, actor=sessions.actor(), action="addMembers", subject=f"{added} to {slug}"
+                )
+    if not form:
+        return one(slug, change=None, adding=form, status=400)
+    before = len(wanted) - added
+    told = f"{added} added." if not before else f"{added} added; {before} had been members before."
+    return done(told, "organization", slug=slug)
+
+
+@blp.post("/organizations/<slug>/members/remove")
+def remove_member(slug: str) -> ResponseReturnValue:
+    """End a membership; the user stays."""
+    custom_id = request.form.get("userId", "")
+    if not USER_ID.fullmatch(custom_id):
+        raise NotFound("User not found")
+    with services().stores.database.writing() as session:
+        workspaces.remove_members(session, slug, [custom_id])
+        audit.record(
+            session, actor=sessions.actor(), action="removeMember", subject=f"{custom_id} from {slug}"
+        )
+    return done(f"{custom_id} is not a member any more.", "organization", slug=slug)
+
+
+def _unknown(custom_ids: list[str]) -> str:
+    named = ", ".join(custom_ids[:MOST_NAMED])
+    more = f" and {len(custom_ids) - MOST_NAMED} more" if len(custom_ids) > MOST_NAMED else ""
+    return f"name nobody that is registered: {named}{more}. Nobody was added; register them first"

@@ -1,0 +1,148 @@
+"""Organizations: finding one, creating, renaming and deleting."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from flask import request
+from flask.typing import ResponseReturnValue
+from sqlalchemy.orm import Session
+
+from app import workspaces
+from app.dashboard import forms, health, sessions
+from app.dashboard.blueprint import blp, done, page
+from app.dashboard.identifiers import Slug
+from app.dashboard.lists import Onward, after, searched
+from app.errors import Conflict, NotFound
+from app.fields import SLUG, Text
+from app.services import services
+from store.queries import api_keys, audit, connections, users, webhooks
+from store.queries import organizations as stored
+from store.queries.organizations import Summary
+
+# So many connections that have ended are named before the members.
+MOST_NAMED = 10
+
+TAKEN = "is taken by another organization"
+
+
+class NewForm(forms.Body):
+    """A new organization; without a slug it gets the one that its name suggests."""
+
+    name = Text(shortest=1, longest=128, load_default=None)
+    slug = Slug(required=True)
+
+
+class ChangeForm(forms.Body):
+    """What an organization is to be called."""
+
+    name = Text(shortest=1, longest=128, load_default=None)
+    slug = Slug(required=True)
+
+
+@blp.get("/organizations")
+def organizations() -> ResponseReturnValue:
+    """Organizations, all or those that are searched for."""
+    return _list(forms.blank())
+
+
+@blp.post("/organizations")
+def create_organization() -> ResponseReturnValue:
+    """Create an organization."""
+    form = forms.read(NewForm, suggested=_suggested())
+    if not form:
+        return _list(form, 400)
+    slug = form.data["slug"]
+    try:
+        with services().stores.database.writing() as session:
+            workspaces.create(session, slug, form.data["name"])
+            audit.record(session, actor=sessions.actor(), action="createOrganization", subject=slug)
+    except Conflict:
+        form.refuse("slug", TAKEN)
+        return _list(form, 409)
+    return done(f"The organization {slug} is there. Add its members next.", "organization", slug=slug)
+
+
+@blp.get("/organizations/<slug>")
+def organization(slug: str) -> ResponseReturnValue:
+    """One organization and its members."""
+    return one(slug, change=None, adding=forms.blank())
+
+
+@blp.post("/organizations/<slug>/rename")
+def rename_organization(slug: str) -> ResponseReturnValue:
+    """Give an organization another name or slug."""
+    form = forms.read(ChangeForm)
+    if not form:
+        return one(slug, change=form, adding=forms.blank(), status=400)
+    new_slug = form.data["slug"]
+    try:
+        with services().stores.database.writing() as session:
+            workspaces.change(session, slug, form.data)
+            subject = slug if slug == new_slug else f"{slug} to {new_slug}"
+            audit.record(session, actor=sessions.actor(), action="changeOrganization", subject=subject)
+    except Conflict:
+        form.refuse("slug", TAKEN)
+        return one(slug, change=form, adding=forms.blank(), status=409)
+    return done("The organization is changed.", "organization", slug=new_slug)
+
+
+@blp.post("/organizations/<slug>/delete")
+def delete_organization(slug: str) -> ResponseReturnValue:
+    """Delete an organization, and what is bound to it."""
+    with services().stores.database.writing() as session:
+        workspaces.delete(session, slug)
+    return done(f"The organization {slug} is deleted. Its users are still there.", "organizations")
+
+
+def one(
+    slug: str, *, change: forms.Form | None, adding: forms.Form, status: int = 200
+) -> ResponseReturnValue:
+    """The page of an organization, with what was refused in one of its forms."""
+    with services().stores.database.reading() as session:
+        found = known(session, slug)
+        members = users.search(session, searched(), within=found.id, after=after(), limit=Onward.FETCHED)
+        return page(
+            "organization.html",
+            status,
+            organization=found,
+            change=forms.blank(name=found.name or "", slug=found.slug) if change is None else change,
+            adding=adding,
+            members=Onward.of(members),
+            ended=connections.dead(session, within=found.id, limit=MOST_NAMED),
+            keys=api_keys.count(session, found.id),
+            webhooks=webhooks.count(session, found.id),
+            q=searched(),
+            health=health,
+        )
+
+
+def known(session: Session, slug: str) -> Summary:
+    """An organization with its counts.
+
+    :raise NotFound: when there is none of that slug
+    """
+    # A database does not take every text that an address can hold.
+    found = stored.summary(session, slug) if SLUG.fullmatch(slug) else None
+    if found is None:
+        raise NotFound("Organization not found")
+    return found
+
+
+def suggestion(name: str) -> str:
+    """The slug that a name suggests; empty where it has no letters that a slug may have."""
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:128]
+
+
+def _suggested() -> dict[str, str]:
+    """What takes the place of a slug that was left out."""
+    slug = suggestion(request.form.get("name", ""))
+    return {"slug": slug} if slug and not request.form.get("slug", "").strip() else {}
+
+
+def _list(form: forms.Form, status: int = 200) -> ResponseReturnValue:
+    with services().stores.database.reading() as session:
+        found = Onward.of(stored.search(session, searched(), after=after(), limit=Onward.FETCHED))
+    return page("organizations.html", status, form=form, found=found, q=searched())

@@ -1,0 +1,127 @@
+"""The first page: how things stand, and what to do next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from flask import url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy.orm import Session
+
+from app import health, registrations
+from app.dashboard.blueprint import blp, page
+from app.dashboard.providers import badge_of
+from app.registrations import Registration
+from app.services import services
+from store.queries import api_keys, connections, deliveries, organizations, users
+from store.queries.connections import Standing
+
+# Connections that have ended, the latest: who sees more has found the page of users.
+MOST_ENDED = 5
+
+PARTS = {
+    "beat": ("Beat", "Start exactly one: almanac beat. Without it no token is renewed ahead of time."),
+    "database": ("Database", "Check that it runs, and that its tables are up to date: almanac db upgrade."),
+    "redis": ("Redis", "Check that it runs, and ALMANAC_REDIS_URL."),
+    "worker": ("Worker", "Start one: almanac worker. Without it no calendar is read."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How much there is of everything."""
+
+    users: int
+    organizations: int
+    connections: dict[str, Standing]
+    keys: int
+    waiting: int
+
+    @property
+    def alive(self) -> int:
+        """Connections that work."""
+        return sum(each.alive for each in self.connections.values())
+
+    @property
+    def dead(self) -> int:
+        """Connections whose grant has ended."""
+        return sum(each.dead for each in self.connections.values())
+
+
+class Step(NamedTuple):
+    """One thing to do in a new installation."""
+
+    title: str
+    hint: str
+    address: str
+    done: bool
+
+
+@blp.get("/", strict_slashes=False)
+def overview() -> ResponseReturnValue:
+    """How things stand; a constant number of statements, however much there is."""
+    with services().stores.database.reading() as session:
+        figures = _figures(session)
+        ended = connections.dead(session, limit=MOST_ENDED)
+    known = registrations.overview()
+    return page(
+        "overview.html",
+        figures=figures,
+        ended=ended,
+        providers=known,
+        titles={each.provider.value: each.title for each in known},
+        badge_of=badge_of,
+        steps=_steps(figures, known),
+    )
+
+
+@blp.get("/overview/health")
+def overview_health() -> ResponseReturnValue:
+    """Whether the parts answer: asked by themselves, as an absent worker takes a second."""
+    parts = [(*PARTS[name], trouble is None) for name, trouble in health.troubles().items()]
+    return page("overview_health.html", parts=parts)
+
+
+def _figures(session: Session) -> Figures:
+    return Figures(
+        users=users.count(session),
+        organizations=organizations.count(session),
+        connections=connections.counts(session),
+        keys=api_keys.count_in_force(session),
+        waiting=deliveries.waiting(session),
+    )
+
+
+def _steps(figures: Figures, known: list[Registration]) -> list[Step]:
+    """The first steps; none once all but the last are done: a look at the explorer leaves no trace."""
+    steps = [
+        Step(
+            "Configure a provider",
+            "Register this installation with Google or Microsoft, and enter what they give you.",
+            url_for("dashboard.settings"),
+            any(each.configured for each in known),
+        ),
+        Step(
+            "Create an API key",
+            "Your programs call the API with it.",
+            url_for("dashboard.keys"),
+            figures.keys > 0,
+        ),
+        Step(
+            "Create a user",
+            "Somebody whose calendars are to be read, under an id of yours.",
+            url_for("dashboard.users"),
+            figures.users > 0,
+        ),
+        Step(
+            "Connect an account",
+            "On the user's page: a link with which they agree.",
+            url_for("dashboard.users"),
+            figures.alive + figures.dead > 0,
+        ),
+    ]
+    if all(step.done for step in steps):
+        return []
+    look = Step("Open the explorer", "See who is free when, and why.", url_for("dashboard.explorer"), False)
+    return [*steps, look]

@@ -1,0 +1,146 @@
+"""Our registrations with the providers: how each stands, what to enter there, and what to enter here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from flask.typing import ResponseReturnValue
+from marshmallow import fields
+
+from app import registrations
+from app.dashboard import forms, sessions
+from app.dashboard.blueprint import blp, done, failed, page, warned
+from app.errors import Conflict, NotFound
+from app.registrations import FieldRefused, Registration, Source
+from app.services import services
+from providers.checks import Finding, Verdict
+from providers.names import ProviderName
+
+# How to come by a registration: three sentences each.
+STEPS = {
+    ProviderName.GOOGLE: (
+        "In the Google Cloud console, enable the Google Calendar API and create an OAuth client of the type "
+        "Web application.",
+        "Give it the redirect URL below, and add the scopes on the page Data access.",
+        "Copy its client ID and its client secret into the form.",
+    ),
+    ProviderName.MICROSOFT: (
+        "In the Microsoft Entra admin center, register an application for the accounts that you want to "
+        "connect.",
+        "Give it the redirect URL below as platform Web, and the scopes as delegated permissions of "
+        "Microsoft Graph.",
+        "Make a client secret, and copy its Value, the Application (client) ID and the Directory (tenant) ID "
+        "into the form.",
+    ),
+}
+
+
+class RegistrationForm(forms.Body):
+    """What a provider has given us."""
+
+    client_id = fields.String(required=True)
+    client_secret = fields.String(required=True)
+    tenant = fields.String(load_default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One provider on the page."""
+
+    registration: Registration
+    form: forms.Form
+    steps: tuple[str, ...]
+    variables: tuple[str, ...]
+    badge: tuple[str, str]
+
+    @property
+    def by_environment(self) -> bool:
+        """Whether there is nothing to change here."""
+        return self.registration.source is Source.ENVIRONMENT
+
+    @property
+    def saved(self) -> bool:
+        """Whether there is something to remove here."""
+        return self.registration.source is Source.DATABASE
+
+
+@blp.get("/settings")
+def settings() -> ResponseReturnValue:
+    """How each provider stands."""
+    return _cards({})
+
+
+@blp.post("/settings/<any(google, microsoft):provider>")
+def save_registration(provider: str) -> ResponseReturnValue:
+    """Have a registration tried, and save it unless the provider says that it is wrong."""
+    name = ProviderName(provider)
+    form = forms.read(RegistrationForm)
+    try:
+        finding = _tried(name, form)
+    except Conflict as error:
+        return failed(f"{error.error}.", "settings")
+    if finding is None:
+        return _cards({name: form}, 400)
+    tell = done if finding.verdict is Verdict.RIGHT else warned
+    return tell(f"Saved. {finding.sentence}. {finding.advice}", "settings")
+
+
+@blp.post("/settings/<any(google, microsoft):provider>/remove")
+def remove_registration(provider: str) -> ResponseReturnValue:
+    """Forget a registration."""
+    try:
+        registrations.remove(ProviderName(provider), actor=sessions.actor())
+    except NotFound as error:
+        return failed(f"{error.error}.", "settings")
+    return done("The registration is removed. Connected accounts work until they need it.", "settings")
+
+
+def badge_of(registration: Registration) -> tuple[str, str]:
+    """How a provider stands, as a badge."""
+    if registration.configured:
+        return "good", "configured"
+    return ("bad", "secret lost") if registration.source is Source.DATABASE else ("warn", "not configured")
+
+
+def _tried(provider: ProviderName, form: forms.Form) -> Finding | None:
+    """What the provider says of a form; None when nothing was saved, and the form says why."""
+    secret = form.values.pop("client_secret", "")
+    if not form:
+        return None
+    try:
+        finding = registrations.check_and_save(
+            provider, form.data["client_id"], secret, form.data["tenant"], actor=sessions.actor()
+        )
+    except FieldRefused as error:
+        form.refuse(error.field, error.complaint)
+        return None
+    if finding.verdict is Verdict.WRONG:
+        form.refuse("", f"Nothing was saved. {finding.sentence}. {finding.advice}")
+        return None
+    return finding
+
+
+def _cards(sent: Mapping[ProviderName, forms.Form], status: int = 200) -> ResponseReturnValue:
+    cards = [_card(each, sent.get(each.provider)) for each in registrations.overview()]
+    default = services().settings.providers.microsoft_tenant
+    return page("settings.html", status, cards=cards, default_tenant=default)
+
+
+def _card(registration: Registration, sent: forms.Form | None) -> Card:
+    variables = registrations.variables(registration.provider)
+    return Card(
+        registration=registration,
+        form=_as_saved(registration) if sent is None else sent,
+        steps=STEPS[registration.provider],
+        variables=variables,
+        badge=badge_of(registration),
+    )
+
+
+def _as_saved(registration: Registration) -> forms.Form:
+    """The form with what is saved, but for the secret. A tenant of the settings is not to be saved as one."""
+    values = {"client_id": registration.client_id or ""}
+    if registration.tenant != services().settings.providers.microsoft_tenant:
+        values["tenant"] = registration.tenant or ""
+    return forms.blank(**values)

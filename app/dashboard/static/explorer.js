@@ -1,0 +1,129 @@
+"use strict";
+
+const STEP = 15 * 60 * 1000;
+// Where the moment stands that arrow keys move: which lane, and when.
+const cursor = { lane: 0, at: null };
+
+function lanesOf(picture) {
+  return [...picture.querySelectorAll("[data-axis]")];
+}
+
+/** What a lane says of itself, or the picture of all its lanes. */
+function told(lane, name) {
+  return lane.dataset[name] ?? lane.closest("[data-picture]").dataset[name];
+}
+
+/** The days of a lane, as first and last moments; they stand one after the other. */
+function daysOf(lane) {
+  return told(lane, "days").split(" ").map((day) => day.split("-").map(Number));
+}
+
+function lengthOf(lane) {
+  return daysOf(lane).reduce((sum, [start, end]) => sum + end - start, 0);
+}
+
+function momentAt(lane, into) {
+  for (const [start, end] of daysOf(lane)) {
+    if (into < end - start) return start + into;
+    into -= end - start;
+  }
+  return daysOf(lane).at(-1)[1] - 1;
+}
+
+function intoOf(lane, at) {
+  let before = 0;
+  for (const [start, end] of daysOf(lane)) {
+    if (at < end) return before + Math.max(0, at - start);
+    before += end - start;
+  }
+  return before;
+}
+
+function pointed(lane, event) {
+  // A part of a picture measures what is drawn in it, which may be less than its day.
+  const box = (lane.querySelector(".whole") ?? lane).getBoundingClientRect();
+  const share = lane.dataset.axis === "x" ? (event.clientX - box.left) / box.width : (event.clientY - box.top) / box.height;
+  return momentAt(lane, Math.max(0, share) * lengthOf(lane));
+}
+
+/** Ask why: the fields of the form tell the moment, so that it can be changed there too. */
+function ask(lane, at) {
+  const moment = document.getElementById("moment");
+  if (!moment) return;
+  moment.querySelector("[name=person]").value = lane.dataset.user;
+  moment.querySelector("[name=at]").value = Math.floor(at / 60000) * 60000;
+  moment.querySelector("[name=moment]").value = "";
+  htmx.trigger(moment, "ask");
+}
+
+function draw(lane, at) {
+  document.querySelectorAll(".cursor").forEach((line) => line.remove());
+  const line = document.createElementNS("http://www.w3.org/2000/svg", "line");
+  const along = intoOf(lane, at) / Number(told(lane, "ms"));
+  const units = lane.viewBox.baseVal && lane.viewBox.baseVal.width ? 10 : 1;
+  const [one, other] = lane.dataset.axis === "x" ? ["x", "y"] : ["y", "x"];
+  line.setAttribute("class", "cursor");
+  line.setAttribute(`${one}1`, along * units);
+  line.setAttribute(`${one}2`, along * units);
+  line.setAttribute(`${other}1`, 0);
+  line.setAttribute(`${other}2`, "100%");
+  lane.append(line);
+}
+
+function tell(picture, lane, at) {
+  const when = new Intl.DateTimeFormat("en-GB", { timeZone: picture.dataset.zone, weekday: "long", day: "numeric", month: "long", hour: "2-digit", minute: "2-digit" });
+  document.getElementById("said").textContent = `${lane.dataset.user}, ${when.format(at)}`;
+}
+
+/** Along the axis a quarter of an hour, or an hour with Shift; across it to the next lane. */
+function move(picture, event) {
+  const lanes = lanesOf(picture);
+  if (!lanes.length) return;
+  cursor.lane = Math.min(cursor.lane, lanes.length - 1);
+  let lane = lanes[cursor.lane];
+  const [back, on, before, after] = lane.dataset.axis === "x"
+    ? ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"] : ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight"];
+  if (event.key === "Enter") {
+    if (cursor.at !== null) ask(lane, cursor.at);
+    return;
+  }
+  if (![back, on, before, after].includes(event.key)) return;
+  event.preventDefault();
+  let into = cursor.at === null ? 2 * STEP : intoOf(lane, cursor.at);
+  const step = event.shiftKey ? 4 * STEP : STEP;
+  if (event.key === back) into -= step;
+  if (event.key === on) into += step;
+  if (event.key === before) cursor.lane = Math.max(0, cursor.lane - 1);
+  if (event.key === after) cursor.lane = Math.min(lanes.length - 1, cursor.lane + 1);
+  lane = lanes[cursor.lane];
+  const last = lengthOf(lane) - STEP;
+  cursor.at = momentAt(lane, Math.round(Math.min(Math.max(into, 0), last) / STEP) * STEP);
+  draw(lane, cursor.at);
+  lane.scrollIntoView({ block: "nearest", inline: "nearest" });
+  tell(picture, lane, cursor.at);
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.target.matches?.("[data-picture]")) move(event.target, event);
+});
+
+document.addEventListener("click", (event) => {
+  const lane = event.target.closest?.("[data-axis]");
+  const picture = event.target.closest?.("[data-picture]");
+  if (!lane || !picture) return;
+  cursor.lane = lanesOf(picture).indexOf(lane);
+  cursor.at = pointed(lane, event);
+  draw(lane, cursor.at);
+  ask(lane, cursor.at);
+});
+
+// Who has not said where they are is where their browser is.
+const zone = document.querySelector("[data-own-zone]");
+if (zone) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+
+// A new picture keeps the line where it was.
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (event.target.id !== "grid" || cursor.at === null) return;
+  const lane = lanesOf(event.target)[cursor.lane];
+  if (lane && cursor.at >= daysOf(lane)[0][0] && cursor.at < daysOf(lane).at(-1)[1]) draw(lane, cursor.at);
+});

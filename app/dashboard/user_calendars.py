@@ -1,0 +1,136 @@
+"""A user's calendars and what is in them next: read from the providers after the page is there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from flask.typing import ResponseReturnValue
+
+from app import accounts, calendars, event_lists
+from app.availability import Freshness
+from app.dashboard import health
+from app.dashboard.blueprint import blp, page
+from app.dashboard.users import known
+from app.failures import Failures
+from app.targets import Wanted
+from app.timestamps import EPOCH, MILLISECOND
+from providers.base import Calendar
+from providers.errors import Reason
+from providers.events import Event
+from scheduling.windows import DAY, zone_exists
+
+DAYS = 7
+MOST_EVENTS = 100
+ROLES = {
+    "owner": "everything",
+    "writer": "read and change events",
+    "reader": "read events",
+    "freeBusyReader": "free and busy times",
+}
+_SIGN_IN_AGAIN = "Connect the account again, above."
+_TRY_AGAIN = "Reload the page in a moment."
+_ASK = "Whoever administers that account can tell why."
+WHAT_TO_DO = {
+    Reason.AUTHORIZATION_INVALID: _SIGN_IN_AGAIN,
+    Reason.INSUFFICIENT_SCOPES: "Connect the account again, above, and grant what is asked for.",
+    Reason.ACCESS_DENIED: _ASK,
+    Reason.MAILBOX_UNAVAILABLE: _ASK,
+    Reason.NOT_FOUND: "It may have been deleted at the provider.",
+    Reason.INVALID_CALENDAR_ID: "It may have been deleted at the provider.",
+    Reason.PROVIDER_NOT_CONFIGURED: "Enter the provider's client id and secret under Providers.",
+    Reason.RATE_LIMITED: _TRY_AGAIN,
+    Reason.PROVIDER_ERROR: _TRY_AGAIN,
+    Reason.TOO_MANY_CALENDARS: "Hide some of its calendars at the provider.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An event as the list shows it, in the zone of its mailbox."""
+
+    subject: str
+    provider: str
+    calendar: str
+    start: datetime
+    end: datetime
+    all_day: bool
+
+    @property
+    def hours(self) -> str:
+        """From when to when; the end's day is told when it is another."""
+        if self.all_day:
+            return "all day"
+        end = f"{self.end:%H:%M}" if self.end.date() == self.start.date() else f"{self.end:%a %H:%M}"
+        return f"{self.start:%H:%M} to {end}"
+
+
+@blp.get("/users/<custom_id>/calendars")
+def user_calendars(custom_id: str) -> ResponseReturnValue:
+    """The calendars of a user's accounts."""
+    known(custom_id)
+    found = calendars.find(accounts.of_user(custom_id, {"provider": ()}))
+    return page(
+        "user_calendars.html",
+        id=custom_id,
+        calendars=found.calendars,
+        failed=_told(found.failures),
+        roles=ROLES,
+        title=health.title,
+        what_to_do=WHAT_TO_DO.__getitem__,
+    )
+
+
+@blp.get("/users/<custom_id>/events")
+def user_events(custom_id: str) -> ResponseReturnValue:
+    """What is in a user's calendars in the next days."""
+    known(custom_id)
+    refs = accounts.of_user(custom_id, {"provider": ()})
+    listed = calendars.find(refs)
+    start = int(time.time() * 1000)
+    wanted = Wanted((), primary_only=False)
+    found = event_lists.find(refs, wanted, start, start + DAYS * DAY, Freshness())
+    entries = _entries(found.events[:MOST_EVENTS], listed.calendars)
+    return page(
+        "user_events.html",
+        id=custom_id,
+        days=[(day, list(each)) for day, each in groupby(entries, key=lambda entry: entry.start.date())],
+        more=len(found.events) - len(entries),
+        failed=_told(found.failures),
+        zones=sorted({str(entry.start.tzinfo) for entry in entries}),
+        title=health.title,
+        what_to_do=WHAT_TO_DO.__getitem__,
+    )
+
+
+def _entries(events: Iterable[tuple[str, Event]], listed: Iterable[Calendar]) -> list[Entry]:
+    """Events in the zone of their account's main calendar; in UTC where that could not be read."""
+    names = {(each.provider, each.id): each.subject for each in listed}
+    zones = {each.provider: each.time_zone for each in listed if each.primary}
+    found = [
+        Entry(
+            subject=event.subject,
+            provider=event.provider,
+            calendar=names.get((event.provider, calendar_id), calendar_id),
+            start=_local(event.start, zones.get(event.provider)),
+            end=_local(event.end, zones.get(event.provider)),
+            all_day=event.all_day,
+        )
+        for calendar_id, event in events
+    ]
+    return sorted(found, key=lambda entry: (entry.start.date(), not entry.all_day, entry.start))
+
+
+def _local(moment: int, zone: str | None) -> datetime:
+    return (EPOCH + moment * MILLISECOND).astimezone(
+        ZoneInfo(zone if zone is not None and zone_exists(zone) else "UTC")
+    )
+
+
+def _told(failures: Failures) -> list[dict[str, Any]]:
+    return failures.calendars() if failures else []

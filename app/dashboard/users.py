@@ -1,0 +1,141 @@
+"""Users: finding one, and how one stands with the providers; registering, renaming and deleting."""
+
+from __future__ import annotations
+
+from flask import request
+from flask.typing import ResponseReturnValue
+
+from app import consents, people
+from app.dashboard import forms, health, sessions
+from app.dashboard.blueprint import blp, done, page
+from app.dashboard.identifiers import Slug, UserId
+from app.dashboard.lists import LONGEST_CHOICE, Onward, after, searched
+from app.errors import Conflict, NotFound
+from app.fields import USER_ID
+from app.services import services
+from providers.names import ProviderName
+from store.models import User
+from store.queries import audit, organizations
+from store.queries import users as stored
+
+
+class UserForm(forms.Body):
+    """A new user."""
+
+    id = UserId(required=True)
+    organization = Slug(load_default=None)
+
+
+class RenameForm(forms.Body):
+    """A user's new identifier."""
+
+    id = UserId(required=True)
+
+
+@blp.get("/users")
+def users() -> ResponseReturnValue:
+    """Users with their connections, all or those that are searched for."""
+    return _list(forms.blank(organization=request.args.get("organization", "")))
+
+
+@blp.post("/users")
+def create_user() -> ResponseReturnValue:
+    """Register a user."""
+    form = forms.read(UserForm)
+    if not form:
+        return _list(form, 400)
+    custom_id, slug = form.data["id"], form.data["organization"]
+    try:
+        with services().stores.database.writing() as session:
+            people.register(session, custom_id, [slug] if slug is not None else [])
+            audit.record(session, actor=sessions.actor(), action="createUser", subject=custom_id)
+    except Conflict:
+        form.refuse("id", "is taken by another user")
+        return _list(form, 409)
+    except NotFound:
+        form.refuse("organization", "is not one that exists")
+        return _list(form, 400)
+    return done(f"{custom_id} is registered. Connect a calendar next.", "user", custom_id=custom_id)
+
+
+@blp.get("/users/<custom_id>")
+def user(custom_id: str) -> ResponseReturnValue:
+    """How one user stands."""
+    return _one(custom_id, forms.blank())
+
+
+@blp.post("/users/<custom_id>/rename")
+def rename_user(custom_id: str) -> ResponseReturnValue:
+    """Give a user another identifier."""
+    form = forms.read(RenameForm)
+    if not form:
+        return _one(custom_id, form, 400)
+    new_id = form.data["id"]
+    try:
+        with services().stores.database.writing() as session:
+            people.rename(session, custom_id, new_id)
+            audit.record(
+                session, actor=sessions.actor(), action="renameUser", subject=f"{custom_id} to {new_id}"
+            )
+    except Conflict:
+        form.refuse("id", "is taken by another user")
+        return _one(custom_id, form, 409)
+    return done(
+        f"{custom_id} is called {new_id} now. Programs that ask for the old name get 404.",
+        "user",
+        custom_id=new_id,
+    )
+
+
+@blp.post("/users/<custom_id>/delete")
+def delete_user(custom_id: str) -> ResponseReturnValue:
+    """Delete a user and whatever is kept of it."""
+    people.delete(custom_id)
+    return done(f"{custom_id} is deleted, and every token and calendar entry that was kept.", "users")
+
+
+def known(custom_id: str) -> User:
+    """A user with connections.
+
+    :raise NotFound: when there is none of that identifier
+    """
+    # A database does not take every text that an address can hold.
+    if USER_ID.fullmatch(custom_id):
+        with services().stores.database.reading() as session:
+            row = stored.load(session, custom_id, within=None, include=["oauthConnections"])
+        if row is not None:
+            return row
+    raise NotFound("User not found")
+
+
+def _list(form: forms.Form, status: int = 200) -> ResponseReturnValue:
+    with services().stores.database.reading() as session:
+        found = Onward.of(stored.search(session, searched(), after=after(), limit=Onward.FETCHED))
+        known_slugs = organizations.slugs(session, limit=LONGEST_CHOICE)
+    return page(
+        "users.html",
+        status,
+        form=form,
+        found=found,
+        q=searched(),
+        slugs=known_slugs,
+        badge_of=health.badge_of,
+    )
+
+
+def _one(custom_id: str, form: forms.Form, status: int = 200) -> ResponseReturnValue:
+    row = known(custom_id)
+    with services().stores.database.reading() as session:
+        memberships = organizations.of_user(session, row.id)
+    return page(
+        "user.html",
+        status,
+        form=form,
+        user=row,
+        organizations=memberships,
+        connections={each.provider: each for each in row.connections},
+        providers=consents.providers(),
+        names=list(ProviderName),
+        levels=health.LEVELS,
+        health=health,
+    )

@@ -1,0 +1,67 @@
+"""Flower, which shows workers and their tasks: behind a password, and without a memory of its own."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from store.settings import Settings, SettingsError
+
+# Flower takes it from here: an argument would be in every list of processes.
+VARIABLE = "FLOWER_BASIC_AUTH"
+
+
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """What Flower asks for; ``made`` when nobody knows the password yet."""
+
+    user: str
+    password: str = field(repr=False)
+    made: bool
+
+
+def sign_in(settings: Settings, host: str) -> SignIn:
+    """Those of the settings; who reaches this machine alone may have a password made.
+
+    :raise SettingsError: when there is no password for who comes from elsewhere, or Flower cannot take it
+    """
+    if not settings.flower_password:
+        if not is_loopback(host):
+            raise SettingsError(
+                f"ALMANAC_FLOWER_PASSWORD must be set for Flower to listen on {host}: it shows what the "
+                "workers do. Without a password it listens on 127.0.0.1 alone"
+            )
+        return SignIn(settings.flower_user, secrets.token_urlsafe(16), made=True)
+    _require_takeable("ALMANAC_FLOWER_USER", settings.flower_user, ":,")
+    # Flower takes several people's, separated by commas.
+    _require_takeable("ALMANAC_FLOWER_PASSWORD", settings.flower_password, ",")
+    return SignIn(settings.flower_user, settings.flower_password, made=False)
+
+
+def environment(of: Mapping[str, str], sign_in: SignIn) -> dict[str, str]:
+    """The environment of Flower's process: ours, without what would change Flower behind our back."""
+    ours = {name: value for name, value in of.items() if not name.startswith("FLOWER_")}
+    return {**ours, VARIABLE: f"{sign_in.user}:{sign_in.password}"}
+
+
+def invitation(sign_in: SignIn, host: str, port: int, prefix: str = "") -> str:
+    """Where to go and, of a password that nobody knows, what to say there."""
+    where = f"http://{f'[{host}]' if ':' in host else host}:{port}/{prefix.strip('/')}".rstrip("/")
+    if not sign_in.made:
+        return f"{where} (sign in with ALMANAC_FLOWER_PASSWORD)"
+    return f"{where} (sign in as {sign_in.user} with the password {sign_in.password})"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether nobody reaches ``host`` from another machine."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _require_takeable(name: str, value: str, without: str) -> None:
+    if not value.isascii() or not value.isprintable() or any(each in value for each in without):
+        raise SettingsError(f"{name} must be printable ASCII without {' and '.join(without)}")

@@ -1,0 +1,69 @@
+"""``GET /metrics``: what the whole installation does, for Prometheus, by whichever process is asked.
+
+All processes add up their numbers in Redis, so one target is scraped, not each process.
+"""
+
+from __future__ import annotations
+
+import hmac
+from functools import partial
+from importlib.metadata import version
+
+from flask import Flask, Response, request
+from prometheus_client.exposition import choose_encoder
+
+from app.errors import Unauthenticated
+from app.exposition import Exposition, Found
+from app.parts import Trouble
+from app.services import Services, services
+from store import totals
+from store.queries import connections, deliveries
+from store.queries.connections import Standing
+from workers import broker
+
+# For all parts together, in seconds; Prometheus waits ten by default.
+SECONDS = 2.0
+
+PATH = "/metrics"
+
+
+def install(app: Flask) -> None:
+    """The route."""
+    app.add_url_rule(PATH, view_func=metrics)
+
+
+def metrics() -> Response:
+    """The numbers; what a part that is down would tell is left out, and ``almanac_up`` names it."""
+    wired = services()
+    _authenticate(wired.settings.metrics_token)
+    found = wired.parts.ask(
+        {
+            "counts": lambda: (totals.read(wired.stores.redis), wired.stores.presence.present()),
+            "records": partial(_records, wired),
+            "queues": lambda: broker.lengths(wired.settings),
+        },
+        seconds=SECONDS,
+    )
+    counts, records, queues = (None if isinstance(each, Trouble) else each for each in found.values())
+    if counts is None:
+        # Without it nothing is known that has to be right.
+        return Response(f"# Redis {found['counts'].reason}\n", 503, content_type="text/plain; charset=utf-8")
+    counted, present = counts
+    encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+    exposition = Exposition(Found(version("almanac"), counted, present, records, queues))
+    return Response(encode(exposition), content_type=content_type)
+
+
+def _records(wired: Services) -> tuple[dict[str, Standing], int]:
+    with wired.stores.database.reading() as session:
+        return connections.counts(session), deliveries.waiting(session)
+
+
+def _authenticate(token: str) -> None:
+    if not token:
+        return
+    scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not hmac.compare_digest(sent.strip().encode(), token.encode()):
+        raise Unauthenticated(
+            "Send the metrics token in the header Authorization: Bearer <ALMANAC_METRICS_TOKEN>"
+        )

@@ -1,0 +1,114 @@
+"""How questions about time are put: moments, zones, what a slot is, and how old an answer may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, TypedDict, TypeVar
+
+from almanac_client.answers import Answer
+from almanac_client.records import OnFailure, Provider, SlotAlignment
+from almanac_client.transport import Reply
+
+T = TypeVar("T")
+
+# A date is its first moment. A datetime without a zone, and a text without an offset, are local times in the
+# zone of the request.
+When = datetime | date | str
+
+
+class Reading(TypedDict, total=False):
+    """What every question about busy or free time takes.
+
+    ``zone`` is the one of local times in the request, an IANA name (default: UTC). ``max_age`` asks for an
+    answer no older than so many seconds; 0 has the providers asked anew.
+    """
+
+    zone: str
+    provider: Sequence[Provider]
+    max_age: int
+
+
+class AccountReading(Reading, total=False):
+    """The same of one user."""
+
+    calendar_ids: Sequence[str]
+
+
+class SlotOptions(Reading, total=False):
+    """What a slot is, in minutes, as in the OpenAPI document; what is absent has Almanac's default."""
+
+    slot_duration: int
+    padding: int
+    max_overlaps: int
+    slot_step: int
+    align: SlotAlignment
+
+
+class DailySlotOptions(SlotOptions, total=False):
+    """The same inside a daily window, in local times like ``09:00``."""
+
+    earliest_time_each_day: str
+    latest_time_each_day: str
+
+
+class UserSlotOptions(DailySlotOptions, total=False):
+    """The same of one user. ``on_failure="partial"``: an unreadable calendar does not fail the request."""
+
+    calendar_ids: Sequence[str]
+    on_failure: OnFailure
+
+
+def told(when: When) -> str:
+    """A moment as Almanac reads it."""
+    return when if isinstance(when, str) else when.isoformat()
+
+
+def query(options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+    """A query, by Almanac's names; what is None is left out."""
+    given = {**more, **options}
+    return {
+        camel(name): _text(value)
+        for name, value in given.items()
+        if value is not None and name not in ("zone", "max_age")
+    }
+
+
+def body(**fields: Any) -> dict[str, Any]:
+    """A body, by Almanac's names; what is None is left out."""
+    return {camel(name): value for name, value in fields.items() if value is not None}
+
+
+def headers(options: Mapping[str, Any]) -> dict[str, str]:
+    """The zone, and how old an answer may be."""
+    found: dict[str, str] = {}
+    if options.get("zone") is not None:
+        found["X-Timezone"] = options["zone"]
+    if options.get("max_age") is not None:
+        found["Cache-Control"] = f"max-age={options['max_age']}" if options["max_age"] else "no-cache"
+    return found
+
+
+def answer(reply: Reply, kind: type[T], *, accounted_for: bool = False) -> Answer[T]:
+    """An answer whose data is of a kind, with what could not be read."""
+    data: T = reply.body["data"]
+    age = reply.headers.get("Age")
+    return Answer(
+        data,
+        reply.body.get("failedCalendars", ()),
+        reply.body.get("failedUsers", ()),
+        int(age) if age is not None else None,
+        accounted_for,
+    )
+
+
+def camel(name: str) -> str:
+    """``slot_duration`` as Almanac writes it."""
+    first, *others = name.split("_")
+    return first + "".join(word.title() for word in others)
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return told(value) if isinstance(value, date) else value

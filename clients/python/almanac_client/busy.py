@@ -1,0 +1,51 @@
+"""Busy periods."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from almanac_client.answers import Answer
+from almanac_client.asking import AccountReading, Reading, When, answer, headers, query
+from almanac_client.records import BusyPeriod
+from almanac_client.transport import Transport, path
+
+
+class Busy:
+    """When somebody is busy: merged, sorted, and clipped to the range."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def user(
+        self,
+        user_id: str,
+        *,
+        start: When,
+        end: When,
+        primary_only: bool = False,
+        **which: Unpack[AccountReading],
+    ) -> Answer[list[BusyPeriod]]:
+        """Busy periods of a user, over all calendars, these, or the main ones alone.
+
+        >>> almanac.busy.user("ada", start="2026-11-23", end="2026-11-24", zone="Europe/Berlin").data
+        """
+        asked = query(which, start=start, end=end, primary_only=primary_only)
+        reply = self._transport.get(path("/users/{}/calendar/busy", user_id), asked, headers(which))
+        return answer(reply, list[BusyPeriod])
+
+    def organization(
+        self,
+        org_slug: str,
+        *,
+        start: When,
+        end: When,
+        primary_only: bool = False,
+        **which: Unpack[Reading],
+    ) -> Answer[list[BusyPeriod]]:
+        """Busy periods of all members of an organization together.
+
+        >>> almanac.busy.organization("acme", start="2026-11-23", end="2026-11-24").data
+        """
+        asked = query(which, start=start, end=end, primary_only=primary_only)
+        reply = self._transport.get(path("/organizations/{}/calendar/busy", org_slug), asked, headers(which))
+        return answer(reply, list[BusyPeriod])

@@ -1,0 +1,131 @@
+"""Provider accounts of users, and the ways to connect them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypedDict, Unpack
+
+from almanac_client.asking import When, body, camel, query, told
+from almanac_client.pages import PAGE, rows
+from almanac_client.records import AccessLevel, AccessType, Connection, Provider, ProviderLink
+from almanac_client.transport import Transport, path
+
+
+class Consent(TypedDict, total=False):
+    """What a person is asked for, and where the browser goes then.
+
+    ``scope`` is a level of access, or the provider's own scopes. At ``redirect_url`` the caller receives the
+    code itself and hands it to ``verify``; to ``return_url`` the person comes back when Almanac is done.
+    """
+
+    scope: AccessLevel | Sequence[str]
+    access_type: AccessType
+    redirect_url: str
+    return_url: str
+
+
+class Connections:
+    """Provider accounts of users."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def list(self, user_id: str, *, show_token: bool = False, limit: int = PAGE) -> Iterator[Connection]:
+        """Every connection of a user; with its tokens only for an API key that may show them.
+
+        >>> [each["provider"] for each in almanac.connections.list("ada") if each["alive"]]
+        """
+        asked = query({}, show_token=show_token)
+        return rows(self._transport, path("/users/{}/oauth", user_id), asked, limit, Connection)
+
+    def get(self, user_id: str, provider: Provider, *, show_token: bool = False) -> Connection:
+        """A user's connection with a provider.
+
+        >>> almanac.connections.get("ada", "google")["alive"]
+        """
+        where = path("/users/{}/oauth/{}", user_id, provider)
+        found: Connection = self._transport.get(where, query({}, show_token=show_token)).body["data"]
+        return found
+
+    def store(
+        self,
+        user_id: str,
+        provider: Provider,
+        *,
+        access_token: str,
+        scope: Sequence[str],
+        refresh_token: str | None = None,
+        email: str | None = None,
+        expires_at: When | None = None,
+        idempotency_key: str | None = None,
+    ) -> Connection:
+        """Connect an account by tokens that the caller obtained; one of the same provider is replaced.
+
+        >>> almanac.connections.store("ada", "google", access_token=token, scope=granted)
+        """
+        fields = body(
+            access_token=access_token,
+            scope=list(scope),
+            refresh_token=refresh_token,
+            email=email,
+            expires_at=None if expires_at is None else told(expires_at),
+        )
+        where = path("/users/{}/oauth/{}", user_id, provider)
+        reply = self._transport.create(where, fields, idempotency_key=idempotency_key)
+        made: Connection = reply.body["data"]
+        return made
+
+    def delete(self, user_id: str, provider: Provider) -> None:
+        """Revoke a grant where the provider offers it, and forget its tokens.
+
+        >>> almanac.connections.delete("ada", "google")
+        """
+        self._transport.send("DELETE", path("/users/{}/oauth/{}", user_id, provider))
+
+    def access_token(self, user_id: str, provider: Provider) -> str:
+        """An access token in force; for an API key that may show tokens.
+
+        >>> almanac.connections.access_token("ada", "microsoft")
+        """
+        reply = self._transport.get(path("/users/{}/oauth/{}/token", user_id, provider))
+        return str(reply.body["data"]["accessToken"])
+
+    def authorize(self, user_id: str, provider: Provider, **consent: Unpack[Consent]) -> str:
+        """A link by which a person connects an account, within ten minutes and once.
+
+        >>> almanac.connections.authorize("ada", "google", scope="read")
+        """
+        where = path("/users/{}/oauth/{}/authorize", user_id, provider)
+        fields = {camel(name): _several(value) for name, value in consent.items()}
+        return str(self._transport.send("POST", where, body=fields).body["data"]["link"])
+
+    def link(self, user_id: str, provider: Provider, **consent: Unpack[Consent]) -> str:
+        """The same by GET.
+
+        >>> almanac.connections.link("ada", "microsoft", return_url="https://example.com/settings")
+        """
+        where = path("/users/{}/oauth/{}/link", user_id, provider)
+        return str(self._transport.get(where, query(consent)).body["data"]["link"])
+
+    def links(self, user_id: str, **consent: Unpack[Consent]) -> Sequence[ProviderLink]:
+        """Such a link for each provider that this installation is registered with.
+
+        >>> {each["provider"]: each["link"] for each in almanac.connections.links("ada")}
+        """
+        where = path("/users/{}/oauth/links", user_id)
+        found: Sequence[ProviderLink] = self._transport.get(where, query(consent)).body["data"]
+        return found
+
+    def verify(
+        self, provider: Provider, *, code: str, state: str, scope: str | Sequence[str] | None = None
+    ) -> None:
+        """Finish a consent whose redirect came to the caller's own ``redirect_url``.
+
+        >>> almanac.connections.verify("google", code=args["code"], state=args["state"])
+        """
+        fields = body(code=code, state=state, scope=_several(scope))
+        self._transport.send("POST", path("/users/oauth/{}/verify", provider), body=fields)
+
+
+def _several(value: Any) -> Any:
+    return value if value is None or isinstance(value, str) else list(value)

@@ -1,0 +1,50 @@
+"""Why a moment is, or is not, offered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Unpack
+
+from almanac_client.answers import Answer
+from almanac_client.asking import DailySlotOptions, UserSlotOptions, When, answer, headers, query
+from almanac_client.records import OrganizationExplained, UserExplained, Window
+from almanac_client.scheduling import ask_one
+from almanac_client.transport import Transport, path
+
+
+class Explaining:
+    """Why a moment is, or is not, offered. What could not be read is a reason, and ``data`` tells it."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def user(
+        self,
+        user_id: str,
+        *,
+        at: When,
+        start: When,
+        end: When,
+        schedules: Sequence[Window] | None = None,
+        **options: Unpack[UserSlotOptions],
+    ) -> Answer[UserExplained]:
+        """Why a user is, or is not, offered at a moment; takes what ``scheduling.user`` takes.
+
+        >>> almanac.explain.user("ada", at=at_nine, start="2026-11-23", end="2026-11-24").data["sentence"]
+        """
+        asked = query(options, start=start, end=end, at=at)
+        where = path("/users/{}/scheduling/explain", user_id)
+        reply = ask_one(self._transport, where, asked, schedules, headers(options))
+        return answer(reply, UserExplained, accounted_for=True)
+
+    def organization(
+        self, org_slug: str, *, at: When, start: When, end: When, **options: Unpack[DailySlotOptions]
+    ) -> Answer[OrganizationExplained]:
+        """Who is offered at a moment, and why every member is, or is not.
+
+        >>> almanac.explain.organization("acme", at=at_nine, start=monday, end=friday).data["offeredBy"]
+        """
+        asked = query(options, start=start, end=end, at=at)
+        where = path("/organizations/{}/scheduling/explain", org_slug)
+        reply = self._transport.get(where, asked, headers(options))
+        return answer(reply, OrganizationExplained, accounted_for=True)

@@ -1,0 +1,114 @@
+"""Free slots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Unpack
+
+from almanac_client.answers import Answer
+from almanac_client.asking import (
+    DailySlotOptions,
+    SlotOptions,
+    UserSlotOptions,
+    When,
+    answer,
+    body,
+    headers,
+    query,
+)
+from almanac_client.records import (
+    FailedUser,
+    OrganizationSlots,
+    UserEntry,
+    UserSlots,
+    WantedUser,
+    Window,
+)
+from almanac_client.transport import Reply, Transport, path
+
+
+class Scheduling:
+    """When somebody is free for a slot."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def user(
+        self,
+        user_id: str,
+        *,
+        start: When,
+        end: When,
+        schedules: Sequence[Window] | None = None,
+        **options: Unpack[UserSlotOptions],
+    ) -> Answer[UserSlots]:
+        """Slots of a user, inside a daily window or inside weekly ``schedules``.
+
+        >>> almanac.scheduling.user("ada", start="2026-11-23", end="2026-11-28", slot_duration=30).data
+        """
+        asked = query(options, start=start, end=end)
+        where = path("/users/{}/scheduling", user_id)
+        return answer(ask_one(self._transport, where, asked, schedules, headers(options)), UserSlots)
+
+    def users(
+        self,
+        users: Iterable[str | WantedUser],
+        *,
+        start: When,
+        end: When,
+        schedules: Sequence[Window] | None = None,
+        **options: Unpack[SlotOptions],
+    ) -> Answer[list[UserEntry]]:
+        """Slots of several users, an entry for each in their order; who has none is in ``failed_users`` too.
+
+        >>> almanac.scheduling.users(["ada", "grace"], start="2026-11-23", end="2026-11-24").data
+        """
+        wanted = [{"id": each} if isinstance(each, str) else each for each in users]
+        reply = self._transport.send(
+            "POST",
+            "/users/scheduling",
+            query=query(options, start=start, end=end),
+            body=body(users=wanted, schedules=schedules),
+            headers=headers(options),
+            repeatable=True,
+        )
+        found = answer(reply, list[UserEntry])
+        return replace(
+            found, failed_users=[_failed(each) for each in found.partial if each["status"] == "error"]
+        )
+
+    def organization(
+        self, org_slug: str, *, start: When, end: When, **options: Unpack[DailySlotOptions]
+    ) -> Answer[OrganizationSlots]:
+        """Slots of every member; whoever could not be read whole has none, and is in ``failed_users``.
+
+        >>> almanac.scheduling.organization("acme", start="2026-11-23", end="2026-11-24").partial
+        """
+        asked = query(options, start=start, end=end)
+        reply = self._transport.get(path("/organizations/{}/scheduling", org_slug), asked, headers(options))
+        return answer(reply, OrganizationSlots)
+
+
+def ask_one(
+    transport: Transport,
+    where: str,
+    asked: Mapping[str, Any],
+    schedules: Sequence[Window] | None,
+    headers: Mapping[str, str],
+) -> Reply:
+    """Ask about one user: weekly schedules go by POST, which reads and changes nothing."""
+    if schedules is None:
+        return transport.get(where, asked, headers)
+    fields = {"schedules": list(schedules)}
+    return transport.send("POST", where, query=asked, body=fields, headers=headers, repeatable=True)
+
+
+def _failed(entry: UserEntry) -> FailedUser:
+    return {
+        "customId": entry["userId"],
+        # Without a reason there is no such user, or no calendar of theirs.
+        "reason": entry.get("reason", "notFound"),
+        "message": entry["error"],
+        "failedCalendars": entry["failedCalendars"],
+    }

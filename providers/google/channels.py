@@ -1,0 +1,93 @@
+"""Google's watch channels: ``events.watch``, ``channels.stop``, and what they send.
+
+https://developers.google.com/workspace/calendar/api/guides/push
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+import orjson
+
+from providers.base import Account, ChannelOpened, ChannelWanted
+from providers.endpoints import GoogleEndpoints
+from providers.errors import InvalidCalendarId, NotFound
+from providers.google.calendars import NOT_SEGMENTS
+from providers.google.errors import PROVIDER, error_for
+from providers.http import Bearer, Call, Json, send, unreadable
+from providers.names import ProviderName
+from providers.notifications import News, Notification
+from providers.scopes import Operation, require
+
+OPERATION = Operation.WATCH_EVENTS
+
+# What Google gives when nothing is said, in seconds; it documents no longer life.
+LIFETIME = 604_800
+
+_NEWS = {"sync": News.CONFIRMED}
+
+
+class GoogleChannels:
+    """Watch channels on the events of a calendar."""
+
+    def __init__(self, endpoints: GoogleEndpoints) -> None:
+        self._api = endpoints.api.rstrip("/")
+
+    def open(
+        self, account: Account, calendar_id: str, wanted: ChannelWanted, *, deadline: float
+    ) -> ChannelOpened:
+        """Open a watch channel; Google reaches our address a moment later."""
+        require(ProviderName.GOOGLE, account.scopes, OPERATION)
+        if calendar_id in NOT_SEGMENTS:
+            raise InvalidCalendarId(f"{PROVIDER} cannot read this calendar id", operation=OPERATION)
+        body = {
+            "id": wanted.id,
+            "type": "web_hook",
+            "address": wanted.address,
+            "token": wanted.secret.reveal,
+            "params": {"ttl": str(LIFETIME)},
+        }
+        call = self._call(f"/calendars/{quote(calendar_id, safe='')}/events/watch", body, repeatable=False)
+        return _opened(send(call, error_for, deadline=deadline, bearer=Bearer.of(account)))
+
+    def extend(self, account: Account, channel_id: str, *, deadline: float) -> None:
+        """Google's channels end when they end."""
+
+    def close(self, account: Account, channel_id: str, resource: str, *, deadline: float) -> None:
+        """Stop a watch channel."""
+        call = self._call("/channels/stop", {"id": channel_id, "resourceId": resource}, answers=False)
+        try:
+            send(call, error_for, deadline=deadline, bearer=Bearer.of(account))
+        except NotFound:
+            return
+
+    def _call(self, path: str, body: Json, *, repeatable: bool = True, answers: bool = True) -> Call:
+        return Call(
+            PROVIDER,
+            OPERATION,
+            "POST",
+            self._api + path,
+            orjson.dumps(body),
+            repeatable=repeatable,
+            answers=answers,
+        )
+
+
+def notification(header: Callable[[str], str | None]) -> Notification:
+    """What a notification says, all of it in its headers, of which ``header`` finds one by its name."""
+    return Notification(
+        header("X-Goog-Channel-ID") or "",
+        header("X-Goog-Channel-Token") or "",
+        # A word that is new to us may mean a change.
+        _NEWS.get(header("X-Goog-Resource-State") or "", News.CHANGED),
+    )
+
+
+def _opened(answer: Json) -> ChannelOpened:
+    try:
+        ends = datetime.fromtimestamp(int(answer["expiration"]) / 1000, UTC)
+    except (KeyError, TypeError, ValueError, OverflowError, OSError) as error:
+        raise unreadable(PROVIDER, OPERATION) from error
+    return ChannelOpened(str(answer.get("id")), str(answer.get("resourceId")), ends, confirmed=False)

@@ -1,0 +1,131 @@
+"""Microsoft Graph's subscriptions to the events of a calendar, and what they send.
+
+https://learn.microsoft.com/en-us/graph/change-notifications-overview
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+
+from providers.base import PRIMARY, Account, ChannelOpened, ChannelWanted
+from providers.endpoints import MicrosoftEndpoints
+from providers.errors import NotFound
+from providers.http import Bearer, Call, Json, send, unreadable
+from providers.instants import instant, utc_text
+from providers.microsoft.correlation import correlation
+from providers.microsoft.errors import PROVIDER, error_for
+from providers.names import ProviderName
+from providers.notifications import News, Notification
+from providers.scopes import Operation, require
+
+OPERATION = Operation.WATCH_EVENTS
+
+# The most that every version of Graph's documentation allows for events; newer ones allow 10 080 minutes.
+LIFETIME = timedelta(minutes=4230)
+
+# Between our id and the secret, in the one text of ours that Graph sends back.
+_BETWEEN = "."
+
+_LIFECYCLE = {
+    "reauthorizationRequired": News.ENDING,
+    "subscriptionRemoved": News.ENDED,
+    "missed": News.CHANGED,
+}
+
+
+class MicrosoftSubscriptions:
+    """Subscriptions as channels."""
+
+    def __init__(self, endpoints: MicrosoftEndpoints) -> None:
+        self._subscriptions = f"{endpoints.graph.rstrip('/')}/subscriptions"
+
+    def open(
+        self, account: Account, calendar_id: str, wanted: ChannelWanted, *, deadline: float
+    ) -> ChannelOpened:
+        """Subscribe; Graph asks our address for the answer to its handshake before it answers."""
+        require(ProviderName.MICROSOFT, account.scopes, OPERATION)
+        body = {
+            "changeType": "created,updated,deleted",
+            "notificationUrl": wanted.address,
+            "lifecycleNotificationUrl": wanted.address,
+            "resource": _resource(calendar_id),
+            "expirationDateTime": _end(),
+            "clientState": f"{wanted.id}{_BETWEEN}{wanted.secret.reveal}",
+        }
+        answer = self._send(account, "POST", "", body, repeatable=False, deadline=deadline)
+        subscription = answer.get("id")
+        if not isinstance(subscription, str):
+            raise unreadable(PROVIDER, OPERATION)
+        return ChannelOpened(subscription, "", _expiry(answer), confirmed=True)
+
+    def extend(self, account: Account, channel_id: str, *, deadline: float) -> datetime:
+        """Renew a subscription, which also renews our right to it."""
+        body = {"expirationDateTime": _end()}
+        return _expiry(self._send(account, "PATCH", _path(channel_id), body, deadline=deadline))
+
+    def close(self, account: Account, channel_id: str, resource: str, *, deadline: float) -> None:
+        """End a subscription."""
+        try:
+            self._send(account, "DELETE", _path(channel_id), answers=False, deadline=deadline)
+        except NotFound:
+            return
+
+    def _send(
+        self,
+        account: Account,
+        method: str,
+        path: str,
+        body: Json | None = None,
+        *,
+        deadline: float,
+        repeatable: bool = True,
+        answers: bool = True,
+    ) -> Json:
+        content = None if body is None else orjson.dumps(body)
+        bearer = Bearer.of(account)
+        call = Call(
+            PROVIDER,
+            OPERATION,
+            method,
+            self._subscriptions + path,
+            content,
+            repeatable=repeatable,
+            answers=answers,
+            headers=correlation(bearer),
+        )
+        return send(call, error_for, deadline=deadline, bearer=bearer)
+
+
+def notifications(body: Any) -> Iterator[Notification]:
+    """What a body tells, one after the other; what is no notification is passed over."""
+    entries = body.get("value") if isinstance(body, dict) else None
+    for entry in entries if isinstance(entries, list) else []:
+        if not isinstance(entry, dict) or not isinstance(state := entry.get("clientState"), str):
+            continue
+        channel, _, secret = state.partition(_BETWEEN)
+        # A word that is new to us may mean that something was missed.
+        yield Notification(channel, secret, _LIFECYCLE.get(str(entry.get("lifecycleEvent")), News.CHANGED))
+
+
+def _resource(calendar_id: str) -> str:
+    return "me/events" if calendar_id == PRIMARY else f"me/calendars/{calendar_id}/events"
+
+
+def _path(subscription: str) -> str:
+    return f"/{quote(subscription, safe='')}"
+
+
+def _end() -> str:
+    return utc_text(int((datetime.now(UTC) + LIFETIME).timestamp() * 1000))
+
+
+def _expiry(answer: Json) -> datetime:
+    try:
+        return datetime.fromtimestamp(instant(answer["expirationDateTime"]) / 1000, UTC)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise unreadable(PROVIDER, OPERATION) from error

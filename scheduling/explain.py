@@ -1,0 +1,214 @@
+"""Why a moment is, or is not, offered as part of a slot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from scheduling.intervals import Groups, Indexes, Intervals, Times
+from scheduling.query import Query, Slots, busy_periods, free, slots
+
+Pair = tuple[int, int]
+
+
+class Verdict(StrEnum):
+    """What becomes of a moment. Where several hold, the first of them is told."""
+
+    OUTSIDE_RANGE = "outsideRange"
+    OUTSIDE_WINDOW = "outsideWindow"
+    # No overlap is allowed: a busy period covers it, or nothing but the padding of one.
+    BUSY = "busy"
+    PADDING = "padding"
+    # Overlaps are allowed, and more padded periods cover it than may.
+    TOO_MANY_OVERLAPS = "tooManyOverlaps"
+    OFFERED = "offered"
+    # Free, and in no slot: its free stretch is shorter than one, or it comes after the last of them, or
+    # before or between them.
+    TOO_SHORT = "tooShort"
+    REMAINDER = "remainder"
+    BETWEEN_SLOTS = "betweenSlots"
+
+
+class Covering(NamedTuple):
+    """A busy period that covers the moment once it is padded.
+
+    ``calendar`` is its place among the member's. The period is the calendar's own, merged, and known as far
+    as it can matter: from ``padding`` before the range until ``padding`` after it.
+    """
+
+    calendar: int
+    start: int
+    end: int
+    padded_start: int
+    padded_end: int
+
+    def unpadded(self, at: int) -> bool:
+        """Whether the period itself covers a moment."""
+        return self.start <= at < self.end
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The verdict on the moment ``at``, and the facts behind it; all times in milliseconds."""
+
+    at: int
+    verdict: Verdict
+    # The slot that covers the moment and starts first; None unless it is offered.
+    slot: Pair | None
+    starts_slot: bool
+    # The maximal free stretch around it.
+    free: Pair | None
+    # The stretch of range and windows around it, and where it is in none, the end of the one before and the
+    # start of the one after.
+    window: Pair | None
+    window_before: int | None
+    window_after: int | None
+    # By calendar, then by start. None are told of a moment outside the range, for which nothing is read.
+    covering: tuple[Covering, ...]
+    # The last slot that starts before the moment, which may hold it, and the first that starts after it.
+    previous_slot: Pair | None
+    next_slot: Pair | None
+
+
+def explain(query: Query, at: int, calendars: Groups, member_of: Indexes, members: int) -> list[Explanation]:
+    """Why each member is, or is not, offered at ``at``; the other arguments are those of ``slots``.
+
+    A moment is offered exactly when one of the ``slots`` holds it, its start included and its end not.
+    """
+    nearby = _Nearby.of(slots(query, calendars, member_of, members), at, members)
+    stretches = _around(free(query, calendars, member_of, members), at)
+    covering = _covering(query, at, calendars, member_of, members)
+    window = _Place.of(query.within(), at)
+    return [
+        Explanation(
+            at=at,
+            verdict=_verdict(query, at, window, covering[n], stretches.get(n), nearby, n),
+            slot=_pair(nearby.covering[n], query.duration),
+            starts_slot=nearby.starting[n],
+            free=stretches.get(n),
+            window=window.stretch,
+            window_before=window.before,
+            window_after=window.after,
+            covering=covering[n],
+            previous_slot=_pair(nearby.previous[n], query.duration),
+            next_slot=_pair(nearby.next[n], query.duration),
+        )
+        for n in range(members)
+    ]
+
+
+def _verdict(
+    query: Query,
+    at: int,
+    window: _Place,
+    covering: tuple[Covering, ...],
+    stretch: Pair | None,
+    nearby: _Nearby,
+    member: int,
+) -> Verdict:
+    if not query.start <= at < query.end:
+        return Verdict.OUTSIDE_RANGE
+    if window.stretch is None:
+        return Verdict.OUTSIDE_WINDOW
+    if stretch is None:
+        return _blocked(query, at, covering)
+    if nearby.covering[member] is not None:
+        return Verdict.OFFERED
+    return _unused(query, stretch, nearby.previous[member], nearby.next[member])
+
+
+def _blocked(query: Query, at: int, covering: tuple[Covering, ...]) -> Verdict:
+    if query.max_overlaps:
+        return Verdict.TOO_MANY_OVERLAPS
+    return Verdict.BUSY if any(each.unpadded(at) for each in covering) else Verdict.PADDING
+
+
+def _unused(query: Query, stretch: Pair, previous: int | None, following: int | None) -> Verdict:
+    """Why no slot of a free stretch holds a moment of it, from the starts of the slots around."""
+    start, end = stretch
+    if end - start < query.duration:
+        return Verdict.TOO_SHORT
+    some_before = previous is not None and previous >= start
+    some_after = following is not None and following < end
+    return Verdict.REMAINDER if some_before and not some_after else Verdict.BETWEEN_SLOTS
+
+
+class _Place(NamedTuple):
+    """The stretch that holds a moment, or the edges of those that it lies between."""
+
+    stretch: Pair | None
+    before: int | None
+    after: int | None
+
+    @classmethod
+    def of(cls, within: Intervals, at: int) -> _Place:
+        n = int(within.ends.searchsorted(at, "right"))
+        if n < len(within) and within.starts[n] <= at:
+            return cls((int(within.starts[n]), int(within.ends[n])), None, None)
+        before = int(within.ends[n - 1]) if n else None
+        return cls(None, before, int(within.starts[n]) if n < len(within) else None)
+
+
+class _Nearby(NamedTuple):
+    """For each member the starts of slots around a moment."""
+
+    covering: list[int | None]
+    starting: list[bool]
+    previous: list[int | None]
+    next: list[int | None]
+
+    @classmethod
+    def of(cls, found: Slots, at: int, members: int) -> _Nearby:
+        starts, owners = found.starts, found.members
+        before, after = int(starts.searchsorted(at, "left")), int(starts.searchsorted(at, "right"))
+        first = int(starts.searchsorted(at - found.duration, "right"))
+        starting = np.isin(np.arange(members), owners[before:after])
+        return cls(
+            # The last that is written stays.
+            _of_each(starts[first:after][::-1], owners[first:after][::-1], members),
+            starting.tolist(),
+            _of_each(starts[:before], owners[:before], members),
+            _of_each(starts[after:][::-1], owners[after:][::-1], members),
+        )
+
+
+def _of_each(starts: Times, owners: Indexes, members: int) -> list[int | None]:
+    """The last of each member's starts."""
+    last = np.full(members, -1)
+    last[owners] = np.arange(starts.size)
+    return [None if place < 0 else int(starts[place]) for place in last.tolist()]
+
+
+def _around(stretches: Groups, at: int) -> dict[int, Pair]:
+    """The stretch that holds a moment, of the members who have one."""
+    rows = ((stretches.starts <= at) & (at < stretches.ends)).nonzero()[0]
+    owners = stretches.offsets.searchsorted(rows, "right") - 1
+    pairs = stretches.flat().take(rows).pairs()
+    return dict(zip(owners.tolist(), pairs, strict=True))
+
+
+def _covering(
+    query: Query, at: int, calendars: Groups, member_of: Indexes, members: int
+) -> list[tuple[Covering, ...]]:
+    """What covers a moment, for each member."""
+    if not query.start <= at < query.end:
+        return [()] * members
+    found: list[list[Covering]] = [[] for _ in range(members)]
+    periods = busy_periods(query, calendars)
+    padded = Intervals(periods.starts - query.padding, periods.ends + query.padding)
+    rows = ((padded.starts <= at) & (at < padded.ends)).nonzero()[0]
+    owners = periods.offsets.searchsorted(rows, "right") - 1
+    first_of = member_of.searchsorted(np.arange(members))
+    for calendar, plain, wide in zip(
+        owners.tolist(), periods.flat().take(rows).pairs(), padded.take(rows).pairs(), strict=True
+    ):
+        member = int(member_of[calendar])
+        found[member].append(Covering(calendar - int(first_of[member]), *plain, *wide))
+    return [tuple(each) for each in found]
+
+
+def _pair(start: int | None, duration: int) -> Pair | None:
+    return None if start is None else (start, start + duration)

@@ -1,0 +1,69 @@
+"""What each member's time is, beside the slots: busy, blocked by padding, or busy and tolerated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from scheduling.intervals import Groups, Indexes, Intervals, Times, cross, merge_each
+from scheduling.query import Query, free
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layers:
+    """The range of a query cut up for each member, each layer merged and sorted.
+
+    ``blocked`` is where no slot may be, whatever the windows: they are the same for all members. ``busy`` is
+    what of it the member is busy, the rest is padding. ``tolerated`` is busy and blocks nothing, as no more
+    than ``max_overlaps`` periods meet there.
+    """
+
+    blocked: Groups
+    busy: Groups
+    tolerated: Groups
+
+
+def layers(query: Query, calendars: Groups, member_of: Indexes, members: int) -> Layers:
+    """The layers of each member; arguments as for ``scheduling.query.slots``."""
+    # What the engine leaves free of the whole range: what it does not is blocked, by whatever rule.
+    left = free(replace(query, windows=None), calendars, member_of, members)
+    blocked = gaps(left, query.start, query.end)
+    of_member = calendars.offsets[member_of.searchsorted(np.arange(members + 1))]
+    starts = calendars.starts.clip(query.start, query.end)
+    ends = calendars.ends.clip(query.start, query.end)
+    busy = merge_each(Groups(starts, ends, of_member), (query.start, query.end))
+    if not query.max_overlaps:
+        return Layers(blocked, busy, Groups.of([()] * members))
+    return Layers(blocked, common(busy, blocked), common(busy, left))
+
+
+def gaps(groups: Groups, start: int, end: int) -> Groups:
+    """What of ``[start, end)`` none of an owner's merged and sorted intervals covers, for each owner."""
+    opens = np.insert(groups.ends, groups.offsets[:-1], start)
+    closes = np.insert(groups.starts, groups.offsets[1:], end)
+    owners = np.arange(len(groups)).repeat(groups.sizes() + 1)
+    return _sized(opens, closes, owners, len(groups))
+
+
+def common(one: Groups, other: Groups) -> Groups:
+    """What both cover, for each owner; the intervals of either are merged and sorted."""
+    if not one.starts.size or not other.starts.size:
+        return Groups.sized(one.starts[:0], one.ends[:0], np.zeros(len(one), np.int64))
+    base = min(int(one.starts.min()), int(other.starts.min()))
+    lane = max(int(one.ends.max()), int(other.ends.max())) - base + 1
+    # Each owner's time in a lane of its own, so that no two owners meet.
+    shift = np.arange(len(one)) * lane - base
+    pieces, rows, _ = cross(_moved(one, shift), _moved(other, shift))
+    owners = one.owners()[rows]
+    return _sized(pieces.starts - shift[owners], pieces.ends - shift[owners], owners, len(one))
+
+
+def _moved(groups: Groups, shift: Times) -> Intervals:
+    by = shift.repeat(groups.sizes())
+    return Intervals(groups.starts + by, groups.ends + by)
+
+
+def _sized(starts: Times, ends: Times, owners: Indexes, count: int) -> Groups:
+    real = starts < ends
+    return Groups.sized(starts[real], ends[real], np.bincount(owners[real], minlength=count))

@@ -1,0 +1,209 @@
+"""Single flight: of all who want the same read at the same time, one has it made and the others wait for it.
+
+A flight is one read that somebody has begun or is about to begin: a Redis hash under a name that nobody else
+has ever had, with the moment of its claim and who waits for it. It exists for as long as its lease is
+renewed, so that a reader that dies hands over: whoever notices that the flight is gone may claim another.
+What a reader says of a flight that is gone reaches nobody. Once landed, a flight keeps what was read for a
+moment: for those who looked into the cache before that was there, and failures for those who would only
+fail again.
+
+Which flight makes a read stands under the read's name and its connection's generation, looked up in the
+same step. After a write nobody can join a read that began before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import cast
+
+from redis import Redis
+from redis.client import Pipeline
+
+from store.busy_cache import GENERATION, generation_key, new_generation
+
+# Milliseconds: a reader that is alive renews its lease several times in this.
+LEASE = 3_000
+# Milliseconds for which what was read stays, for who began before it landed and asks only now.
+LANDED = 5_000
+# Milliseconds for which a read's flight can be found: longer than any flight lasts.
+FINDABLE = 600_000
+
+# KEYS: the generations. ARGV: now, newer than, milliseconds a failure counts for, when the request began,
+# milliseconds of the lease, who waits or "", what nobody has used as a name, then for each read its name, the
+# number of the job, and the flight that is waited for already or "".
+CLAIM = (
+    GENERATION
+    + """
+local now, newer, failing, began = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local answers = {}
+for n, of in ipairs(KEYS) do
+    local name, number, before = ARGV[5 + 3 * n], ARGV[6 + 3 * n], ARGV[7 + 3 * n]
+    local waiter = ARGV[6] .. '|' .. number
+    local found = redis.call('HMGET', 'flight:' .. before, waiter, 'landed')
+    if found[1] and not found[2] then
+        answers[n] = {2, before}
+    else
+        local place = 'flight-of:' .. name .. ':' .. generation(of, ARGV[7])
+        local flight = redis.call('GET', place) or ''
+        local kept = redis.call('HMGET', 'flight:' .. flight, 'at', 'landed', 'failed')
+        local at, landed = tonumber(kept[1]), tonumber(kept[2])
+        if landed and at >= newer and (landed >= began or (kept[3] == '1' and now - landed < failing)) then
+            answers[n] = {3, redis.call('HGET', 'flight:' .. flight, 'body')}
+        elseif at and not landed and at < newer then
+            answers[n] = {0, ''}
+        else
+            if landed or not at then
+                flight = ARGV[7] .. '-' .. n
+                redis.call('SET', place, flight, 'PX', FINDABLE)
+                redis.call('HSET', 'flight:' .. flight, 'at', now)
+                redis.call('PEXPIRE', 'flight:' .. flight, ARGV[5])
+                answers[n] = {1, flight}
+            else
+                answers[n] = {2, flight}
+            end
+            if ARGV[6] ~= '' then redis.call('HSET', 'flight:' .. flight, waiter, number) end
+        end
+    end
+end
+return answers
+""".replace("FINDABLE", str(FINDABLE))
+)
+
+# KEYS: flights. ARGV: milliseconds of the lease.
+HOLD = """
+for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[1]) end
+"""
+
+# KEYS: flights. ARGV: now, milliseconds to keep what was read, seconds to keep a reply that nobody fetches,
+# who has been answered already, then for each flight whether it has failed, and what was read.
+LAND = """
+for n, key in ipairs(KEYS) do
+    local failed, body = ARGV[3 + 2 * n], ARGV[4 + 2 * n]
+    local kept = redis.call('HGETALL', key)
+    local at
+    for i = 1, #kept, 2 do
+        local split = string.find(kept[i], '|', 1, true)
+        if kept[i] == 'at' then
+            at = kept[i + 1]
+        elseif split and string.sub(kept[i], 1, split - 1) ~= ARGV[4] then
+            local replies = string.sub(kept[i], 1, split - 1)
+            redis.call('RPUSH', replies, struct.pack('<I4', tonumber(kept[i + 1])) .. body)
+            redis.call('EXPIRE', replies, ARGV[3])
+        end
+    end
+    if at then
+        redis.call('DEL', key)
+        redis.call('HSET', key, 'at', at, 'landed', ARGV[1], 'failed', failed, 'body', body)
+        redis.call('PEXPIRE', key, ARGV[2])
+    end
+end
+"""
+
+
+class Turn(IntEnum):
+    """What a claim comes to."""
+
+    # The read under way began too early for who asks now: it reads for itself.
+    ALONE = 0
+    # It has the read made, for all.
+    LEAD = 1
+    # Somebody else has; the reply will come.
+    WAIT = 2
+    # It has been made.
+    LANDED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A read of a connection; ``name`` is the same for all reads that ask for the same, of it alone."""
+
+    connection: str
+    name: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """A read that is over; ``failed`` when it counts as a failure for those who come next."""
+
+    flight: str
+    body: bytes
+    failed: bool
+
+
+class Flights:
+    """The reads under way. ``failure_seconds``: for how long a failure answers who asks again."""
+
+    def __init__(self, redis: Redis, *, failure_seconds: float) -> None:
+        self._redis = redis
+        self._claim = redis.register_script(CLAIM)
+        self._failure = int(failure_seconds * 1000)
+
+    def claim(
+        self,
+        wishes: Sequence[Wish],
+        waiter: str,
+        *,
+        now: int,
+        began: int,
+        newer_than: int | None,
+        lease: float,
+        waiting: Mapping[int, str] | None = None,
+    ) -> list[tuple[Turn, bytes]]:
+        """Whose turn each read is: with its flight for who leads or waits, with the reply when it has landed.
+
+        To ``waiter``, the name of a list or "" for nobody, a reply is pushed under the wish's number when
+        somebody else's flight lands. ``waiting`` has the flights that it waits for already, by number: it
+        stays with those that are under way. ``began`` is when the request did: what landed before is left to
+        the cache. ``newer_than``: no read that was claimed before will do. All moments in milliseconds;
+        ``lease``, until a worker holds it, in seconds.
+        """
+        arguments: list[int | str] = [
+            now,
+            newer_than or 0,
+            self._failure,
+            began,
+            max(1, int(lease * 1000)),
+            waiter,
+            new_generation(),
+        ]
+        for wish in wishes:
+            arguments += wish.name, wish.number, (waiting or {}).get(wish.number, "")
+        keys = [generation_key(wish.connection) for wish in wishes]
+        answers = cast(list[tuple[int, bytes]], self._claim(keys=keys, args=arguments))
+        return [(Turn(turn), value) for turn, value in answers]
+
+    def hold(self, pipe: Pipeline, flights: Sequence[str]) -> None:
+        """Queue on ``pipe`` that these reads go on."""
+        pipe.eval(HOLD, len(flights), *map(_key, flights), LEASE)
+
+    def land(
+        self, pipe: Pipeline, landings: Sequence[Landing], *, told: str, now: int, leftover: int
+    ) -> None:
+        """Queue on ``pipe`` a reply to each who waits for these reads, but for the list ``told``.
+
+        A list of replies ends by itself ``leftover`` seconds later.
+        """
+        arguments: list[int | str | bytes] = [now, max(LANDED, self._failure), leftover, told]
+        for each in landings:
+            arguments += int(each.failed), each.body
+        keys = [_key(each.flight) for each in landings]
+        pipe.eval(LAND, len(keys), *keys, *arguments)
+
+    def abandon(self, redis: Redis, flights: Sequence[str]) -> None:
+        """Say, or queue on a pipeline, that these reads are not made: who waits for one finds it gone."""
+        if flights:
+            redis.delete(*map(_key, flights))
+
+    def leave(self, waiter: str, waiting: Mapping[int, str]) -> None:
+        """Wait no longer for these flights, by number."""
+        with self._redis.pipeline(transaction=False) as pipe:
+            for number, flight in waiting.items():
+                pipe.hdel(_key(flight), f"{waiter}|{number}")
+            pipe.execute()
+
+
+def _key(flight: str) -> str:
+    return f"flight:{flight}"

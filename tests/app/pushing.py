@@ -1,0 +1,185 @@
+"""An installation that providers reach: web server, worker and Redis of its own, on the session's sandbox."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from app import processes
+from app.services import EXTENSION
+from providers.sandbox.client import Sandbox, SandboxAccount
+from store import embedded_redis
+from store.busy_cache import CalendarKey
+from store.queries import api_keys, connections
+from store.settings import Settings
+from store.stores import Stores
+from tests.app.at_provider import AtProvider
+from tests.conftest import START_SECONDS, STOP_SECONDS, Api, application, connect, settings_of
+from workers.celery_app import Almanac, create_celery
+
+READ = {"google": "google.freebusy.query", "microsoft": "microsoft.calendarView.list"}
+
+# Short enough to wait for, long enough to tell from being emptied.
+TTL = 1.5
+# What takes longer than this on a busy machine is broken.
+PATIENCE = 20.0
+
+TOMORROW = (datetime.now(UTC) + timedelta(days=1)).date()
+DAY = {"start": f"{TOMORROW}", "end": f"{TOMORROW + timedelta(days=1)}"}
+
+
+def when(hour: int) -> str:
+    return f"{TOMORROW}T{hour:02d}:00:00"
+
+
+@dataclass
+class Installation:
+    """What tests use of it."""
+
+    api: Api
+    settings: Settings
+    stores: Stores
+    celery: Almanac
+
+    def person(self, sandbox: Sandbox, user: str, account: SandboxAccount) -> Person:
+        assert self.api.post("/users", {"id": user}).status_code == 201
+        connect(self.api, user, account)
+        with self.stores.database.reading() as session:
+            (ref,) = connections.of_user(session, user, within=None) or []
+        return Person(self, sandbox, user, account, ref.id)
+
+    def keep(self) -> None:
+        """What beat sends now and then."""
+        self.celery.send_task("upkeep.keep_channels")
+
+
+@dataclass
+class Person:
+    """A user with one account, seen from both ends."""
+
+    installation: Installation
+    sandbox: Sandbox
+    user: str
+    account: SandboxAccount
+    connection: str
+
+    @property
+    def there(self) -> AtProvider:
+        return AtProvider(self.sandbox, self.account)
+
+    @property
+    def key(self) -> CalendarKey:
+        return CalendarKey(self.connection, "primary")
+
+    def busy(self) -> list[str]:
+        """When the busy periods of tomorrow start."""
+        answer = self.installation.api.get(f"/users/{self.user}/calendar/busy", **DAY)
+        assert answer.status_code == 200, answer.text
+        return [each["start"][11:16] for each in answer.json["data"]]
+
+    def meet(self, hour: int) -> None:
+        """Somebody else's program writes an event of one hour."""
+        utc = {} if self.account.provider == "google" else {"timeZone": "UTC"}
+        suffix = "" if utc else "Z"
+        self.there.post(
+            start={"dateTime": when(hour) + suffix, **utc}, end={"dateTime": when(hour + 1) + suffix, **utc}
+        )
+
+    def count(self, operation: str) -> int:
+        return self.sandbox.requests().by_operation.get(operation, 0)
+
+    @property
+    def reads(self) -> int:
+        """How often the provider was read."""
+        return self.count(READ[self.account.provider])
+
+    @property
+    def channel(self) -> str | None:
+        """The channel that watches."""
+        return self.installation.stores.busy.watched([self.key])[0]
+
+    def is_watched(self) -> bool:
+        return self.channel is not None
+
+    def settle(self) -> None:
+        """Read for the first time, wait for the watch, and read what it keeps."""
+        self.busy()
+        until(self.is_watched)
+        self.installation.stores.busy.empty(self.key)
+        self.busy()
+        self.sandbox.forget_requests()
+
+
+def kept(installation: Installation, holds: Callable[[], Any]) -> Any:
+    """As ``until``, while beat sends its rounds: one that comes during another does nothing."""
+
+    def after_a_round() -> Any:
+        installation.keep()
+        time.sleep(0.2)
+        return holds()
+
+    return until(after_a_round)
+
+
+def until(holds: Callable[[], Any]) -> Any:
+    """What ``holds`` answers as soon as it is true; fails when it never is."""
+    give_up = time.monotonic() + PATIENCE
+    while not (found := holds()):
+        assert time.monotonic() < give_up, "it does not come to pass"
+        time.sleep(0.02)
+    return found
+
+
+@contextmanager
+def installed(environment: dict[str, str], folder: Path) -> Iterator[Installation]:
+    """Start it all."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    ours = environment | {
+        "ALMANAC_DATA_DIR": str(folder),
+        "ALMANAC_PUBLIC_URL": f"http://127.0.0.1:{port}",
+        "ALMANAC_BUSY_TTL": str(TTL),
+        "ALMANAC_PUSH_AUDIT": "1",
+        "PATH": os.environ["PATH"],
+    }
+    settings = settings_of(ours)
+    with ExitStack() as closing:
+        redis = embedded_redis.start(folder, settings.redis_socket)
+        closing.callback(redis.wait, timeout=STOP_SECONDS)
+        closing.callback(redis.terminate)
+        stores = closing.enter_context(Stores(settings))
+        stores.database.upgrade()
+        commands = [processes.web("127.0.0.1", port, 1), processes.worker(settings, "pushed")]
+        running = []
+        for command in commands:
+            process = closing.enter_context(subprocess.Popen(command, env=ours))
+            closing.callback(process.terminate)
+            running.append(process)
+        celery = create_celery(settings)
+        wait_for(running, lambda: listens(port) and celery.control.ping(timeout=0.5, limit=1))
+        app = closing.enter_context(application(settings))
+        with stores.database.writing() as session:
+            key = api_keys.create(session, prefix="alm_", name="test")
+        wired = app.extensions[EXTENSION]
+        yield Installation(Api(app.test_client(), key), settings, stores, wired.celery)
+
+
+def wait_for(running: list[subprocess.Popen[bytes]], ready: Callable[[], Any]) -> None:
+    give_up = time.monotonic() + START_SECONDS
+    while not ready():
+        assert all(process.poll() is None for process in running), "a process ended by itself"
+        assert time.monotonic() < give_up, "it does not start"
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -1,0 +1,90 @@
+"""Registrations entered as a page does it, and what became of them."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from flask import Flask
+from redis import Redis
+from sqlalchemy import select
+
+from app import registrations
+from app.registrations import Registration
+from app.services import EXTENSION, Services
+from providers.checks import Finding
+from providers.names import ProviderName
+from store.models import AuditRecord
+from store.queries import api_keys, provider_clients
+from store.queries.provider_clients import SealedClient, StoredClient
+from tests.conftest import Api
+
+ACTOR = "administrator ada"
+
+
+def caller_of(app: Flask) -> Api:
+    with services_of(app).stores.database.writing() as session:
+        key = api_keys.create(session, prefix="alm_", name="test")
+    return Api(app.test_client(), key)
+
+
+def services_of(app: Flask) -> Services:
+    found: Services = app.extensions[EXTENSION]
+    return found
+
+
+def save(
+    app: Flask, provider: str, client_id: str = "ours", secret: str = "planted", tenant: str | None = None
+) -> Finding:
+    with app.test_request_context(base_url="http://127.0.0.1:8080"):
+        return registrations.check_and_save(ProviderName(provider), client_id, secret, tenant, actor=ACTOR)
+
+
+def remove(app: Flask, provider: str) -> None:
+    with app.test_request_context():
+        registrations.remove(ProviderName(provider), actor=ACTOR)
+
+
+def overview(app: Flask, base_url: str = "http://127.0.0.1:8080") -> dict[ProviderName, Registration]:
+    with app.test_request_context(base_url=base_url):
+        return {each.provider: each for each in registrations.overview()}
+
+
+def saved(app: Flask) -> dict[str, SealedClient]:
+    with services_of(app).stores.database.reading() as session:
+        return provider_clients.load(session)
+
+
+def audited(app: Flask) -> list[tuple[str, str, str]]:
+    with services_of(app).stores.database.reading() as session:
+        found = session.scalars(select(AuditRecord).order_by(AuditRecord.id))
+        return [(each.actor, each.action, each.subject) for each in found]
+
+
+def put(app: Flask, provider: str, secret: str) -> None:
+    """A registration that is saved untried."""
+    stores = services_of(app).stores
+    client = StoredClient("ours", secret, None)
+    with stores.database.writing() as session:
+        provider_clients.save(session, stores.keyring, provider, client)
+
+
+@contextmanager
+def watched(redis: Redis) -> Iterator[list[str]]:
+    """Every command that reaches Redis meanwhile, whoever sends it."""
+    seen: list[str] = []
+    end = f"PING {secrets.token_hex(8)}"
+    with redis.monitor() as monitor:
+
+        def listen() -> None:
+            while not seen or seen[-1] != end:
+                seen.append(monitor.next_command()["command"])
+
+        listener = threading.Thread(target=listen)
+        listener.start()
+        yield seen
+        redis.execute_command(*end.split())
+        listener.join(timeout=10)
+        assert not listener.is_alive()

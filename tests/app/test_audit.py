@@ -1,0 +1,110 @@
+"""What has to be answerable later is written down, by whom and of whom."""
+
+from __future__ import annotations
+
+import pytest
+
+from store.queries import audit, connections, webhooks
+from store.queries.webhooks import Event
+from tests.app.test_cli import almanac
+
+
+@pytest.fixture
+def written(stores):
+    """What the audit log has had since the test began, the oldest first."""
+    with stores.database.reading() as session:
+        last = [row.id for row in audit.page(session, limit=1)]
+
+    def read():
+        with stores.database.reading() as session:
+            rows = [row for row in audit.page(session) if not last or row.id > last[0]]
+        return [(row.actor, row.action, row.subject) for row in reversed(rows)]
+
+    return read
+
+
+@pytest.fixture
+def actor(api):
+    return api.key[:12]
+
+
+def test_a_user_that_is_deleted_and_the_connections_that_end_with_it(
+    api, actor, new_user, sandbox, worker, written
+):
+    user = new_user(sandbox.account("google", "ada@example.com"))
+
+    assert api.delete(f"/users/{user}").status_code == 200
+
+    assert written() == [
+        (actor, "deleteConnection", f"{user}/google"),
+        (actor, "deleteUser", user),
+    ]
+
+
+def test_a_connection_that_is_deleted(api, actor, new_user, sandbox, worker, written):
+    user = new_user(sandbox.account("microsoft", "ada@example.com"))
+
+    assert api.delete(f"/users/{user}/oauth/microsoft").status_code == 200
+    assert api.delete(f"/users/{user}/oauth/microsoft").status_code == 404
+
+    assert written() == [(actor, "deleteConnection", f"{user}/microsoft")]
+
+
+def test_an_organization_that_is_deleted(api, new_api, actor, new_organization, written):
+    slug = new_organization()
+    assert new_api(organization=slug).delete(f"/organizations/{slug}").status_code == 403
+    assert written() == []
+
+    assert api.delete(f"/organizations/{slug}").status_code == 200
+
+    assert written() == [(actor, "deleteOrganization", slug)]
+
+
+def test_a_webhook_that_is_made_and_deleted(api, actor, written):
+    body = {"url": "http://127.0.0.1:9/secret", "events": ["calendar.changed"]}
+    made = api.post("/webhooks", body)
+    assert made.status_code == 201, made.json
+    webhook = made.json["data"]["id"]
+
+    assert api.delete(f"/webhooks/{webhook}").status_code == 200
+    assert api.delete(f"/webhooks/{webhook}").status_code == 404
+
+    # Not by its URL, which may hold a secret of the receiver's.
+    assert written() == [(actor, "createWebhook", webhook), (actor, "deleteWebhook", webhook)]
+
+
+def test_a_delivery_that_is_sent_again(api, actor, stores, new_user, sandbox, written):
+    user = new_user(sandbox.account("google", "ada@example.com"))
+    webhook = api.post("/webhooks", {"url": "http://127.0.0.1:9/"}).json["data"]["id"]
+    with stores.database.writing() as session:
+        ((connection,),) = connections.of_users(session, [user], within=None).values()
+        webhooks.record(session, Event.CONNECTION_EXPIRED, connection.id)
+    (delivery,) = api.get(f"/webhooks/{webhook}/deliveries").json["data"]
+
+    assert api.post(f"/webhooks/{webhook}/deliveries/{delivery['id']}/replay").status_code == 200
+    assert api.post(f"/webhooks/{webhook}/deliveries/msg_{0:032x}/replay").status_code == 404
+    api.delete(f"/webhooks/{webhook}")
+
+    assert written()[1:-1] == [(actor, "replayDelivery", f"{webhook}/{delivery['id']}")]
+
+
+def test_what_is_refused_or_not_there_is_not_written_down(api, new_api, written):
+    reader = new_api(read_only=True)
+    for path in ("/users/nobody", "/organizations/nowhere", f"/webhooks/wh_{0:024x}"):
+        assert api.delete(path).status_code == 404
+        assert reader.delete(path).status_code == 403
+    assert api.post("/webhooks", {"url": "ftp://example.com", "events": []}).status_code == 400
+
+    assert written() == []
+
+
+def test_keys_that_are_made_and_revoked_at_the_command_line(environment, stores, written):
+    settings = {name: value for name, value in environment.items() if name.startswith("ALMANAC_")}
+    data = settings.pop("ALMANAC_DATA_DIR")
+    keys = [almanac("keys", "create", "audited", data=data, **settings).stdout.strip() for _ in range(2)]
+    assert almanac("keys", "revoke", "audited", data=data, **settings).exit_code == 0
+    assert almanac("keys", "revoke", "audited", data=data, **settings).exit_code == 1
+
+    by = "command line"
+    assert written()[:2] == [(by, "createKey", key[:12]) for key in keys]
+    assert sorted(written()[2:]) == sorted((by, "revokeKey", key[:12]) for key in keys)

@@ -1,0 +1,334 @@
+"""Why a moment is, or is not, offered, through HTTP: verdicts, facts, and what cannot be known."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+
+from app.explanations import REASONS
+from tests.app.answers import error
+from tests.app.days import MORNING, meeting
+from tests.app.explaining import BUSY, FACTS, closed, explained, facts_of, span, thursday
+from tests.conftest import connect
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+ROOT = Path(__file__).parents[2]
+WEEKLY = [{"days": ["thursday"], "start": "10:00", "end": "11:00"}]
+
+
+@pytest.fixture
+def ada(sandbox, new_user):
+    """Make a user with a Google account and these meetings."""
+    numbers = itertools.count(1)
+
+    def make(*events, slugs=(), **more):
+        email = f"ada{next(numbers)}@example.com"
+        return new_user(sandbox.account("google", email, events=events, **more), slugs=slugs)
+
+    return make
+
+
+HALF = {"slotDuration": "30"}
+VERDICTS = [
+    ("09:10", HALF, "offered", "it lies in the slot from 09:00 to 09:30."),
+    ("09:30", HALF, "offered", "it is the start of the slot from 09:30 to 10:00."),
+    ("08:59", HALF, "outsideRange", "the range asked for begins at 09:00."),
+    ("12:00", HALF, "outsideRange", "the range asked for ends at 12:00."),
+    (
+        "09:20",
+        HALF | {"earliestTimeEachDay": "09:30"},
+        "outsideWindow",
+        "it lies outside the daily window, which opens at 09:30.",
+    ),
+    ("10:10", HALF, "busy", "ada@example.com is busy from 10:00 to 10:30."),
+    ("10:40", HALF, "busy", "ada@contoso.example is busy from 10:15 to 10:45."),
+    (
+        "10:50",
+        HALF | {"padding": "10"},
+        "padding",
+        "ada@contoso.example is busy from 10:15 to 10:45, and 10 minutes of padding keep it blocked until "
+        "10:55.",
+    ),
+    (
+        "10:20",
+        HALF | {"maxOverlaps": "1"},
+        "tooManyOverlaps",
+        "2 busy periods overlap there, and 1 may: ada@example.com from 10:00 to 10:30 and "
+        "ada@contoso.example from 10:15 to 10:45.",
+    ),
+    (
+        "09:50",
+        {"slotDuration": "61"},
+        "tooShort",
+        "only 60 minutes are free, from 09:00 to 10:00, and a slot takes 61 minutes.",
+    ),
+    (
+        "09:50",
+        {"slotDuration": "40"},
+        "remainder",
+        "the last slot of the free time from 09:00 to 10:00 ends at 09:40, and the 20 minutes after it are "
+        "too short for another.",
+    ),
+    (
+        "10:50",
+        HALF | {"align": "clock"},
+        "betweenSlots",
+        "slots start where the clock shows a multiple of 30 minutes, and none that fits into the free time "
+        "from 10:45 to 12:00 covers it; the next slot starts at 11:00.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("at", "query", "reason", "because"), VERDICTS)
+def test_each_verdict_of_a_user(both, explain, at, query, reason, because):
+    found = explained(explain(both(), at, **query))
+
+    assert (found["reason"], found["offered"]) == (reason, reason == "offered")
+    isnt = "is" if found["offered"] else "is not"
+    assert found["sentence"] == f"{at} on Thursday 3 December (UTC) {isnt} offered: {because}"
+    assert found["at"] == f"2026-12-03T{at}:00.000Z"
+
+
+@pytest.mark.parametrize(("at", "query", "reason", "because"), VERDICTS)
+def test_each_verdict_of_a_member(both, new_organization, explain_members, at, query, reason, because):
+    slug = new_organization()
+    user = both(slugs=(slug,))
+    found = explained(explain_members(slug, at, **query))
+
+    (member,) = found["members"]
+    assert (member["userId"], member["reason"], member["offered"]) == (user, reason, reason == "offered")
+    assert member["sentence"].endswith(f"offered: {because}")
+    assert found["offeredBy"] == ([user] if reason == "offered" else [])
+
+
+def test_the_facts_of_a_moment_that_is_offered(ada, explain):
+    answer = explain(ada(meeting("11:00", "12:00")), "10:20", earliestTimeEachDay="9:00", padding="5")
+    found = explained(answer)
+    assert facts_of(found) == {
+        "slot": None,
+        "free": ("09:00", "10:55"),
+        "window": ("09:00", "12:00"),
+        "nextSlot": None,
+        "previousSlot": ("09:00", "10:00"),
+    }
+    found = explained(explain(ada(meeting("11:00", "12:00")), "10:00", slotStep="30"))
+    assert facts_of(found) == {
+        "slot": ("09:30", "10:30"),
+        "free": ("09:00", "11:00"),
+        "window": ("09:00", "12:00"),
+        "nextSlot": None,
+        "previousSlot": ("09:30", "10:30"),
+    }
+    assert found["startsSlot"]
+    assert found["options"] == {
+        "start": "2026-12-03T09:00:00.000Z",
+        "end": "2026-12-03T12:00:00.000Z",
+        "maxOverlaps": 0,
+        "padding": 0,
+        "slotDuration": 60,
+        "slotStep": 30,
+    }
+    assert (answer.json["failedCalendars"], answer.headers["Age"]) == ([], "0")
+
+
+def test_the_periods_that_cover_a_moment_are_told_with_their_calendars(both, explain):
+    found = explained(explain(both(), "10:35", padding="10"))
+    assert found["reason"] == "busy"
+    assert found["blockedBy"] == [
+        {
+            "calendarId": calendar,
+            "provider": provider,
+            "email": email,
+            "start": thursday(start).replace("Z", ".000Z"),
+            "end": thursday(end).replace("Z", ".000Z"),
+            "paddedStart": thursday(padded_start).replace("Z", ".000Z"),
+            "paddedEnd": thursday(padded_end).replace("Z", ".000Z"),
+        }
+        for calendar, provider, email, (start, end), (padded_start, padded_end) in (
+            ("ada@example.com", "google", "ada@example.com", BUSY[0], ("09:50", "10:40")),
+            ("primary", "microsoft", "ada@contoso.example", BUSY[1], ("10:05", "10:55")),
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"slotDuration": "40"},
+        {"slotDuration": "25", "padding": "5"},
+        {"slotDuration": "20", "maxOverlaps": "1", "slotStep": "35"},
+        {"slotDuration": "30", "align": "clock", "earliestTimeEachDay": "9:10", "latestTimeEachDay": "11:40"},
+    ],
+)
+def test_a_moment_is_offered_exactly_when_a_slot_of_the_same_question_holds_it(api, both, explain, query):
+    user = both()
+    answer = explained(api.get(f"/users/{user}/scheduling", **(MORNING | query)))
+    slots = [span(slot) for slot in answer["availableSlots"]]
+    assert slots
+    for minute in range(8 * 60 + 55, 12 * 60 + 10, 5):
+        at = f"{minute // 60:02}:{minute % 60:02}"
+        found = explained(explain(user, at, **query))
+        held = [(start, end) for start, end in slots if start <= at < end]
+        assert found["offered"] == bool(held), at
+        assert span(found["slot"]) == (held[0] if held else None)
+
+
+def test_a_local_moment_is_in_the_zone_of_the_header(ada, explain):
+    berlin = {"x-timezone": "Europe/Berlin"}
+    user = ada(meeting("09:15", "10:00"))
+    found = explained(explain(user, "09:00", headers=berlin, at="2026-12-03T10:30"))
+    assert found["at"] == "2026-12-03T09:30:00.000Z"
+    assert found["sentence"].startswith("10:30 on Thursday 3 December (Europe/Berlin) is not offered: ada")
+    assert found["sentence"].endswith("@example.com is busy from 10:15 to 11:00.")
+
+
+def test_weekly_schedules_are_explained_by_post(api, ada):
+    user = ada()
+    path = f"/users/{user}/scheduling/explain"
+
+    def reason(at, schedules):
+        query = MORNING | {"at": thursday(at)}
+        return explained(api.post(path, {"schedules": schedules}, query_string=query))
+
+    found = reason("09:30", WEEKLY)
+    assert (found["reason"], found["sentence"].partition(": ")[2]) == (
+        "outsideWindow",
+        "it lies outside the weekly schedule, which opens at 10:00.",
+    )
+    assert reason("10:30", WEEKLY)["slot"] == {
+        "start": "2026-12-03T10:00:00.000Z",
+        "end": "2026-12-03T11:00:00.000Z",
+    }
+    assert span(reason("10:30", WEEKLY[0])["window"]) == ("10:00", "11:00")
+    assert reason("10:30", [])["reason"] == "outsideWindow"
+    refused = api.post(path, {}, query_string=MORNING | {"at": thursday("09:30")})
+    assert error(refused, 400) == "schedules is required"
+
+
+def test_the_calendars_named_are_those_that_count(sandbox, new_user, explain):
+    account = sandbox.account(
+        "microsoft",
+        "ada@contoso.example",
+        calendars=[{"primary": True}, {"id": "AAMk-side"}],
+        events=[meeting("10:00", "11:00", calendarId="AAMk-side")],
+    )
+    user = new_user(account)
+    assert explained(explain(user, "10:30"))["offered"]
+    found = explained(explain(user, "10:30", calendarIds="primary,AAMk-side"))
+    assert found["sentence"].endswith(
+        "calendar AAMk-side of ada@contoso.example is busy from 10:00 to 11:00."
+    )
+    assert [each["calendarId"] for each in found["blockedBy"]] == ["AAMk-side"]
+
+
+# --- organizations
+
+
+def test_every_member_is_told_of(sandbox, ada, new_user, new_organization, explain_members):
+    slug = new_organization()
+    free, busy = ada(slugs=(slug,)), ada(meeting("09:00", "10:00"), slugs=(slug,))
+    ill_account = sandbox.account("microsoft", "ill@contoso.example")
+    ill, without = new_user(ill_account, slugs=(slug,)), new_user(slugs=(slug,))
+    sandbox.fault(provider="microsoft", status=503, retry_after=60)
+
+    answer = explain_members(slug, "09:20")
+
+    found = explained(answer)
+    reasons = {free: "offered", busy: "busy", ill: "calendarUnread", without: "noCalendars"}
+    members = {member["userId"]: member for member in found["members"]}
+    assert list(members) == sorted(reasons)
+    assert {user: member["reason"] for user, member in members.items()} == reasons
+    assert found["offeredBy"] == [free]
+    assert span(members[free]["slot"]) == ("09:00", "10:00")
+    closed(members[ill])
+    assert facts_of(members[without]) == dict.fromkeys(FACTS)
+    assert members[without]["sentence"].endswith("no calendar is connected, so nothing is offered.")
+    assert [each["customId"] for each in answer.json["failedUsers"]] == [ill]
+    assert found["options"]["slotDuration"] == 60
+
+
+def test_a_provider_filter_leaves_members_without_calendars(both, new_organization, ada, explain_members):
+    slug = new_organization()
+    two, one = both(slugs=(slug,)), ada(slugs=(slug,))
+    found = explained(explain_members(slug, "10:10", provider="microsoft", slotDuration="15"))
+    assert [(each["userId"], each["reason"]) for each in found["members"]] == sorted(
+        [(two, "offered"), (one, "noCalendars")]
+    )
+
+
+def test_all_members_are_read_as_for_slots(api, sandbox, ada, new_organization, explain_members):
+    """The slots were read a moment ago: explaining asks no provider."""
+    slug = new_organization()
+    users = sorted(ada(meeting("09:00", "09:30"), slugs=(slug,)) for _ in range(3))
+    slots = api.get(f"/organizations/{slug}/scheduling", **MORNING)
+    assert slots.status_code == 200
+    sandbox.forget_requests()
+    found = explained(explain_members(slug, "09:45"))
+    assert found["offeredBy"] == users
+    assert sandbox.requests().total == 0
+
+
+# --- who may ask, and of whom
+
+
+def test_the_errors_are_those_of_the_slots(api, new_user, new_organization, explain, explain_members):
+    assert error(explain("nobody", "09:00"), 404) == "User not found"
+    assert error(explain(new_user(), "09:00"), 404) == "User has no connected calendars"
+    assert error(explain_members("nowhere", "09:00"), 404) == "Organization not found"
+    assert error(explain_members(new_organization(), "09:00"), 404) == "Organization has no members"
+    assert error(explain("nobody", "09:00", at="soon"), 400).startswith("at must be an ISO 8601 date")
+    assert error(api.get("/users/nobody/scheduling/explain", **MORNING), 400) == "at is required"
+    year = {"start": "2026-01-01", "end": "2027-01-01", "slotDuration": "1", "slotStep": "1"}
+    assert explain("nobody", "09:00", **year).status_code == 404
+    long = {"start": "2026-01-01", "end": "2027-02-01"}
+    assert "366 days" in error(explain("nobody", "09:00", **long), 400)
+
+
+def test_a_question_too_large_for_slots_is_too_large_here(api, new_app, explain):
+    api.client = new_app(most_slots=2).test_client()
+    assert "narrow the range" in error(explain("nobody", "09:00"), 400)
+
+
+def test_a_read_only_key_may_ask(new_api, ada, new_organization):
+    slug = new_organization()
+    user = ada(slugs=(slug,))
+    reader = new_api(read_only=True)
+    query = MORNING | {"at": thursday("09:00")}
+    path = f"/users/{user}/scheduling/explain"
+    assert explained(reader.get(path, **query))["offered"]
+    posted = reader.post(path, {"schedules": WEEKLY}, query_string=query)
+    assert explained(posted)["reason"] == "outsideWindow"
+    assert explained(reader.get(f"/organizations/{slug}/scheduling/explain", **query))["offeredBy"] == [user]
+
+
+def test_a_key_of_another_organization_learns_nothing(new_api, ada, new_organization):
+    slug, other = new_organization(), new_organization()
+    user = ada(slugs=(slug,))
+    stranger, member = new_api(organization=other), new_api(organization=slug)
+    query = MORNING | {"at": thursday("09:00")}
+    assert error(stranger.get(f"/users/{user}/scheduling/explain", **query), 404) == "User not found"
+    path = f"/organizations/{slug}/scheduling/explain"
+    assert error(stranger.get(path, **query), 404) == "Organization not found"
+    assert explained(member.get(path, **query))["offeredBy"] == [user]
+
+
+def test_an_account_whose_address_nobody_told_is_named_by_its_provider(api, sandbox, new_user, explain):
+    account = sandbox.account("microsoft", "ada@contoso.example", events=[meeting("09:00", "10:00")])
+    user = new_user()
+    connect(api, user, account, email=None)
+    found = explained(explain(user, "09:30"))
+    # Whether it began before the range is not read.
+    assert found["sentence"].endswith("the main calendar at Microsoft is busy until 10:00.")
+    assert found["blockedBy"][0]["email"] is None
+
+
+# --- the document
+
+
+def test_every_reason_is_in_the_document():
+    told = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/explain.md").read_text(), re.MULTILINE)
+    assert sorted(told) == sorted(REASONS)

@@ -1,0 +1,109 @@
+"""Explanations from a picture that is already there, without a request."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from app import explanations
+from app.availability import Picture, Unread
+from app.targets import Target, main_calendar
+from providers.base import PRIMARY, Failed
+from providers.errors import Reason
+from scheduling.intervals import Groups
+from scheduling.query import Query
+from scheduling.windows import MINUTE
+from store.busy_cache import CalendarKey
+from store.queries.connections import ConnectionRef
+from tests.scheduling.strategies import at
+
+NINE, TEN, NOON = (at(f"2026-11-23T{time}:00") for time in ("09", "10", "12"))
+QUESTION = Query(NINE, NOON, 60 * MINUTE)
+SILENT = Failed(Reason.PROVIDER_ERROR, "Google has not answered in time")
+BUSY = (NINE, TEN)
+
+
+def account(name):
+    return ConnectionRef(f"id-{name}", name, "google", f"{name}@example.com", frozenset(), True)
+
+
+def side(name):
+    """A calendar that is not the main one."""
+    of = account(name)
+    return Target(of, CalendarKey(of.id, "side"), "side")
+
+
+def picture(asks, unread=(), accounts=()):
+    """A picture of asks, each a list of calendars and their busy periods."""
+    rows = [(n, target, busy) for n, ask in enumerate(asks) for target, busy in ask]
+    return Picture(
+        targets=[target for _, target, _ in rows],
+        ask_of=np.array([n for n, _, _ in rows], np.int64),
+        asks=len(asks),
+        busy=Groups.of([busy for _, _, busy in rows]),
+        unread={place: Unread(SILENT) for place in unread},
+        accounts={n: [(account(f"user{n}"), SILENT)] for n in accounts},
+        oldest_read=None,
+    )
+
+
+@pytest.fixture
+def several():
+    """Free in two calendars; nothing at all; busy in the second calendar; a main calendar that is unread."""
+    return picture(
+        [
+            [(main_calendar(account("free")), []), (side("free"), [(TEN, NOON)])],
+            [],
+            [(main_calendar(account("busy")), []), (side("busy"), [BUSY])],
+            [(main_calendar(account("ill")), []), (side("ill"), [BUSY])],
+        ],
+        unread=[4],
+    )
+
+
+def test_all_asks_of_a_picture_are_explained_in_order(several):
+    found = explanations.of_asks(several, QUESTION, NINE)
+
+    assert [each.reason for each in found] == ["offered", "noCalendars", "busy", "calendarUnread"]
+    assert [each.offered for each in found] == [True, False, False, False]
+    assert found[0].facts.slot == (NINE, TEN)
+    assert found[1].facts is found[3].facts is None
+
+
+def test_one_ask_is_explained_as_it_is_among_all(several):
+    together = explanations.of_asks(several, QUESTION, NINE)
+    assert together == [explanations.of_ask(several, QUESTION, NINE, ask) for ask in range(4)]
+
+
+def test_what_blocks_is_told_with_its_calendar_also_beside_an_unread_one(several):
+    _, _, busy, ill = explanations.of_asks(several, QUESTION, NINE)
+    for found, name in ((busy, "busy"), (ill, "ill")):
+        ((target, period),) = found.blocking
+        assert target == side(name)
+        assert (period.calendar, period.start, period.end) == (1, *BUSY)
+    assert busy.sentence.endswith("calendar side of busy@example.com is busy until 10:00.")
+    assert "Google's calendar ill@example.com could not be read (providerError)" in ill.sentence
+
+
+def test_an_account_of_which_not_even_the_calendars_are_known_is_unread():
+    found = explanations.of_ask(picture([[]], accounts=[0]), QUESTION, NINE)
+    assert found.reason == "calendarUnread"
+    assert "Google's calendar user0@example.com could not be read" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("partial", "reason"), [(False, "calendarUnread"), (True, "busy")], ids=["closed", "partial"]
+)
+def test_partial_counts_what_was_read(several, partial, reason):
+    assert explanations.of_ask(several, QUESTION, NINE, 3, partial=partial).reason == reason
+
+
+def test_a_calendar_without_an_address_goes_by_its_id():
+    nameless = account("x")
+    nameless = ConnectionRef(nameless.id, "x", "microsoft", None, frozenset(), True)
+    calendar = Target(nameless, CalendarKey(nameless.id, "AAMk"), "AAMk")
+    found = explanations.of_ask(picture([[(calendar, [BUSY])]]), QUESTION, NINE)
+    assert found.sentence.endswith("not offered: AAMk is busy until 10:00.")
+    main = Target(nameless, CalendarKey(nameless.id, PRIMARY), PRIMARY)
+    found = explanations.of_ask(picture([[(main, [BUSY])]]), QUESTION, NINE)
+    assert found.sentence.endswith("not offered: the main calendar at Microsoft is busy until 10:00.")

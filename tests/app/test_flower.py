@@ -1,0 +1,241 @@
+"""Flower as `almanac flower` runs it: who may look, and what there is to see while tasks run."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from app import flower
+from app.flower import SignIn, sign_in
+from store import presence
+from store.settings import SettingsError
+from tests.app.test_cli import ALMANAC, almanac, clean_environment, free_port
+from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
+
+# With a whole installation: too long for the default run.
+pytestmark = pytest.mark.long
+
+PASSWORD = "planted-flower-password"
+DAY = {"start": "2027-01-04", "end": "2027-01-05"}
+
+# What a task may say of itself: our ids, queues, instants and counts.
+SAFE = re.compile(r"[0-9a-f]{24,32}|[0-9.]+")
+
+
+@pytest.fixture
+def settings_with(tmp_path: Path):
+    def make(**environment: str):
+        return settings_of({"ALMANAC_DATA_DIR": str(tmp_path), **environment})
+
+    return make
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.0.0.2"])
+def test_who_listens_on_this_machine_alone_may_have_a_password_made(settings_with, host):
+    first, second = sign_in(settings_with(), host), sign_in(settings_with(), host)
+
+    assert first.made
+    assert first.user == "almanac"
+    assert len(first.password) >= 20
+    assert first.password != second.password
+    assert first.password not in repr(first)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.5", "flower.example.com", ""])
+def test_who_listens_to_others_needs_a_password(settings_with, host):
+    with pytest.raises(SettingsError, match="ALMANAC_FLOWER_PASSWORD must be set"):
+        sign_in(settings_with(), host)
+
+    assert sign_in(settings_with(ALMANAC_FLOWER_PASSWORD=PASSWORD), host) == SignIn(
+        "almanac", PASSWORD, False
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("USER", "a:b"), ("USER", "a,b"), ("PASSWORD", "a,b"), ("PASSWORD", "grün"), ("PASSWORD", "a\tb")],
+)
+def test_what_flower_would_misread_is_refused_without_showing_it(settings_with, name, value):
+    environment = {"ALMANAC_FLOWER_PASSWORD": PASSWORD, f"ALMANAC_FLOWER_{name}": value}
+
+    with pytest.raises(SettingsError, match=f"ALMANAC_FLOWER_{name} must be printable ASCII") as refused:
+        sign_in(settings_with(**environment), "0.0.0.0")
+    assert value not in str(refused.value)
+
+
+def test_flower_s_own_variables_do_not_change_it_behind_our_back():
+    given = {"PATH": "/bin", "FLOWER_UNAUTHENTICATED_API": "true", "FLOWER_READ_ONLY": "false"}
+
+    environment = flower.environment(given, SignIn("ada", PASSWORD, False))
+
+    assert environment == {"PATH": "/bin", "FLOWER_BASIC_AUTH": f"ada:{PASSWORD}"}
+
+
+def test_it_does_not_start_for_others_without_a_password(tmp_path):
+    refused = almanac("flower", "--host", "0.0.0.0", data=tmp_path)
+
+    assert refused.exit_code == 1
+    assert "ALMANAC_FLOWER_PASSWORD must be set for Flower to listen on 0.0.0.0" in refused.stderr
+
+
+class Running:
+    """A Flower that answers; ``get`` signs in."""
+
+    def __init__(self, url: str, process: subprocess.Popen[str], password: str) -> None:
+        self.url, self.process = url, process
+        self.session = requests.Session()
+        self.session.trust_env = False
+        self.session.auth = ("almanac", password)
+
+    def get(self, path: str, **more: Any) -> requests.Response:
+        return self.session.get(f"{self.url}{path}", timeout=20, **more)
+
+
+@pytest.fixture(scope="module")
+def flower_process(environment: dict[str, str], worker: None) -> Iterator[Running]:
+    """One below a prefix, with a password that it has made, and with variables that it is not to heed."""
+    port = free_port()
+    ours = environment | {"FLOWER_UNAUTHENTICATED_API": "true", "FLOWER_READ_ONLY": "false"}
+    command = [str(ALMANAC), "flower", "--port", str(port), "--url-prefix", "/flower"]
+    with subprocess.Popen(command, env=ours, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            told = re.search(r"Flower: (\S+) .*with the password (\S+)\)", process.stdout.readline())
+            assert told is not None
+            asked = ["healthy", "flower", "--port", str(port), "--url-prefix", "/flower"]
+            give_up = time.monotonic() + START_SECONDS
+            while almanac(*asked, data=Path("/")).exit_code:
+                assert process.poll() is None, "Flower ended by itself"
+                assert time.monotonic() < give_up, "Flower does not answer"
+                time.sleep(0.2)
+            yield Running(told[1], process, told[2])
+        finally:
+            process.terminate()
+            process.wait(timeout=STOP_SECONDS)
+
+
+def test_what_it_shows_of_tasks_are_ids_and_instants(flower_process, api, sandbox, new_user):
+    account = sandbox.account("google", "planted-address@example.com")
+    user = new_user(account)
+    (worker,) = flower_process.get("/api/workers", params={"refresh": "1"}).json()
+    # The read goes on for as long as its request has time, and half of that again.
+    sandbox.fault(provider="google", operation="google.freebusy.query", latency_ms=20_000)
+
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(api.get, f"/users/{user}/calendar/busy", **DAY)
+        active = under_way(flower_process, worker)
+        answer.result()
+    tasks = ended(flower_process)
+    pages = "".join(flower_process.get(path).text for path in ("/tasks", "/workers", "/broker"))
+
+    (drain,) = [task for task in tasks.values() if task["name"] == "reads.drain"]
+    assert [task["name"] for task in active] == ["reads.drain"]
+    shown_arguments = ast.literal_eval(active[0]["kwargs"])
+    assert set(shown_arguments) == {"fanout", "deadline", "most"}
+    assert all(SAFE.fullmatch(str(value)) for value in shown_arguments.values())
+    assert drain["args"] in ("()", "[]")
+    assert drain["kwargs"].startswith("{'fanout': '")
+    assert drain["result"] in ("None", None)
+    shown = json.dumps([tasks, active]) + pages
+    for secret in ("planted-address", account.access_token, account.refresh_token, api.key, user):
+        assert secret not in shown
+
+
+def under_way(flower: Running, worker: str) -> list[dict[str, Any]]:
+    """What the worker does while it reads."""
+    give_up = time.monotonic() + START_SECONDS
+    while time.monotonic() < give_up:
+        answer = flower.get("/api/workers", params={"refresh": "1", "workername": worker})
+        if active := answer.json().get(worker, {}).get("active"):
+            return list(active)
+    raise AssertionError("no task was seen under way")
+
+
+def ended(flower: Running) -> dict[str, Any]:
+    """All tasks, once the drain has ended."""
+    give_up = time.monotonic() + START_SECONDS
+    while time.monotonic() < give_up:
+        tasks: dict[str, Any] = flower.get("/api/tasks").json()
+        if any(task["name"] == "reads.drain" and task["state"] == "SUCCESS" for task in tasks.values()):
+            return tasks
+        time.sleep(0.1)
+    raise AssertionError(f"no drain has ended: {tasks}")
+
+
+def test_it_asks_for_the_password_and_changes_nothing(flower_process):
+    url = flower_process.url
+    (worker,) = flower_process.get("/api/workers", params={"refresh": "1"}).json()
+
+    for path in ("/", "/tasks", "/broker", "/api/tasks", "/api/workers"):
+        assert requests.get(f"{url}{path}", timeout=20).status_code == 401, path
+        assert requests.get(f"{url}{path}", auth=("almanac", "guess"), timeout=20).status_code == 401, path
+    assert flower_process.get("/tasks").status_code == 200
+    assert 'href="/flower/' in flower_process.get("/").text
+    for path in (f"/api/worker/shutdown/{worker}", "/api/task/async-apply/upkeep.renew_tokens"):
+        assert flower_process.session.post(f"{url}{path}", timeout=20).status_code == 403, path
+    # Every user of the host sees the arguments of a process.
+    arguments = Path(f"/proc/{flower_process.process.pid}/cmdline").read_text()
+    assert flower_process.session.auth[1] not in arguments
+
+
+def test_nothing_is_healthy_where_nothing_runs(tmp_path):
+    port = str(free_port())
+    for part in (["web", "--port", port], ["flower", "--port", port]):
+        refused = almanac("healthy", *part, data=tmp_path)
+        assert refused.exit_code == 1
+        assert f"port {port} does not answer" in refused.stderr
+    for part, told in (("worker", "the broker does not answer"), ("beat", "Redis does not answer")):
+        refused = almanac("healthy", part, data=tmp_path)
+        assert refused.exit_code == 1
+        assert told in refused.stderr
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_worker_and_a_beat_of_this_host_are_healthy(environment, stores):
+    settings = {name: value for name, value in environment.items() if name.startswith("ALMANAC_")}
+    folder = Path(settings.pop("ALMANAC_DATA_DIR"))
+
+    assert almanac("healthy", "worker", data=folder, **settings).exit_code == 0
+    stores.redis.delete(presence.BEAT)
+    silent = almanac("healthy", "beat", data=folder, **settings)
+    assert silent.exit_code == 1
+    assert "has not ticked" in silent.stderr
+    stores.presence.tick()
+    assert almanac("healthy", "beat", data=folder, **settings).exit_code == 0
+
+
+@pytest.mark.long
+def test_flower_runs_beside_the_rest_when_asked_to(tmp_path):
+    ports = {name: free_port() for name in ("--port", "--flower-port")}
+    command = [str(ALMANAC), "up", "--flower", "--data", str(tmp_path)]
+    command += [str(each) for option in ports.items() for each in option]
+    with subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE, text=True) as everything:
+        try:
+            assert everything.stdout is not None
+            line = next(line for line in everything.stdout if line.startswith("Flower"))
+            told = re.fullmatch(r"Flower: (\S+) \(sign in as almanac with the password (\S+)\)\n", line)
+            assert told is not None
+            answer = requests.get(f"{told[1]}/api/workers?refresh=1", auth=("almanac", told[2]), timeout=20)
+            assert {name.partition("@")[0] for name in answer.json()} == {"worker1", "worker2"}
+            # What beat started by then, and that it says so itself.
+            assert almanac("healthy", "beat", data=tmp_path).exit_code == 0
+        finally:
+            # As timeout(1) and people in a hurry do.
+            for _ in range(3):
+                everything.terminate()
+                time.sleep(0.2)
+            assert everything.wait(timeout=STOP_SECONDS) == 0
+    for port in ports.values():
+        with socket.socket() as probe:
+            assert probe.connect_ex(("127.0.0.1", port)) != 0

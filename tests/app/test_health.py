@@ -1,0 +1,196 @@
+"""Readiness: what is wrong with each part, told within a second even when the part hangs."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from app import processes
+from app.parts import Parts, Trouble
+from store.presence import BEAT
+from tests.conftest import START_SECONDS, STOP_SECONDS
+from tests.observability.installation import installed, until
+
+NOWHERE = "redis://127.0.0.1:1/0"
+
+
+@pytest.fixture
+def silence():
+    """The port of a server that takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def asked(app):
+    """The quickest of three answers: other processes of this machine have their turns too."""
+    client = app.test_client()
+    took = []
+    for _ in range(3):
+        began = time.monotonic()
+        answer = client.get("/readyz")
+        took.append(time.monotonic() - began)
+    assert min(took) < 1.0, took
+    return answer.status_code, answer.json
+
+
+@pytest.fixture
+def ticking(stores):
+    """Beat has just ticked."""
+    stores.presence.tick()
+    yield
+    stores.redis.delete(BEAT)
+
+
+@pytest.mark.usefixtures("worker", "ticking")
+def test_when_all_is_well_there_is_no_reason(app):
+    states = dict.fromkeys(("database", "redis", "worker", "beat"), "ok")
+
+    assert asked(app) == (200, {"status": "ok", **states, "reasons": {}})
+
+
+@pytest.mark.usefixtures("worker")
+def test_without_beat_requests_are_answered_all_the_same(app, stores):
+    stores.redis.delete(BEAT)
+
+    status, told = asked(app)
+
+    assert (status, told["status"], told["beat"]) == (200, "ok", "unavailable")
+    assert told["reasons"] == {"beat": "has never ticked: is it running?"}
+
+
+@pytest.mark.usefixtures("worker", "ticking")
+def test_a_beat_that_hangs_is_told_by_the_age_of_its_tick(app, stores):
+    stores.redis.set(BEAT, time.time() - 100)
+
+    status, told = asked(app)
+
+    assert (status, told["beat"]) == (200, "unavailable")
+    assert told["reasons"]["beat"].startswith("last ticked 10")
+
+
+@pytest.mark.usefixtures("ticking")
+@pytest.mark.parametrize(
+    ("changed", "reasons"),
+    [
+        (
+            {"database_url": "sqlite:////nowhere/at/all.db"},
+            {"database": "does not answer (OperationalError)"},
+        ),
+        ({"database_url": "sqlite://"}, {"database": "lacks migrations: run `almanac db upgrade`"}),
+        (
+            {"database_url": "postgresql+psycopg://postgres:planted@127.0.0.1:1/none"},
+            {"database": "does not answer (OperationalError)"},
+        ),
+        (
+            {"redis_url": NOWHERE},
+            {"redis": "does not answer (ConnectionError)", "beat": "does not answer (ConnectionError)"},
+        ),
+        ({"broker_url": NOWHERE}, {"worker": "does not answer (OperationalError)"}),
+        (
+            {"broker_url": "amqp://guest:planted@127.0.0.1:1//"},
+            {"worker": "does not answer (OperationalError)"},
+        ),
+    ],
+    ids=["no SQLite file", "no tables", "no PostgreSQL", "no Redis", "no Redis broker", "no RabbitMQ"],
+)
+@pytest.mark.usefixtures("worker")
+def test_a_part_that_is_down_is_named_with_what_is_wrong(new_app, changed, reasons):
+    status, told = asked(new_app(**changed))
+
+    assert (status, told["status"]) == (503, "unavailable")
+    assert told["reasons"] == reasons
+    assert {part for part in ("database", "redis", "worker", "beat") if told[part] != "ok"} == set(reasons)
+    assert "planted" not in f"{told}"
+
+
+@pytest.mark.usefixtures("worker", "ticking")
+@pytest.mark.parametrize(
+    ("setting", "url", "parts"),
+    [
+        ("database_url", "postgresql+psycopg://postgres@127.0.0.1:{}/none", {"database"}),
+        ("redis_url", "redis://127.0.0.1:{}/0", {"redis", "beat"}),
+        ("broker_url", "redis://127.0.0.1:{}/0", {"worker"}),
+        ("broker_url", "amqp://guest:guest@127.0.0.1:{}//", {"worker"}),
+    ],
+    ids=["PostgreSQL", "Redis", "Redis broker", "RabbitMQ"],
+)
+def test_a_part_that_hangs_is_told_within_a_second(new_app, silence, setting, url, parts):
+    status, told = asked(new_app(**{setting: url.format(silence)}))
+
+    assert status == 503
+    assert set(told["reasons"]) == parts
+    assert all(reason.startswith("does not answer") for reason in told["reasons"].values())
+
+
+@pytest.mark.long
+def test_a_worker_that_hangs_or_is_gone_does_not_answer(environment, tmp_path):
+    with installed(environment, tmp_path, web=1) as made:
+
+        def ready():
+            return made.session.get(f"{made.url}/readyz", timeout=10)
+
+        worker = made.parts["worker1"]
+        worker.send_signal(signal.SIGSTOP)
+        try:
+            answer = ready()
+            assert (answer.status_code, answer.json()["worker"]) == (503, "unavailable")
+            assert answer.json()["reasons"]["worker"] in (
+                "does not answer: is any running?",
+                "does not answer in time",
+            )
+        finally:
+            worker.send_signal(signal.SIGCONT)
+        until(lambda: ready().status_code == 200)
+        made.stop("worker1")
+        assert ready().json()["worker"] == "unavailable"
+
+
+def test_of_a_part_that_hangs_one_question_is_under_way():
+    parts, gate = Parts(), threading.Event()
+    calls = []
+
+    def hang():
+        calls.append(1)
+        gate.wait(10)
+        return "there"
+
+    for _ in range(5):
+        assert parts.ask({"slow": hang}, seconds=0.01)["slow"] == Trouble("does not answer in time")
+    assert len(calls) == 1
+    gate.set()
+    assert parts.ask({"slow": hang}, seconds=10)["slow"] == "there"
+
+
+def test_what_is_wrong_on_our_side_is_in_the_log_and_not_in_the_answer(caplog):
+    def broken():
+        raise ValueError("planted")
+
+    found = Parts().ask({"odd": broken}, seconds=10)["odd"]
+
+    assert found == Trouble("could not be asked: the log says why")
+    assert "planted" in caplog.text
+
+
+def test_beat_ticks_for_all_to_see(environment, settings, stores):
+    stores.redis.delete(BEAT)
+    command = processes.beat(settings)
+    with subprocess.Popen(command, env=environment) as beat:
+        give_up = time.monotonic() + START_SECONDS
+        while not stores.presence.present().beats:
+            assert beat.poll() is None
+            assert time.monotonic() < give_up
+            time.sleep(0.1)
+        beat.terminate()
+        beat.wait(timeout=STOP_SECONDS)
+    stores.redis.delete(BEAT)
+
+
+def test_alive_is_alive_whatever_is_down(new_app):
+    down = new_app(redis_url=NOWHERE, broker_url=NOWHERE, database_url="sqlite:////nowhere/at/all.db")
+
+    assert down.test_client().get("/healthz").json == {"status": "ok"}

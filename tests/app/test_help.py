@@ -1,0 +1,81 @@
+"""What `--help` says of each command, in a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from app.cli import main
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def commands(group: click.Group, *before: str) -> Iterator[tuple[str, ...]]:
+    yield before
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, *before, name)
+        else:
+            yield (*before, name)
+
+
+EVERY = list(commands(main))
+
+
+def shown(*words: str) -> str:
+    result = CliRunner().invoke(main, [*words, "--help"], prog_name="almanac", terminal_width=80)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_it_fits_is_in_sentences_and_leaves_no_option_unexplained(words):
+    text = shown(*words)
+
+    assert text.startswith(f"Usage: {' '.join(('almanac', *words))}")
+    assert all(len(line) <= 80 for line in text.splitlines())
+    # What does not fit beside a command's name is cut off with these.
+    assert "..." not in text.replace("[OPTIONS] COMMAND [ARGS]...", "").replace("(ALMANAC_...)", "")
+    description = text.split("\n\n")[1]
+    assert re.match(r"  [A-Z`]", description)
+    assert description.rstrip().endswith(".")
+
+
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_every_option_says_what_it_does(words):
+    command: click.Command = main
+    for word in words:
+        assert isinstance(command, click.Group)
+        command = command.commands[word]
+
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    assert all(
+        option.help and option.help[0].isupper() and option.help.endswith((".", ")")) for option in options
+    )
+
+
+@pytest.mark.parametrize(
+    "document", ["README.md", "docs/operations.md", "docs/settings.md", "docker-compose.yml"]
+)
+def test_every_command_that_a_document_names_exists(document):
+    text = (README.parent / document).read_text()
+    # In a block of code, or between backticks.
+    named = re.findall(r"(?:`|^\s*|\.venv/bin/)almanac ((?:[a-z]+ ?)+)", text, re.MULTILINE)
+
+    for words in named:
+        command: click.Command = main
+        for word in words.split():
+            if isinstance(command, click.Group):
+                command = command.commands[word]
+
+
+def test_the_documents_of_the_command_line_name_every_process():
+    text = (README.parent / "docs/operations.md").read_text()
+
+    for name in ("up", "serve", "worker", "beat", "flower", "doctor", "db upgrade", "keys secrets"):
+        assert f"almanac {name}" in text, name

@@ -1,0 +1,135 @@
+"""Administrators by the command line."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from app.dashboard import passwords
+from tests.app.test_cli import almanac
+
+PASSWORD = "seven quiet calendars"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data folder with an empty database."""
+    assert almanac("db", "upgrade", data=tmp_path).exit_code == 0
+    return tmp_path
+
+
+def create(data: Path, name: str, password: str = PASSWORD):
+    return almanac("admins", "create", name, "--password", password, data=data)
+
+
+def rows(data: Path, query: str) -> list[tuple[str, ...]]:
+    with sqlite3.connect(data / "almanac.db") as database:
+        return database.execute(query).fetchall()
+
+
+def names(data: Path) -> list[str]:
+    return [
+        line.partition("  since ")[0] for line in almanac("admins", "list", data=data).stdout.splitlines()
+    ]
+
+
+def test_an_administrator_is_created_listed_and_removed(data):
+    created = create(data, "ada")
+
+    assert (created.exit_code, created.stdout) == (0, "ada can sign in now\n")
+    assert re.fullmatch(
+        r"ada  since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\n", almanac("admins", "list", data=data).stdout
+    )
+    removed = almanac("admins", "remove", "ada", data=data)
+    assert (removed.exit_code, removed.stdout) == (0, "ada is removed, and every open invitation withdrawn\n")
+    assert names(data) == []
+    again = almanac("admins", "remove", "ada", data=data)
+    assert (again.exit_code, again.stderr) == (1, "Error: There is no administrator ada\n")
+    deeds = rows(data, "SELECT actor, action, subject FROM audit_records ORDER BY id")
+    assert deeds == [
+        ("command line", "createAdministrator", "ada"),
+        ("command line", "removeAdministrator", "ada"),
+    ]
+
+
+def test_the_password_is_asked_for_twice_and_never_shown(data):
+    asked = almanac("admins", "create", "ada", data=data, typed=f"{PASSWORD}\n{PASSWORD}\n")
+
+    assert asked.exit_code == 0
+    assert PASSWORD not in asked.output
+    ((stored,),) = rows(data, "SELECT password_hash FROM administrators")
+    assert passwords.matches(PASSWORD, stored)
+
+
+def test_a_name_that_exists_gets_another_password_and_is_signed_out(data):
+    create(data, "ada")
+    with sqlite3.connect(data / "almanac.db") as database:
+        database.execute(
+            "INSERT INTO dashboard_sessions (id, digest, administrator_id, created_at, seen_at, expires_at,"
+            " address, agent) SELECT 'x', 'x', id, created_at, created_at, '2199-01-01', '', ''"
+            " FROM administrators"
+        )
+
+    changed = create(data, "ada", "eight louder calendars")
+
+    assert changed.stdout == "ada has another password now\n"
+    assert names(data) == ["ada"]
+    ((stored,),) = rows(data, "SELECT password_hash FROM administrators")
+    assert passwords.matches("eight louder calendars", stored)
+    assert rows(data, "SELECT id FROM dashboard_sessions") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "password", "told"),
+    [
+        ("ada", "short", "The password must have at least 12 characters"),
+        ("ada", "ababababababab", "The password must have at least 5 different characters"),
+        ("", PASSWORD, "The name must have 2 to 128 characters"),
+        ("a" * 129, PASSWORD, "The name must have 2 to 128 characters"),
+        ("a\nb", PASSWORD, "The name must not contain control characters"),
+    ],
+)
+def test_a_name_or_a_password_that_will_not_do_is_told_and_nobody_is_created(data, name, password, told):
+    refused = create(data, name, password)
+
+    assert refused.exit_code == 2
+    assert told in refused.stderr
+    assert "Traceback" not in refused.stderr
+    assert names(data) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "where"),
+    [
+        ((), {}, "http://127.0.0.1:8080"),
+        (("--url", "https://almanac.example"), {}, "https://almanac.example"),
+        (("--url", "https://almanac.example/"), {}, "https://almanac.example"),
+        ((), {"ALMANAC_PUBLIC_URL": "https://public.example"}, "https://public.example"),
+        (
+            ("--url", "https://asked.example"),
+            {"ALMANAC_PUBLIC_URL": "https://public.example"},
+            "https://asked.example",
+        ),
+    ],
+)
+def test_a_link_is_printed_alone_and_kept_as_a_hash(data, options, settings, where):
+    printed = almanac("admins", "invite", *options, data=data, **settings)
+
+    assert re.fullmatch(rf"{re.escape(where)}/dashboard/welcome/[\w-]{{43}}\n", printed.stdout)
+    ((digest,),) = rows(data, "SELECT digest FROM invitations")
+    assert digest not in printed.stdout
+    assert printed.stdout.strip().rpartition("/")[2] not in str(rows(data, "SELECT * FROM audit_records"))
+
+
+def test_removing_an_administrator_withdraws_every_open_invitation(data):
+    create(data, "ada")
+    almanac("admins", "invite", data=data)
+    almanac("admins", "invite", data=data)
+    assert len(rows(data, "SELECT digest FROM invitations")) == 2
+
+    almanac("admins", "remove", "ada", data=data)
+
+    assert rows(data, "SELECT digest FROM invitations") == []

@@ -1,0 +1,258 @@
+"""From a change at the provider to the next busy read, through a real web server and a real worker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from store.queries import channels
+from tests.app.days import PROVIDERS
+from tests.app.pushing import TTL, Installation, Person, installed, kept, until, when
+
+RENEWAL = {"google": "google.events.watch", "microsoft": "microsoft.subscriptions.update"}
+OPENING = {"google": "google.events.watch", "microsoft": "microsoft.subscriptions.create"}
+CLOSING = {"google": "google.channels.stop", "microsoft": "microsoft.subscriptions.delete"}
+
+
+@pytest.fixture(scope="module")
+def installation(environment, tmp_path_factory) -> Iterator[Installation]:
+    with installed(environment, tmp_path_factory.mktemp("pushed")) as installation:
+        yield installation
+
+
+@pytest.fixture
+def person(installation, sandbox, unique):
+    """A user with an account that has a meeting at nine tomorrow."""
+
+    def make(provider: str, **more) -> Person:
+        events = [{"start": f"{when(9)}Z", "end": f"{when(10)}Z"}]
+        account = sandbox.account(provider, f"{unique('ada')}@example.com", events=events, **more)
+        return installation.person(sandbox, unique("user"), account)
+
+    return make
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_change_reaches_the_next_read_and_nothing_else_costs_one(person, provider):
+    ada = person(provider)
+    ada.settle()
+    # Longer than without push.
+    time.sleep(TTL + 0.3)
+    assert ada.busy() == ["09:00"]
+    assert ada.reads == 0
+
+    ada.meet(12)
+    until(lambda: ada.busy() == ["09:00", "12:00"])
+
+    assert ada.reads == 1
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_storm_of_changes_costs_one_read(person, provider):
+    ada = person(provider)
+    ada.settle()
+    for _ in range(30):
+        ada.meet(14)
+    (channel,) = ada.sandbox.channels()
+    # Google counts its first word.
+    until(
+        lambda: ada.sandbox.channels()[0]["sent"] >= channel["sent"] and ada.count(f"{provider}.push") >= 30
+    )
+    until(lambda: ada.sandbox.channels()[0]["sent"] >= 30)
+    assert ada.reads == 0
+
+    for _ in range(5):
+        assert ada.busy() == ["09:00", "14:00"]
+
+    assert ada.reads == 1
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_without_push_a_change_is_seen_after_the_time_to_live(person, provider):
+    ada = person(provider)
+    ada.sandbox.fault(operation=OPENING[provider], status=403)
+    assert ada.busy() == ["09:00"]
+    ada.meet(12)
+    until(lambda: ada.busy() == ["09:00", "12:00"])
+
+    # All those between came from the cache: two reads of which the first had ended.
+    assert ada.reads == 2
+    assert ada.count(f"{provider}.push") == 0
+    assert not ada.is_watched()
+
+
+@pytest.mark.parametrize(
+    ("provider", "scope"),
+    [("google", "calendar.freebusy calendar.calendarlist.readonly"), ("microsoft", "Calendars.ReadBasic")],
+)
+def test_the_right_to_free_and_busy_alone_opens_no_channel(person, provider, scope):
+    ada = person(provider, scope=scope)
+    assert ada.busy() == ["09:00"]
+    time.sleep(TTL + 0.3)
+    assert ada.busy() == ["09:00"]
+
+    assert ada.reads == 2
+    assert ada.count(OPENING[provider]) == 0
+    assert not ada.is_watched()
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_channel_is_opened_once(person, provider):
+    ada = person(provider)
+    ada.settle()
+    for _ in range(5):
+        ada.installation.api.get(
+            f"/users/{ada.user}/calendar/busy",
+            headers={"Cache-Control": "no-cache"},
+            start=when(0) + "Z",
+            end=when(23) + "Z",
+        )
+    assert ada.reads == 5
+    assert ada.count(OPENING[provider]) == 0
+    assert len(ada.sandbox.channels()) == 1
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_channel_is_renewed_before_it_ends(person, provider):
+    ada = person(provider)
+    # Renewed when a quarter of this is left; the watch ends an eighth before the end.
+    ada.sandbox.shorten_channels(8)
+    ada.settle()
+    (first,) = ada.sandbox.channels()
+    watch = ada.channel
+
+    kept(ada.installation, lambda: ada.sandbox.channels()[-1]["expiresAt"] > first["expiresAt"])
+
+    assert ada.count(RENEWAL[provider]) == 1
+    # No gap: the watch has gone over to the new channel, or goes on.
+    until(lambda: (ada.channel != watch) == (provider == "google"))
+    ada.meet(16)
+    until(lambda: "16:00" in ada.busy())
+    assert ada.is_watched()
+
+
+def test_google_s_old_channel_is_closed_when_the_new_one_watches(person, installation):
+    ada = person("google")
+    ada.settle()
+    old = ada.channel
+    with installation.stores.database.writing() as session:
+        channels.hurry(session, old)
+    kept(installation, lambda: ada.channel != old)
+    with installation.stores.database.writing() as session:
+        channels.hurry(session, old)
+
+    kept(installation, lambda: ada.count(CLOSING["google"]) == 1)
+    assert [each["id"] for each in ada.sandbox.channels()] == [ada.channel]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_late_renewal_falls_back_to_the_time_to_live(person, provider):
+    ada = person(provider)
+    ada.sandbox.shorten_channels(3)
+    ada.settle()
+    until(lambda: not ada.is_watched())
+    ada.sandbox.forget_requests()
+    # What was kept under the watch has gone with it.
+    assert ada.busy() == ["09:00"]
+    assert ada.reads == 1
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_channel_that_the_provider_drops_is_noticed(person, provider):
+    ada = person(provider)
+    ada.settle()
+    assert ada.sandbox.drop_channels(email=ada.account.email) == 1
+    ada.meet(18)
+    assert ada.busy() == ["09:00"]
+
+    kept(ada.installation, lambda: ada.busy() == ["09:00", "18:00"])
+    # And another is opened in its place, which works.
+    until(ada.is_watched)
+    ada.busy()
+    ada.meet(20)
+    until(lambda: "20:00" in ada.busy())
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_channel_that_is_silent_and_works_is_left_alone(person, provider):
+    ada = person(provider)
+    ada.settle()
+    channel = ada.channel
+
+    kept(ada.installation, lambda: ada.reads >= 2)
+
+    assert ada.channel == channel
+    assert ada.count(OPENING[provider]) == 0
+
+
+def test_a_subscription_that_has_to_be_renewed_is(person):
+    ada = person("microsoft")
+    ada.settle()
+    assert ada.sandbox.lifecycle("reauthorizationRequired", email=ada.account.email) == 1
+    # Without that word no renewal would be due for two days.
+    kept(ada.installation, lambda: ada.count(RENEWAL["microsoft"]) == 1)
+    assert ada.is_watched()
+
+
+def test_a_subscription_that_was_removed_is_replaced(person):
+    ada = person("microsoft")
+    ada.settle()
+    channel = ada.channel
+    assert ada.sandbox.lifecycle("subscriptionRemoved", email=ada.account.email) == 1
+    until(lambda: ada.channel != channel)
+    ada.busy()
+    until(ada.is_watched)
+    assert ada.count(OPENING["microsoft"]) == 1
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("deleted", ["connection", "user"])
+def test_channels_end_with_their_connection(person, provider, deleted):
+    ada = person(provider)
+    ada.settle()
+    path = f"/users/{ada.user}" + (f"/oauth/{provider}" if deleted == "connection" else "")
+    assert ada.installation.api.delete(path).status_code == 200
+
+    assert ada.count(CLOSING[provider]) == 1
+    assert ada.sandbox.channels() == []
+    left = [name.decode() for name in ada.installation.stores.redis.scan_iter(count=1000)]
+    # What was asked together, or how often, is forgotten within moments.
+    passing = ("throttle:", "busy-generation:", "flight:")
+    left = [name for name in left if not name.startswith(passing)]
+    assert not [name for name in left if ada.connection in name]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_refusal_is_remembered(person, provider):
+    ada = person(provider)
+    ada.sandbox.fault(operation=OPENING[provider], status=403)
+    for _ in range(3):
+        ada.installation.stores.busy.empty(ada.key)
+        ada.busy()
+    until(lambda: ada.count(OPENING[provider]) == 1)
+    ada.installation.stores.busy.empty(ada.key)
+    ada.busy()
+
+    assert ada.reads == 4
+    assert ada.count(OPENING[provider]) == 1
+    assert not ada.is_watched()
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_read_does_not_wait_for_its_channel(person, provider):
+    ada = person(provider)
+    ada.sandbox.fault(operation=OPENING[provider], latency_ms=4000)
+    assert ada.busy() == ["09:00"]
+    assert not ada.is_watched()
+    until(ada.is_watched)
+
+
+def test_the_watch_is_set_anew_when_redis_has_lost_it(person, installation):
+    ada = person("google")
+    ada.settle()
+    channel = ada.channel
+    installation.stores.redis.delete(f"busy-watch:{ada.connection}:primary")
+    assert not ada.is_watched()
+    kept(installation, lambda: ada.channel == channel)

@@ -1,0 +1,367 @@
+"""Registrations that somebody enters: tried, saved, and used by web and worker without a restart."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import re
+import secrets
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from sqlalchemy import delete
+
+from app import processes
+from app.errors import Conflict, NotFound
+from app.registrations import CONSOLES, FieldRefused, Source
+from providers.checks import Verdict
+from providers.names import ProviderName
+from store import embedded_redis
+from store.models import AuditRecord, ProviderClient
+from store.queries import provider_clients
+from store.settings import Settings
+from tests.app.answers import error
+from tests.app.consenting import ADA, BOTH, arrive, connected, consent, link, query_of
+from tests.app.days import DAY, meeting, periods
+from tests.app.registering import (
+    ACTOR,
+    audited,
+    caller_of,
+    overview,
+    put,
+    remove,
+    save,
+    saved,
+    services_of,
+    watched,
+)
+from tests.conftest import Api, application, connect, settings_of
+from workers.celery_app import create_celery
+
+GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
+TENANT = "contoso.onmicrosoft.com"
+TOKEN = {"google": "google.token", "microsoft": "microsoft.token"}
+
+
+@pytest.fixture(scope="module")
+def bare(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of an installation without any registration; its Redis runs."""
+    folder = tmp_path_factory.mktemp("bare")
+    clients = {
+        f"ALMANAC_{each.upper()}_CLIENT_{part}": "" for each in ProviderName for part in ("ID", "SECRET")
+    }
+    ours = environment | clients | {"ALMANAC_DATA_DIR": str(folder), "ALMANAC_BUSY_TTL": "0"}
+    settings = settings_of(ours)
+    redis = embedded_redis.start(folder, settings.redis_socket)
+    with application(settings) as made:
+        services_of(made).stores.database.upgrade()
+    yield ours
+    redis.terminate()
+    redis.wait(timeout=5)
+
+
+@pytest.fixture(scope="module")
+def bare_settings(bare: dict[str, str]) -> Settings:
+    return settings_of(bare)
+
+
+@pytest.fixture(scope="module")
+def worker_log(bare: dict[str, str], bare_settings: Settings) -> Iterator[Path]:
+    """A real worker of this installation; what it logs."""
+    log = bare_settings.data_dir / "worker.log"
+    command = processes.worker(bare_settings, "bare")
+    with log.open("wb") as told, subprocess.Popen(command, env=bare, stdout=told, stderr=told) as process:
+        celery = create_celery(bare_settings)
+        give_up = time.monotonic() + 60
+        while not celery.control.ping(timeout=0.5, limit=1):
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < give_up, "the worker does not answer"
+        yield log
+        process.terminate()
+        process.wait(timeout=20)
+
+
+@pytest.fixture
+def new_process(bare_settings: Settings) -> Iterator[Callable[[], Flask]]:
+    """Another web process of this installation, which nobody has registered yet."""
+    with application(bare_settings) as first, application(bare_settings) as second:
+        with services_of(first).stores.database.writing() as session:
+            session.execute(delete(ProviderClient))
+            session.execute(delete(AuditRecord))
+        processes = iter((first, second))
+        yield lambda: next(processes)
+
+
+@pytest.fixture
+def web(new_process: Callable[[], Flask]) -> Flask:
+    return new_process()
+
+
+@pytest.fixture
+def caller(web: Flask) -> Api:
+    return caller_of(web)
+
+
+def new_user(api: Api, unique: Callable[[str], str]) -> str:
+    user = unique("user")
+    assert api.post("/users", {"id": user}).status_code == 201
+    return user
+
+
+# --- saved, and used
+
+
+@BOTH
+@pytest.mark.usefixtures("worker_log")
+def test_a_saved_registration_connects_accounts_at_once_in_every_process(
+    web, new_process, caller, sandbox, unique, provider
+):
+    sandbox.account(provider, ADA, events=[meeting("09:00", "10:00")])
+    user = new_user(caller, unique)
+    elsewhere = Api(new_process().test_client(), caller.key)
+    # Both have looked, and found nothing.
+    for api in (caller, elsewhere):
+        assert error(api.post(f"/users/{user}/oauth/{provider}/authorize", {}), 404)
+
+    found = save(web, provider, "saved-id", "planted", TENANT if provider == "microsoft" else None)
+    url = link(elsewhere, user, provider)
+    page = arrive(elsewhere, consent(url))
+
+    assert found.verdict is Verdict.RIGHT
+    assert query_of(url)["client_id"] == "saved-id"
+    assert page.status_code == 200, page.text
+    assert connected(caller, user, provider)["email"] == ADA
+    assert periods(caller.get(f"/users/{user}/calendar/busy", **DAY)) == [("09:00", "10:00")]
+
+
+@BOTH
+@pytest.mark.usefixtures("worker_log")
+def test_refreshes_follow_what_is_saved_changed_and_removed(web, caller, sandbox, unique, provider):
+    user = new_user(caller, unique)
+    account = sandbox.account(provider, ADA, events=[meeting("09:00", "10:00")])
+    ended = {"expiresAt": "2026-01-01T00:00:00Z"}
+
+    def read() -> int:
+        connect(caller, user, account, **ended)
+        return caller.get(f"/users/{user}/calendar/busy", **DAY).status_code
+
+    statuses = [read()]
+    for change in (
+        lambda: save(web, provider),
+        # What has expired since: nobody tries that before it is saved.
+        lambda: put(web, provider, "expired"),
+        lambda: save(web, provider),
+        lambda: remove(web, provider),
+    ):
+        change()
+        # Longer than reads of a worker may go on as before.
+        time.sleep(1.1)
+        statuses.append(read())
+
+    assert statuses == [404, 200, 502, 200, 404]
+    assert connected(caller, user, provider)["alive"]
+
+
+# --- tried before
+
+
+@pytest.mark.usefixtures("worker_log")
+@pytest.mark.parametrize(
+    ("provider", "entered", "told"),
+    [
+        ("google", {"secret": "wrong"}, "Google does not accept this client id with this secret"),
+        ("google", {"client_id": "wrong"}, "Google does not accept this client id with this secret"),
+        ("microsoft", {"secret": "expired", "tenant": TENANT}, "The secret has expired"),
+        ("microsoft", {"tenant": "wrong.example.com"}, "Microsoft knows no such tenant"),
+    ],
+)
+def test_what_the_provider_refuses_is_not_saved_and_what_was_there_stays(
+    web, sandbox, provider, entered, told
+):
+    save(web, provider, "before")
+    kept = saved(web), audited(web)
+
+    found = save(web, provider, **entered)
+
+    assert (found.verdict, found.sentence) == (Verdict.WRONG, told)
+    assert found.advice
+    assert (saved(web), audited(web)) == kept
+
+
+@pytest.mark.usefixtures("worker_log")
+def test_what_cannot_be_tried_is_saved_with_a_warning(web, sandbox):
+    sandbox.fault(operation="google.token", status=503)
+
+    found = save(web, "google")
+
+    assert (found.verdict, found.sentence) == (Verdict.UNKNOWN, "Google could not be asked just now")
+    assert list(saved(web)) == ["google"]
+    assert overview(web)[GOOGLE].configured
+
+
+@pytest.mark.usefixtures("worker_log")
+def test_microsofts_many_tenants_leave_the_secret_open(web, sandbox):
+    found = save(web, "microsoft", tenant="common")
+
+    assert found.verdict is Verdict.UNKNOWN
+    assert list(saved(web)) == ["microsoft"]
+
+
+def test_without_a_worker_it_is_saved_with_a_warning(new_app, settings, sandbox, tmp_path):
+    app = new_app(
+        database_url=f"sqlite:///{tmp_path / 'alone.db'}",
+        broker_url="memory://",
+        fanout_deadline_seconds=0.3,
+        providers=replace(settings.providers, google_client_id=""),
+    )
+    services_of(app).stores.database.upgrade()
+
+    found = save(app, "google")
+
+    assert found.verdict is Verdict.UNKNOWN
+    assert list(saved(app)) == ["google"]
+
+
+# --- what is entered
+
+
+@pytest.mark.parametrize(
+    ("provider", "field", "entered", "told"),
+    [
+        ("google", "client_id", {"client_id": ""}, "Client ID must have 1 to 512 characters"),
+        ("google", "client_id", {"client_id": " \n"}, "Client ID must have 1 to 512 characters"),
+        ("google", "client_id", {"client_id": "x" * 513}, "Client ID must have 1 to 512 characters"),
+        ("google", "client_id", {"client_id": "a b"}, "Client ID must be printable ASCII without spaces"),
+        ("google", "client_secret", {"secret": ""}, "Client secret must have 1 to 1024 characters"),
+        ("google", "client_secret", {"secret": "x" * 1025}, "Client secret must have 1 to 1024 characters"),
+        ("google", "client_secret", {"secret": "geheim\u00fc"}, "Client secret must be printable ASCII"),
+        ("google", "client_secret", {"secret": "a\x00b"}, "Client secret must be printable ASCII"),
+        ("google", "tenant", {"tenant": "common"}, "Tenant must be empty: Google has none"),
+        ("microsoft", "tenant", {"tenant": "a/../b"}, "Tenant must be the Directory (tenant) ID"),
+        ("microsoft", "tenant", {"tenant": "x" * 254}, "Tenant must be the Directory (tenant) ID"),
+        ("microsoft", "tenant", {"tenant": ".."}, "Tenant must be the Directory (tenant) ID"),
+    ],
+)
+def test_a_field_that_cannot_be_right_is_named_and_nothing_is_tried_or_saved(
+    web, sandbox, provider, field, entered, told
+):
+    with pytest.raises(FieldRefused) as refused:
+        save(web, provider, **entered)
+
+    assert refused.value.field == field
+    assert refused.value.status == 400
+    assert refused.value.error.startswith(told)
+    assert sandbox.requests().total == 0
+    assert saved(web) == {}
+
+
+@pytest.mark.usefixtures("worker_log")
+def test_blanks_around_what_was_copied_do_not_matter(web, sandbox):
+    found = save(web, "microsoft", " the-id\n", "\tplanted ", f" {TENANT} ")
+
+    assert found.verdict is Verdict.RIGHT
+    row = saved(web)["microsoft"]
+    client = provider_clients.open_client(row, services_of(web).stores.keyring)
+    assert client == provider_clients.StoredClient("the-id", "planted", TENANT)
+
+
+# --- the environment wins
+
+
+def test_what_the_environment_sets_is_shown_and_cannot_be_changed(app, stores, sandbox):
+    put(app, "google", "planted")
+    try:
+        with pytest.raises(
+            Conflict, match="Google is set by the environment: change ALMANAC_GOOGLE_CLIENT_ID"
+        ):
+            save(app, "google", "another")
+        shown = overview(app)[GOOGLE]
+    finally:
+        remove(app, "google")
+
+    assert (shown.source, shown.configured) == (Source.ENVIRONMENT, True)
+    assert (shown.client_id, shown.updated_at) == ("sandbox", None)
+    assert sandbox.requests().total == 0
+
+
+# --- the page
+
+
+@pytest.mark.usefixtures("worker_log")
+def test_the_overview_says_how_things_stand_and_what_to_register(web, sandbox):
+    before = overview(web)
+    save(web, "microsoft", "the-id", tenant=TENANT)
+    after = overview(web)
+
+    assert list(before) == [GOOGLE, MICROSOFT]
+    for name, title in ((GOOGLE, "Google"), (MICROSOFT, "Microsoft")):
+        each = before[name]
+        assert (each.title, each.configured, each.source) == (title, False, Source.NOWHERE)
+        assert (each.client_id, each.updated_at) == (None, None)
+        assert each.redirect_url == f"http://127.0.0.1:8080/v1/oauth/{name}/callback"
+        assert each.push_address is None
+        assert each.console == CONSOLES[name]
+    assert "https://www.googleapis.com/auth/calendar.freebusy" in before[GOOGLE].scopes
+    assert {"Calendars.ReadBasic", "Calendars.ReadWrite", "offline_access"} <= set(before[MICROSOFT].scopes)
+    assert (before[GOOGLE].tenant, before[MICROSOFT].tenant) == (None, "common")
+    assert after[GOOGLE] == before[GOOGLE]
+    stands = after[MICROSOFT]
+    assert (stands.configured, stands.source) == (True, Source.DATABASE)
+    assert (stands.client_id, stands.tenant) == ("the-id", TENANT)
+    assert stands.updated_at == saved(web)["microsoft"].updated_at
+
+
+def test_the_addresses_are_those_of_the_public_url_where_there_is_one(new_app):
+    shown = overview(new_app(public_url="https://calendar.example.com"))[GOOGLE]
+
+    assert shown.redirect_url == "https://calendar.example.com/v1/oauth/google/callback"
+    assert shown.push_address == "https://calendar.example.com/v1/push/google"
+
+
+def test_a_host_that_may_be_anybodys_is_not_told_as_our_address(web):
+    assert overview(web, base_url="http://evil.example.com")[GOOGLE].redirect_url is None
+
+
+def test_a_secret_that_no_key_opens_is_shown_as_saved_and_not_configured(web, bare_settings):
+    put(web, "google", "planted")
+    with application(replace(bare_settings, encryption_keys=(secrets.token_bytes(32),))) as lost:
+        shown = overview(lost)[GOOGLE]
+
+    assert (shown.source, shown.configured, shown.client_id) == (Source.DATABASE, False, "ours")
+
+
+@pytest.mark.usefixtures("worker_log")
+def test_saving_and_removing_are_in_the_audit_log(web, sandbox):
+    save(web, "google")
+    remove(web, "google")
+    with pytest.raises(NotFound, match="No registration with Google is saved"):
+        remove(web, "google")
+
+    assert audited(web) == [(ACTOR, "saveRegistration", "google"), (ACTOR, "removeRegistration", "google")]
+    assert overview(web)[GOOGLE].source is Source.NOWHERE
+
+
+# --- secrets
+
+
+def test_a_secret_passes_redis_and_broker_sealed_and_is_in_no_log(web, sandbox, worker_log, caplog):
+    caplog.set_level(logging.DEBUG)
+    secret = "planted-to-be-looked-for"
+    redis = services_of(web).stores.redis
+    with watched(redis) as seen:
+        found = save(web, "google", "the-id", secret)
+        assert save(web, "google", "wrong", secret).verdict is Verdict.WRONG
+        shown = overview(web)
+
+    commands = "\n".join(seen)
+    messages = [base64.b64decode(each) for each in re.findall(r"body\W+([A-Za-z0-9+/=]{20,})", commands)]
+    # The handover and the broker are on this Redis: there was something to see.
+    assert "registration:" in commands
+    assert any(b'"fanout"' in each for each in messages)
+    assert secret not in f"{commands} {messages} {found!r} {shown!r} {caplog.text} {worker_log.read_text()}"
+    assert list(redis.scan_iter("registration:*")) == []

@@ -1,0 +1,71 @@
+"""The files that containers get their secrets from."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+from sqlalchemy.engine import make_url
+
+from store.settings import read_settings
+from tests.app.test_cli import almanac
+
+NAMES = {"secret_key", "encryption_keys", "flower_password", "postgres_password", "database_url"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "secrets"
+
+
+def test_each_secret_is_made_once_and_no_other_user_of_the_host_enters(folder, tmp_path):
+    told = almanac("keys", "secrets", "--to", str(folder), data=tmp_path)
+
+    assert told.exit_code == 0, told.stderr
+    assert {file.name for file in folder.iterdir()} == NAMES
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    # The users of the containers are nobody's here.
+    assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o444}
+    values = {file.name: file.read_text() for file in folder.iterdir()}
+    assert not any(value in told.output for value in values.values())
+    assert len(set(values.values())) == len(NAMES)
+
+
+def test_they_are_settings_to_start_with(folder, tmp_path, monkeypatch):
+    almanac("keys", "secrets", "--to", str(folder), data=tmp_path)
+    for name in NAMES - {"postgres_password"}:
+        monkeypatch.setenv(f"ALMANAC_{name.upper()}_FILE", str(folder / name))
+
+    settings = read_settings()
+
+    url = make_url(settings.database_url)
+    assert (url.username, url.host, url.database) == ("almanac", "postgres", "almanac")
+    assert url.password == (folder / "postgres_password").read_text()
+    assert settings.flower_password == (folder / "flower_password").read_text()
+
+
+def test_those_that_are_there_stay(folder, tmp_path):
+    almanac("keys", "secrets", "--to", str(folder), data=tmp_path)
+    kept = {file.name: file.read_text() for file in folder.iterdir()}
+    (folder / "flower_password").unlink()
+
+    again = almanac("keys", "secrets", "--to", str(folder), data=tmp_path)
+    third = almanac("keys", "secrets", "--to", str(folder), data=tmp_path)
+
+    assert again.stdout == f"Written to {folder}: flower_password\n"
+    now = {file.name: file.read_text() for file in folder.iterdir()}
+    assert {name for name in NAMES if now[name] != kept[name]} == {"flower_password"}
+    assert third.stdout == f"{folder} has all of them already\n"
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o750, 0o701])
+def test_a_folder_that_others_enter_gets_no_secret(folder, tmp_path, mode):
+    folder.mkdir()
+    folder.chmod(mode)
+
+    refused = almanac("keys", "secrets", "--to", str(folder), data=tmp_path)
+
+    assert refused.exit_code == 1
+    assert f"run chmod 700 {folder}" in refused.stderr
+    assert not list(folder.iterdir())

@@ -1,0 +1,345 @@
+"""Verdicts in words: each of them, in the zone of the request, with dates where they differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app import sentences
+from app.sentences import Unreadable
+from scheduling.explain import Verdict, explain
+from scheduling.intervals import Groups
+from scheduling.query import Query
+from scheduling.windows import DAY, MINUTE, Window
+from tests.scheduling.strategies import at
+
+# A Monday in Berlin, which is an hour ahead of UTC.
+BERLIN = "Europe/Berlin"
+WORK = (Window.daily(540, 1020),)
+WEEK = (Window(frozenset({0, 1}), 540, 1020),)
+DAYS = Query(
+    at("2026-11-23T00:00+01:00"), at("2026-11-26T00:00+01:00"), 30 * MINUTE, zone=BERLIN, windows=WORK
+)
+CALENDARS = ["ada@example.com", "calendar AAMk of ada@contoso.example", "c", "d", "e"]
+
+
+def local(text):
+    """A time of Berlin's November: ``10:20`` on the Monday, or ``24T10:20`` on another day."""
+    day, time = text.split("T") if "T" in text else ("23", text)
+    return at(f"2026-11-{day}T{time}+01:00")
+
+
+def told(query, text, *calendars):
+    """The verdict and its sentence, without its first words on the Monday."""
+    busy = [[(local(start), local(end)) for start, end in each] for each in calendars]
+    groups, owners = Groups.of(busy), np.zeros(len(busy), np.int64)
+    (found,) = explain(query, local(text), groups, owners, 1)
+    sentence = sentences.of_verdict(found, query, CALENDARS)
+    opening = f"{text} on Monday 23 November (Europe/Berlin) is "
+    return found.verdict, sentence.removeprefix(opening)
+
+
+TEN = ("10:00", "10:30")
+PADDED = replace(DAYS, padding=10 * MINUTE)
+ROOMY = replace(PADDED, max_overlaps=1)
+RARE = replace(DAYS, step=60 * MINUTE)
+CLOCK = replace(DAYS, align_clock=True, windows=None)
+WHOLE = replace(DAYS, windows=None)
+
+
+SENTENCES = [
+    (DAYS, "09:10", (), "offered", "offered: it lies in the slot from 09:00 to 09:30."),
+    (DAYS, "09:30", (), "offered", "offered: it is the start of the slot from 09:30 to 10:00."),
+    (
+        replace(DAYS, step=10 * MINUTE),
+        "09:20",
+        (),
+        "offered",
+        "offered: it is the start of the slot from 09:20 to 09:50.",
+    ),
+    (
+        DAYS,
+        "22T10:00",
+        (),
+        "outsideRange",
+        "10:00 on Sunday 22 November (Europe/Berlin) is not offered: the range asked for begins at 00:00 "
+        "on Monday 23 November.",
+    ),
+    (
+        replace(DAYS, end=local("12:00")),
+        "12:00",
+        (),
+        "outsideRange",
+        "not offered: the range asked for ends at 12:00.",
+    ),
+    (
+        DAYS,
+        "08:20",
+        (),
+        "outsideWindow",
+        "not offered: it lies outside the daily window, which opens at 09:00.",
+    ),
+    (
+        DAYS,
+        "17:00",
+        (),
+        "outsideWindow",
+        "not offered: it lies outside the daily window, which closes at 17:00 and opens again at 09:00 "
+        "on Tuesday 24 November.",
+    ),
+    (
+        replace(DAYS, windows=WEEK),
+        "25T10:00",
+        (),
+        "outsideWindow",
+        "10:00 on Wednesday 25 November (Europe/Berlin) is not offered: it lies outside the weekly "
+        "schedule, which closes at 17:00 on Tuesday 24 November.",
+    ),
+    (
+        replace(DAYS, windows=()),
+        "10:00",
+        (),
+        "outsideWindow",
+        "not offered: it lies outside the weekly schedule, which is never open in the range asked for.",
+    ),
+    (DAYS, "10:20", ([TEN],), "busy", "not offered: ada@example.com is busy from 10:00 to 10:30."),
+    (
+        DAYS,
+        "10:20",
+        ([TEN], [("09:00", "11:00")]),
+        "busy",
+        "not offered: calendar AAMk of ada@contoso.example is busy from 09:00 to 11:00, and 1 more "
+        "calendar is busy then.",
+    ),
+    (
+        DAYS,
+        "10:20",
+        ([TEN], [TEN], [TEN], [("09:00", "09:30")]),
+        "busy",
+        "not offered: ada@example.com is busy from 10:00 to 10:30, and 2 more calendars are busy then.",
+    ),
+    (
+        DAYS,
+        "10:20",
+        ([("22T22:00", "24T01:00")],),
+        "busy",
+        "not offered: ada@example.com is busy until 01:00 on Tuesday 24 November.",
+    ),
+    (
+        DAYS,
+        "24T10:20",
+        ([("24T10:00", "27T01:00")],),
+        "busy",
+        "10:20 on Tuesday 24 November (Europe/Berlin) is not offered: ada@example.com is busy from 10:00 on.",
+    ),
+    (
+        DAYS,
+        "10:20",
+        ([("20T10:00", "27T01:00")],),
+        "busy",
+        "not offered: ada@example.com is busy throughout the range asked for.",
+    ),
+    (
+        DAYS,
+        "10:20",
+        ([("10:00", "24T10:30")],),
+        "busy",
+        "not offered: ada@example.com is busy from 10:00 on Monday 23 November to 10:30 on Tuesday 24 "
+        "November.",
+    ),
+    (
+        DAYS,
+        "16:30",
+        ([("16:00", "24T00:00")],),
+        "busy",
+        "not offered: ada@example.com is busy from 16:00 to midnight.",
+    ),
+    (
+        PADDED,
+        "10:35",
+        ([TEN],),
+        "padding",
+        "not offered: ada@example.com is busy from 10:00 to 10:30, and 10 minutes of padding keep it "
+        "blocked until 10:40.",
+    ),
+    (
+        PADDED,
+        "09:50",
+        ([TEN],),
+        "padding",
+        "not offered: ada@example.com is busy from 10:00 to 10:30, and 10 minutes of padding keep it "
+        "blocked from 09:50 on.",
+    ),
+    (
+        replace(DAYS, padding=MINUTE),
+        "10:30",
+        ([TEN],),
+        "padding",
+        "not offered: ada@example.com is busy from 10:00 to 10:30, and 1 minute of padding keeps it "
+        "blocked until 10:31.",
+    ),
+    (
+        ROOMY,
+        "10:35",
+        ([TEN], [("10:40", "11:00")]),
+        "tooManyOverlaps",
+        "not offered: 2 busy periods, with 10 minutes of padding on both sides, overlap there, and 1 "
+        "may: ada@example.com from 10:00 to 10:30 and calendar AAMk of ada@contoso.example from 10:40 to "
+        "11:00.",
+    ),
+    (
+        replace(DAYS, max_overlaps=3),
+        "10:10",
+        ([TEN],) * 5,
+        "tooManyOverlaps",
+        "not offered: 5 busy periods overlap there, and 3 may: ada@example.com from 10:00 to 10:30, "
+        "calendar AAMk of ada@contoso.example from 10:00 to 10:30, c from 10:00 to 10:30 and 2 more.",
+    ),
+    (
+        DAYS,
+        "10:15",
+        ([("09:00", "10:10"), ("10:30", "11:00")],),
+        "tooShort",
+        "not offered: only 20 minutes are free, from 10:10 to 10:30, and a slot takes 30 minutes.",
+    ),
+    (
+        DAYS,
+        "10:10",
+        ([("09:00", "10:10"), ("10:11", "11:00")],),
+        "tooShort",
+        "not offered: only 1 minute is free, from 10:10 to 10:11, and a slot takes 30 minutes.",
+    ),
+    (
+        DAYS,
+        "09:40",
+        ([("09:50", "11:00")],),
+        "remainder",
+        "not offered: the last slot of the free time from 09:00 to 09:50 ends at 09:30, and the 20 "
+        "minutes after it are too short for another.",
+    ),
+    (
+        DAYS,
+        "09:30",
+        ([("09:31", "11:00")],),
+        "remainder",
+        "not offered: the last slot of the free time from 09:00 to 09:31 ends at 09:30, and the 1 minute "
+        "after it is too short for another.",
+    ),
+    (
+        RARE,
+        "16:45",
+        (),
+        "remainder",
+        "not offered: the last slot of the free time from 09:00 to 17:00 ends at 16:30, and the next "
+        "would start too late: slots of 30 minutes start every 60 minutes.",
+    ),
+    (
+        RARE,
+        "09:45",
+        (),
+        "betweenSlots",
+        "not offered: slots of 30 minutes start every 60 minutes, and none that fits into the free time "
+        "from 09:00 to 17:00 covers it; the next slot starts at 10:00.",
+    ),
+    (
+        CLOCK,
+        "09:15",
+        ([("22T00:00", "09:10")],),
+        "betweenSlots",
+        "not offered: slots start where the clock shows a multiple of 30 minutes, and none that fits "
+        "into the free time from 09:10 on Monday 23 November to 00:00 on Thursday 26 November covers it; "
+        "the next slot starts at 09:30.",
+    ),
+    (
+        CLOCK,
+        "25T23:15",
+        ([("22T00:00", "25T23:10"), ("25T23:50", "27T00:00")],),
+        "betweenSlots",
+        "23:15 on Wednesday 25 November (Europe/Berlin) is not offered: slots start where the clock "
+        "shows a multiple of 30 minutes, and none that fits into the free time from 23:10 to 23:50 "
+        "covers it.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("query", "moment", "calendars", "verdict", "sentence"), SENTENCES)
+def test_a_verdict_is_said_in_a_sentence(query, moment, calendars, verdict, sentence):
+    assert told(query, moment, *calendars) == (verdict, sentence)
+
+
+def test_every_verdict_is_in_the_table():
+    assert {row[3] for row in SENTENCES} == set(Verdict)
+
+
+def sentence_at(query, moment, *busy):
+    (found,) = explain(query, moment, Groups.of([busy]), np.zeros(1, np.int64), 1)
+    return sentences.of_verdict(found, query, CALENDARS)
+
+
+def test_times_are_as_fine_as_they_are():
+    query = Query(at("2026-11-23T09:00:00.250"), at("2026-11-23T09:01:30"), MINUTE)
+    assert sentence_at(query, at("2026-11-23T09:01:10")) == (
+        "09:01:10 on Monday 23 November (UTC) is not offered: the last slot of the free time from "
+        "09:00:00.250 to 09:01:30 ends at 09:01:00.250, and the 29.75 seconds after it are too short for "
+        "another."
+    )
+    short = Query(query.start, query.end, 2 * MINUTE)
+    assert "only 1 minute 29.75 seconds are free" in sentence_at(short, query.start)
+
+
+def test_a_time_that_the_clock_shows_twice_has_its_offset():
+    day = at("2026-10-25")
+    query = Query(day, day + DAY, 30 * MINUTE, zone=BERLIN)
+    period = at("2026-10-25T00:30"), at("2026-10-25T01:45")
+    assert sentence_at(query, at("2026-10-25T01:10"), period) == (
+        "02:10 (UTC+01:00) on Sunday 25 October (Europe/Berlin) is not offered: ada@example.com is busy from "
+        "02:30 (UTC+02:00) to 02:45 (UTC+01:00)."
+    )
+
+
+def test_a_date_of_another_year_has_its_year():
+    start = at("2026-12-31T12:00")
+    query = Query(start, start + DAY, 30 * MINUTE, windows=(Window.daily(540, 660),))
+    assert sentence_at(query, start).endswith("which opens at 09:00 on Friday 1 January 2027.")
+
+
+NINE = local("09:00")
+TEAM = Unreadable("google", "team@example.com", "accessDenied")
+HERS = Unreadable("microsoft", "primary", "rateLimited")
+
+
+@pytest.mark.parametrize(
+    ("unread", "expected"),
+    [
+        ([TEAM], "Google's calendar team@example.com could not be read (accessDenied)"),
+        (
+            [TEAM, HERS],
+            "Google's calendar team@example.com (accessDenied) and Microsoft's calendar primary "
+            "(rateLimited) could not be read",
+        ),
+        (
+            [TEAM, HERS, TEAM, HERS, TEAM],
+            "Google's calendar team@example.com (accessDenied), Microsoft's calendar primary (rateLimited), "
+            "Google's calendar team@example.com (accessDenied) and 2 more could not be read",
+        ),
+    ],
+)
+def test_calendars_that_could_not_be_read_are_named_with_the_reason(unread, expected):
+    assert sentences.of_unread(NINE, BERLIN, unread) == (
+        f"09:00 on Monday 23 November (Europe/Berlin) is not offered: {expected}, so nothing is offered."
+    )
+
+
+def test_what_is_left_out_is_named():
+    assert sentences.of_left_out([TEAM]) == (
+        "Not counted, because unread: Google's calendar team@example.com (accessDenied)."
+    )
+
+
+def test_who_has_no_calendars_is_told_so():
+    assert sentences.of_no_calendars(NINE, BERLIN) == (
+        "09:00 on Monday 23 November (Europe/Berlin) is not offered: no calendar is connected, so nothing is "
+        "offered."
+    )

@@ -1,0 +1,135 @@
+"""Answers that are a little old, for those who take them: served at once, and renewed behind their back."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.app.at_provider import AtProvider
+from tests.app.days import DAY, PROVIDERS, meeting, periods
+from tests.conftest import Api
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+FRESH = 0.3
+PATIENCE = 20.0
+BEFORE = [("11:00", "12:00")]
+# What the provider has now: somebody put an event at nine.
+AFTER = [("09:00", "10:00"), ("11:00", "12:00")]
+
+
+@pytest.fixture(params=PROVIDERS)
+def account(request, sandbox):
+    return sandbox.account(request.param, "ada@example.com", events=[meeting("11:00", "12:00")])
+
+
+@pytest.fixture
+def user(new_user, account):
+    return new_user(account)
+
+
+@pytest.fixture
+def lenient(new_app, api):
+    """A caller of an installation that takes stale answers for a minute; the worker keeps them that long."""
+    app = new_app(busy_ttl_seconds=FRESH, busy_stale_seconds=60.0)
+    return Api(app.test_client(), api.key)
+
+
+@pytest.fixture
+def stale(sandbox, account, user, lenient):
+    """The user's answer has become stale, and wrong."""
+    assert periods(busy(lenient, user)) == BEFORE
+    AtProvider(sandbox, account).post()
+    time.sleep(FRESH + 0.01)
+    sandbox.forget_requests()
+
+
+def busy(api, user, headers=None, **query):
+    answer = api.get(f"/users/{user}/calendar/busy", headers, **DAY, **query)
+    assert answer.status_code == 200, answer.json
+    return answer
+
+
+def soon(ask, expected):
+    """Ask until it is so."""
+    give_up = time.monotonic() + PATIENCE
+    while (found := ask()) != expected:
+        assert time.monotonic() < give_up, found
+        time.sleep(0.02)
+
+
+def reads(sandbox):
+    counted = sandbox.requests().by_operation
+    return counted.get("google.freebusy.query", 0) + counted.get("microsoft.calendarView.list", 0)
+
+
+@pytest.mark.usefixtures("stale")
+def test_a_stale_answer_comes_at_once_and_the_next_is_new(sandbox, lenient, user):
+    sandbox.fault(latency_ms=1000)
+    assert periods(busy(lenient, user)) == BEFORE
+    # The account's list comes first, and takes a second by itself.
+    assert reads(sandbox) == 0
+    soon(lambda: periods(busy(lenient, user)), AFTER)
+
+
+@pytest.mark.usefixtures("stale")
+@pytest.mark.parametrize("asked", ["no-cache", "max-age=0"])
+def test_who_wants_it_fresh_waits_for_it(lenient, user, asked):
+    assert periods(busy(lenient, user, {"Cache-Control": asked})) == AFTER
+
+
+@pytest.mark.usefixtures("stale")
+def test_who_names_an_age_takes_nothing_older(lenient, user):
+    time.sleep(1.0)
+    assert periods(busy(lenient, user, {"Cache-Control": "max-age=1"})) == AFTER
+
+
+@pytest.mark.usefixtures("stale")
+def test_of_many_stale_answers_at_once_one_is_renewed(sandbox, lenient, user):
+    sandbox.fault(latency_ms=500)
+    app = lenient.client.application
+    with ThreadPoolExecutor(8) as threads:
+        ask = lambda _: periods(busy(Api(app.test_client(), lenient.key), user))  # noqa: E731
+        assert list(threads.map(ask, range(8))) == [BEFORE] * 8
+    soon(lambda: reads(sandbox), 1)
+    # As long as another would take to begin.
+    time.sleep(1.0)
+    assert reads(sandbox) == 1
+
+
+@pytest.mark.usefixtures("stale")
+def test_the_main_calendar_alone_is_renewed_without_the_list(sandbox, lenient, user):
+    assert periods(busy(lenient, user, primaryOnly="true")) == BEFORE
+    soon(lambda: periods(busy(lenient, user, primaryOnly="true")), AFTER)
+    listing = {"google.calendarList.list", "microsoft.calendars.list"}
+    assert not listing & set(sandbox.requests().by_operation)
+
+
+@pytest.mark.usefixtures("stale")
+def test_a_provider_that_fails_leaves_the_stale_answer(sandbox, lenient, user):
+    sandbox.fault(status=500)
+    for _ in range(3):
+        answer = busy(lenient, user)
+        assert periods(answer) == BEFORE
+        assert answer.json["failedCalendars"] == []
+        time.sleep(0.2)
+    assert int(answer.headers["Age"]) <= 60
+    sandbox.clear_faults()
+    soon(lambda: periods(busy(lenient, user)), AFTER)
+
+
+@pytest.mark.usefixtures("stale")
+def test_a_broker_that_is_down_leaves_the_stale_answer(new_app, api, user, caplog):
+    app = new_app(busy_ttl_seconds=FRESH, busy_stale_seconds=60.0, broker_url="redis://127.0.0.1:1/0")
+    assert periods(busy(Api(app.test_client(), api.key), user)) == BEFORE
+    assert "stale calendars could not be refreshed: OperationalError" in caplog.text
+
+
+@pytest.mark.usefixtures("stale")
+def test_a_stale_list_is_renewed_also_beside_ranges_that_nobody_has_asked_for(sandbox, lenient, user):
+    later = {"start": "2027-01-07T00:00:00Z", "end": "2027-01-08T00:00:00Z"}
+    assert lenient.get(f"/users/{user}/calendar/busy", **later).status_code == 200
+    lists = {"google.calendarList.list", "microsoft.calendars.list"}
+    soon(lambda: sum(n for name, n in sandbox.requests().by_operation.items() if name in lists), 1)

@@ -1,0 +1,94 @@
+"""Goal 14: the explorer's picture of everybody, beside the API call whose answer it draws."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from statistics import median
+
+import requests
+
+from app import invitations
+from store.stores import Stores
+from tests.benchmarks import calendars
+from tests.benchmarks.client import HOST, Answer, Client
+from tests.benchmarks.installation import Installation
+from tests.benchmarks.questions import WEEK
+from tests.benchmarks.report import Report, progress, seconds, spread
+from tests.benchmarks.scale import Scale
+
+MEMBERS = 50
+SLUG = "explorer"
+LEAST_ROUNDS = 5
+CALLS_A_ROUND = 10
+NAME, PASSWORD = "benchmarks", "fifty quiet calendars"
+API, PICTURE = "the API call", "the picture"
+
+DAY = datetime.fromtimestamp(calendars.START / 1000, UTC).date()
+FORM = {"organization": SLUG, "day": f"{DAY}", "days": "7", "zone": "UTC"}
+
+
+def run(house: Installation, report: Report, scale: Scale) -> None:
+    """Both over HTTP and warm, in turn, in every round."""
+    house.organize(SLUG, range(MEMBERS))
+    rounds = max(LEAST_ROUNDS, scale.rounds)
+    with house.running() as running:
+        browser = signed_in(house, running.client.port)
+        calls: dict[str, Callable[[], Answer]] = {
+            API: lambda: running.client.get(f"/v1/organizations/{SLUG}/scheduling", WEEK),
+            PICTURE: lambda: browser.get("/dashboard/explorer/grid", FORM),
+        }
+        slots = same_slots(calls[API](), calls[PICTURE]())
+        reads = house.provider.record()["requests"]
+        times: dict[str, list[list[float]]] = {name: [] for name in calls}
+        sizes: dict[str, int] = {}
+        for number in range(rounds):
+            progress(f"explorer: round {number + 1} of {rounds}")
+            for name, call in calls.items():
+                answers = [call() for _ in range(CALLS_A_ROUND)]
+                assert {answer.status for answer in answers} == {200}
+                times[name].append([answer.seconds for answer in answers])
+                sizes[name] = len(answers[-1].body)
+        assert house.provider.record()["requests"] == reads, "something warm was read from the provider"
+    tell(report, slots, times, sizes)
+
+
+def signed_in(house: Installation, port: int) -> Client:
+    """A client with the cookie of an administrator."""
+    with Stores(house.settings()) as stores:
+        invitations.create(stores, NAME, PASSWORD)
+    with requests.Session() as session:
+        session.trust_env = False
+        url = f"http://{HOST}:{port}/dashboard/sign-in"
+        token = re.search(r'name="csrf_token" value="([^"]+)"', session.get(url, timeout=30).text)
+        assert token is not None
+        form = {"csrf_token": token[1], "name": NAME, "password": PASSWORD}
+        answer = session.post(url, form, timeout=30, allow_redirects=False)
+        assert answer.status_code == 303, answer.text
+        return Client(port, {"Cookie": f"almanac={session.cookies['almanac']}", "HX-Request": "true"})
+
+
+def same_slots(answer: Answer, picture: Answer) -> int:
+    """How many slots both have, after the one that reads the calendars."""
+    assert answer.status == picture.status == 200
+    found = re.search(r'class="count">(\d+)<', picture.body.decode())
+    slots = answer.body.count(b'"userId":')
+    assert found is not None
+    assert int(found[1]) == slots > 0
+    return slots
+
+
+def tell(report: Report, slots: int, times: dict[str, list[list[float]]], sizes: dict[str, int]) -> None:
+    """The table, and the median of the ratios within a round."""
+    report.table(
+        f"{MEMBERS} members over a week, {slots:,} slots", "answer", "median", "least", "most", "size"
+    )
+    for name, of_rounds in times.items():
+        taken = [each for of_round in of_rounds for each in of_round]
+        cells = (seconds(median(taken)), seconds(min(taken)), seconds(max(taken)))
+        report.row(name, *cells, f"{sizes[name] / 1e3:,.0f} kB")
+    pairs = zip(times[PICTURE], times[API], strict=True)
+    ratios = [median(picture) / median(call) for picture, call in pairs]
+    report.note(f"Ratio of the rounds, least / median / most: {spread(ratios)}.")
+    report.verdict(14, f"the explorer, {MEMBERS} members, 7 days", API, median(ratios), 2)

@@ -1,0 +1,259 @@
+"""What the pages show while they are looked at: the demo's company, and names that people really have."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from app import demo
+from providers.sandbox.client import Sandbox
+from store.counts import GROUPS, STATUSES
+from store.models import (
+    Administrator,
+    ApiKey,
+    AuditRecord,
+    DashboardSession,
+    Invitation,
+    OAuthConnection,
+    Organization,
+    User,
+    WebhookEndpoint,
+    now,
+)
+from store.queries import (
+    administrators,
+    api_keys,
+    audit,
+    connections,
+    dashboard_sessions,
+    deliveries,
+    organizations,
+    users,
+    webhooks,
+)
+from store.queries.connections import Tokens
+from store.queries.deliveries import Answer
+from store.stores import Stores
+
+HTML = "<b onmouseover=alert(1)>Ada & “Co”</b>"
+RTL = "שלום עולם / لوحة التقويم"
+EMOJI = "📅👩‍💻 Überraschung"
+LONG = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
+NAMES = (HTML, RTL, EMOJI, LONG)
+ADDRESSES = ('"<i>x</i>"@example.com', "שלום@example.com", "a" * 60 + "@example.com", None)
+
+# A calendar, and an account, that cannot be read.
+UNREAD, UNREAD_MAIL = "<i>unread</i>", '"<b>unread</b>"@example.com'
+# Whose calendars and events have these names, and whose only calendar cannot be read.
+COLLECTOR, UNREADABLE = "odd.calendars", "odd.unreadable"
+
+# What is filled in; the rest goes with it.
+KEYS = (
+    *(User.id, Organization.id, ApiKey.id, WebhookEndpoint.id, Administrator.id, AuditRecord.id),
+    *(Invitation.digest, DashboardSession.id),
+)
+
+ANSWERS = (
+    Answer(200, None),
+    Answer(500, "answered 500"),
+    Answer(None, "no answer within 15 seconds"),
+    Answer(410, "answered 410"),
+)
+
+
+def fill(stores: Stores, sandbox_url: str, *, administrator: str) -> Mapping[str, str]:
+    """Fill the database; returns what the arguments of paths are to be, by their names."""
+    demo.seed(stores, sandbox_url, report=lambda _: None)
+    with stores.database.writing() as session:
+        company = organizations.ids(session, [demo.SLUG], within=None)[demo.SLUG]
+        _end_access(session, company)
+        odd = [_somebody(session, stores, n, company) for n in range(len(NAMES))]
+        _calendars(session, stores, sandbox_url)
+        slug = _organizations(session, odd)
+        _keys(session, company)
+        endpoint = _webhooks(session, stores, company)
+        mine = _administrators(session, administrator)
+        _deeds(session, administrator)
+        secret = administrators.invite(session)
+        person = users.find(session, demo.PEOPLE[0].id, within=None)
+        assert person is not None
+    with stores.database.writing() as session:
+        delivery = _deliveries(session, company, endpoint)
+    _activity(stores)
+    return {
+        "slug": slug,
+        "custom_id": person.custom_id,
+        "number": str(person.id),
+        "provider": "google",
+        "endpoint_id": endpoint,
+        "webhook_id": endpoint,
+        "delivery_id": delivery,
+        "session_id": mine,
+        "secret": secret,
+    }
+
+
+@contextmanager
+def filled(stores: Stores, sandbox_url: str, *, administrator: str) -> Iterator[Mapping[str, str]]:
+    """The same for a while: other tests of the session share the database."""
+    with stores.database.reading() as session:
+        before = {key: set(session.scalars(select(key))) for key in KEYS}
+    try:
+        yield fill(stores, sandbox_url, administrator=administrator)
+    finally:
+        with stores.database.writing() as session:
+            for key, kept in before.items():
+                session.execute(delete(key.class_).where(key.not_in(kept)))
+
+
+def _end_access(session: Session, company: int) -> None:
+    (dead,) = connections.of_members(session, company)[demo.UNREADABLE]
+    ended = {"alive": False, "ended_at": now(), "ended_because": f"Google says: {HTML} {LONG}"}
+    session.execute(update(OAuthConnection).where(OAuthConnection.id == dead.id).values(ended))
+
+
+def _somebody(session: Session, stores: Stores, number: int, company: int) -> int:
+    row = User(custom_id=f"odd.{number}" + "-long" * 20 * (number == 3))
+    session.add(row)
+    session.flush()
+    organizations.add_members(session, company, [row.id])
+    if number == 0:
+        # Somebody who has connected nothing yet.
+        return row.id
+    connections.replace(
+        session,
+        stores.keyring,
+        user_id=row.id,
+        provider=("google", "microsoft")[number % 2],
+        email=ADDRESSES[number],
+        scope=["openid", "https://www.googleapis.com/auth/calendar.readonly"],
+        tokens=Tokens("access", None, None),
+    )
+    return row.id
+
+
+def _calendars(session: Session, stores: Stores, sandbox_url: str) -> None:
+    """Two people of no organization: there, one would be in the way of the other."""
+    sandbox = Sandbox(sandbox_url)
+    main, *others = (
+        {"id": f"odd-{number}", "subject": name, "primary": not number} for number, name in enumerate(NAMES)
+    )
+    at = tomorrow()
+    hour = {"start": at.isoformat(), "end": (at + timedelta(hours=1)).isoformat()}
+    collector = sandbox.account(
+        "google",
+        str(ADDRESSES[0]),
+        calendars=[main, *others, {"id": UNREAD}],
+        events=[
+            *({"subject": name, "calendarId": main["id"], **hour} for name in NAMES),
+            *({"subject": "1:1", "calendarId": each["id"], **hour} for each in others),
+        ],
+    )
+    sandbox.fault(email=collector.email, calendar_id=UNREAD, status=500)
+    unread = {"primary": True, "errorReason": "notFound"}
+    unreadable = sandbox.account("google", UNREAD_MAIL, calendars=[unread])
+    for custom_id, account in ((COLLECTOR, collector), (UNREADABLE, unreadable)):
+        row = User(custom_id=custom_id)
+        session.add(row)
+        session.flush()
+        connections.replace(
+            session,
+            stores.keyring,
+            user_id=row.id,
+            provider=account.provider,
+            email=account.email,
+            scope=account.scope.split(),
+            tokens=Tokens(account.access_token, account.refresh_token, account.expires_at),
+        )
+
+
+def tomorrow() -> datetime:
+    """When the odd events begin."""
+    return (datetime.now(UTC) + timedelta(days=1)).replace(hour=9, minute=0, second=0, microsecond=0)
+
+
+def _activity(stores: Stores) -> None:
+    """Some hours in which everything happened that is counted."""
+    for ago in range(0, 120, 5):
+        for number, group in enumerate(GROUPS):
+            for status in STATUSES:
+                stores.activity.request(group, status, 0.003 * (number + 1) * (1 + ago % 3))
+        stores.activity.cache(hits=ago, stale=3, misses=7)
+        for provider in ("google", "microsoft"):
+            stores.activity.read(provider, 0.08 + ago / 1000)
+            stores.activity.write(provider, 0.2)
+            stores.activity.failure(provider, "rateLimited")
+        stores.activity.flush(now=round(time.time() - ago * 60) * 1000)
+
+
+def _organizations(session: Session, people: Sequence[int]) -> str:
+    for number, name in enumerate(NAMES):
+        row = Organization(slug=f"odd-{number}", name=name)
+        session.add(row)
+        session.flush()
+        organizations.add_members(session, row.id, people)
+    return demo.SLUG
+
+
+def _keys(session: Session, company: int) -> None:
+    for number, name in enumerate(NAMES):
+        api_keys.create(session, prefix="alm_", name=name, organization_id=company if number % 2 else None)
+    api_keys.create(
+        session, prefix="alm_", name="reads", read_only=True, expires_at=now() + timedelta(days=9)
+    )
+    api_keys.create(
+        session, prefix="alm_", name="over", shows_tokens=True, expires_at=now() - timedelta(days=9)
+    )
+    ended = api_keys.create(session, prefix="alm_", name="taken back")
+    api_keys.revoke(session, ended, prefix="alm_")
+
+
+def _webhooks(session: Session, stores: Stores, company: int) -> str:
+    url = f"https://hooks.example.com/{LONG}?token=x&b=<b>"
+    events = tuple(webhooks.Event)
+    webhooks.create(session, stores.keyring, url="https://example.com/", events=events[:1], within=None)
+    row, _ = webhooks.create(session, stores.keyring, url=url, events=events, within=company)
+    return row.id
+
+
+def _deliveries(session: Session, company: int, endpoint: str) -> str:
+    living = [
+        each for refs in connections.of_members(session, company).values() for each in refs if each.alive
+    ]
+    for answer, connection in zip(ANSWERS, living, strict=False):
+        webhooks.record(session, webhooks.Event.CALENDAR_CHANGED, connection.id, calendar_id=HTML)
+        session.flush()
+        claimed = deliveries.claim(session, endpoint, until=now() + timedelta(seconds=30))
+        assert claimed is not None
+        if answer.error is None:
+            deliveries.delivered(session, claimed, answer)
+        else:
+            deliveries.failed(session, claimed, answer, again_at=now() + timedelta(hours=1))
+    webhooks.record(session, webhooks.Event.CONNECTION_RESTORED, living[0].id)
+    return claimed.id
+
+
+def _administrators(session: Session, administrator: str) -> str:
+    for name in NAMES:
+        administrators.create(session, name=name, password_hash="nobody's")
+    found = administrators.find(session, administrator)
+    assert found is not None
+    for agent in ("Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0", HTML):
+        dashboard_sessions.begin(session, found.id, address="2001:db8::1", agent=agent)
+    session.flush()
+    return session.scalars(select(DashboardSession.id).where(DashboardSession.agent == HTML)).one()
+
+
+def _deeds(session: Session, administrator: str) -> None:
+    for number in range(60):
+        audit.record(
+            session,
+            actor=f"administrator {administrator}" if number % 2 else "alm_abcdefgh",
+            action="show token",
+            subject=NAMES[number % 4],
+        )

@@ -1,0 +1,84 @@
+"""Every page of the dashboard to look at, found in the application: one added later cannot be forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import cast
+
+from flask import Flask
+from werkzeug.routing import Rule
+
+from app import dashboard, demo, identifiers
+from app.dashboard.blueprint import OPEN
+from store.settings import Settings
+from tests.dashboard.routes import path, rules
+
+# Parts of a page, which a script puts into it, and paths that lead on.
+PARTS = frozenset(
+    {
+        "activity_plots",
+        "explorer_grid",
+        "explorer_why",
+        "explorer_events",
+        "user_calendars",
+        "user_events",
+        "connected",
+    }
+)
+
+# One person's day, and why not at ten.
+ANSWER = f"?show=1&users={demo.PEOPLE[0].id}&day=2026-12-03&days=1&zone=UTC&moment=2026-12-03T10:00"
+
+# Pages that are worth looking at in several ways: what follows their path.
+VIEWS: Mapping[str, Mapping[str, str]] = {
+    "explorer": {
+        "": "",
+        "answer": ANSWER,
+        "picture": f"?show=1&organization={demo.SLUG}",
+        "question": "?show=1&users=%3Cb%3E",
+    },
+    "users": {"": "", "search": "?q=odd", "nobody": "?q=%3Cb%3Enobody"},
+    "organizations": {"": "", "nobody": "?q=%3Cb%3Enobody"},
+}
+
+
+@dataclass(frozen=True)
+class View:
+    """A page, in one way to look at it. ``rule`` None: there is no page at ``query``."""
+
+    name: str
+    rule: Rule | None
+    query: str
+    signed_in: bool
+    status: int = 200
+
+    def path(self, names: Mapping[str, str]) -> str:
+        """Its path. ``names`` has a value for each argument; one that is missing is to be added there."""
+        return (path(self.rule, names) if self.rule else "") + self.query
+
+
+def views() -> Iterator[View]:
+    """All there is to look at."""
+    for name, rule in every_rule().items():
+        if name in PARTS:
+            continue
+        for title, query in VIEWS.get(name, {"": ""}).items():
+            yield View(f"{name}-{title}".rstrip("-"), rule, query, rule.endpoint not in OPEN)
+    yield View("not-found", None, "/dashboard/nothing/here", signed_in=True, status=404)
+    yield View("not-found-stranger", None, "/dashboard/nothing/here", signed_in=False, status=404)
+    yield View("stale-link", None, f"/dashboard/welcome/{'x' * 43}", signed_in=False, status=404)
+
+
+def every_rule() -> dict[str, Rule]:
+    """The routes of all pages and parts of pages, by name."""
+    return {rule.endpoint.removeprefix("dashboard."): rule for rule in rules(_application(), "GET")}
+
+
+def _application() -> Flask:
+    """The pages alone, on nothing."""
+    app = Flask("pages")
+    identifiers.install(app)
+    dashboard.install(app, cast(Settings, SimpleNamespace(secret_key="none", public_url="")))
+    return app

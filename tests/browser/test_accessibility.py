@@ -1,0 +1,109 @@
+"""Every page of the dashboard, full of people, on a desk and on a phone, by day and by night."""
+
+from __future__ import annotations
+
+import pytest
+from selenium.webdriver.common.by import By
+
+from tests import services
+from tests.browser import window
+from tests.browser.keyboard import Keyboard
+from tests.browser.pages import PARTS, View, views
+
+VIEWS = list(views())
+EVERY_VIEW = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
+
+
+@pytest.fixture
+def look(browser, web, content, sign_in):
+    """Open a page with all that it has, as who may see it."""
+
+    def opened(view: View) -> None:
+        if view.signed_in:
+            sign_in()
+        window.resize(browser, window.SIZES[0])
+        window.opened(browser, web + view.path(content))
+        window.unfold(browser)
+
+    return opened
+
+
+@EVERY_VIEW
+def test_a_page_has_a_title_and_one_heading_and_the_browser_does_not_complain(browser, look, view):
+    look(view)
+
+    assert "/sign-in" not in browser.current_url or view.rule.endpoint == "dashboard.sign_in"
+    headings = [each.text for each in browser.find_elements(By.TAG_NAME, "h1")]
+    assert len(headings) == 1, headings
+    assert headings[0]
+    assert browser.title.endswith(" · Almanac")
+    assert len(browser.title) > len(" · Almanac")
+    expected = [f"the server responded with a status of {view.status}"] * (view.status != 200)
+    assert [each for each in window.complaints(browser) if not any(kind in each for kind in expected)] == []
+
+
+@EVERY_VIEW
+def test_a_page_fits_a_desk_and_a_phone(browser, look, view):
+    look(view)
+
+    for size in window.SIZES:
+        window.resize(browser, size)
+        assert window.width(browser) <= size, window.overflowing(browser)
+
+
+@EVERY_VIEW
+def test_a_page_can_be_used_by_everybody(browser, look, view):
+    """The rules of axe-core: all of them by day, those of colours by night."""
+    services.axe().require()
+    look(view)
+
+    found = window.findings_everywhere(browser)
+
+    assert not found, "\n   ".join(["", *found])
+
+
+@EVERY_VIEW
+def test_every_control_of_a_page_is_reached_by_keyboard_and_shows_it(browser, look, view):
+    look(view)
+
+    assert Keyboard(browser).everywhere() == []
+
+
+def test_nothing_is_left_out(app):
+    """What is no page of its own is named; everything else is looked at."""
+    looked_at = {view.rule.endpoint.removeprefix("dashboard.") for view in VIEWS if view.rule is not None}
+    reached = {
+        rule.endpoint.removeprefix("dashboard.")
+        for rule in app.url_map.iter_rules()
+        if rule.endpoint.startswith("dashboard.") and "GET" in (rule.methods or ())
+    }
+
+    assert {"overview", "account", "sign_in", "welcome"} <= looked_at
+    assert reached - looked_at - PARTS == {"static"}
+
+
+def test_what_is_wrong_is_found(browser, look, sign_in):
+    """A page that nobody could use, by day or by night: each fault is told, with its element."""
+    services.axe().require()
+    look(next(view for view in VIEWS if view.name == "overview"))
+    browser.execute_script(
+        """
+        const faint = Object.assign(document.createElement("p"), { textContent: "Hardly to be read" });
+        faint.style.color = "light-dark(#fff, #000)";
+        const wide = Object.assign(document.createElement("img"), { src: "/dashboard/static/almanac.svg" });
+        wide.style.width = "500px";
+        document.querySelector("main").append(faint, wide);
+        console.error("told");
+        """
+    )
+
+    window.resize(browser, 390)
+    for theme, rules in zip(window.THEMES, (window.RULES, window.COLOURS), strict=True):
+        window.theme(browser, theme)
+        found = "\n".join(window.findings(browser, rules))
+        assert "color-contrast" in found
+        assert "Hardly to be read" in found
+        assert ("image-alt" in found) == (theme == "light")
+    assert window.width(browser) > 390
+    assert "almanac.svg" in "".join(window.overflowing(browser))
+    assert any("told" in each for each in window.complaints(browser))

@@ -1,0 +1,73 @@
+"""What is seen only once something was done: it has the same to fulfil as every page."""
+
+from __future__ import annotations
+
+import pytest
+
+from app import demo
+from tests import services
+from tests.browser import window
+from tests.browser.keyboard import Keyboard
+from tests.browser.visitor import Pointer
+
+PERSON = demo.PEOPLE[0].id
+REFUSED = "Nothing was saved: see the marked fields."
+
+# Where something is done, and how; signed in, but for the sign-in itself.
+DEEDS = {
+    "key": (
+        "/keys/new",
+        lambda visitor: visitor.write("Name", "ops").use("Create the key").at("Your new API key"),
+    ),
+    "webhook": (
+        "/webhooks/new",
+        lambda visitor: (
+            visitor.write("URL", "https://example.com/hook").use("Create the webhook").at("Your new webhook")
+        ),
+    ),
+    "link": (
+        f"/users/{PERSON}",
+        lambda visitor: visitor.use("Reconnect Google").at(f"Connect Google for {PERSON}"),
+    ),
+    "invitation": (
+        "/account",
+        lambda visitor: visitor.use("Invite an administrator").until(lambda _: visitor.text("#invitation")),
+    ),
+    "refused": (
+        "/organizations",
+        lambda visitor: (
+            visitor.use("Create an organization")
+            .write("Slug optional", "No slug")
+            .use("Create")
+            .told(REFUSED)
+        ),
+    ),
+    "question": ("/keys", lambda visitor: visitor.use("Revoke", near="reads")),
+    "stranger": (
+        "/sign-in",
+        lambda visitor: (
+            visitor.write("Name", "nobody")
+            .write("Password", "nothing of it")
+            .use("Sign in")
+            .told("Name or password is wrong.")
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("deed", DEEDS)
+def test_what_answers_a_deed_can_be_used_by_everybody(browser, web, content, sign_in, deed):
+    services.axe().require()
+    where, do = DEEDS[deed]
+    if deed != "stranger":
+        sign_in()
+    window.resize(browser, 1440)
+    window.opened(browser, f"{web}/dashboard{where}")
+    do(Pointer(browser))
+
+    # A question keeps everything else from being reached until it is answered.
+    if deed != "question":
+        assert Keyboard(browser).everywhere() == []
+    found = window.findings_everywhere(browser)
+    assert not found, "\n   ".join(["", *found])
+    assert window.width(browser) <= window.SIZES[-1], window.overflowing(browser)

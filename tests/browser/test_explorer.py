@@ -1,0 +1,294 @@
+"""The explorer in a browser: the picture follows the controls, and a press or a key asks why."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from selenium.webdriver import ActionChains, Keys
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.select import Select
+from selenium.webdriver.support.wait import WebDriverWait
+
+from tests.app.days import meeting
+from tests.browser import window
+from tests.browser.keyboard import Keyboard
+
+THURSDAY = int(datetime(2026, 12, 3, tzinfo=UTC).timestamp() * 1000)
+DAY = "day=2026-12-03&days=1&zone=UTC&earliestTimeEachDay=09:00&latestTimeEachDay=13:00"
+COLUMNS = "The days; arrow keys move a moment, Enter says why"
+LANES = "Everybody's time; arrow keys move a moment, Enter says why"
+
+
+@pytest.fixture
+def ada(sandbox, new_user):
+    """Make a user with these meetings in two accounts."""
+
+    def make(*events, slugs=()):
+        accounts = [
+            sandbox.account(provider, email, events=events if provider == "google" else ())
+            for provider, email in (("google", "ada@example.com"), ("microsoft", "ada@contoso.example"))
+        ]
+        return new_user(*accounts, name="ada", slugs=slugs)
+
+    return make
+
+
+@pytest.fixture
+def show(web, browser, sign_in):
+    """Open the explorer: ``show("users=ada")``."""
+
+    def opened(query):
+        window.resize(browser, 1440)
+        sign_in()
+        window.opened(browser, f"{web}/dashboard/explorer?{query}")
+        return browser
+
+    return opened
+
+
+def text(browser, selector):
+    """What stands there now: a picture may be replaced while one looks."""
+    return browser.execute_script("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
+
+
+def said(browser):
+    """What is told to whoever does not see."""
+    return browser.find_element(By.ID, "said").get_attribute("textContent")
+
+
+def until(browser, done):
+    WebDriverWait(browser, 15, poll_frequency=0.05).until(done)
+
+
+def press(browser, user, time):
+    """Press where a person's lane or column shows a time of the Thursday."""
+    hours, minutes = map(int, time.split(":"))
+    at = THURSDAY + (hours * 60 + minutes) * 60_000
+    lane = browser.find_element(By.CSS_SELECTOR, f"[data-axis][data-user='{user}']")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", lane)
+    # Where a person would look for it: by the edges of what stands for the day.
+    box, first, last = browser.execute_script(
+        """
+        const lane = arguments[0], whole = lane.dataset.axis === "y" ? lane.closest("svg.day") : lane;
+        const box = whole.getBoundingClientRect();
+        const days = lane.dataset.days ?? lane.closest("[data-picture]").dataset.days;
+        return [[box.left, box.top, box.width, box.height], ...days.split("-").map(Number)];
+        """,
+        lane,
+    )
+    left, top, width, height = box
+    share = (at + 60_000 - first) / (last - first)
+    axis = lane.get_attribute("data-axis")
+    x, y = (
+        (left + share * width, top + height / 2) if axis == "x" else (left + width / 2, top + share * height)
+    )
+    browser.execute_script("document.getElementById('because').replaceChildren()")
+    actions = ActionChains(browser, duration=0)
+    actions.w3c_actions.pointer_action.move_to_location(int(x), int(y))
+    actions.click().perform()
+    until(browser, lambda each: text(each, ".verdict p"))
+    return text(browser, ".verdict p")
+
+
+def query_of(browser):
+    return {name: each for name, (each,) in parse_qs(urlsplit(browser.current_url).query).items()}
+
+
+def test_the_picture_and_the_address_follow_a_control_without_a_new_page(show, ada):
+    browser = show(f"users={ada(meeting('10:00', '11:00'))}&{DAY}")
+    assert text(browser, ".count") == "6"
+    browser.execute_script("window.same = true")
+
+    Select(browser.find_element(By.ID, "days")).select_by_visible_text("3")
+    until(browser, lambda each: text(each, ".count") == "22")
+    length = browser.find_element(By.ID, "slotDuration")
+    length.clear()
+    length.send_keys("60")
+    until(browser, lambda each: text(each, ".count") == "11")
+    browser.find_element(By.CSS_SELECTOR, "[name=window][value=weekly]").click()
+    until(browser, lambda each: query_of(each).get("window") == "weekly")
+    window.settled(browser)
+
+    assert (query_of(browser)["days"], query_of(browser)["slotDuration"]) == ("3", "60")
+    assert browser.execute_script("return window.same")
+    assert browser.find_element(By.CSS_SELECTOR, ".edges.weekly").is_displayed()
+    assert not browser.find_element(By.CSS_SELECTOR, ".edges.daily").is_displayed()
+    count = text(browser, ".count")
+    browser.refresh()
+    window.settled(browser)
+    assert text(browser, ".count") == count
+    # A question that takes the place of another is told as the end of that one's request.
+    ended = ("htmx:afterRequest", "htmx:sendAbort")
+    assert [each for each in window.complaints(browser) if not any(name in each for name in ended)] == []
+
+
+def test_a_complaint_takes_the_place_of_the_picture_until_it_is_mended(show, ada):
+    browser = show(f"users={ada()}&{DAY}")
+    zone = browser.find_element(By.ID, "zone")
+    zone.clear()
+    zone.send_keys("Berlin", Keys.TAB)
+    until(browser, lambda each: "Time zone must be" in text(each, ".notice.bad"))
+    zone.clear()
+    zone.send_keys("Europe/Berlin", Keys.TAB)
+    until(browser, lambda each: text(each, ".count") == "8")
+
+
+def presses(browser, user):
+    """Every kind of moment, as it is told."""
+    told = {
+        "outside": press(browser, user, "08:30"),
+        "busy": press(browser, user, "10:30"),
+        "padding": press(browser, user, "11:07"),
+        "remainder": press(browser, user, "09:42"),
+        "offered": press(browser, user, "09:15"),
+    }
+    because = {
+        "outside": "it lies outside the daily window, which opens at 09:00.",
+        "busy": "ada@example.com is busy from 10:00 to 11:00.",
+        "padding": "10 minutes of padding keep it blocked until 11:10.",
+        "remainder": "too short for another.",
+        "offered": "it lies in the slot from 09:00 to 09:40.",
+    }
+    assert {kind: each for kind, each in because.items() if not told[kind].endswith(each)} == {}, told
+
+
+SLOTS = f"{DAY}&slotDuration=40&padding=10"
+
+
+def test_a_press_in_a_column_says_why(show, ada):
+    user = ada(meeting("10:00", "11:00"))
+    presses(show(f"users={user}&{SLOTS}"), user)
+
+
+def test_a_press_where_nothing_is_drawn_is_a_press_too(show, ada):
+    user = ada()
+    browser = show(f"users={user}&{DAY}&window=weekly")
+
+    told = press(browser, user, "03:20")
+    # A pixel is two minutes.
+    assert told.startswith(("03:19", "03:20", "03:21"))
+    assert "it lies outside the weekly schedule, which is never open" in told
+
+
+def test_a_press_in_a_lane_says_why(show, ada, new_user, new_organization):
+    slug = new_organization()
+    user = ada(meeting("10:00", "11:00"), slugs=(slug,))
+    for _ in range(3):
+        new_user(slugs=(slug,))
+    presses(show(f"organization={slug}&{SLOTS}"), user)
+
+
+def test_an_unread_calendar_is_the_reason(show, sandbox, ada):
+    user = ada(meeting("10:00", "11:00"))
+    sandbox.fault(email="ada@contoso.example", status=500)
+    browser = show(f"users={user}&{DAY}")
+
+    assert "Microsoft's calendar primary could not be read" in press(browser, user, "10:30")
+    assert f"{user} could not be read" in text(browser, ".notice.bad")
+
+
+def test_the_events_behind_a_busy_moment_are_a_press_away(show, ada):
+    user = ada(meeting("10:00", "11:00", subject="<b>Budget</b> שלום 📅"))
+    browser = show(f"users={user}&{DAY}")
+    press(browser, user, "10:30")
+
+    browser.find_element(By.XPATH, "//button[.='Which events?']").click()
+    until(browser, lambda each: "<b>Budget</b> שלום 📅" in text(each, ".events"))
+    assert "10:00 to 11:00" in text(browser, ".events")
+    assert window.complaints(browser) == []
+
+
+def test_by_keyboard_alone(show, ada):
+    user = ada(meeting("10:00", "11:00"))
+    browser = show(f"users={user}&{DAY}")
+    keys = Keyboard(browser)
+
+    keys.to(COLUMNS).press(Keys.ARROW_DOWN)
+    assert said(browser).startswith(f"{user}, Thursday 3 December")
+    # From eight, by hours and by quarters.
+    keys.press(Keys.ARROW_UP * 10)
+    assert said(browser).endswith("08:00")
+    keys.press(Keys.SHIFT + Keys.ARROW_DOWN).press(Keys.SHIFT + Keys.ARROW_DOWN).press(Keys.ARROW_DOWN)
+    assert said(browser).endswith("10:15")
+    assert browser.find_elements(By.CSS_SELECTOR, ".cursor")
+    keys.press(Keys.ENTER)
+    until(browser, lambda each: "is busy from 10:00 to 11:00" in text(each, ".verdict p"))
+
+    # The moment and the person can be chosen by fields as well.
+    keys.to("Why?")
+    assert browser.find_element(By.ID, "moment-field").get_attribute("value") == "2026-12-03T10:15"
+
+
+def test_lanes_by_keyboard(show, ada, new_user, new_organization):
+    slug = new_organization()
+    user = ada(meeting("10:00", "11:00"), slugs=(slug,))
+    for _ in range(3):
+        new_user(name="zoe", slugs=(slug,))
+    browser = show(f"organization={slug}&{DAY}")
+    keys = Keyboard(browser)
+
+    keys.to(LANES).press(Keys.ARROW_LEFT * 5)
+    assert said(browser) == f"{user}, Thursday 3 December at 08:00"
+    keys.press(Keys.ARROW_RIGHT * 9).press(Keys.ENTER)
+    until(browser, lambda each: "10:15" in text(each, ".verdict p"))
+    assert "is busy from 10:00 to 11:00" in text(browser, ".verdict p")
+
+
+def test_the_zone_is_that_of_the_browser_unless_one_was_chosen(show, ada, browser):
+    user = ada()
+    browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Kathmandu"})
+    try:
+        show(f"users={user}&day=2026-12-03&days=1")
+        # Either name of it, as the browser has it.
+        assert browser.find_element(By.ID, "zone").get_attribute("value") in (
+            "Asia/Kathmandu",
+            "Asia/Katmandu",
+        )
+        assert (
+            browser.find_element(By.CSS_SELECTOR, "[data-picture]")
+            .get_attribute("data-zone")
+            .startswith("Asia/")
+        )
+        show(f"users={user}&{DAY}")
+        assert browser.find_element(By.ID, "zone").get_attribute("value") == "UTC"
+    finally:
+        browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+
+
+def test_the_line_for_the_api_can_be_taken_along(show, ada):
+    user = ada()
+    browser = show(f"users={user}&{DAY}")
+    button = browser.find_element(By.CSS_SELECTOR, "[data-copy=curl]")
+    button.click()
+    until(browser, lambda _: button.text in ("Copied", "Marked"))
+    marked = browser.execute_script("return String(getSelection())")
+    if button.text == "Marked":
+        assert marked.startswith("curl -s -H")
+    press(browser, user, "10:30")
+    browser.find_element(By.CSS_SELECTOR, "#because summary").click()
+    button = browser.find_element(By.CSS_SELECTOR, "[data-copy=why-curl]")
+    button.click()
+    until(browser, lambda _: button.text in ("Copied", "Marked"))
+
+
+def test_without_scripts_the_button_brings_the_picture(web, sign_in, ada, browser):
+    user = ada(meeting("10:00", "11:00"))
+    window.resize(browser, 1440)
+    sign_in()
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get(f"{web}/dashboard/explorer?users={user}&{DAY}")
+        assert browser.find_elements(By.CSS_SELECTOR, "[data-picture]") == []
+        browser.find_element(By.XPATH, "//button[.='Show']").click()
+        until(browser, lambda each: text(each, ".count") == "6")
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_a_page_that_names_a_moment_shows_its_answer(show, ada):
+    user = ada(meeting("10:00", "11:00"))
+    browser = show(f"users={user}&{DAY}&person={user}&moment=2026-12-03T10:30")
+
+    until(browser, lambda each: "is busy from 10:00 to 11:00" in text(each, ".verdict p"))

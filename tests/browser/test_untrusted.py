@@ -1,0 +1,189 @@
+"""What people and providers write is text on every page: it is read as it was written, and does nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+
+import pytest
+from selenium.common.exceptions import NoAlertPresentException
+
+from app.dashboard.blueprint import OPEN
+from tests.browser import window
+from tests.browser.content import (
+    ADDRESSES,
+    COLLECTOR,
+    EMOJI,
+    HTML,
+    LONG,
+    NAMES,
+    RTL,
+    UNREAD,
+    UNREAD_MAIL,
+    UNREADABLE,
+    tomorrow,
+)
+from tests.browser.pages import every_rule
+from tests.browser.visitor import Pointer
+from tests.dashboard.routes import path
+
+MAILS = tuple(filter(None, ADDRESSES[1:]))
+ENDED = f"Google says: {HTML} {LONG}"
+RULES = every_rule()
+
+
+@dataclass(frozen=True)
+class Told:
+    """What of others' a page has to show: ``texts``, in these ``names`` and with this ``query``."""
+
+    texts: Sequence[str] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+    query: Callable[[], Mapping[str, str]] = dict
+
+
+def at_nine() -> dict[str, str]:
+    """Why not when the odd events are."""
+    day = f"{tomorrow():%Y-%m-%d}"
+    asked = {"users": COLLECTOR, "day": day, "days": "1", "zone": "UTC", "person": COLLECTOR}
+    return {**asked, "moment": f"{day}T09:30", "calendar": "odd-0"}
+
+
+NOTHING = Told()
+IN_CALENDARS = Told(NAMES, {"custom_id": COLLECTOR})
+
+# Every page and every part of one: a page that is added has to say what it shows.
+PAGES: Mapping[str, Told] = {
+    "account": Told((HTML, *NAMES)),
+    "activity": NOTHING,
+    "activity_plots": NOTHING,
+    "audit_log": Told(NAMES),
+    # Of an address, only sentences of ours are repeated.
+    "connected": Told(("it did not work this time",), query=lambda: {"error": HTML}),
+    "explorer": Told((f"{UNREAD_MAIL} (Google)",), query=lambda: {"show": "1", "users": UNREADABLE}),
+    "explorer_events": Told(NAMES, query=at_nine),
+    "explorer_grid": Told((f"{UNREAD_MAIL} (Google)",), query=lambda: {"users": UNREADABLE}),
+    "explorer_why": Told((str(ADDRESSES[0]),), query=at_nine),
+    "keys": Told(NAMES),
+    "new_key": NOTHING,
+    "new_webhook": NOTHING,
+    "organization": Told((HTML, *MAILS), {"slug": "odd-0"}),
+    "organizations": Told(NAMES),
+    "overview": Told((ENDED,)),
+    "overview_health": NOTHING,
+    "settings": NOTHING,
+    "sign_in": NOTHING,
+    "user": Told((str(ADDRESSES[0]), *NAMES, UNREAD), {"custom_id": COLLECTOR}),
+    "user_calendars": IN_CALENDARS,
+    "user_events": Told((*NAMES, f"{UNREAD} (Google)"), {"custom_id": COLLECTOR}),
+    # Other tests register users too: of these, the names begin alike.
+    "users": Told((str(ADDRESSES[0]), *MAILS), query=lambda: {"q": "odd"}),
+    "webhook": Told((f"/{LONG}?token=x&b=<b>", HTML)),
+    "webhooks": Told((f"/{LONG}?token=x&b=<b>",)),
+    "welcome": NOTHING,
+}
+
+# What can be read, with what fields hold, as one line.
+READ = """
+const fields = [...document.querySelectorAll("input:not([type=hidden], [type=password]), textarea")];
+return [document.body.innerText, ...fields.map((each) => each.value)].join(" ").replace(/\\s+/g, " ");
+"""
+# What the texts would have made of a page.
+MADE = "return [...document.querySelectorAll('b, i, [onmouseover]')].map((each) => each.outerHTML)"
+
+
+@pytest.fixture
+def shown(browser, web, content, sign_in):
+    """Open a page with what others have written, as who may see it."""
+
+    def opened(path, name=""):
+        if f"dashboard.{name}" not in OPEN:
+            sign_in()
+        window.resize(browser, 1440)
+        window.opened(browser, f"{web}{path}")
+
+    return opened
+
+
+def read(browser):
+    """What is to be read on a page, where nothing has come of it but text."""
+    window.unfold(browser)
+    assert browser.execute_script(MADE) == []
+    with pytest.raises(NoAlertPresentException):
+        _ = browser.switch_to.alert
+    # A part of a page that is looked at alone does not say where its icon is.
+    assert [each for each in window.complaints(browser) if "favicon" not in each] == []
+    return browser.execute_script(READ)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_others_wrote_is_read_as_they_wrote_it(browser, shown, content, name):
+    told = PAGES[name]
+    query = urlencode(told.query())
+    shown(f"{path(RULES[name], {**content, **told.names})}?{query}", name)
+
+    text = read(browser)
+
+    assert [each for each in told.texts if " ".join(each.split()) not in text] == []
+    assert told.texts or "onmouseover" not in text
+
+
+def test_no_page_is_forgotten():
+    assert set(PAGES) == set(RULES)
+
+
+@pytest.mark.parametrize("name", ["audit_log", "organization", "organizations", "users"])
+@pytest.mark.parametrize("text", NAMES)
+def test_what_is_searched_for_stands_in_its_field(browser, shown, content, name, text):
+    shown(f"{path(RULES[name], content)}?{urlencode({'q': text})}")
+
+    assert text in read(browser)
+
+
+# A deed that asks once more, where the question names what others have named.
+ASKED = {
+    "account": (
+        "Remove",
+        HTML,
+        f"Remove {HTML}? Every browser of theirs is signed out, and every open invitation is withdrawn.",
+    ),
+    "keys": ("Revoke", HTML, f"Revoke {HTML} (alm_"),
+    "webhooks": ("Delete", "<b>", f"Delete the webhook https://hooks.example.com/{LONG}?token=x&b=<b>?"),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_question_names_things_as_they_were_named(browser, shown, content, name):
+    button, near, question = ASKED[name]
+    shown(path(RULES[name], content))
+
+    Pointer(browser).use(button, near=near)
+
+    assert Pointer(browser).text("dialog").startswith(question)
+    assert question in read(browser)
+
+
+def test_what_was_done_is_told_of_things_as_they_were_named(browser, shown, content):
+    shown("/dashboard/account")
+    visitor = Pointer(browser)
+
+    visitor.use("Remove", near=EMOJI).use("Remove", near="Every browser of theirs")
+    visitor.told(f"{EMOJI} is no longer an administrator. Open invitations are withdrawn.")
+    shown("/dashboard/keys/new")
+    visitor.write("Name", HTML).use("Create the key").at("Your new API key")
+
+    assert visitor.text("h2") == HTML
+    read(browser)
+
+
+def test_a_form_that_is_refused_keeps_what_was_written(browser, shown, content):
+    shown("/dashboard/organizations")
+    visitor = Pointer(browser)
+
+    visitor.use("Create an organization").write("Name optional", HTML).write("Slug optional", RTL)
+    visitor.use("Create").told("Nothing was saved: see the marked fields.")
+
+    # The browser has complained of the answer's status alone.
+    (complaint,) = window.complaints(browser)
+    assert "a status of 400" in complaint
+    assert f"{HTML} {RTL}" in read(browser)

@@ -1,0 +1,99 @@
+"""Walks of whoever looks after connections: making them, finding one that ended, and making it anew."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.expected_conditions import staleness_of
+
+from tests.browser import window
+
+ACCOUNTS = {"Google": "ada@example.com", "Microsoft": "ada@contoso.example"}
+HANGUL, EMOJI = "분기 계획", "📅 1:1 <i>with</i> Zoë"
+
+
+@pytest.fixture
+def accounts(sandbox):
+    """Both accounts of Ada, each with a meeting tomorrow, and others beside them."""
+    at = (datetime.now(UTC) + timedelta(days=1)).replace(hour=9, minute=0, second=0, microsecond=0)
+    when = {"start": at.isoformat(), "end": (at + timedelta(hours=1)).isoformat()}
+    for (title, email), subject in zip(ACCOUNTS.items(), (HANGUL, EMOJI), strict=True):
+        sandbox.account(title.lower(), f"aaron@{title.lower()}.example")
+        sandbox.account(title.lower(), email, events=[{"subject": subject, **when}])
+
+
+def test_a_new_user_is_connected_with_both_providers(
+    web, browser, sign_in, visitor, sandbox, accounts, unique
+):
+    user = unique("ada")
+    sign_in()
+    window.opened(browser, f"{web}/dashboard/users")
+    if not browser.find_element(By.ID, "f-id").is_displayed():
+        visitor.use("Register a user")
+    visitor.write("Identifier", user).use("Register").at(user)
+    visitor.told(f"{user} is registered. Connect a calendar next.")
+
+    for title, email in ACCOUNTS.items():
+        visitor.pick(f"Ask {title} for", "Reading").use(f"Connect {title}")
+        visitor.at(f"Connect {title} for {user}").use("Open it here")
+        visitor.at(f"Allow sandbox to use your {title} account?").choose(email).use("Allow").at(user)
+        visitor.until(lambda _, said=f"{email} is connected with {title}. ": said in visitor.notices[0])
+
+    for title, email in ACCOUNTS.items():
+        assert visitor.text("main").count(f"Reconnect {title}") == 1
+        assert email in visitor.text("section[aria-labelledby=connections]")
+        assert title in visitor.text("section[aria-labelledby=calendars] tbody")
+    assert "ended" not in visitor.text("section[aria-labelledby=connections]")
+    events = visitor.text("section[aria-labelledby=events]")
+    assert (HANGUL in events, EMOJI in events) == (True, True)
+    assert window.complaints(browser) == []
+
+
+def test_whoever_is_not_offered_is_connected_anew_and_offered_again(
+    web, browser, sign_in, visitor, sandbox, new_user, new_organization
+):
+    slug = new_organization()
+    ada, bruno = (
+        new_user(sandbox.account("google", f"{name}@example.com"), name=name, slugs=(slug,))
+        for name in ("ada", "bruno")
+    )
+    sandbox.revoke("ada@example.com")
+    sign_in()
+    window.opened(browser, f"{web}/dashboard/organizations/{slug}")
+
+    visitor.use("Find free times").at("Explorer")
+    (notice,) = visitor.notices
+    assert notice.startswith(f"{ada} could not be read, so nothing is offered: ")
+    assert {(told(each, ada), told(each, bruno)) for each in days(browser)} == {("unread", "slots")}
+
+    visitor.use("See the connection").at(ada)
+    assert "This connection ended on" in visitor.text("section[aria-labelledby=connections] .notice")
+    assert f"nobody is offered a time with {ada}" in visitor.text("section[aria-labelledby=connections]")
+    visitor.use("Reconnect Google").at(f"Connect Google for {ada}").use("Open it here")
+    visitor.at("Allow sandbox to use your Google account?").choose("ada@example.com").use("Allow").at(ada)
+    visitor.until(lambda _: "ada@example.com is connected with Google." in visitor.notices[0])
+
+    visitor.use("Explorer").at("Explorer").write("Organization", slug)
+    for button in ("Show", "Read anew"):
+        before = browser.find_element(By.ID, "picture")
+        visitor.use(button).until(staleness_of(before))
+        window.settled(browser)
+    assert slug in visitor.text("#picture")
+    assert visitor.notices == []
+    assert {(told(each, ada), told(each, bruno)) for each in days(browser)} == {("slots", "slots")}
+    # The button is another one, in the picture that is new; whoever pressed it by keyboard stands on it.
+    assert browser.switch_to.active_element.text == "Read anew"
+
+
+def days(browser):
+    """What each day of the picture is called for whoever does not see it."""
+    return [each.accessible_name for each in browser.find_elements(By.CSS_SELECTOR, "svg.day")]
+
+
+def told(day, user):
+    """What a day says of somebody."""
+    rest = day.partition(f"{user}: ")[2]
+    words = {"could not be read": "unread", "slots at": "slots", "no slots": "none"}
+    return next(word for words_of, word in words.items() if rest.startswith(words_of))

@@ -1,0 +1,80 @@
+"""Walks to the first key of an installation, and to the end of a key."""
+
+from __future__ import annotations
+
+import pytest
+import requests
+from selenium.webdriver.common.by import By
+
+from app import invitations
+from store.api_keys import visible_part
+from store.queries import api_keys
+from tests.browser import window
+
+NAME, PASSWORD = "Zoë 📅", "nine patient calendars"
+
+
+@pytest.fixture
+def clipboard(browser):
+    """Allow a page the clipboard; returns what reads it."""
+
+    def allow(origin):
+        for name in ("clipboard-read", "clipboard-write"):
+            asked = {"permission": {"name": name}, "setting": "granted", "origin": origin}
+            browser.execute_cdp_cmd("Browser.setPermission", asked)
+        return lambda: browser.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
+
+    yield allow
+    browser.execute_cdp_cmd("Browser.resetPermissions", {})
+
+
+def status(web, key):
+    """How a call with the key is answered."""
+    headers = {"Authorization": f"Bearer {key}"}
+    return requests.get(f"{web}/v1/users", headers=headers, timeout=10).status_code
+
+
+def test_from_the_first_start_to_a_call_with_the_first_key(new_web, browser, visitor, clipboard):
+    url, stores = new_web
+    copied = clipboard(url)
+    window.opened(browser, invitations.first_link(stores, url))
+    visitor.at("Welcome").write("Name", NAME).write("Password", PASSWORD).write("Password again", PASSWORD)
+    visitor.use("Become an administrator").at("Overview").told(f"Welcome, {NAME}.")
+
+    visitor.use("API keys").at("API keys")
+    assert "No key in force" in visitor.text()
+    visitor.use("Create a key").at("Create an API key")
+    visitor.write("Name", "night train").choose("Read only").choose("30 days")
+    visitor.use("Create the key").at("Your new API key").use("Copy the key")
+    key = visitor.text("#key")
+    visitor.until(lambda _: "Copied" in visitor.text("main [data-copy=key]"))
+    assert copied() == key
+    assert status(url, key) == 200
+
+    visitor.use("I have kept it: to the keys").at("API keys")
+    assert "night train" in visitor.text("tbody")
+    assert key not in browser.page_source
+    browser.back()
+    assert key not in browser.page_source
+    assert window.complaints(browser) == []
+
+
+def test_a_key_is_revoked_when_that_was_meant(web, browser, sign_in, visitor, stores, unique):
+    name = unique("<b>night</b> train")
+    with stores.database.writing() as session:
+        key, other = (api_keys.create(session, prefix="alm_", name=each) for each in (name, unique("other")))
+    sign_in()
+    window.opened(browser, f"{web}/dashboard/keys")
+
+    visitor.use("Revoke", near=name)
+    visible = visible_part(key, "alm_")
+    assert visitor.text("dialog").startswith(f"Revoke {name} ({visible}…)? Every program that uses it")
+    visitor.use("Cancel")
+    assert (browser.find_elements(By.TAG_NAME, "dialog"), status(web, key)) == ([], 200)
+    visitor.use("Revoke", near=name).use("Revoke", near="cannot be undone")
+    visitor.told(f"The key {visible}… is revoked: it is refused from now on.")
+
+    assert (status(web, key), status(web, other)) == (401, 200)
+    assert name not in visitor.text()
+    visitor.use("Show those that ended").until(lambda _: name in visitor.text("tbody"))
+    assert window.complaints(browser) == []

@@ -1,0 +1,99 @@
+"""Walks through the explorer of whoever asks why: the page says of every moment what the API says."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.app.days import DAY, meeting
+from tests.app.explaining import explained, thursday
+from tests.browser import window
+
+WINDOW = {"earliestTimeEachDay": "09:00", "latestTimeEachDay": "13:00"}
+ASKED = {**WINDOW, "slotDuration": "40", "padding": "10"}
+PAGE = {**ASKED, "day": "2026-12-03", "days": "1", "zone": "UTC"}
+
+MOMENTS = {
+    "08:30": "outsideWindow",
+    "10:30": "busy",
+    "11:00": "padding",
+    "09:45": "remainder",
+    "09:15": "offered",
+}
+
+
+@pytest.fixture
+def ada(sandbox, new_user):
+    """A user with two accounts: one has a meeting, and little is free after the other's."""
+    google = sandbox.account("google", "ada@example.com", events=[meeting("10:00", "11:00")])
+    microsoft = sandbox.account("microsoft", "ada@contoso.example", events=[meeting("11:45", "13:00")])
+    return new_user(google, microsoft, name="ada")
+
+
+@pytest.fixture
+def explorer(web, browser, sign_in, ada):
+    """Open the explorer at Ada's Thursday."""
+
+    def opened():
+        sign_in()
+        query = "&".join(f"{name}={value}" for name, value in {**PAGE, "users": ada}.items())
+        window.opened(browser, f"{web}/dashboard/explorer?{query}")
+
+    return opened
+
+
+@pytest.fixture
+def ask(explorer, browser, visitor, api, ada):
+    """Open the explorer; ask there and by the API why, and let both say the same: returns the reason."""
+    explorer()
+
+    def asked(clock):
+        browser.execute_script("document.getElementById('because').replaceChildren()")
+        visitor.point(clock).until(lambda _: visitor.text(".verdict p"))
+        moment = browser.execute_script("return document.getElementById('moment-field').value")[-5:]
+        found = explained(
+            api.get(f"/users/{ada}/scheduling/explain", at=thursday(moment), **{**DAY, **ASKED})
+        )
+        assert visitor.text(".verdict p") == found["sentence"]
+        assert visitor.text(".verdict p").startswith(f"{moment} on Thursday 3 December")
+        return found["reason"]
+
+    return asked
+
+
+def test_of_every_moment_the_page_says_what_the_api_says(ask, browser):
+    assert {clock: ask(clock) for clock in MOMENTS} == MOMENTS
+    # Twenty-five minutes between the padding of two meetings.
+    assert ask("11:15") == "tooShort"
+    assert window.complaints(browser) == []
+
+
+@pytest.fixture
+def unread(sandbox, ada):
+    """One of the accounts cannot be read."""
+    sandbox.fault(email="ada@contoso.example", status=500)
+
+
+@pytest.mark.usefixtures("unread")
+def test_of_a_calendar_that_is_not_read_too(ask):
+    # Offered, if the other account alone were asked.
+    assert ask("09:15") == "calendarUnread"
+
+
+# How far an hour is written from its line, which is drawn from the picture's first hour on.
+BESIDE = """
+const middle = (each) => { const box = each.getBoundingClientRect(); return (box.top + box.bottom) / 2; };
+const lines = [...document.querySelectorAll("svg.day .hour-line")].map(middle);
+return [...document.querySelectorAll("svg.hours text")].map(
+  (each) => Math.round(middle(each) - lines[parseInt(each.textContent) - 9]));
+"""
+
+
+@pytest.mark.parametrize("size", window.SIZES)
+def test_an_hour_is_written_beside_its_line(explorer, browser, size):
+    window.resize(browser, size)
+    explorer()
+
+    found = browser.execute_script(BESIDE)
+
+    assert len(found) >= 4
+    assert all(abs(each) <= 2 for each in found), found

@@ -1,0 +1,83 @@
+"""A walk from a new webhook to what it was sent, and to the log of who did all that."""
+
+from __future__ import annotations
+
+import pytest
+from selenium.webdriver.common.by import By
+from sqlalchemy import delete
+
+from store.models import WebhookEndpoint
+from tests.app.days import DAY
+from tests.browser import window
+from tests.webhook_receiver import Receiver
+
+
+@pytest.fixture
+def receiver(stores):
+    """Listens; what was registered with it is gone afterwards."""
+    receiver = Receiver()
+    receiver.up()
+    yield receiver
+    receiver.down()
+    with stores.database.writing() as session:
+        session.execute(delete(WebhookEndpoint))
+
+
+@pytest.fixture
+def end_a_grant(api, sandbox, new_user):
+    """Let a user's grant end at the provider, and us find out; returns the user."""
+
+    def ended():
+        user = new_user(sandbox.account("google", "ada@example.com"), name="ada")
+        sandbox.revoke("ada@example.com")
+        api.get(f"/users/{user}/calendar/busy", **DAY)
+        return user
+
+    return ended
+
+
+def test_a_webhook_is_made_fed_and_fed_again_and_the_log_says_by_whom(
+    web, browser, sign_in, visitor, receiver, end_a_grant, administrator
+):
+    sign_in()
+    window.opened(browser, f"{web}/dashboard/webhooks")
+    visitor.use("Create a webhook").at("Create a webhook").write("URL", receiver.url)
+    visitor.use("Create the webhook").at("Your new webhook")
+    secret = visitor.text("#secret")
+    visitor.use("I have kept it: to the webhook").at(receiver.url)
+    assert secret not in browser.page_source
+    assert "Nothing was sent yet" in visitor.text()
+
+    user = end_a_grant()
+    reloaded_until(visitor, browser, "Delivered 1")
+    assert f"connection.expired of {user}" in visitor.text(".deliveries")
+    again = browser.find_element(By.CSS_SELECTOR, ".deliveries button").accessible_name
+    assert again.startswith(f"Send again: connection.expired of {user}, ")
+    visitor.use(again).told("It is being sent again. Reload this page in a moment to see what became of it.")
+    reloaded_until(visitor, browser, "2 attempts")
+
+    first, second = receiver.received
+    assert (first.id, first.body) == (second.id, second.body)
+    assert first.verified(secret) == second.verified(secret)
+    assert first.verified(secret)["data"] == {"userId": user, "provider": "google"}
+    endpoint = browser.current_url.rpartition("/")[2]
+    visitor.use("Audit log").at("Audit log").write("Search the audit log", endpoint).use("Search")
+    visitor.until(lambda _: visitor.text("#deeds").startswith("Found"))
+    rows = browser.find_elements(By.CSS_SELECTOR, "tbody tr")
+    deeds = [[each.text for each in row.find_elements(By.TAG_NAME, "td")[1:]] for row in rows]
+    who = f"administrator {administrator.name}"
+    assert deeds == [
+        [who, "Replay delivery", f"{endpoint}/{first.id}"],
+        [who, "Create webhook", endpoint],
+    ]
+    assert window.complaints(browser) == []
+
+
+def reloaded_until(visitor, browser, text):
+    """Load the page again until it says so, as it tells people to."""
+
+    def says(_):
+        browser.refresh()
+        return text in " ".join(visitor.text().split())
+
+    visitor.until(says)

@@ -1,0 +1,135 @@
+"""Whoever walks through the pages: what one does there is the same by pointer and by keyboard."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Self
+
+from selenium.webdriver import ActionChains, Chrome, Keys
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.select import Select
+from selenium.webdriver.support.wait import WebDriverWait
+
+from tests.browser import window
+
+# What one row, entry or question is: of several controls of one name, each has its own.
+NEAR = "return (arguments[0].closest('dialog, tr, li, .card')?.innerText ?? '').includes(arguments[1])"
+
+
+class Visitor(ABC):
+    """Controls are called by their accessible names, and those of one name told apart by what is ``near``."""
+
+    def __init__(self, browser: Chrome) -> None:
+        self._browser = browser
+
+    @abstractmethod
+    def use(self, name: str, *, near: str = "") -> Self:
+        """Follow a link, press a button, open or close a part; ``at`` waits for a page that follows."""
+
+    @abstractmethod
+    def write(self, name: str, text: str) -> Self:
+        """Write into a field, in the place of what is there."""
+
+    @abstractmethod
+    def choose(self, name: str) -> Self:
+        """Mark a box or a radio button."""
+
+    @abstractmethod
+    def pick(self, name: str, option: str) -> Self:
+        """Choose from a list that opens."""
+
+    @abstractmethod
+    def point(self, clock: str) -> Self:
+        """Ask why in the explorer's picture of one day and one person, at a quarter of an hour."""
+
+    def until(self, done: Callable[[Chrome], Any]) -> Self:
+        """Wait for what a press leads to."""
+        WebDriverWait(self._browser, 15, poll_frequency=0.05).until(done)
+        return self
+
+    def at(self, heading: str) -> Self:
+        """Wait for the page of this heading, and all its parts."""
+        self.until(
+            lambda each: each.execute_script("return document.querySelector('h1')?.innerText") == heading
+        )
+        window.settled(self._browser)
+        return self
+
+    def told(self, sentence: str) -> Self:
+        """Wait until the page says so at its top."""
+        return self.until(lambda _: sentence in self.notices)
+
+    @property
+    def notices(self) -> list[str]:
+        """What the page tells at its top, and of its parts that could not be had."""
+        found: list[str] = self._browser.execute_script(
+            "return [...document.querySelectorAll('.notice')].map((each) => each.innerText.trim())"
+        )
+        return found
+
+    def text(self, selector: str = "main") -> str:
+        """What can be read there now: a part may be replaced while one looks."""
+        found: str = self._browser.execute_script(
+            "return document.querySelector(arguments[0])?.innerText ?? ''", selector
+        )
+        return found
+
+    def _near(self, control: WebElement, text: str) -> bool:
+        return not text or bool(self._browser.execute_script(NEAR, control, text))
+
+    def _chain(self) -> ActionChains:
+        return ActionChains(self._browser, duration=0)
+
+
+class Pointer(Visitor):
+    """Whoever uses a mouse or a finger: what is covered or out of the window's reach cannot be pressed."""
+
+    def use(self, name: str, *, near: str = "") -> Self:
+        self._find("a[href], button, summary", name, near).click()
+        window.settled(self._browser)
+        return self
+
+    def write(self, name: str, text: str) -> Self:
+        self._find("input, textarea", name).click()
+        self._chain().key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).send_keys(text).perform()
+        return self
+
+    def choose(self, name: str) -> Self:
+        self._find("input[type=checkbox], input[type=radio]", name).click()
+        return self
+
+    def pick(self, name: str, option: str) -> Self:
+        Select(self._find("select", name)).select_by_visible_text(option)
+        return self
+
+    def point(self, clock: str) -> Self:
+        x, y = self._browser.execute_script(PLACE, *map(int, clock.split(":")))
+        actions = self._chain()
+        actions.w3c_actions.pointer_action.move_to_location(int(x), int(y))
+        actions.click().perform()
+        window.settled(self._browser)
+        return self
+
+    def _find(self, kind: str, name: str, near: str = "") -> WebElement:
+        scope = "dialog[open] " if self._browser.find_elements(By.CSS_SELECTOR, "dialog[open]") else ""
+        selector = ", ".join(f"{scope}{each}" for each in kind.split(", "))
+        names = []
+        for each in self._browser.find_elements(By.CSS_SELECTOR, selector):
+            if each.is_displayed():
+                names.append(" ".join(each.accessible_name.split()))
+                if names[-1] == name and self._near(each, near):
+                    return each
+        raise AssertionError(f"{name!r} is not to be seen, but {names}")
+
+
+# Where a day's drawing shows a time of its clock: a pixel is two minutes, so it is pressed just behind.
+PLACE = """
+const lane = document.querySelector("[data-axis]"), whole = lane.closest("svg.day");
+whole.scrollIntoView({ block: "center" });
+const [first, last] = lane.dataset.days.split("-").map(Number);
+const box = whole.getBoundingClientRect();
+const at = new Date(first).setUTCHours(arguments[0], arguments[1]) + 120000;
+return [box.left + box.width / 2, box.top + (at - first) / (last - first) * box.height];
+"""

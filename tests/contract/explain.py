@@ -1,0 +1,63 @@
+"""The rows of why a moment is, or is not, offered."""
+
+from __future__ import annotations
+
+from tests.contract.calendars import (
+    DAILY,
+    LONELY,
+    NO_CALENDARS,
+    OWN,
+    PARTLY,
+    RANGE,
+    SCHEDULES,
+    TOKYO,
+    microsoft_down,
+    nobody_there,
+)
+from tests.contract.rows import PROVIDERS, Row, bad, bad_slug, missing, no_organization, no_user, of, ok
+from tests.contract.shapes import FAILED_USER, MEMBERS_EXPLAINED, USER_EXPLAINED, data
+from tests.contract.world import World
+
+MOMENT = {"at": "2026-12-03T09:10:00Z"}
+ASKED = RANGE | MOMENT
+UNREAD = USER_EXPLAINED | {"offered": frozenset({False}), "reason": frozenset({"calendarUnread"})}
+
+ROWS: tuple[Row, ...] = (
+    *of(
+        "GET /users/{userId}/scheduling/explain",
+        ok(data(USER_EXPLAINED, failedCalendars=[]), query=ASKED),
+        ok(
+            data(USER_EXPLAINED, failedCalendars=[]),
+            query=ASKED | DAILY | OWN | {"slotDuration": "60"},
+            providers=PROVIDERS,
+        ),
+        ok(data(UNREAD, **PARTLY), query=ASKED, given=microsoft_down),
+        ok(data(UNREAD, **PARTLY), query=ASKED, given=World.revoke),
+        ok(data(UNREAD, **PARTLY), query=ASKED, given=World.narrow),
+        bad("at is required", query=RANGE),
+        bad("at must be an ISO 8601 date", query=RANGE | {"at": "noon"}),
+        bad("slotDuration", query=ASKED | {"slotDuration": "0"}),
+        bad("start is required", query=MOMENT),
+        no_user(query=ASKED),
+        missing(NO_CALENDARS, names=LONELY, query=ASKED),
+    ),
+    *of(
+        "POST /users/{userId}/scheduling/explain",
+        ok(data(USER_EXPLAINED, failedCalendars=[]), query=ASKED, body=SCHEDULES, headers=TOKYO),
+        ok(data(UNREAD, **PARTLY), query=ASKED, body=SCHEDULES, given=World.revoke),
+        bad("schedules is required", query=ASKED, body={}),
+        bad("at is required", query=RANGE, body=SCHEDULES),
+        no_user(query=ASKED, body=SCHEDULES),
+        missing(NO_CALENDARS, names=LONELY, query=ASKED, body=SCHEDULES),
+    ),
+    *of(
+        "GET /organizations/{orgSlug}/scheduling/explain",
+        ok(data(MEMBERS_EXPLAINED, failedUsers=[]), query=ASKED | DAILY),
+        ok(data(MEMBERS_EXPLAINED, failedUsers=[FAILED_USER]), query=ASKED, given=microsoft_down),
+        bad("at is required", query=RANGE),
+        bad("maxOverlaps", query=ASKED | {"maxOverlaps": "01"}),
+        bad_slug(query=ASKED),
+        no_organization(query=ASKED),
+        missing("Organization has no members", query=ASKED, given=nobody_there),
+    ),
+)

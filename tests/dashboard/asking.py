@@ -1,0 +1,56 @@
+"""Questions of the explorer without a request, drawn where clocks are odd."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from app import timestamps
+from app.dashboard.questions import DAYS, Question
+from scheduling.query import Query
+from scheduling.windows import MINUTE, Window
+from tests.scheduling.strategies import ODD_TIMES, schedules
+
+
+def edge(zone: ZoneInfo, day: date) -> int:
+    """Where the API's range begins or ends that is asked for by this day."""
+    return timestamps.parse(f"{day}").milliseconds(zone)
+
+
+def question(
+    zone: str, first: date, days: int, windows: tuple[Window, ...] | None, **more: object
+) -> Question:
+    """A question about nobody in particular."""
+    clock = ZoneInfo(zone)
+    start, end = edge(clock, first), edge(clock, first + timedelta(days=days))
+    asks = {"duration": 30 * MINUTE, **more}
+    engine = Query(start=start, end=end, zone=zone, windows=windows, **asks)
+    return Question(None, (), clock, first, days, {}, {}, None, engine)
+
+
+hours = st.tuples(st.integers(0, 23), st.integers(1, 24)).filter(lambda pair: pair[0] < pair[1])
+daily = hours.map(lambda pair: (Window.daily(pair[0] * 60, pair[1] * 60),))
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> Question:
+    """Of every length, near a change of some zone's clock."""
+    zone, text = draw(st.sampled_from(ODD_TIMES))
+    odd = datetime.fromisoformat(text).replace(tzinfo=UTC).astimezone(ZoneInfo(zone)).date()
+    days = int(draw(st.sampled_from(DAYS)))
+    first = odd - timedelta(days=draw(st.integers(0, days)))
+    clock = ZoneInfo(zone)
+    assume(edge(clock, first) < edge(clock, first + timedelta(days=days)))
+    return question(
+        zone,
+        first,
+        days,
+        draw(st.none() | daily | schedules),
+        duration=draw(st.integers(5, 120)) * MINUTE,
+        padding=draw(st.sampled_from([0, 10, 60])) * MINUTE,
+        step=draw(st.none() | st.integers(5, 1500).map(lambda minutes: minutes * MINUTE)),
+        align_clock=draw(st.booleans()),
+    )

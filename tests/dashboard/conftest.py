@@ -1,0 +1,115 @@
+"""Administrators, and browsers that are signed in as one."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from ipaddress import IPv4Address
+
+import pytest
+from argon2 import PasswordHasher
+from flask import Flask
+from sqlalchemy import delete
+
+from app import invitations
+from app.dashboard import passwords
+from app.services import EXTENSION, Services
+from store.database import Database
+from store.models import Administrator, Invitation
+from store.settings import Settings
+from store.stores import Stores
+from tests.app.databases import KINDS, new_database
+from tests.dashboard.visiting import Browser, Person
+
+PASSWORD = "seven quiet calendars"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_passwords() -> Iterator[None]:
+    """What is to cost memory and time is tried by tests of its own; hundreds of them sign in."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "_hasher", PasswordHasher(time_cost=1, memory_cost=16, parallelism=1))
+        yield
+
+
+@pytest.fixture(scope="session")
+def administrator(settings: Settings, database: Database) -> Person:
+    """An administrator for tests that change nothing of it: hashing a password takes its time."""
+    with Stores(settings) as stores:
+        invitations.create(stores, "ada", PASSWORD)
+    return Person("ada", PASSWORD)
+
+
+@pytest.fixture
+def new_administrator(stores: Stores, unique: Callable[[str], str]) -> Callable[..., Person]:
+    """Make an administrator of the test's own: ``new_administrator()``."""
+
+    def make(name: str | None = None) -> Person:
+        person = Person(name or unique("admin"), PASSWORD)
+        assert invitations.create(stores, person.name, person.password)
+        return person
+
+    return make
+
+
+@pytest.fixture
+def browser_of(app: Flask) -> Callable[..., Browser]:
+    """A browser, signed in when somebody is named: ``browser_of(person, at=new_app(...), address=...)``."""
+
+    def make(person: Person | None = None, *, at: Flask | None = None, address: str = "127.0.0.1") -> Browser:
+        browser = Browser((at or app).test_client(), address)
+        if person is not None:
+            assert browser.sign_in(person).status == 303
+        return browser
+
+    return make
+
+
+@pytest.fixture
+def signed_in(browser_of: Callable[..., Browser], administrator: Person) -> Browser:
+    """A browser that is signed in."""
+    return browser_of(administrator)
+
+
+@pytest.fixture
+def visitor(browser_of: Callable[..., Browser]) -> Browser:
+    """A browser that nobody has signed in."""
+    return browser_of()
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def new_installation(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The URL of a database that has no administrator yet, of each kind."""
+    with new_database(request.param, tmp_path_factory.mktemp("new")) as url:
+        yield url
+
+
+@pytest.fixture
+def new_service(new_app: Callable[..., Flask], new_installation: str) -> Flask:
+    """The web application on that database; administrators and links of former tests are gone."""
+    app = new_app(database_url=new_installation)
+    database = stores_of(app).database
+    database.upgrade()
+    with database.writing() as session:
+        session.execute(delete(Administrator))
+        session.execute(delete(Invitation))
+    return app
+
+
+def stores_of(app: Flask) -> Stores:
+    """What an application keeps things in."""
+    wired: Services = app.extensions[EXTENSION]
+    return wired.stores
+
+
+FIRST_HOST = IPv4Address("10.0.0.0")
+_hosts = itertools.count(1)
+
+
+@pytest.fixture
+def somewhere() -> Callable[[], str]:
+    """An address that no other browser has: failures are counted by address."""
+    return lambda: str(FIRST_HOST + os.getpid() % 65_536 * 256 + next(_hosts))

@@ -1,0 +1,91 @@
+"""The explorer's picture read back: whose stretches and slots it shows, as moments."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from bs4 import Tag
+
+from app.dashboard.drawing import LANE_HEIGHT, UNITS
+from scheduling.windows import MINUTE
+from tests.dashboard.visiting import Page
+
+PIECE = re.compile(r"M(\d+) (\d+)h(\d+)")
+# Places are whole tenths of a pixel.
+ROUNDED = 0.51
+
+Pair = tuple[int, int]
+
+
+def pieces(path: str) -> list[Pair]:
+    """The strokes of a path, from where to where; there is nothing else in it."""
+    found = PIECE.findall(path)
+    assert "".join(f"M{x} {y}h{w}" for x, y, w in found) == path
+    assert {int(y) for _, y, _ in found} <= {LANE_HEIGHT * UNITS // 2}
+    return [(int(x), int(x) + int(w)) for x, _, w in found]
+
+
+def dashed(path: str, pattern: str) -> list[list[tuple[float, float]]]:
+    """What a browser makes of each stroke: a dash and a gap in turn, anew for each."""
+    dash, gap = map(float, pattern.split())
+    assert dash > 0
+    assert gap >= 0
+    rows = []
+    for start, end in pieces(path):
+        # Less than the roundings of its ends is no dash.
+        count = max(1, int((end - start - 2 * ROUNDED) // (dash + gap)) + 1)
+        firsts = [start + n * (dash + gap) for n in range(count)]
+        rows.append([(first, min(first + dash, end)) for first in firsts])
+    return rows
+
+
+def slots_of(page: Page) -> dict[str, list[int]]:
+    """Where each person's slots start, to the minute, in milliseconds; None are told of whoever is unread."""
+    found: dict[str, list[int]] = {}
+    for lane in page.html.select("[data-axis]"):
+        if lane.select_one(".unread") is None:
+            found.setdefault(lane["data-user"], []).extend(at for at, _ in stretches(lane, "slot"))
+    return found
+
+
+def layer_of(page: Page, user: str, kind: str) -> list[Pair]:
+    """One person's stretches of a kind (``busy``, ``tolerated``, ``hatch``), from minute to minute."""
+    lanes = page.html.select(f'[data-axis][data-user="{user}"]')
+    return [each for lane in lanes for each in stretches(lane, kind)]
+
+
+def stretches(lane: Tag, kind: str) -> Iterator[Pair]:
+    """A kind's stretches in one lane; of slots the starts are right, their ends a little early."""
+    picture = lane if lane.get("data-days") else lane.find_parent(attrs={"data-picture": True})
+    per_pixel = float(picture["data-ms"])
+    days = [tuple(map(int, day.split("-"))) for day in picture["data-days"].split()]
+    in_lane = lane["data-axis"] == "x"
+    for start, end in _of_lane(lane, kind) if in_lane else _of_column(lane, kind):
+        unit = UNITS if in_lane else 1
+        yield _moment(days, start / unit * per_pixel), _moment(days, end / unit * per_pixel)
+
+
+def _of_lane(lane: Tag, kind: str) -> list[Any]:
+    paths = lane.select('path[stroke="url(#hatch10)"]' if kind == "hatch" else f"path.{kind}")
+    if kind == "slot":
+        return [dash for path in paths for row in dashed(path["d"], path["stroke-dasharray"]) for dash in row]
+    return [piece for path in paths for piece in pieces(path["d"])]
+
+
+def _of_column(lane: Tag, kind: str) -> list[tuple[float, float]]:
+    # A slot counts where it begins, not where a later day goes on with it.
+    found = lane.select('rect[fill="url(#hatch)"]' if kind == "hatch" else f"rect.{kind}:not(.rest)")
+    tops = [float(each["y"]) for each in found]
+    return [(top, top + float(each["height"])) for top, each in zip(tops, found, strict=True)]
+
+
+def _moment(days: list[tuple[int, ...]], into: float) -> int:
+    """What lies so many milliseconds from the beginning of the days, to the minute."""
+    for start, end in days:
+        # Half a minute beyond a day is still its end: a rounding.
+        if into <= end - start + MINUTE / 2:
+            return round((start + into) / MINUTE) * MINUTE
+        into -= end - start
+    raise AssertionError("drawn beyond the picture")

@@ -1,0 +1,297 @@
+"""Your account: password, browsers, and who else administers."""
+
+from __future__ import annotations
+
+import pytest
+from limits import RateLimitItemPerHour
+
+from app import invitations
+from app.dashboard import attempts
+from store.models import Invitation
+from store.queries import administrators
+from tests.dashboard.audited import deeds
+from tests.dashboard.conftest import PASSWORD, stores_of
+from tests.dashboard.installations import install
+from tests.dashboard.visiting import Person, words
+
+NEW = "eight louder calendars"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
+
+@pytest.fixture
+def ada(new_administrator):
+    return new_administrator()
+
+
+def sessions_of(page) -> list:
+    return page.html.select("section[aria-labelledby=browsers] tbody tr")
+
+
+def ending_of(row) -> str:
+    return row.find("form")["action"]
+
+
+def test_it_lists_the_browsers_and_says_which_is_this_one(browser_of, ada):
+    browser_of(ada, address="10.1.2.3").get("/account")
+    page = browser_of(ada, address="10.1.2.4").get("/account")
+
+    this, other = sorted(sessions_of(page), key=lambda row: "this one" not in words(row))
+    assert ("10.1.2.4" in words(this), "10.1.2.3" in words(other)) == (True, True)
+    assert this.find("form") is None
+    assert other.find("form")["data-confirm"] == "Sign that browser out?"
+
+
+def test_it_names_a_browser(browser_of, ada):
+    browser = browser_of()
+    browser.client.environ_base["HTTP_USER_AGENT"] = FIREFOX
+    browser.sign_in(ada)
+
+    (row,) = sessions_of(browser.get("/account"))
+    assert "Firefox on Linux" in words(row)
+
+
+def test_another_browser_is_signed_out_at_once(browser_of, ada):
+    here, there = browser_of(ada), browser_of(ada)
+    (row,) = [row for row in sessions_of(here.get("/account")) if row.find("form")]
+
+    page = here.do(ending_of(row))
+
+    assert page.notices == ["That browser is signed out."]
+    assert there.get("/account").status == 303
+    assert here.do(ending_of(row)).notices == ["That session had ended before."]
+
+
+def test_anothers_browser_cannot_be_signed_out(browser_of, ada, new_administrator):
+    bob = new_administrator()
+    first, second = browser_of(bob), browser_of(bob)
+    (row,) = [row for row in sessions_of(first.get("/account")) if row.find("form")]
+
+    page = browser_of(ada).do(ending_of(row))
+
+    assert page.notices == ["That session had ended before."]
+    assert second.get("/account").status == 200
+
+
+def change(browser, **changed):
+    form = {"current": PASSWORD, "password": NEW, "again": NEW, **changed}
+    return browser.do("/account/password", form)
+
+
+def test_a_new_password_signs_every_other_browser_out(browser_of, ada, somewhere, stores):
+    here, there = browser_of(ada), browser_of(ada)
+
+    page = change(here)
+
+    assert page.notices == ["Your password is changed. Every other browser is signed out."]
+    assert here.get("/account").status == 200
+    assert there.get("/account").status == 303
+    assert browser_of(address=somewhere()).sign_in(ada).status == 401
+    assert browser_of().sign_in(Person(ada.name, NEW)).status == 303
+    assert ("changePassword", ada.name) in deeds(stores, actor=f"administrator {ada.name}")
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "complaint"),
+    [
+        ({"current": "not mine at all"}, "current", "Password as it is is not your password."),
+        ({"current": ""}, "current", "Password as it is is required."),
+        (
+            {"password": "short", "again": "short"},
+            "password",
+            "New password must have at least 12 characters.",
+        ),
+        ({"again": "another one, longer"}, "again", "New password again must be the same password."),
+    ],
+)
+def test_a_password_that_will_not_do_changes_nothing(browser_of, ada, changed, field, complaint):
+    here, there = browser_of(ada), browser_of(ada)
+
+    page = change(here, **changed)
+
+    assert page.status == 400
+    assert page.error_of(field) == complaint
+    assert page.notices == ["Nothing was saved: see the marked fields."]
+    assert NEW not in page.text
+    assert there.get("/account").status == 200
+    assert browser_of().sign_in(ada).status == 303
+
+
+def ticket_of(page) -> str:
+    return page.html.find("input", {"name": "ticket"})["value"]
+
+
+def invite(browser, ticket=None):
+    """Press the button; ``ticket`` in the place of the page's own."""
+    return browser.post(
+        "/account/administrators/invite", {"ticket": ticket or ticket_of(browser.get("/account"))}
+    )
+
+
+def invitations_of(stores) -> int:
+    with stores.database.reading() as session:
+        return session.query(Invitation).count()
+
+
+def test_a_page_loaded_again_makes_no_second_link_and_shows_none(browser_of, ada, stores):
+    browser, before = browser_of(ada), invitations_of(stores)
+    ticket = ticket_of(browser.get("/account"))
+    link = invite(browser, ticket).html.find(id="link").get_text()
+
+    again = browser.get(invite(browser, ticket).location)
+
+    assert "no second link was made" in again.notices[0]
+    assert link not in again.text
+    assert again.html.find(id="link") is None
+    assert invitations_of(stores) == before + 1
+    assert deeds(stores, actor=f"administrator {ada.name}").count(("inviteAdministrator", ada.name)) == 1
+    assert invite(browser).html.find(id="link").get_text() != link
+
+
+def test_a_form_that_made_no_link_may_be_sent_again(new_app, settings, tmp_path):
+    here = install(new_app, settings, tmp_path)
+    ticket = ticket_of(here.browser.get("/account"))
+
+    with here.locked():
+        assert invite(here.browser, ticket).status == 503
+    assert invite(here.browser, ticket).status == 200
+    assert invite(here.browser, ticket).status == 303
+
+
+def test_a_form_without_a_ticket_makes_no_link(browser_of, ada, stores):
+    before = invitations_of(stores)
+
+    page = browser_of(ada).do("/account/administrators/invite")
+
+    assert page.notices == ["This form came without its ticket: send it again as it is now."]
+    assert invitations_of(stores) == before
+
+
+def test_an_administrator_invites_another(browser_of, ada, stores, unique):
+    browser = browser_of(ada)
+
+    page = invite(browser)
+
+    link = page.html.find(id="link").get_text()
+    assert page.status == 200
+    assert link.startswith("http://localhost/dashboard/welcome/")
+    assert link not in browser.get("/account").text
+    assert deeds(stores, actor=f"administrator {ada.name}")[-1] == ("inviteAdministrator", ada.name)
+    form = {"name": (name := unique("bob")), "password": PASSWORD, "again": PASSWORD}
+    other = browser_of()
+    assert other.do(link.removeprefix("http://localhost"), form).notices == [f"Welcome, {name}."]
+
+
+def test_an_invitation_is_at_the_public_address_where_there_is_one(new_app, browser_of, administrator):
+    browser = browser_of(administrator, at=new_app(public_url="https://almanac.example"))
+
+    page = invite(browser)
+
+    link = page.html.find(id="link").get_text()
+    assert link.startswith("https://almanac.example/dashboard/welcome/")
+
+
+def remove(browser, name):
+    page = browser.get("/account")
+    forms = page.html.select("section[aria-labelledby=administrators] li form")
+    (found,) = [form for form in forms if words(form.find_parent("li").find("strong")) == name]
+    assert found["data-confirm"] == (
+        f"Remove {name}? Every browser of theirs is signed out, and every open invitation is withdrawn."
+    )
+    return browser.do(found["action"])
+
+
+def test_an_administrator_who_is_removed_is_signed_out_everywhere(
+    browser_of, ada, new_administrator, stores, somewhere
+):
+    bob = new_administrator()
+    theirs = browser_of(bob)
+
+    page = remove(browser_of(ada), bob.name)
+
+    assert page.notices == [f"{bob.name} is no longer an administrator. Open invitations are withdrawn."]
+    assert theirs.get("/account").status == 303
+    assert browser_of(address=somewhere()).sign_in(bob).status == 401
+    assert deeds(stores, actor=f"administrator {ada.name}")[-1] == ("removeAdministrator", bob.name)
+
+
+def test_an_administrator_who_is_removed_does_not_come_back_by_a_link_made_before(
+    browser_of, ada, new_administrator, unique
+):
+    bob = new_administrator()
+    link = invite(browser_of(bob)).html.find(id="link").get_text()
+    path = link.removeprefix("http://localhost")
+    theirs = browser_of()
+    assert theirs.get(path).status == 200
+
+    remove(browser_of(ada), bob.name)
+
+    form = {"name": unique("bob"), "password": PASSWORD, "again": PASSWORD}
+    assert theirs.post(path, form).status == 404
+
+
+def test_nobody_removes_themselves(browser_of, ada, stores):
+    browser = browser_of(ada)
+    with stores.database.reading() as session:
+        mine = administrators.find(session, ada.name).id
+    path = f"/dashboard/account/administrators/{mine}/remove"
+
+    assert path not in browser.get("/account").text
+    page = browser.do(path)
+
+    assert page.notices == ["You cannot remove yourself: another administrator can."]
+    assert browser_of().sign_in(ada).status == 303
+
+
+@pytest.mark.parametrize("nobody", ["0", "987654321", "9" * 30])
+def test_an_administrator_who_is_gone_is_told(browser_of, ada, nobody, stores):
+    page = browser_of(ada).do(f"/account/administrators/{nobody}/remove")
+
+    assert page.notices == ["There is no such administrator any more."]
+    assert "removeAdministrator" not in dict(deeds(stores, actor=f"administrator {ada.name}"))
+
+
+def test_names_of_administrators_are_text(browser_of, ada, new_administrator, unique):
+    name = unique("<b onmouseover=alert(1)>x</b> שלום 📅")
+    new_administrator(name)
+
+    page = browser_of(ada).get("/account")
+
+    strong = [each for each in page.html.find_all("strong") if words(each) == name]
+    assert [each["dir"] for each in strong] == ["auto"]
+    assert page.html.find("b") is None
+
+
+def test_a_password_given_on_the_machine_lets_in_whom_guesses_have_locked_out(
+    browser_of, ada, new_administrator, somewhere, stores, monkeypatch, unique
+):
+    limit = RateLimitItemPerHour(7, 1, namespace=unique("few"))
+    monkeypatch.setattr(attempts, "BY_NAME", limit)
+    bob, here, there = new_administrator(), somewhere(), somewhere()
+    for name in (ada.name, bob.name):
+        for address in (*[here] * 5, *[there] * 2):
+            assert browser_of(address=address).sign_in(Person(name, "wrong")).status == 401
+    assert browser_of(address=somewhere()).sign_in(ada).status == 429
+
+    invitations.create(stores, ada.name, NEW)
+
+    # By name and by name and address; nobody else's.
+    assert browser_of(address=here).sign_in(Person(ada.name, NEW)).status == 303
+    assert browser_of(address=somewhere()).sign_in(bob).status == 429
+
+
+def test_while_redis_is_down_a_password_is_given_all_the_same(new_app, ada, stores, browser_of, caplog):
+    away = stores_of(new_app(redis_url="redis://127.0.0.1:1/0", broker_url="redis://127.0.0.1:1/0"))
+
+    assert not invitations.create(away, ada.name, NEW)
+
+    assert "what failed with that name is not forgotten: ConnectionError" in caplog.messages
+    assert browser_of().sign_in(Person(ada.name, NEW)).status == 303
+
+
+def test_a_password_given_on_the_machine_signs_every_browser_out(browser_of, ada, stores):
+    browser = browser_of(ada)
+
+    assert not invitations.create(stores, ada.name, NEW)
+
+    assert browser.get("/account").status == 303
+    assert browser_of().sign_in(Person(ada.name, NEW)).status == 303

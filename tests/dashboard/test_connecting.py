@@ -1,0 +1,227 @@
+"""Connecting an account by a link from the dashboard, and disconnecting it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import pytest
+
+from app.dashboard import connecting
+from store.models import now
+from store.queries import users
+from tests.app.consenting import BOTH, arrive, connected, consent, query_of
+from tests.dashboard.records import records
+from tests.dashboard.visiting import words
+
+
+def links(browser, user, provider, scope="write"):
+    """The link to be opened here, and the one to be sent."""
+    page = browser.post(f"/users/{user}/connect/{provider}", {"scope": scope})
+    assert page.status == 200, page.text
+    return page.html.select_one(".shown-once a.button")["href"], page.html.find(id="to-send").get_text()
+
+
+def come_back(browser, api, url):
+    """What the provider's redirect leads to in this browser: our callback, then a page of the dashboard."""
+    answer = arrive(api, url)
+    assert answer.status_code == 302
+    page = browser.get(answer.headers["Location"])
+    return browser.get(page.location)
+
+
+@BOTH
+def test_a_link_opened_here_leads_back_to_the_user(
+    worker, signed_in, api, stores, sandbox, new_user, provider
+):
+    sandbox.account(provider, "ada@example.com")
+    user = new_user()
+    here, _ = links(signed_in, user, provider)
+
+    page = come_back(signed_in, api, consent(here))
+
+    assert page.heading == user
+    assert page.notices == [
+        f"ada@example.com is connected with {provider.title()}. Calendars and events: reading and writing."
+    ]
+    assert connected(api, user, provider)["alive"]
+    assert [each[:2] for each in records(stores, f"{user}/{provider}")] == [
+        ("administrator ada", "connect"),
+        ("administrator ada", "makeLink"),
+    ]
+
+
+def test_a_link_that_was_sent_ends_on_the_page_of_the_service(worker, signed_in, api, sandbox, new_user):
+    sandbox.account("google", "ada@example.com")
+    user = new_user()
+    _, elsewhere = links(signed_in, user, "google", scope="free-busy")
+
+    answer = arrive(api, consent(elsewhere))
+
+    assert answer.status_code == 200
+    assert "Free and busy times only" in answer.text
+    assert "/dashboard" not in answer.text
+    assert connected(api, user, "google")["email"] == "ada@example.com"
+
+
+def test_the_two_links_are_used_apart(worker, signed_in, api, sandbox, new_user):
+    sandbox.account("google", "ada@example.com")
+    here, elsewhere = links(signed_in, new_user(), "google")
+
+    assert query_of(here)["state"] != query_of(elsewhere)["state"]
+    assert arrive(api, consent(elsewhere)).status_code == 200
+    assert arrive(api, consent(here)).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("scope", "asked"),
+    [("write", "Calendars.ReadWrite"), ("read", "Calendars.Read"), ("free-busy", "Calendars.ReadBasic")],
+)
+def test_the_account_is_asked_for_what_was_chosen(signed_in, new_user, scope, asked):
+    for link in links(signed_in, new_user(), "microsoft", scope):
+        assert asked in query_of(link)["scope"].split()
+
+
+@BOTH
+def test_a_refusal_is_told_in_our_own_words(signed_in, api, new_user, provider):
+    user = new_user()
+    here, _ = links(signed_in, user, provider)
+    state, back = query_of(here)["state"], urlsplit(query_of(here)["redirect_uri"]).path
+
+    page = come_back(signed_in, api, f"{back}?state={state}&error=access_denied&error_description=<b>boo</b>")
+
+    assert page.heading == user
+    assert page.notices == [
+        f"{provider.title()} is not connected: Access was not granted. "
+        "What was connected before stays as it was."
+    ]
+
+
+def test_what_the_address_says_is_not_believed(signed_in, stores, new_user):
+    user = new_user()
+    with stores.database.reading() as session:
+        number = users.ids(session, [user], within=None)[user]
+
+    for query in (
+        {"connected": "true"},
+        {"connected": "false", "error": "<b>Send your password to evil@example.com</b>"},
+        {},
+    ):
+        page = signed_in.get(signed_in.get(f"/connected/{number}/google", **query).location)
+        assert page.notices == [
+            "Google is not connected: it did not work this time; make a new link and try again. "
+            "What was connected before stays as it was."
+        ]
+
+
+def test_a_connection_of_before_is_not_told_as_one_that_was_just_made(
+    signed_in, stores, sandbox, new_user, monkeypatch
+):
+    user = new_user(sandbox.account("google", "ada@example.com"))
+    with stores.database.reading() as session:
+        number = users.ids(session, [user], within=None)[user]
+
+    def told(later):
+        monkeypatch.setattr(connecting, "now", lambda: now() + later)
+        return signed_in.get(signed_in.get(f"/connected/{number}/google?connected=true").location).notices[0]
+
+    assert told(timedelta()).startswith("ada@example.com is connected with Google.")
+    assert told(connecting.JUST_NOW).startswith("Google is not connected: it did not work this time")
+
+
+def test_a_user_renamed_or_deleted_meanwhile_is_found_or_told(
+    worker, signed_in, api, sandbox, new_user, unique
+):
+    sandbox.account("google", "ada@example.com")
+    user, new_id = new_user(), unique("renamed")
+    here, _ = links(signed_in, user, "google")
+    late, _ = links(signed_in, user, "google")
+    signed_in.do(f"/users/{user}/rename", {"id": new_id})
+
+    assert come_back(signed_in, api, consent(here)).heading == new_id
+    signed_in.do(f"/users/{new_id}/delete")
+    assert come_back(signed_in, api, consent(late)).notices == ["That user was deleted meanwhile."]
+
+
+def test_callers_of_the_api_cannot_send_browsers_to_the_dashboard(api, new_user):
+    user = new_user()
+    for address in ("/dashboard/connected/1/google", "http://localhost/dashboard/connected/1/google"):
+        answer = api.post(f"/users/{user}/oauth/google/authorize", {"returnUrl": address})
+        assert answer.status_code == 400
+        assert "returnUrl is not an address" in answer.json["error"]
+    answer = api.post(f"/users/{user}/oauth/google/authorize", {"back": "/dashboard"})
+    assert answer.status_code == 200
+
+
+def test_a_provider_that_is_not_set_up_says_where_to_do_that(
+    browser_of, administrator, new_app, new_user, settings
+):
+    bare = new_app(providers=replace(settings.providers, google_client_id=""))
+    browser, user = browser_of(administrator, at=bare), new_user()
+
+    page = browser.get(f"/users/{user}")
+    told = browser.do(f"/users/{user}/connect/google", {"scope": "write"})
+
+    google = page.html.select_one(".connection")
+    assert "Google is not set up yet" in words(google)
+    assert google.find("a", href="/dashboard/settings")
+    assert google.find("select") is None
+    assert told.notices == ["Google is not set up yet: enter its client id and secret first."]
+
+
+def test_a_service_that_does_not_know_its_address_says_so(browser_of, administrator, new_app, new_user):
+    at, user = new_app(public_url=""), new_user()
+    browser = browser_of(administrator, at=at)
+    token = browser.get("/account").token
+    # A browser that knows the service by another name than this machine's.
+    elsewhere = {"HTTP_HOST": "almanac.example.com", "HTTP_COOKIE": f"almanac={browser.cookie}"}
+
+    client = at.test_client(use_cookies=False)
+    answer = client.post(
+        f"/dashboard/users/{user}/connect/google",
+        data={"scope": "write", "csrf_token": token},
+        environ_overrides=elsewhere,
+    )
+
+    assert answer.status_code == 303
+    cookie = answer.headers["Set-Cookie"].partition(";")[0]
+    told = client.get(answer.headers["Location"], environ_overrides=elsewhere | {"HTTP_COOKIE": cookie})
+    assert "set ALMANAC_PUBLIC_URL" in told.get_data(as_text=True)
+
+
+def test_what_to_ask_for_is_one_of_three(signed_in, new_user):
+    user = new_user()
+
+    page = signed_in.do(f"/users/{user}/connect/google", {"scope": "everything"})
+
+    assert page.notices == ["Choose what the account is to be asked for."]
+    assert signed_in.post(f"/users/{user}/connect/yahoo", {"scope": "write"}).status in (404, 405)
+
+
+def test_an_account_is_disconnected_as_the_api_does(worker, signed_in, api, stores, sandbox, new_user):
+    user = new_user(sandbox.account("google", "ada@example.com"))
+    form = signed_in.get(f"/users/{user}").html.find(
+        "form", action=f"/dashboard/users/{user}/disconnect/google"
+    )
+    assert "Disconnect Google from" in form["data-confirm"]
+    sandbox.forget_requests()
+
+    page = signed_in.do(form["action"])
+
+    assert page.notices == ["Google is disconnected: its tokens and what was read are forgotten."]
+    assert api.get(f"/users/{user}/oauth").json["data"] == []
+    assert sandbox.requests().by_operation["google.revoke"] == 1
+    assert records(stores, user)[0] == ("administrator ada", "deleteConnection", f"{user}/google")
+    assert signed_in.do(form["action"]).notices == ["Google was not connected any more."]
+
+
+def test_links_are_in_no_list_and_kept_by_nobody(signed_in, new_user, caplog):
+    user = new_user()
+    here, elsewhere = links(signed_in, user, "google")
+
+    assert signed_in.page.headers["Cache-Control"] == "no-store"
+    assert signed_in.page.headers["Referrer-Policy"] == "same-origin"
+    for link in (here, elsewhere):
+        assert query_of(link)["state"] not in signed_in.get(f"/users/{user}").text
+        assert query_of(link)["state"] not in caplog.text

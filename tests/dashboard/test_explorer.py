@@ -1,0 +1,368 @@
+"""The explorer: who is drawn how, who cannot be, and what becomes of any question whatever."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.dashboard.questions import MOST_SHOWN
+from scheduling.windows import MINUTE
+from store.queries import organizations
+from tests.app.days import meeting
+from tests.dashboard.picture import layer_of, slots_of
+from tests.dashboard.visiting import Browser, words
+
+THURSDAY = int(datetime(2026, 12, 3, tzinfo=UTC).timestamp() * 1000)
+DAY = {"day": "2026-12-03", "days": "1", "earliestTimeEachDay": "09:00", "latestTimeEachDay": "13:00"}
+
+
+def clock(at):
+    """``09:30`` of the Thursday in UTC."""
+    minutes = (at - THURSDAY) // MINUTE
+    return f"{minutes // 60:02d}:{minutes % 60:02d}"
+
+
+def clocks(stretches):
+    return [(clock(start), clock(end)) for start, end in stretches]
+
+
+def said(page):
+    """Whatever the picture tells instead of, or beside, what it draws."""
+    return [words(each) for each in page.html.select(".notice, .empty, .lanes .unread")]
+
+
+@pytest.fixture
+def ada(sandbox, new_user):
+    """Make a user with two accounts and these meetings; the second account's are ``other``."""
+
+    def make(*events, other=(), name="ada", slugs=()):
+        accounts = [
+            sandbox.account("google", f"{name}@example.com", events=events),
+            sandbox.account("microsoft", f"{name}@contoso.example", events=other),
+        ]
+        return new_user(*accounts, name=name, slugs=slugs)
+
+    return make
+
+
+@pytest.fixture
+def lanes(new_organization, new_user):
+    """An organization in which people have a lane each: there are too many for columns."""
+
+    def make():
+        slug = new_organization()
+        for n in range(3):
+            new_user(name=f"other{n}", slugs=(slug,))
+        return slug
+
+    return make
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("in_lanes", [False, True], ids=["columns", "lanes"])
+def test_each_kind_of_time_is_drawn_where_it_is(signed_in, ada, lanes, in_lanes):
+    slug = lanes() if in_lanes else None
+    user = ada(meeting("10:00", "11:00"), slugs=(slug,) if slug else ())
+    who = {"organization": slug} if slug else {"users": user}
+
+    page = signed_in.get("/explorer/grid", **who, **DAY, padding="15")
+
+    assert bool(page.html.select(".lane")) == in_lanes
+    assert clocks(layer_of(page, user, "busy")) == [("10:00", "11:00")]
+    assert clocks(layer_of(page, user, "hatch")) == [("09:45", "11:15")]
+    assert layer_of(page, user, "tolerated") == []
+    assert [clock(at) for at in slots_of(page)[user]] == ["09:00", "11:15", "11:45", "12:15"]
+    assert words(page.html.select_one(".count")) == "4"
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("in_lanes", [False, True], ids=["columns", "lanes"])
+def test_busy_time_that_is_tolerated_is_drawn_apart(signed_in, ada, lanes, in_lanes):
+    slug = lanes() if in_lanes else None
+    user = ada(meeting("10:00", "11:00"), other=[meeting("10:30", "11:30")], slugs=(slug,) if slug else ())
+    who = {"organization": slug} if slug else {"users": user}
+
+    page = signed_in.get("/explorer/grid", **who, **DAY, maxOverlaps="1")
+
+    assert clocks(layer_of(page, user, "busy")) == [("10:30", "11:00")]
+    assert clocks(layer_of(page, user, "tolerated")) == [("10:00", "10:30"), ("11:00", "11:30")]
+    assert "busy, tolerated" in [words(each) for each in page.html.select(".legend li")]
+    assert len(slots_of(page)[user]) == 7
+
+
+@pytest.mark.usefixtures("worker")
+def test_what_no_window_covers_is_drawn_and_whole_days_are_a_choice(signed_in, ada):
+    user = ada()
+    cut = signed_in.get("/explorer/grid", users=user, **DAY)
+    whole = signed_in.get("/explorer/grid", users=user, **DAY, whole="1")
+
+    assert [each["height"] for each in cut.html.select("svg.day > rect[fill='url(#dots)']")] == ["28.0"] * 2
+    assert [float(each["y"]) for each in whole.html.select("svg.day > rect[fill='url(#dots)']")] == [
+        0,
+        13 * 28,
+    ]
+    assert whole.html.find("input", {"name": "whole"}).has_attr("checked")
+    assert slots_of(cut) == slots_of(whole)
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_day_in_a_column_tells_its_slots_to_those_who_do_not_see(signed_in, ada):
+    user = ada(meeting("10:00", "12:00"))
+
+    page = signed_in.get("/explorer/grid", users=user, **DAY)
+
+    label = page.html.select_one("svg.day")["aria-label"]
+    assert label.strip() == f"Thursday 3 December. {user}: slots at 09:00, 09:30, 12:00, 12:30."
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("in_lanes", [False, True], ids=["columns", "lanes"])
+def test_a_calendar_that_cannot_be_read_is_named_and_nothing_is_offered(
+    sandbox, signed_in, ada, lanes, in_lanes
+):
+    slug = lanes() if in_lanes else None
+    user, other = ada(slugs=(slug,) if slug else ()), ada(name="bob", slugs=(slug,) if slug else ())
+    sandbox.fault(email="ada@contoso.example", status=403, reason="ErrorAccessDenied")
+    who = {"organization": slug} if slug else {"users": f"{user},{other}"}
+
+    page = signed_in.get("/explorer/grid", **who, **DAY)
+
+    (notice,) = page.notices
+    assert notice.startswith(f"{user} could not be read, so nothing is offered: primary (Microsoft):")
+    assert user not in slots_of(page)
+    assert len(slots_of(page)[other]) == 8
+    assert "unread" in [words(each) for each in page.html.select(".badge, .unread-word")]
+    assert len(page.html.select(f'[data-axis][data-user="{user}"] .slot')) == 0
+
+
+@pytest.mark.usefixtures("worker")
+def test_everybody_may_be_unread(sandbox, signed_in, ada):
+    user = ada()
+    sandbox.fault(status=500)
+
+    page = signed_in.get("/explorer/grid", users=user, **DAY)
+
+    assert page.status == 200
+    assert page.notices[0].startswith(f"{user} could not be read")
+    assert words(page.html.select_one(".count")) == "0"
+
+
+def test_somebody_without_calendars_or_unknown_is_told_of(signed_in, new_user):
+    user = new_user()
+    page = signed_in.get("/explorer/grid", users=f"{user} nobody-at-all {user}x {user}y", **DAY)
+
+    notes = [words(each) for each in page.html.select(".unread")]
+    assert notes == ["No calendar is connected"] + ["There is no such user"] * 3
+    assert slots_of(page) == {}
+
+
+def test_an_organization_that_is_not_there_or_is_empty(signed_in, new_organization):
+    page = signed_in.get("/explorer/grid", organization="nothing-here")
+    assert page.notices == ["Organization not found. Mend it above, and the picture comes back."]
+
+    (told,) = said(signed_in.get("/explorer/grid", organization=new_organization()))
+    assert told.startswith("Nobody is in this organization yet")
+
+
+def test_nobody_chosen_is_asked_for(signed_in):
+    for page in (signed_in.get("/explorer/grid"), signed_in.get("/explorer", show="1", organization="")):
+        assert page.status == 200
+        assert said(page)[0].startswith("Whose time is it?")
+        assert page.html.select("[hx-trigger=load]") == []
+
+
+def test_of_a_large_organization_the_first_are_shown(api, signed_in, new_organization, unique):
+    slug = new_organization()
+    users = sorted(unique("member") for _ in range(MOST_SHOWN + 3))
+    for user in users:
+        assert api.post("/users", {"id": user, "organizationSlugs": [slug]}).status_code == 201
+
+    page = signed_in.get("/explorer/grid", organization=slug)
+
+    rows = [words(each) for each in page.html.select(".lanes tbody th")]
+    assert rows == users[:MOST_SHOWN]
+    told = f"The first {MOST_SHOWN} people are shown; 3 more are in the answer of the API."
+    assert any(words(each).startswith(told) for each in page.html.select("p"))
+
+
+@pytest.mark.usefixtures("worker")
+def test_it_says_how_old_the_answer_is_and_reads_anew_when_told(sandbox, signed_in, ada):
+    user = ada()
+    signed_in.get("/explorer/grid", users=user, **DAY)
+    sandbox.forget_requests()
+
+    page = signed_in.get("/explorer/grid", users=user, **DAY)
+    assert re.search(r"8 slots · read \d+ s ago · [\d.]+ ms", words(page.html.select_one("p[role=status]")))
+    assert sandbox.requests().total == 0
+
+    anew = page.html.find("button", string=re.compile("Read anew"))
+    assert (anew["hx-get"], anew["hx-include"]) == ("/dashboard/explorer/grid?fresh=1", "#question")
+    page = signed_in.get("/explorer/grid", users=user, **DAY, fresh="1")
+    assert sandbox.requests().total > 0
+    assert "fresh" not in page.headers["HX-Replace-Url"]
+
+
+def test_the_address_follows_the_controls(signed_in):
+    sent = {**DAY, "users": "nobody-here", "zone": "Asia/Tokyo", "moment": "", "padding": "5"}
+    page = signed_in.get("/explorer/grid", **sent)
+
+    where = urlsplit(page.headers["HX-Replace-Url"])
+    assert where.path == "/dashboard/explorer"
+    assert parse_qs(where.query) == {name: [each] for name, each in sent.items() if each}
+
+
+def test_the_page_comes_before_any_calendar_is_read_and_says_so(signed_in, new_user):
+    page = signed_in.get("/explorer", users=new_user(), moment="2026-12-03T10:00", person="x", **DAY)
+
+    assert page.heading == "Explorer"
+    (loading,) = page.html.select(".loading")
+    assert (words(loading), loading["role"]) == ("Reading calendars …", "status")
+    grid = page.html.find(id="grid")
+    assert (grid["hx-trigger"], grid["hx-get"]) == ("load", "/dashboard/explorer/grid")
+    kept = {each["name"]: each["value"] for each in page.html.select("input[type=hidden][form=question]")}
+    assert kept == {"moment": "2026-12-03T10:00", "person": "x"}
+    assert page.html.find(id="reading")["role"] == "status"
+
+
+def test_without_a_script_the_button_brings_the_picture(signed_in, new_user):
+    user = new_user()
+    page = signed_in.get("/explorer", users=user, show="1", **DAY)
+
+    assert page.html.select_one("[data-picture]") is not None
+    assert page.html.select("[hx-trigger=load]") == []
+    assert page.html.find(id="users")["value"] == user
+
+
+def test_the_form_shows_what_was_sent(signed_in):
+    sent = {"users": "<b>x</b>", "zone": "Asia/Tokyo", "padding": "7", "slotStep": "20", "align": "clock"}
+    page = signed_in.get("/explorer", show="1", window="weekly", sundayFrom="10:00", **sent)
+
+    for name in ("users", "zone", "padding", "slotStep"):
+        assert page.html.find(id=name)["value"] == sent[name]
+    assert page.html.select_one("#align [selected]")["value"] == "clock"
+    assert page.html.find("input", {"name": "sundayFrom"})["value"] == "10:00"
+    assert page.html.find("input", {"name": "mondayFrom"})["value"] == ""
+    assert page.notices[0].startswith("Users holds '<b>x<")
+    assert "<b>x" not in page.text
+
+
+def test_days_that_a_clock_changes_have_hours_of_their_own(signed_in, new_user):
+    sent = {"users": new_user(), "day": "2026-03-28", "days": "3", "zone": "Europe/Berlin", "window": "none"}
+    page = signed_in.get("/explorer/grid", **sent)
+
+    heads = [words(each) for each in page.html.select(".day-head")]
+    assert heads[1] == "Sun 29 Mar 23 hours: clocks change"
+    axis = [words(each) for each in page.html.select(".hours text")]
+    assert axis[:3] == ["01:00", "02:00", "03:00"]
+    own = [[words(each) for each in day.select(".own")] for day in page.html.select("svg.day")]
+    assert (own[0], own[2]) == ([], [])
+    assert (own[1][0], own[1][-1]) == ("03:00", "23:00")
+
+
+@pytest.mark.parametrize("path", ["/explorer/grid", "/explorer/why", "/explorer/events"])
+def test_a_part_sends_whoever_is_not_signed_in_to_the_sign_in(visitor, path):
+    part = visitor.get(path, headers={"HX-Request": "true"})
+    assert (part.status, part.headers["HX-Redirect"]) == (401, "/dashboard/sign-in")
+    assert part.text == ""
+
+    assert visitor.get(path).status == 303
+
+
+def test_the_slugs_are_offered(signed_in, new_organization, stores):
+    slug = new_organization()
+    with stores.database.reading() as session:
+        known = organizations.slugs(session, limit=500)
+
+    page = signed_in.get("/explorer")
+
+    assert [each["value"] for each in page.html.select("#slugs option")] == list(known)
+    assert slug in known
+
+
+ODD = [
+    "0",
+    "1",
+    "14",
+    "weekly",
+    "none",
+    "clock",
+    "24:00",
+    "23:59",
+    "00:00",
+    "9999-12-31",
+    "0001-01-01",
+    "1970-01-01",
+    "2199-12-31",
+    "2026-W01",
+    "2011-12-30",
+    "Pacific/Apia",
+    "Etc/GMT+12",
+    "../etc/passwd",
+    "Europe/Berlin",
+    "2026-12-03T10:00",
+    "2026-12-03T10:00+99:00",
+    "٣",
+    "<b>x</b>",
+    "שלום",
+]
+NAMES = [
+    "organization",
+    "users",
+    "zone",
+    "day",
+    "days",
+    "window",
+    "earliestTimeEachDay",
+    "latestTimeEachDay",
+    "slotDuration",
+    "padding",
+    "maxOverlaps",
+    "slotStep",
+    "align",
+    "mondayFrom",
+    "mondayTo",
+    "whole",
+    "show",
+    "person",
+    "moment",
+    "at",
+    "calendar",
+    "fresh",
+    "other",
+]
+odd = st.one_of(
+    st.text(max_size=12),
+    st.integers(-(10**25), 10**25).map(str),
+    st.sampled_from([*ODD, "", " ", "\ud83d", "\r\nX: y"]),
+)
+
+
+@pytest.fixture(scope="module")
+def fuzzed(app, administrator):
+    """A browser that is signed in, for all examples."""
+    browser = Browser(app.test_client())
+    assert browser.sign_in(administrator).status == 303
+    return browser
+
+
+@given(sent=st.dictionaries(st.sampled_from(NAMES), odd, max_size=6), named=st.booleans())
+@settings(max_examples=60)
+def test_whatever_is_asked_there_is_a_sentence_or_a_picture(fuzzed, sent, named):
+    who = {"users": "nobody-here"} if named else {}
+    query = {name: each.encode("utf-8", "replace").decode() for name, each in {**sent, **who}.items()}
+    for path in ("/explorer/grid", "/explorer/why", "/explorer/events", "/explorer"):
+        page = fuzzed.get(path, **query)
+
+        if any("\0" in each for each in query.values()):
+            assert page.status == 404
+            continue
+        assert page.status == 200, page.text
+        assert len(page.text.strip()) > 0 or path == "/explorer/why"
+        assert "<b>x" not in page.text
+        for notice in page.html.select(".notice"):
+            assert len(words(notice)) > 10

@@ -1,0 +1,89 @@
+"""Forms of another site's making: every POST needs the token of the session that it comes with."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.dashboard.routes import pages
+
+
+@pytest.fixture
+def posts(app):
+    """The path of every page that takes a form."""
+    return [path for path in pages(app, "POST") if "/welcome/" not in path]
+
+
+def refused(page) -> bool:
+    return (page.status, page.heading) == (400, "This form is no longer valid")
+
+
+def test_no_form_is_taken_without_the_token_of_its_session(signed_in, browser_of, administrator, posts):
+    theirs = browser_of(administrator).get("/account").token
+    mine = signed_in.get("/account").token
+    assert theirs != mine
+    assert len(posts) >= 6
+
+    for path in posts:
+        for form in ({}, {"csrf_token": ""}, {"csrf_token": "x" * 91}, {"csrf_token": theirs}):
+            assert refused(signed_in.open("POST", path, data=form)), (path, form)
+    # Nobody has been signed out by any of them.
+    assert signed_in.get("/account").status == 200
+
+
+def test_whoever_is_not_signed_in_needs_a_token_too(visitor, administrator):
+    form = {"name": administrator.name, "password": administrator.password}
+
+    assert refused(visitor.open("POST", "/sign-in", data=form))
+    visitor.get("/sign-in")
+    assert refused(visitor.open("POST", "/sign-in", data=form))
+    assert visitor.post("/sign-in", form).status == 303
+
+
+def test_a_token_of_before_signing_in_counts_no_more(visitor, administrator):
+    token = visitor.get("/sign-in").token
+    visitor.sign_in(administrator)
+
+    assert refused(visitor.open("POST", "/sign-out", data={"csrf_token": token}))
+
+
+def test_scripts_send_the_token_of_the_page_as_a_header(signed_in):
+    body = signed_in.get("/account").html.find("body")
+    assert signed_in.page.token in body["hx-headers"]
+
+    sent = signed_in.open("POST", "/sign-out", headers={"X-CSRFToken": signed_in.page.token})
+
+    assert sent.location == "/dashboard/sign-in"
+
+
+def test_a_form_is_taken_behind_a_proxy_by_whose_name_people_know_us(signed_in):
+    token = signed_in.get("/account").token
+    client = signed_in.client.application.test_client(use_cookies=False)
+    behind = {
+        "wsgi.url_scheme": "https",
+        "HTTP_HOST": "10.0.0.7",
+        "HTTP_COOKIE": f"almanac={signed_in.cookie}",
+    }
+
+    for referer in ({"Referer": "https://almanac.example.com/dashboard/account"}, {}):
+        told, refused_one = (
+            client.post(
+                "/dashboard/account/sessions/nobodys/end",
+                data={"csrf_token": each},
+                headers=referer,
+                environ_overrides=behind,
+            )
+            for each in (token, "wrong")
+        )
+        assert (told.status_code, refused_one.status_code) == (303, 400)
+
+
+def test_whoever_is_not_signed_in_reaches_no_page_but_those_that_anybody_may_see(app, visitor, posts):
+    visitor.get("/sign-in")
+
+    for path in pages(app, "GET"):
+        if not path.startswith(("/dashboard/sign-in", "/dashboard/welcome/")):
+            assert visitor.get(path).location.startswith("/dashboard/sign-in"), path
+    for path in posts:
+        if path != "/dashboard/sign-in":
+            visitor.get("/sign-in")
+            assert visitor.post(path).location == "/dashboard/sign-in", path

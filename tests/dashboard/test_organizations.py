@@ -1,0 +1,256 @@
+"""Organizations: found, created, changed, filled with members, and deleted."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.dashboard.organizations import suggestion
+from store.queries import connections, users
+from tests.dashboard.records import records
+from tests.dashboard.untrusted import TEXTS
+from tests.dashboard.visiting import words
+
+
+def members(page):
+    return [words(each.th) for each in page.html.select("section[aria-labelledby=members] tbody tr")]
+
+
+def end_connections(stores, user):
+    """As a worker does when the provider says that the grant is gone."""
+    with stores.database.writing() as session:
+        for each in connections.of_user(session, user, within=None):
+            connections.mark_dead(session, each.id, "The grant was withdrawn")
+
+
+def test_an_organization_is_created_with_the_slug_that_its_name_suggests(signed_in, stores, unique):
+    name = unique("Équipe Été")
+
+    page = signed_in.do("/organizations", {"name": name})
+
+    slug = suggestion(name)
+    assert page.heading == name
+    assert page.notices == [f"The organization {slug} is there. Add its members next."]
+    assert records(stores, slug) == [("administrator ada", "createOrganization", slug)]
+    assert "No members yet" in page.text
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [
+        ("Design team", "design-team"),
+        ("  Ärzte & Söhne, Inc. ", "arzte-sohne-inc"),
+        ("שלום", ""),
+        ("a" * 200, "a" * 128),
+    ],
+)
+def test_a_name_suggests_a_slug(name, slug):
+    assert suggestion(name) == slug
+
+
+@pytest.mark.parametrize(
+    ("form", "field", "status", "complaint"),
+    [
+        ({"name": "שלום"}, "slug", 400, "Slug is required."),
+        ({"slug": "a b"}, "slug", 400, "Slug must have 3 to 128 lower-case letters"),
+        ({"slug": "taken"}, "slug", 409, "Slug is taken by another organization."),
+        ({"slug": "long-name", "name": "n" * 129}, "name", 400, "Name must have 1 to 128 characters."),
+    ],
+)
+def test_a_refused_organization_says_why(signed_in, new_organization, form, field, status, complaint):
+    taken = new_organization()
+    if form.get("slug") == "taken":
+        form = {"slug": taken}
+
+    page = signed_in.post("/organizations", form)
+
+    assert page.status == status
+    assert page.error_of(field).startswith(complaint)
+    assert page.html.details.has_attr("open")
+
+
+def test_organizations_are_found_by_slug_or_name_and_show_how_their_connections_stand(
+    signed_in, stores, sandbox, new_user, api, unique
+):
+    slug, name = unique("findme"), unique("Searched Company")
+    api.post("/organizations", {"slug": slug, "name": name})
+    user = new_user(sandbox.account("google", "dead@example.com"), slugs=(slug,))
+    end_connections(stores, user)
+
+    for text in (slug[2:], name[:-3].upper(), name):
+        page = signed_in.get("/organizations", q=text)
+        rows = [words(each) for each in page.html.select("tbody tr")]
+        assert any(each.startswith(f"{slug} {name} 1 1 ended") for each in rows), rows
+    assert "Nothing found" in signed_in.get("/organizations", q="%_%nothing").text
+    assert signed_in.get("/organizations", q="\x00").status == 404
+
+
+def test_many_members_are_paged_and_searched(signed_in, api, new_organization, new_user, sandbox, unique):
+    slug = new_organization()
+    names = sorted(new_user(name=f"m{number:02}", slugs=(slug,)) for number in range(27))
+
+    first = signed_in.get(f"/organizations/{slug}")
+    onward = first.html.find("a", rel="next")["href"]
+    second = signed_in.get(onward)
+    found = signed_in.get(f"/organizations/{slug}", q=names[3])
+
+    assert members(first) + members(second) == names
+    assert second.html.find("a", rel="next") is None
+    assert members(found) == [names[3]]
+    assert "27 members" in first.text
+
+
+def test_connections_that_ended_are_told_first_with_reason_and_way_out(
+    signed_in, stores, sandbox, new_organization, new_user
+):
+    slug = new_organization()
+    well = new_user(sandbox.account("google", "well@example.com"), slugs=(slug,))
+    ill = new_user(sandbox.account("microsoft", "ill@example.com"), slugs=(slug,))
+    outside = new_user(sandbox.account("google", "outside@example.com"))
+    for user in (ill, outside):
+        end_connections(stores, user)
+
+    page = signed_in.get(f"/organizations/{slug}")
+
+    ended = page.html.find("section", {"aria-labelledby": "ended"})
+    assert words(ended.h2) == "1 connection has ended"
+    assert words(ended.li).startswith(f"{ill} Microsoft: ended since")
+    assert "The grant was withdrawn" in words(ended.li)
+    assert ended.find("a", class_="button")["href"] == f"/dashboard/users/{ill}#connections"
+    assert outside not in page.text
+    states = {words(each.th): words(each.td) for each in page.html.select("tbody tr")}
+    assert states == {well: "Google: connected", ill: "Microsoft: ended"}
+
+
+def test_members_are_added_by_their_identifiers(signed_in, stores, new_organization, new_user):
+    slug, first, second = new_organization(), new_user(), new_user()
+    signed_in.do(f"/organizations/{slug}/members", {"userIds": first})
+
+    page = signed_in.do(f"/organizations/{slug}/members", {"userIds": f" {first},\r\n{second} "})
+
+    assert page.notices == ["1 added; 1 had been members before."]
+    assert members(page) == sorted([first, second])
+    assert records(stores, slug)[0] == ("administrator ada", "addMembers", f"1 to {slug}")
+
+
+@pytest.mark.parametrize(
+    ("written", "complaint"),
+    [
+        (
+            "{known} nobody-at-all",
+            "Users name nobody that is registered: nobody-at-all. Nobody was added; register them first.",
+        ),
+        ("<b>", "Users do not all fit: <b> must have 3 to 128 letters"),
+        (" ", "Users is required."),
+        (" ".join(f"many-{n}" for n in range(1001)), "Users must be at most 1000 at once."),
+    ],
+)
+def test_an_unknown_user_adds_nobody(signed_in, new_organization, new_user, written, complaint):
+    slug, known = new_organization(), new_user()
+
+    page = signed_in.post(f"/organizations/{slug}/members", {"userIds": written.replace("{known}", known)})
+
+    assert page.status == 400
+    assert page.error_of("userIds").startswith(complaint)
+    assert members(page) == []
+    assert not page.html.find("b")
+
+
+def test_a_member_is_removed_and_stays_a_user(signed_in, api, stores, new_organization, new_user):
+    slug = new_organization()
+    user = new_user(slugs=(slug,))
+    form = signed_in.get(f"/organizations/{slug}").html.select_one("section[aria-labelledby=members] td form")
+    assert form.find("input", {"name": "userId"})["value"] == user
+
+    page = signed_in.do(form["action"], {"userId": user})
+
+    assert page.notices == [f"{user} is not a member any more."]
+    assert members(page) == []
+    assert api.get(f"/users/{user}").status_code == 200
+    assert records(stores, slug)[0] == ("administrator ada", "removeMember", f"{user} from {slug}")
+    assert signed_in.post(form["action"], {"userId": "nobody-at-all"}).status == 404
+    assert signed_in.post(form["action"], {"userId": "\x00"}).status == 404
+
+
+def test_an_organization_gets_another_name_and_slug(signed_in, api, stores, new_organization, unique):
+    slug, other, new_slug = new_organization(), new_organization(), unique("renamed")
+
+    refused = signed_in.post(f"/organizations/{slug}/rename", {"slug": other})
+    page = signed_in.do(f"/organizations/{slug}/rename", {"slug": new_slug, "name": "New name"})
+    unnamed = signed_in.do(f"/organizations/{new_slug}/rename", {"slug": new_slug})
+
+    assert refused.status == 409
+    assert refused.error_of("slug") == "Slug is taken by another organization."
+    assert page.heading == "New name"
+    assert unnamed.heading == new_slug
+    assert api.get(f"/organizations/{slug}").status_code == 404
+    assert ("administrator ada", "changeOrganization", f"{slug} to {new_slug}") in records(stores, slug)
+
+
+def test_deleting_says_what_goes_and_leaves_the_users(
+    signed_in, api, app, stores, new_organization, new_user, new_api
+):
+    slug = new_organization()
+    user = new_user(slugs=(slug,))
+    bound = new_api(organization=slug)
+    assert bound.post("/webhooks", {"url": "https://example.com/hook", "events": ["connection.expired"]}).json
+    form = signed_in.get(f"/organizations/{slug}").html.find(
+        "form", action=f"/dashboard/organizations/{slug}/delete"
+    )
+    assert "1 memberships, 1 API keys that are bound to it, and" in form["data-confirm"]
+
+    page = signed_in.do(form["action"])
+
+    assert page.notices == [f"The organization {slug} is deleted. Its users are still there."]
+    assert api.get(f"/users/{user}").json["data"]["organizations"] == []
+    assert bound.get("/users").status_code == 401
+    assert records(stores, slug)[0] == ("administrator ada", "deleteOrganization", slug)
+    assert signed_in.post(form["action"]).status == 404
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_names_and_addresses_are_text(signed_in, stores, sandbox, api, new_user, unique, text):
+    slug = unique("texts")
+    api.post("/organizations", {"slug": slug, "name": text})
+    user = new_user(slugs=(slug,))
+    with stores.database.writing() as session:
+        number = users.ids(session, [user], within=None)[user]
+        connections.replace(
+            session,
+            stores.keyring,
+            user_id=number,
+            provider="google",
+            email=text,
+            scope=[],
+            tokens=connections.Tokens("a", None, None),
+        )
+
+    pages = [
+        signed_in.get("/organizations", q=slug),
+        signed_in.get(f"/organizations/{slug}"),
+        signed_in.get(f"/users/{user}"),
+        signed_in.get("/users", q=user),
+    ]
+
+    for page in pages:
+        assert page.status == 200
+        shown = [each.get_text() for each in page.html.select("[dir=auto], bdi")]
+        assert any(text.strip() in each for each in shown)
+        assert not page.html.find("b", {"onmouseover": True})
+
+
+@pytest.mark.parametrize("slug", ["nowhere-at-all", "A", "%ff%fe%fd"])
+def test_an_organization_that_is_not_there_is_not_found(signed_in, slug):
+    page = signed_in.get(f"/organizations/{slug}")
+
+    assert page.status == 404
+    assert page.heading == "Organization not found"
+
+
+def test_only_administrators_see_and_change_organizations(visitor, signed_in, new_organization):
+    slug = new_organization()
+    for path in ("/organizations", f"/organizations/{slug}"):
+        assert visitor.get(path).location == f"/dashboard/sign-in?after=/dashboard{path}"
+    for path in ("/organizations", f"/organizations/{slug}/delete", f"/organizations/{slug}/members"):
+        assert visitor.post(path).location == "/dashboard/sign-in"
+        assert signed_in.open("POST", path).status == 400
+    assert signed_in.get(f"/organizations/{slug}").status == 200

@@ -1,0 +1,186 @@
+"""The first page of the dashboard."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from store.models import now
+from store.queries import api_keys, connections
+from tests.dashboard.installations import Installation, install
+from tests.dashboard.visiting import words
+from tests.store.statements import statements
+from tests.store.webhook_world import WebhookWorld
+
+ODD = "<b onmouseover=alert(1)>x</b> שלום 📅"
+
+
+def test_whoever_signs_in_sees_the_overview(signed_in):
+    page = signed_in.get("/")
+
+    assert page.status == 200
+    assert page.heading == "Overview"
+
+
+def test_nobody_else_does(visitor):
+    page = visitor.get("/")
+
+    assert page.status == 303
+    assert page.location == "/dashboard/sign-in?after=/dashboard/"
+
+
+@pytest.fixture
+def here(new_app, settings, tmp_path) -> Installation:
+    return install(new_app, settings, tmp_path, broker_url="memory://")
+
+
+@pytest.fixture
+def bare(new_app, settings, tmp_path) -> Installation:
+    return install(new_app, settings, tmp_path, registered=False)
+
+
+@pytest.fixture
+def world(here) -> WebhookWorld:
+    return WebhookWorld(here.stores.database, here.stores.keyring)
+
+
+def figures(page):
+    """The numbers, by what they count."""
+    return {words(each.h2): words(each.select_one(".figure")) for each in page.html.select(".figures .card")}
+
+
+def section(page, name):
+    return page.html.find("section", {"aria-labelledby": name})
+
+
+def add_key(installation, **more):
+    with installation.stores.database.writing() as session:
+        api_keys.create(session, prefix="alm_", name="test", **more)
+
+
+def end(installation, connection, because="Google says that it is gone"):
+    with installation.stores.database.writing() as session:
+        connections.mark_dead(session, connection, because)
+
+
+def test_it_counts_what_there_is(here, world):
+    own = world.organization("own")
+    ids = [world.connection(name, own) for name in ("ada", "bob", "eve")]
+    world.endpoint()
+    end(here, ids[0])
+    end(here, ids[1])
+    add_key(here)
+    add_key(here, expires_at=now() - timedelta(days=1))
+
+    page = here.browser.get("/")
+
+    assert figures(page) == {
+        "Users": "3",
+        "Organizations": "1",
+        "Connections alive": "1",
+        "API keys in force": "1",
+        "Webhooks waiting": "2",
+    }
+    assert "Google: 1 alive, 2 ended" in words(page.html)
+
+
+def test_the_number_of_statements_is_the_same_however_much_there_is(here, world):
+    def sent():
+        # What the writing before has made be forgotten is read once.
+        here.browser.get("/")
+        with statements(here.stores.database) as (_, queries):
+            assert here.browser.get("/").status == 200
+        return len(queries)
+
+    few = sent()
+    world.endpoint()
+    for number in range(12):
+        end(here, world.connection(f"user-{number}"))
+        add_key(here)
+        world.organization(f"org-{number}")
+
+    assert sent() == few < 12
+
+
+def test_connections_that_ended_last_are_named_with_the_reason(here, world):
+    for number in range(7):
+        end(here, world.connection(f"user-{number}", email=f"{number}@example.com"), f"Reason {number}")
+
+    rows = section(here.browser.get("/"), "ended").select("tbody tr")
+
+    assert [words(row.find("a")) for row in rows] == [f"user-{number}" for number in (6, 5, 4, 3, 2)]
+    assert rows[0].find("a")["href"] == "/dashboard/users/user-6"
+    told = [words(cell) for cell in rows[0].find_all("td")]
+    assert (told[1], told[3]) == ("Google: 6@example.com", "Reason 6")
+    assert told[2].endswith("UTC")
+
+
+def test_what_a_provider_says_is_text(here, world):
+    end(here, world.connection(email=ODD), ODD)
+
+    page = here.browser.get("/")
+
+    assert words(section(page, "ended")).count(ODD) == 2
+    assert page.html.find("b") is None
+
+
+def test_providers_that_are_not_configured_lead_to_where_they_are(bare, here):
+    links = [each["href"] for each in section(bare.browser.get("/"), "providers").find_all("a")]
+
+    assert links == ["/dashboard/settings#google", "/dashboard/settings#microsoft"]
+    assert section(here.browser.get("/"), "providers").find("a") is None
+
+
+def test_a_new_installation_says_what_to_do_first(bare):
+    page = bare.browser.get("/")
+
+    steps = [words(each.a) for each in page.html.select(".checklist li")]
+    assert steps == [
+        "Configure a provider",
+        "Create an API key",
+        "Create a user",
+        "Connect an account",
+        "Open the explorer",
+    ]
+    assert page.html.select(".checklist .done") == []
+
+
+def test_steps_that_are_done_are_marked_and_go_with_the_last(here, world):
+    def done():
+        return [words(each.a) for each in here.browser.get("/").html.select(".checklist .done")]
+
+    assert done() == ["Configure a provider"]
+    add_key(here)
+    assert done() == ["Configure a provider", "Create an API key"]
+    world.connection()
+
+    assert here.browser.page.html.select(".checklist") != []
+    assert here.browser.get("/").html.select(".checklist") == []
+
+
+@pytest.mark.usefixtures("worker")
+def test_the_parts_are_asked_after_the_page_is_there(signed_in):
+    place = section(signed_in.get("/"), "health").find(attrs={"hx-get": True})
+    assert place["hx-trigger"] == "load"
+
+    part = signed_in.get(place["hx-get"], headers={"HX-Request": "true"})
+
+    states = [words(each) for each in part.html.select(".rows li")]
+    assert states[:3] == ["Database answers", "Redis answers", "Worker answers"]
+    assert states[3].startswith("Beat ")
+    assert part.html.find("h1") is None
+    assert signed_in.get(place["hx-get"]).heading == "Health"
+
+
+def test_a_part_that_does_not_answer_is_named_with_what_to_do(here):
+    page = here.browser.get("/overview/health")
+
+    *_, worker, beat = [words(each) for each in page.html.select(".rows li")]
+    assert worker == "Worker does not answer Start one: almanac worker. Without it no calendar is read."
+    assert beat.startswith("Beat does not answer Start exactly one: almanac beat.")
+
+
+@pytest.mark.parametrize("path", ["/", "/overview/health"])
+def test_it_takes_no_form(signed_in, path):
+    assert signed_in.post(path, {}).status == 405

@@ -1,0 +1,78 @@
+"""Behind proxies: whose address counts, and what of their headers is believed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.dashboard.audited import deeds
+from tests.dashboard.test_account import invite
+from tests.dashboard.visiting import Person
+
+PROXY = "10.200.0.1"
+CHAIN = "198.51.100.1, 198.51.100.2, 198.51.100.3"
+
+
+def through(browser, **headers):
+    """Have every request of a browser carry what proxies add: ``through(browser, For="192.0.2.1")``."""
+    for name, value in headers.items():
+        browser.client.environ_base[f"HTTP_X_FORWARDED_{name.upper()}"] = value
+    return browser
+
+
+@pytest.mark.parametrize(
+    ("proxies", "sent", "counted"),
+    [
+        (0, CHAIN, PROXY),
+        (1, CHAIN, "198.51.100.3"),
+        (2, CHAIN, "198.51.100.2"),
+        # Fewer than there should be: somebody has come past a proxy, and says nothing that is believed.
+        (2, "198.51.100.9", PROXY),
+    ],
+)
+def test_as_many_proxies_are_believed_as_the_setting_says(
+    new_app, browser_of, new_administrator, stores, proxies, sent, counted
+):
+    ada = new_administrator()
+    browser = through(browser_of(at=new_app(trusted_proxies=proxies), address=PROXY), For=sent)
+
+    assert browser.sign_in(ada).status == 303
+
+    assert deeds(stores, actor=f"administrator {ada.name}") == [("signIn", counted)]
+    assert counted in browser.get("/account").text
+
+
+def test_who_guesses_behind_a_proxy_locks_nobody_else_behind_it_out(
+    new_app, browser_of, new_administrator, somewhere
+):
+    app, ada = new_app(trusted_proxies=1), new_administrator()
+    guesser, owner = (through(browser_of(at=app, address=PROXY), For=somewhere()) for _ in range(2))
+
+    guesses = [guesser.sign_in(Person(ada.name, "wrong")).status for _ in range(6)]
+
+    assert guesses == [401] * 5 + [429]
+    assert owner.sign_in(ada).status == 303
+
+
+def test_nobody_chooses_the_address_that_they_are_counted_by(
+    new_app, browser_of, new_administrator, somewhere
+):
+    proxy, here, ada = somewhere(), somewhere(), new_administrator()
+    for proxies, added in ((0, ""), (1, f", {here}")):
+        guesser = browser_of(at=new_app(trusted_proxies=proxies), address=proxy)
+        for _ in range(5):
+            through(guesser, For=f"{somewhere()}{added}").sign_in(Person(ada.name, "wrong"))
+
+        assert through(guesser, For=f"{somewhere()}{added}").sign_in(ada).status == 429
+
+
+@pytest.mark.parametrize(("proxies", "scheme"), [(0, "http"), (1, "https")])
+def test_the_scheme_is_believed_and_never_the_host(new_app, browser_of, administrator, proxies, scheme):
+    browser = browser_of(at=new_app(trusted_proxies=proxies), address=PROXY)
+    through(browser, Proto="https", Host="evil.example", Port="4443", Prefix="/evil")
+    browser.client.environ_base["HTTP_REFERER"] = "https://localhost/dashboard/sign-in"
+    assert browser.sign_in(administrator).location == "/dashboard/"
+
+    page = invite(browser)
+
+    link = page.html.find(id="link").get_text()
+    assert link.startswith(f"{scheme}://localhost/dashboard/welcome/")

@@ -1,0 +1,355 @@
+"""The explorer's form read as the API reads a query, and the lines that ask the API the same."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, date, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from werkzeug.datastructures import MultiDict
+
+from app.dashboard import questions
+from app.errors import Invalid
+from scheduling.windows import DAY, EVERY_DAY, MINUTE, Window
+from scheduling.written import timestamp
+from tests.app.days import meeting
+from tests.dashboard.curling import curl, parsed
+from tests.dashboard.picture import slots_of
+from tests.dashboard.visiting import words
+
+THURSDAY = date(2026, 12, 3)
+START = int(datetime(2026, 12, 3, tzinfo=UTC).timestamp() * 1000)
+# What a busy machine may need to read everybody's calendars.
+PATIENCE = 30
+
+
+@pytest.fixture
+def read(app):
+    """Read a form: ``read(users="ada", padding="10")``."""
+
+    def made(**sent):
+        with app.test_request_context():
+            return questions.read(MultiDict({"day": "2026-12-03", **sent}), THURSDAY)
+
+    return made
+
+
+def test_without_a_word_it_asks_for_office_hours_of_the_next_seven_days(app):
+    with app.test_request_context():
+        asked = questions.read(MultiDict(), date(2026, 12, 3))
+
+    assert asked.nobody
+    assert (asked.first, asked.days, asked.zone) == (THURSDAY, 7, ZoneInfo("UTC"))
+    engine = asked.engine
+    assert (engine.start, engine.end) == (START, START + 7 * DAY)
+    assert (engine.duration, engine.padding, engine.max_overlaps) == (30 * MINUTE, 0, 0)
+    assert (engine.step, engine.align_clock) == (None, False)
+    assert engine.windows == (Window.daily(540, 1020),)
+
+
+def test_each_field_is_read_as_the_api_reads_it(read):
+    asked = read(
+        users="ada, bruno;chen ada",
+        zone="Europe/Berlin",
+        days="14",
+        slotDuration="45",
+        padding="10",
+        maxOverlaps="2",
+        slotStep="15",
+        align="clock",
+        earliestTimeEachDay="8:30",
+        latestTimeEachDay="00:00",
+    )
+
+    assert asked.users == ("ada", "bruno", "chen")
+    engine = asked.engine
+    assert (engine.start, engine.end) == (START - 3_600_000, START - 3_600_000 + 14 * DAY)
+    assert (engine.duration, engine.padding, engine.max_overlaps) == (45 * MINUTE, 10 * MINUTE, 2)
+    assert (engine.step, engine.align_clock, engine.zone) == (15 * MINUTE, True, "Europe/Berlin")
+    assert engine.windows == (Window(EVERY_DAY, 510, 1440),)
+
+
+@pytest.mark.parametrize("users", ["ada,", " ada , ", "ada;;", "ada\n"])
+def test_a_list_of_users_may_be_on_its_way(read, users):
+    assert read(users=users).users == ("ada",)
+
+
+def test_commas_alone_name_nobody(read):
+    assert read(users=" , ;").nobody
+
+
+def test_users_go_before_an_organization(read):
+    asked = read(users="ada", organization="acme")
+
+    assert (asked.users, asked.organization) == (("ada",), None)
+
+
+def test_a_windows_name_is_a_zone_too(read):
+    assert read(zone="W. Europe Standard Time").zone == ZoneInfo("Europe/Berlin")
+
+
+def test_a_weekly_window_is_read_day_by_day(read):
+    asked = read(
+        users="ada",
+        window="weekly",
+        mondayFrom="09:00",
+        mondayTo="12:00",
+        fridayFrom="09:00",
+        fridayTo="12:00",
+        sundayFrom="22:00",
+        sundayTo="02:00",
+    )
+
+    assert asked.engine.windows == (
+        Window(frozenset({0, 4}), 540, 720),
+        Window(frozenset({6}), 1320, 120),
+    )
+
+
+def test_a_week_without_hours_is_never_open(read):
+    assert read(users="ada", window="weekly").engine.windows == ()
+
+
+def test_no_window_is_the_whole_day(read):
+    assert read(users="ada", window="none").engine.windows is None
+
+
+def test_midnight_to_midnight_is_the_whole_day(read):
+    asked = read(users="ada", earliestTimeEachDay="00:00", latestTimeEachDay="00:00")
+
+    assert asked.engine.windows == (Window.daily(0, 1440),)
+
+
+def test_today_is_that_of_the_zone(app, monkeypatch):
+    kiritimati, niue = (questions.today({"zone": f"Pacific/{each}"}) for each in ("Kiritimati", "Niue"))
+
+    assert (kiritimati - niue).days in (1, 2)
+    assert questions.today({"zone": "Nowhere"}) == questions.today({}) == datetime.now(UTC).date()
+
+
+BAD = [
+    ({"organization": "Acme Inc"}, "Organization must match"),
+    ({"users": "ada, -x"}, "Users holds '-x', which is no user's identifier"),
+    ({"users": "ada, <b>"}, "Users holds '<b>', which is no user's identifier"),
+    ({"users": ",".join(f"user-{n}" for n in range(101))}, "Users must name at most 100 users"),
+    ({"zone": "Berlin"}, "Time zone must be a time zone name, like Europe/Berlin"),
+    ({"zone": "../../etc/passwd"}, "Time zone must be a time zone name, like Europe/Berlin"),
+    ({"day": "tomorrow"}, "First day must be a date"),
+    ({"day": "2026-02-30"}, "First day must be a date"),
+    ({"day": "9999-12-31"}, "First day must lie in the years 1970 to 2199"),
+    ({"day": "0001-01-01"}, "First day must lie in the years 1970 to 2199"),
+    ({"day": "2199-12-31"}, "The last day must lie in the years 1970 to 2199"),
+    (
+        {"day": "2011-12-30", "days": "1", "zone": "Pacific/Apia"},
+        "First day must be one that Pacific/Apia has",
+    ),
+    ({"days": "8"}, "Days must be one of 1, 3, 5, 7, 14"),
+    ({"window": "sometimes"}, "Hours must be one of none, daily, weekly"),
+    ({"earliestTimeEachDay": "25:00"}, "The daily window's start must be a time of day as HH:MM"),
+    ({"latestTimeEachDay": "noon"}, "The daily window's end must be a time of day as HH:MM"),
+    (
+        {"earliestTimeEachDay": "09:00", "latestTimeEachDay": "09:00"},
+        "The daily window's end must differ from its start",
+    ),
+    ({"slotDuration": "0"}, "Slot length must be between 1 and 10080"),
+    ({"slotDuration": "half"}, "Slot length must be an integer"),
+    ({"padding": "-5"}, "Padding must be between 0 and 10080"),
+    ({"maxOverlaps": "1001"}, "Overlaps must be between 0 and 1000"),
+    ({"slotStep": "0"}, "Step must be between 1 and 10080"),
+    ({"align": "moon"}, "Start must be one of start, clock"),
+    ({"window": "weekly", "mondayFrom": "09:00"}, "Monday end must be a time of day as HH:MM"),
+    ({"window": "weekly", "sundayTo": "09:00"}, "Sunday start must be a time of day as HH:MM"),
+    ({"window": "weekly", "fridayFrom": "10:00", "fridayTo": "10:00"}, "Friday end must differ from start"),
+    (
+        {"slotDuration": "1", "days": "14", "window": "none", "organization": "acme"},
+        "The answer could hold more than 1000000 slots",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sent", "sentence"), BAD)
+def test_a_bad_value_is_named_with_its_field(read, sent, sentence):
+    with pytest.raises(Invalid) as refused:
+        read(**sent)
+
+    assert refused.value.error.startswith(sentence)
+
+
+def test_what_few_users_can_have_is_not_too_much(read):
+    assert read(users="ada", slotDuration="1", days="14", window="none").users == ("ada",)
+
+
+@pytest.fixture
+def people(sandbox, new_user):
+    """Make users with a meeting each on the Thursday."""
+
+    def make(count, slugs=()):
+        hours = [
+            ("09:30", "10:15"),
+            ("13:00", "14:00"),
+            ("10:00", "10:20"),
+            ("15:05", "16:00"),
+            ("08:00", "12:10"),
+        ]
+        accounts = [
+            sandbox.account("google", f"p{n}@example.com", events=[meeting(*hours[n])]) for n in range(count)
+        ]
+        return [new_user(account, name=f"p{n}", slugs=slugs) for n, account in enumerate(accounts)]
+
+    return make
+
+
+@pytest.fixture
+def who(people, new_organization):
+    """Whom the explorer is asked for, by name."""
+
+    def named(kind):
+        if kind == "organization":
+            slug = new_organization()
+            people(4, slugs=(slug,))
+            return {"organization": slug}
+        return {"users": ", ".join(people({"one": 1, "several": 2, "many": 5}[kind]))}
+
+    return named
+
+
+def starts_of(answer) -> dict[str, list[int]]:
+    """Where each user's slots start in an answer of any of the three routes; the only user is None."""
+    assert answer.status_code == 200, answer.text
+    data = answer.json["data"]
+    entries = data if isinstance(data, list) else [data]
+    found: dict[str, list[int]] = {}
+    for entry in entries:
+        for slot in entry["availableSlots"]:
+            at = int(datetime.fromisoformat(slot["start"]).timestamp() * 1000)
+            found.setdefault(slot.get("userId", entry.get("userId")), []).append(at)
+    return found
+
+
+def drawn_whole(browser, sent):
+    """The picture once everybody's calendars are read: then it and the API answer out of the same cache."""
+    give_up = time.monotonic() + PATIENCE
+    while (page := browser.get("/explorer/grid", **sent)).html.select(".unread"):
+        assert time.monotonic() < give_up, page.text
+    assert page.status == 200
+    return page
+
+
+ASKED = {
+    "daily": {},
+    "zone": {"zone": "Asia/Kathmandu", "earliestTimeEachDay": "08:00"},
+    "overnight": {"earliestTimeEachDay": "20:00", "latestTimeEachDay": "10:30", "slotDuration": "50"},
+    "until midnight": {"earliestTimeEachDay": "09:00", "latestTimeEachDay": "00:00"},
+    "none": {"window": "none", "slotDuration": "100", "days": "3"},
+    "weekly": {"window": "weekly"}
+    | {"thursdayFrom": "09:00", "thursdayTo": "17:00", "fridayFrom": "10:00", "fridayTo": "12:00"},
+    "never": {"window": "weekly"},
+    "step": {"slotStep": "45", "slotDuration": "30"},
+    "align": {"align": "clock", "padding": "10"},
+    "overlaps": {"maxOverlaps": "1", "padding": "15"},
+    "spring": {"day": "2026-03-27", "zone": "Europe/Berlin", "window": "none", "slotDuration": "60"},
+}  # fmt: skip
+KINDS = ("organization", "one", "several", "many")
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.long
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_line_asks_the_api_for_exactly_the_slots_of_the_picture(api, signed_in, who, kind, asked):
+    sent = {"day": "2026-12-02", "days": "5", **who(kind), **ASKED[asked]}
+    page = drawn_whole(signed_in, sent)
+
+    answer = curl(api, page.html.find(id="curl").get_text())
+
+    drawn, found = slots_of(page), starts_of(answer)
+    if kind == "one":
+        (found,) = [{user: found.get(None, [])} for user in drawn]
+    assert drawn == {user: found.get(user, []) for user in drawn}
+    assert set(found) <= set(drawn)
+    assert words(page.html.select_one(".count")) == str(sum(map(len, found.values())))
+    assert (asked == "never") == (not any(found.values()))
+
+
+@pytest.mark.usefixtures("worker")
+def test_the_weekly_hours_are_those_of_the_form(api, signed_in, who):
+    sent = {"day": "2026-12-02", **who("several"), **ASKED["weekly"]}
+    page = drawn_whole(signed_in, sent)
+
+    answer = curl(api, page.html.find(id="curl").get_text())
+
+    assert [entry["schedules"] for entry in answer.json["data"]] == [
+        [
+            {"days": ["thursday"], "start": "09:00", "end": "17:00"},
+            {"days": ["friday"], "start": "10:00", "end": "12:00"},
+        ]
+    ] * 2
+
+
+MOMENTS = [START + minutes * MINUTE for minutes in (7 * 60, 9 * 60 + 40, 9 * 60 + 20, 13 * 60, 16 * 60 + 50)]
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.long
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_line_of_the_reason_is_answered_with_the_sentence_of_the_page(api, signed_in, who, kind, asked):
+    sent = {"day": "2026-12-02", "days": "5", **who(kind), **ASKED[asked]}
+    grid = drawn_whole(signed_in, sent)
+    person = next(iter(slots_of(grid)))
+    for at in MOMENTS:
+        page = signed_in.get("/explorer/why", **sent, person=person, at=at)
+
+        answer = curl(api, page.html.find(id="why-curl").get_text())
+
+        assert answer.status_code == 200, answer.text
+        assert answer.json["data"]["at"] == timestamp(at)
+        assert answer.json["data"]["sentence"] == words(page.html.select_one(".verdict p"))
+
+
+@pytest.mark.usefixtures("worker")
+def test_of_everybody_in_an_organization_the_reason_is_asked_at_once(api, signed_in, who):
+    sent = {"day": "2026-12-02", **who("organization")}
+    drawn_whole(signed_in, sent)
+    page = signed_in.get("/explorer/why", **sent, at=MOMENTS[1])
+
+    answer = curl(api, page.html.find(id="why-curl").get_text())
+
+    told = [words(each) for each in page.html.select(".verdict p")]
+    members = answer.json["data"]["members"]
+    assert [(m["userId"], m["sentence"].partition(" is ")[2]) for m in members] == [
+        tuple(each.split(" is ", 1)) for each in told
+    ]
+
+
+@pytest.mark.usefixtures("worker")
+def test_of_several_users_at_once_the_api_gives_no_reasons(signed_in, who):
+    sent = {"day": "2026-12-02", **who("several")}
+    drawn_whole(signed_in, sent)
+    page = signed_in.get("/explorer/why", **sent, at=MOMENTS[1])
+
+    assert len(page.html.select(".verdict")) == 2
+    assert page.html.find(id="why-curl") is None
+
+
+EVIL = ["'; rm -rf ~; '", '"$(id)"', "a b\nc", "`id`", "\\", "$HOME", "--output=/tmp/x", "ada/../../etc"]
+
+
+@pytest.mark.parametrize("evil", EVIL)
+def test_nothing_breaks_out_of_a_line(read, evil):
+    asked = read(users="ada")
+    line = asked.explain_curl(f"http://ha{evil}st", evil, MOMENTS[0])
+
+    told = parsed(line, "alm_x")
+    assert told.header == ["Authorization: Bearer alm_x", "x-timezone: UTC"]
+    assert told.url.startswith(f"http://ha{evil}st/v1/users/")
+    assert told.url.partition("/v1/users/")[2].count("/") == 2
+
+
+def test_the_line_begins_with_the_address_that_callers_use(new_app, browser_of, administrator):
+    at = new_app(public_url="https://almanac.example/base")
+    page = browser_of(administrator, at=at).get("/explorer/grid", users="nobody-here")
+
+    told = parsed(page.html.find(id="curl").get_text(), "alm_x")
+    assert told.url.startswith("https://almanac.example/base/v1/users/nobody-here/scheduling?start=")

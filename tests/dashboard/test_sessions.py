@@ -1,0 +1,122 @@
+"""The cookie, and the session behind it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from store.models import now
+from store.queries import dashboard_sessions
+from tests.dashboard.installations import install
+from tests.dashboard.visiting import Browser
+
+
+def signing_in(browser, person):
+    """The cookie that signing in sets, with its attributes."""
+    (cookie,) = browser.sign_in(person).headers.getlist("Set-Cookie")
+    value, *attributes = cookie.split("; ")
+    return value, {each for each in attributes if not each.startswith("Expires=")}
+
+
+def test_the_cookie_is_for_the_dashboard_and_no_script(visitor, administrator):
+    _, attributes = signing_in(visitor, administrator)
+
+    assert attributes == {"HttpOnly", "Path=/dashboard", "SameSite=Lax"}
+
+
+def test_the_cookie_travels_encrypted_where_the_service_has_a_certificate(new_app, administrator):
+    browser = Browser(new_app(public_url="https://localhost").test_client())
+
+    _, attributes = signing_in(browser, administrator)
+
+    assert attributes == {"HttpOnly", "Path=/dashboard", "SameSite=Lax", "Secure"}
+
+
+def test_the_cookie_lasts_as_long_as_the_session_may(visitor, administrator):
+    cookie = visitor.sign_in(administrator).headers["Set-Cookie"]
+
+    kept = visitor.client.get_cookie("almanac", path="/dashboard")
+    assert "Expires=" in cookie
+    assert timedelta(days=13, hours=23) < kept.expires - now() <= dashboard_sessions.LIFETIME
+
+
+def test_signing_in_keeps_nothing_of_the_cookie_before(browser_of, visitor, administrator):
+    """Who has laid a cookie into another's browser must not know what it holds afterwards."""
+    visitor.get("/sign-in")
+    fixed, token = visitor.cookie, visitor.page.token
+    visitor.sign_in(administrator)
+    thief = browser_of()
+    thief.client.set_cookie("almanac", fixed, path="/dashboard")
+
+    assert visitor.cookie != fixed
+    assert visitor.get("/account").token != token
+    assert thief.get("/account").status == 303
+
+
+def test_a_cookie_of_before_signing_out_signs_nobody_in(browser_of, administrator):
+    browser, thief = browser_of(administrator), browser_of()
+    thief.client.set_cookie("almanac", browser.cookie, path="/dashboard")
+    assert thief.get("/account").status == 200
+
+    browser.post("/sign-out")
+
+    assert thief.get("/account").status == 303
+    assert browser.get("/account").status == 303
+
+
+@pytest.mark.parametrize("changed", [lambda cookie: cookie[:-1] + "!", lambda cookie: cookie[1:]])
+def test_a_cookie_that_was_tampered_with_is_nobodys(signed_in, visitor, changed):
+    visitor.client.set_cookie("almanac", changed(signed_in.cookie), path="/dashboard")
+
+    assert visitor.get("/account").status == 303
+
+
+@pytest.mark.parametrize("passed", [timedelta(days=2, seconds=1), timedelta(days=14)])
+def test_a_session_that_has_ended_is_refused_at_once(signed_in, monkeypatch, passed):
+    assert signed_in.get("/account").status == 200
+    monkeypatch.setattr(dashboard_sessions, "now", lambda: now() + passed)
+
+    assert signed_in.get("/account").status == 303
+    assert signed_in.post("/sign-out").location.startswith("/dashboard/sign-in")
+
+
+def test_a_look_at_the_dashboard_is_noticed(signed_in, stores, monkeypatch):
+    later = now() + timedelta(hours=1)
+    monkeypatch.setattr(dashboard_sessions, "now", lambda: later)
+    monkeypatch.setattr("app.dashboard.sessions.now", lambda: later)
+
+    signed_in.get("/account")
+    signed_in.get("/account")
+
+    seen = signed_in.get("/account").html.select("tr:has(.badge.good) time")[-1]
+    assert seen["datetime"] == f"{later:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def test_a_page_is_shown_although_nobody_can_note_that_it_was(
+    new_app, settings, tmp_path, monkeypatch, caplog
+):
+    here = install(new_app, settings, tmp_path)
+    monkeypatch.setattr("app.dashboard.sessions.now", lambda: now() + timedelta(hours=1))
+
+    with here.locked():
+        page = here.browser.get("/account")
+
+    assert (page.status, page.heading) == (200, "Your account")
+    assert "that a session was used is not written down: OperationalError" in caplog.messages
+
+
+def test_the_dashboards_cookie_is_no_key(signed_in):
+    assert signed_in.get("/account").status == 200
+
+    answer = signed_in.client.get("/v1/users", headers={"Cookie": f"almanac={signed_in.cookie}"})
+
+    assert answer.status_code == 401
+    assert answer.json["data"] is None
+    assert "Set-Cookie" not in answer.headers
+
+
+def test_a_key_is_no_administrator(api):
+    answer = api.client.get("/dashboard/account", headers={"Authorization": f"Bearer {api.key}"})
+
+    assert answer.status_code == 303

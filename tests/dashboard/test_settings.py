@@ -1,0 +1,253 @@
+"""Providers: how our registrations stand, and entering them."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from providers.names import ProviderName
+from providers.scopes import every_scope
+from store.models import ProviderClient
+from store.queries import provider_clients
+from tests.dashboard.audited import deeds
+from tests.dashboard.installations import Installation, install
+from tests.dashboard.visiting import words
+
+BOTH = pytest.mark.parametrize("provider", ["google", "microsoft"])
+SECRET = "planted"
+TENANT = "contoso.onmicrosoft.com"
+ODD = "<b/onmouseover=alert(1)>x</b>"
+
+
+@pytest.fixture
+def bare(new_app, settings, tmp_path, sandbox) -> Installation:
+    """An installation whose environment has no registration; the sandbox is there to be asked."""
+    return install(new_app, settings, tmp_path, registered=False)
+
+
+def card(page, provider):
+    return page.html.find("section", {"aria-labelledby": provider})
+
+
+def badges(section):
+    return [words(each) for each in section.select(".badge")]
+
+
+def save(installation, provider="google", **changed):
+    form = {"client_id": "ours", "client_secret": SECRET, **changed}
+    return installation.browser.do(f"/settings/{provider}", form)
+
+
+def saved(installation):
+    with installation.stores.database.reading() as session:
+        return provider_clients.load(session)
+
+
+def registrations_in_audit(installation):
+    found = deeds(installation.stores, actor=Installation.ACTOR)
+    return [each for each in found if "Registration" in each[0]]
+
+
+@BOTH
+def test_what_the_environment_has_is_shown_and_cannot_be_changed_here(signed_in, provider):
+    section = card(signed_in.get("/settings"), provider)
+
+    assert badges(section) == ["configured"]
+    variables = [f"ALMANAC_{provider.upper()}_CLIENT_{part}" for part in ("ID", "SECRET")]
+    assert " and ".join(variables) in words(section)
+    assert "Set by the environment" in words(section)
+    assert section.find("form") is None
+
+
+@BOTH
+def test_what_the_environment_has_is_not_replaced(signed_in, provider):
+    page = signed_in.do(f"/settings/{provider}", {"client_id": "ours", "client_secret": SECRET})
+
+    (told,) = page.notices
+    assert "is set by the environment: change ALMANAC_" in told
+    assert page.html.select_one(".notice")["role"] == "alert"
+
+
+@BOTH
+def test_it_says_what_to_enter_at_the_provider(bare, provider):
+    section = card(bare.browser.get("/settings"), provider)
+
+    assert badges(section) == ["not configured"]
+    assert words(section.find(id=f"redirect-{provider}")) == f"http://localhost/v1/oauth/{provider}/callback"
+    assert words(section.find(id=f"scopes-{provider}")).split() == list(every_scope(ProviderName(provider)))
+    assert len(section.select("ol.steps li")) == 3
+    console = section.find("a", {"target": "_blank"})
+    assert console["href"].startswith("https://")
+    assert set(console["rel"]) == {"noopener", "noreferrer"}
+    # Closed where all is done, open where it is to be done.
+    assert all(each.has_attr("open") for each in section.find_all("details"))
+
+
+@BOTH
+def test_addresses_are_those_of_the_public_url(new_app, settings, tmp_path, provider):
+    made = install(new_app, settings, tmp_path, registered=False, public_url="https://almanac.example")
+
+    section = card(made.browser.get("/settings"), provider)
+
+    assert (
+        words(section.find(id=f"redirect-{provider}"))
+        == f"https://almanac.example/v1/oauth/{provider}/callback"
+    )
+    assert words(section.find(id=f"push-{provider}")) == f"https://almanac.example/v1/push/{provider}"
+
+
+@BOTH
+def test_where_people_reach_us_has_to_be_known(bare, provider):
+    browser, host = bare.browser, "almanac.example"
+    browser.client.set_cookie("almanac", browser.cookie, domain=host, path="/dashboard")
+    page = browser.open("GET", "/settings", base_url=f"http://{host}")
+
+    section = card(page, provider)
+    assert section.find(id=f"redirect-{provider}") is None
+    assert "ALMANAC_PUBLIC_URL=https://calendar.example.com" in words(section.select_one(".notice"))
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_registration_that_is_right_is_saved(bare):
+    page = save(bare, client_id=" ours\n")
+
+    assert page.notices == [
+        "Saved. Google accepts the client id and the secret. Connect an account to see that the redirect "
+        "address is registered too."
+    ]
+    assert page.html.select_one(".notice")["class"] == ["notice", "good"]
+    section = card(page, "google")
+    assert badges(section) == ["configured"]
+    assert "ours" in words(section.find("dl"))
+    assert section.find(id="f-google-client_id")["value"] == "ours"
+    assert saved(bare)["google"].client_id == "ours"
+    assert registrations_in_audit(bare) == [("saveRegistration", "google")]
+
+
+@pytest.mark.usefixtures("worker")
+def test_the_secret_is_shown_nowhere_and_kept_sealed(bare, caplog):
+    caplog.set_level(logging.DEBUG)
+    secret = "wholly-secret-word"
+    for page in (save(bare, client_secret=secret), bare.browser.get("/settings")):
+        assert secret not in page.text
+    assert secret not in caplog.text
+    assert card(bare.browser.page, "google").find(id="f-google-client_secret")["value"] == ""
+
+
+@pytest.mark.usefixtures("worker")
+def test_what_could_not_be_tried_is_saved_with_a_warning(bare, sandbox):
+    sandbox.fault(operation="google.token", status=503)
+
+    page = save(bare)
+
+    (told,) = page.notices
+    assert told.startswith("Saved. Google could not be asked just now. Save again in a few minutes")
+    assert page.html.select_one(".notice")["class"] == ["notice", "warn"]
+    assert list(saved(bare)) == ["google"]
+
+
+@pytest.mark.usefixtures("worker")
+def test_what_the_provider_refuses_is_not_saved_and_the_form_keeps_the_rest(bare):
+    page = bare.browser.post(
+        "/settings/microsoft", {"client_id": "ours", "client_secret": "expired", "tenant": TENANT}
+    )
+
+    section = card(page, "microsoft")
+    assert page.status == 400
+    assert words(section.select_one(".notice.bad")) == (
+        "Nothing was saved. The secret has expired. Make a new client secret under Certificates & secrets, "
+        "and enter its Value."
+    )
+    fields = ("client_id", "client_secret", "tenant")
+    kept = [section.find(id=f"f-microsoft-{name}")["value"] for name in fields]
+    assert kept == ["ours", "", TENANT]
+    assert card(page, "google").select_one(".notice.bad") is None
+    assert (saved(bare), registrations_in_audit(bare)) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "complaint"),
+    [
+        ({"client_id": ""}, "client_id", "Client ID is required."),
+        ({"client_id": "a b"}, "client_id", "Client ID must be printable ASCII without spaces."),
+        ({"client_secret": "  "}, "client_secret", "Client secret is required."),
+        ({"client_secret": "x" * 1025}, "client_secret", "Client secret must have 1 to 1024 characters."),
+        (
+            {"tenant": "not/one"},
+            "tenant",
+            "Tenant must be the Directory (tenant) ID, a domain, or common.",
+        ),
+    ],
+)
+def test_a_field_that_cannot_be_right_is_named(bare, changed, field, complaint):
+    page = save(bare, "microsoft", **changed)
+
+    assert page.status == 400
+    assert page.error_of(f"microsoft-{field}") == complaint
+    assert "Nothing was saved: see the marked fields." in page.notices
+    assert saved(bare) == {}
+
+
+@pytest.mark.usefixtures("worker")
+def test_what_was_entered_is_text(bare):
+    page = bare.browser.post("/settings/google", {"client_id": ODD, "client_secret": "wrong"})
+
+    assert page.status == 400
+    assert page.html.find(id="f-google-client_id")["value"] == ODD
+    assert page.html.find("b") is None
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_tenant_is_kept_and_that_of_the_settings_is_not_made_ones_own(bare):
+    assert card(bare.browser.get("/settings"), "microsoft").find(id="f-microsoft-tenant")["value"] == ""
+
+    page = save(bare, "microsoft", tenant=TENANT)
+
+    assert card(page, "microsoft").find(id="f-microsoft-tenant")["value"] == TENANT
+    page = save(bare, "microsoft")
+    assert card(page, "microsoft").find(id="f-microsoft-tenant")["value"] == ""
+    assert saved(bare)["microsoft"].tenant is None
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_registration_is_removed(bare):
+    section = card(save(bare), "google")
+    (form,) = [each for each in section.find_all("form") if each.has_attr("data-confirm")]
+
+    page = bare.browser.do(form["action"])
+
+    assert page.notices == ["The registration is removed. Connected accounts work until they need it."]
+    assert badges(card(page, "google")) == ["not configured"]
+    assert saved(bare) == {}
+    assert registrations_in_audit(bare)[-1] == ("removeRegistration", "google")
+    assert bare.browser.do(form["action"]).notices == ["No registration with Google is saved."]
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_secret_that_no_key_opens_is_to_be_entered_again(bare):
+    save(bare)
+    with bare.stores.database.writing() as session:
+        session.get_one(ProviderClient, "google").sealed_secret = b"sealed by a key that is gone"
+
+    section = card(bare.browser.get("/settings"), "google")
+
+    assert badges(section) == ["secret lost"]
+    assert "Enter the secret again." in words(section.select_one(".notice"))
+
+
+def test_another_provider_is_no_page(signed_in):
+    assert signed_in.post("/settings/yahoo", {}).status in (404, 405)
+
+
+@pytest.mark.parametrize("path", ["/settings/google", "/settings/google/remove"])
+def test_a_form_without_its_token_changes_nothing(bare, path):
+    form = {"client_id": "ours", "client_secret": SECRET}
+
+    assert bare.browser.open("POST", path, data=form).status == 400
+    assert saved(bare) == {}
+
+
+def test_nobody_else_sees_it(visitor):
+    assert visitor.get("/settings").location == "/dashboard/sign-in?after=/dashboard/settings"
+    assert visitor.post("/settings/google", {"client_id": "ours"}).location == "/dashboard/sign-in"

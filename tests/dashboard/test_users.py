@@ -1,0 +1,314 @@
+"""Users: found, registered, renamed and deleted; and how one stands."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from redis.connection import AbstractConnection
+
+from store.queries import connections
+from tests.conftest import connect
+from tests.dashboard.installations import install
+from tests.dashboard.records import records
+from tests.dashboard.untrusted import HTML
+from tests.dashboard.visiting import words
+from tests.store.webhook_world import WebhookWorld
+
+PART = {"HX-Request": "true"}
+
+
+def test_a_user_is_registered_and_what_comes_next_is_told(signed_in, stores, new_organization, unique):
+    user, slug = unique("fresh"), new_organization()
+
+    page = signed_in.do("/users", {"id": user, "organization": slug})
+
+    assert page.heading == user
+    assert page.notices == [f"{user} is registered. Connect a calendar next."]
+    assert page.html.find("a", href=f"/dashboard/organizations/{slug}")
+    assert records(stores, user) == [("administrator ada", "createUser", user)]
+
+
+@pytest.mark.parametrize(
+    ("form", "field", "status", "complaint"),
+    [
+        ({}, "id", 400, "Identifier is required."),
+        ({"id": "a b"}, "id", 400, "Identifier must have 3 to 128 letters"),
+        ({"id": "{taken}"}, "id", 409, "Identifier is taken by another user."),
+        (
+            {"id": "someone", "organization": "nowhere-at-all"},
+            "organization",
+            400,
+            "Organization is not one that exists.",
+        ),
+    ],
+)
+def test_a_refused_user_says_why(signed_in, new_user, form, field, status, complaint):
+    taken = new_user()
+
+    page = signed_in.post("/users", {name: text.replace("{taken}", taken) for name, text in form.items()})
+
+    assert page.status == status
+    assert page.error_of(field).startswith(complaint)
+
+
+def test_users_are_found_by_identifier_or_address(signed_in, sandbox, new_user, unique):
+    address = f"{unique('Search.Me')}@example.com"
+    user = new_user(sandbox.account("google", address), name="findable")
+
+    for text in (user[3:], address.upper(), address):
+        rows = [words(each) for each in signed_in.get("/users", q=text).html.select("tbody tr")]
+        assert [each for each in rows if each.startswith(f"{user} Google: connected {address}")], rows
+    assert "Nobody found" in signed_in.get("/users", q="no%body").text
+
+
+def test_users_are_paged(signed_in, new_user, unique):
+    mark = unique("paged")
+    names = sorted(new_user(name=f"{mark}-{number:02}") for number in range(27))
+
+    first = signed_in.get("/users", q=mark)
+    second = signed_in.get(first.html.find("a", rel="next")["href"])
+    back = second.html.find("a", string="To the first")["href"]
+
+    assert [words(each) for page in (first, second) for each in page.html.select("tbody th")] == names
+    assert [words(each) for each in signed_in.get(back).html.select("tbody th")] == names[:25]
+
+
+@pytest.fixture
+def redis_commands(monkeypatch):
+    """How often this thread, which answers the test's requests, has asked Redis for something."""
+    asked, here, send = [], threading.get_ident(), AbstractConnection.send_packed_command
+
+    def counted(connection, *arguments, **options):
+        if threading.get_ident() == here:
+            asked.append(arguments)
+        return send(connection, *arguments, **options)
+
+    monkeypatch.setattr(AbstractConnection, "send_packed_command", counted)
+    return lambda: len(asked)
+
+
+def test_a_longer_list_costs_no_more_round_trips(new_app, settings, tmp_path, redis_commands):
+    here = install(new_app, settings, tmp_path, registered=False)
+    world = WebhookWorld(here.stores.database, here.stores.keyring)
+
+    def cost(rows):
+        before = redis_commands()
+        badges = here.browser.get("/users").html.select("tbody .badge")
+        assert [words(each) for each in badges] == ["Google: no calendars"] * rows
+        return redis_commands() - before
+
+    world.connection("user-00")
+    # What has just been written down is loaded anew, this once.
+    cost(1)
+    few = cost(1)
+    for number in range(1, 20):
+        world.connection(f"user-{number:02}")
+    cost(20)
+    assert cost(20) == few > 0
+
+
+def test_a_user_shows_accounts_with_their_access_in_words(signed_in, sandbox, new_user):
+    wide = sandbox.account("google", "wide@example.com")
+    narrow = sandbox.account("microsoft", "narrow@example.com", scope="Calendars.ReadBasic User.Read")
+    user = new_user(wide, narrow)
+
+    page = signed_in.get(f"/users/{user}")
+
+    google, microsoft = (words(each) for each in page.html.select(".connection"))
+    assert google.startswith("Google connected")
+    assert "wide@example.com" in google
+    assert "Calendars and events: reading and writing" in google
+    assert "renewed by itself" in google
+    assert "narrow@example.com" in microsoft
+    assert "Free and busy times only" in microsoft
+    form = page.html.find("form", action=f"/dashboard/users/{user}/connect/google")
+    assert words(form.button) == "Reconnect Google"
+    chosen = [each["value"] for each in page.html.select("option[selected]")]
+    assert chosen == ["write", "free-busy"]
+
+
+def test_a_connection_that_ended_says_since_when_why_and_what_to_do(signed_in, stores, sandbox, new_user):
+    user = new_user(sandbox.account("google", "gone@example.com"))
+    with stores.database.writing() as session:
+        (ref,) = connections.of_user(session, user, within=None)
+        connections.mark_dead(session, ref.id, f"Google answered {HTML}")
+
+    page = signed_in.get(f"/users/{user}")
+
+    told = words(page.html.select_one(".connection .notice"))
+    assert told.startswith("This connection ended on")
+    assert HTML in told
+    assert words(page.html.select_one(".connection .badge")) == "ended"
+    assert page.html.select_one(".connection button.primary").get_text() == "Reconnect Google"
+
+
+def test_a_token_that_cannot_be_renewed_is_told(signed_in, sandbox, new_user, api):
+    user = new_user()
+    past = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+    connect(api, user, sandbox.account("google", "old@example.com"), refreshToken=None, expiresAt=past)
+
+    connection = words(signed_in.get(f"/users/{user}").html.select_one(".connection"))
+
+    assert connection.startswith("Google run out")
+    assert "a new consent is needed then" in connection
+
+
+def test_a_user_is_renamed(signed_in, api, stores, new_user, unique):
+    user, other, new_id = new_user(), new_user(), unique("renamed")
+
+    refused = signed_in.post(f"/users/{user}/rename", {"id": other})
+    page = signed_in.do(f"/users/{user}/rename", {"id": new_id})
+
+    assert refused.status == 409
+    assert refused.error_of("id") == "Identifier is taken by another user."
+    assert page.heading == new_id
+    assert api.get(f"/users/{user}").status_code == 404
+    assert records(stores, user) == [("administrator ada", "renameUser", f"{user} to {new_id}")]
+
+
+def test_the_longest_identifiers_are_written_down_too(signed_in, new_user, stores, unique):
+    long, longer = (unique(letter * 110).ljust(128, letter) for letter in "ab")
+    signed_in.do("/users", {"id": long})
+
+    assert signed_in.do(f"/users/{long}/rename", {"id": longer}).heading == longer
+
+
+def test_deleting_a_user_revokes_and_forgets_as_the_api_does(
+    worker, signed_in, api, stores, sandbox, new_user
+):
+    user = new_user(sandbox.account("google", "leaver@example.com"))
+    form = signed_in.get(f"/users/{user}").html.find("form", action=f"/dashboard/users/{user}/delete")
+    assert form["data-confirm"].startswith(f"Delete {user}?")
+    sandbox.forget_requests()
+
+    page = signed_in.do(form["action"])
+
+    assert page.notices == [f"{user} is deleted, and every token and calendar entry that was kept."]
+    assert api.get(f"/users/{user}").status_code == 404
+    assert sandbox.requests().by_operation["google.revoke"] == 1
+    assert records(stores, user)[:2] == [
+        ("administrator ada", "deleteUser", user),
+        ("administrator ada", "deleteConnection", f"{user}/google"),
+    ]
+    assert signed_in.post(form["action"]).status == 404
+
+
+def test_calendars_come_after_the_page_with_role_colour_and_zone(worker, signed_in, sandbox, new_user):
+    user = new_user(
+        sandbox.account(
+            "google",
+            "cal@example.com",
+            time_zone="Europe/Berlin",
+            calendars=[
+                {"primary": True},
+                {"id": "team@example.com", "subject": HTML, "accessRole": "reader"},
+            ],
+        )
+    )
+    page = signed_in.get(f"/users/{user}")
+    part = page.html.find(attrs={"hx-get": f"/dashboard/users/{user}/calendars"})
+    assert "Loading" in words(part)
+
+    calendars = signed_in.get(part["hx-get"], headers=PART)
+
+    assert not calendars.html.find("html")
+    main, team = calendars.html.select("tbody tr")
+    assert words(main).startswith("cal@example.com main Google everything Europe/Berlin #")
+    assert words(team.th) == HTML
+    assert "read events" in words(team)
+    assert team.rect["fill"] == words(team.code)
+    assert not calendars.html.find("b")
+
+
+def test_what_cannot_be_read_is_told_with_what_to_do(worker, signed_in, sandbox, new_user):
+    well = sandbox.account("microsoft", "well@example.com")
+    ill = sandbox.account("google", "ill@example.com")
+    user = new_user(well, ill)
+    sandbox.revoke("ill@example.com")
+
+    calendars = signed_in.get(f"/users/{user}/calendars", headers=PART)
+    events = signed_in.get(f"/users/{user}/events", headers=PART)
+
+    assert calendars.notices == [
+        "Google could not be read: Google says that this connection has ended . "
+        "Connect the account again, above."
+    ]
+    assert len(calendars.html.select("tbody tr")) == 1
+    assert events.notices[0].endswith("Connect the account again, above.")
+    google = signed_in.get(f"/users/{user}").html.select_one(".connection")
+    assert words(google.h3) == "Google"
+    assert words(google.select_one(".badge")) == "ended"
+
+
+def test_events_of_the_next_days_are_listed_in_the_mailbox_zone(worker, signed_in, sandbox, new_user):
+    tomorrow = (datetime.now(UTC) + timedelta(days=1)).date()
+    later = tomorrow + timedelta(days=20)
+    user = new_user(
+        sandbox.account(
+            "google",
+            "busy@example.com",
+            time_zone="Asia/Tokyo",
+            events=[
+                {"subject": HTML, "start": f"{tomorrow}T10:00:00Z", "end": f"{tomorrow}T11:30:00Z"},
+                {"subject": "", "start": f"{tomorrow}T12:00:00Z", "end": f"{tomorrow}T12:30:00Z"},
+                {
+                    "subject": "Holiday",
+                    "start": f"{tomorrow}",
+                    "end": f"{tomorrow + timedelta(days=1)}",
+                    "allDay": True,
+                },
+                {"subject": "Too late", "start": f"{later}T10:00:00Z", "end": f"{later}T11:00:00Z"},
+            ],
+        )
+    )
+
+    page = signed_in.get(f"/users/{user}/events", headers=PART)
+
+    assert "Times of the mailbox: Asia/Tokyo." in page.text
+    (day,) = page.html.select("h3 time")
+    assert day["datetime"] == tomorrow.isoformat()
+    assert [words(each) for each in page.html.select("li")] == [
+        "all day Holiday Google, busy@example.com",
+        f"19:00 to 20:30 {HTML} Google, busy@example.com",
+        "21:00 to 21:30 Without a subject Google, busy@example.com",
+    ]
+    assert not page.html.find("b")
+
+
+def test_an_account_that_shares_no_details_says_so(worker, signed_in, sandbox, new_user):
+    narrow = sandbox.account("microsoft", "narrow@example.com", scope="Calendars.ReadBasic User.Read")
+    user = new_user(narrow)
+
+    page = signed_in.get(f"/users/{user}/events", headers=PART)
+
+    assert "grant what is asked for" in page.notices[0]
+
+
+def test_without_scripts_the_parts_are_pages(worker, signed_in, sandbox, new_user):
+    user = new_user(sandbox.account("google", "plain@example.com"))
+
+    for part, heading in (("calendars", "Calendars"), ("events", "The next seven days")):
+        page = signed_in.get(f"/users/{user}/{part}")
+        assert page.heading == heading
+        assert page.html.find("a", href=f"/dashboard/users/{user}")
+
+
+@pytest.mark.parametrize("user", ["nobody-at-all", "x", "%ff%fe%fd"])
+@pytest.mark.parametrize("rest", ["", "/calendars", "/events"])
+def test_a_user_that_is_not_there_is_not_found(signed_in, user, rest):
+    page = signed_in.get(f"/users/{user}{rest}")
+
+    assert page.status == 404
+    assert page.heading == "User not found"
+
+
+def test_only_administrators_see_and_change_users(visitor, signed_in, new_user):
+    user = new_user()
+    for path in ("/users", f"/users/{user}", f"/users/{user}/calendars"):
+        assert visitor.get(path).location == f"/dashboard/sign-in?after=/dashboard{path}"
+    for deed in ("rename", "delete", "connect/google", "disconnect/google"):
+        assert visitor.post(f"/users/{user}/{deed}").location == "/dashboard/sign-in"
+        assert signed_in.open("POST", f"/users/{user}/{deed}").status == 400
+    assert signed_in.get(f"/users/{user}").status == 200

@@ -1,0 +1,130 @@
+"""The one-time link that makes an administrator."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Barrier
+
+import pytest
+
+from app import invitations
+from store.models import now
+from store.queries import administrators
+from tests.dashboard.audited import deeds
+from tests.dashboard.conftest import PASSWORD, stores_of
+from tests.dashboard.visiting import Browser
+
+
+def form(who: str, **changed: str) -> dict[str, str]:
+    return {"name": who, "password": PASSWORD, "again": PASSWORD, **changed}
+
+
+@pytest.fixture
+def link(stores) -> str:
+    """The path of a new link."""
+    return invitations.link(stores, "http://localhost").removeprefix("http://localhost")
+
+
+def test_the_first_administrator_comes_by_the_link_that_the_service_prints(new_service):
+    stores = stores_of(new_service)
+    link = invitations.first_link(stores, "http://localhost")
+    browser = Browser(new_service.test_client())
+
+    assert browser.get("/").location.startswith("/dashboard/sign-in")
+    assert "Nobody can sign in yet" in browser.get("/sign-in").notices[0]
+    assert browser.get(link.removeprefix("http://localhost")).heading == "Welcome"
+    page = browser.do(browser_path(link), form("ada"))
+
+    assert (page.heading, page.notices) == ("Overview", ["Welcome, ada."])
+    assert deeds(stores, actor="administrator ada") == [("createAdministrator", "ada")]
+    assert invitations.first_link(stores, "http://localhost") is None
+    assert Browser(new_service.test_client()).get("/sign-in").notices == []
+    browser.post("/sign-out")
+    assert browser.post("/sign-in", {"name": "ada", "password": PASSWORD}).status == 303
+
+
+def browser_path(link: str) -> str:
+    return link.removeprefix("http://localhost")
+
+
+def test_a_link_is_at_the_public_address_where_there_is_one(new_app):
+    stores = stores_of(new_app(public_url="https://almanac.example"))
+
+    assert invitations.link(stores, "http://x").startswith("https://almanac.example/dashboard/welcome/")
+
+
+def test_a_link_works_once(visitor, browser_of, link, unique):
+    assert visitor.post(link, form(unique("ada"))).status == 303
+
+    other = browser_of()
+    again = other.get(link)
+    assert (again.status, again.heading) == (404, "This link has ended")
+    assert "almanac admins invite" in again.text
+    assert other.post(link, form(unique("bob"))).status == 404
+    assert other.get("/").status == 303
+
+
+def test_a_link_ends_after_a_day(visitor, link, monkeypatch, unique):
+    visitor.get(link)
+    monkeypatch.setattr(administrators, "now", lambda: now() + timedelta(days=1))
+
+    assert visitor.get(link).status == 404
+    assert visitor.post(link, form(unique("ada"))).status == 404
+
+
+def test_a_link_that_nobody_made_is_none(visitor):
+    assert visitor.get("/welcome/" + "x" * 43).heading == "This link has ended"
+
+
+def test_of_two_who_use_a_link_at_the_same_moment_one_becomes_an_administrator(new_service):
+    link = browser_path(invitations.link(stores_of(new_service), "http://localhost"))
+    gate = Barrier(2)
+
+    def use(name: str) -> int:
+        browser = Browser(new_service.test_client())
+        browser.get(link)
+        gate.wait(timeout=10)
+        return browser.post(link, form(name)).status
+
+    with ThreadPoolExecutor(2) as threads:
+        statuses = list(threads.map(use, ("ada", "bob")))
+
+    assert statuses.count(303) == 1
+    assert set(statuses) <= {303, 400, 404}
+    with stores_of(new_service).database.reading() as session:
+        assert administrators.count(session) == 1
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "complaint"),
+    [
+        ({"name": "a"}, "name", "Name must have 2 to 128 characters."),
+        ({"name": "a" * 129}, "name", "Name must have 2 to 128 characters."),
+        ({"name": "a\tb"}, "name", "Name must not contain control characters."),
+        ({"name": " "}, "name", "Name is required."),
+        ({"password": "short", "again": "short"}, "password", "Password must have at least 12 characters."),
+        ({"password": "x" * 257}, "password", "Password must have at most 256 characters."),
+        ({"password": "abababababab"}, "password", "Password must have at least 5 different characters."),
+        ({"password": ""}, "password", "Password is required."),
+        ({"again": PASSWORD + "x"}, "again", "Password again must be the same password."),
+        ({"again": ""}, "again", "Password again is required."),
+    ],
+)
+def test_what_will_not_do_is_told_beside_its_field_and_the_link_stays_good(
+    visitor, link, unique, changed, field, complaint
+):
+    page = visitor.post(link, form(unique("ada"), **changed))
+
+    assert page.status == 400
+    assert page.error_of(field) == complaint
+    assert PASSWORD not in page.text
+    assert visitor.post(link, form(unique("ada"))).status == 303
+
+
+def test_a_name_that_is_taken_is_told_and_the_link_stays_good(visitor, link, new_administrator, unique):
+    page = visitor.post(link, form(new_administrator().name))
+
+    assert page.status == 400
+    assert page.error_of("name") == "Name is taken: choose another."
+    assert visitor.post(link, form(unique("ada"))).status == 303

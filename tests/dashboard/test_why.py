@@ -1,0 +1,318 @@
+"""Why, or why not: what is said of a moment, of whom, and which events are behind it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.app.days import meeting
+from tests.dashboard.visiting import words
+
+THURSDAY = int(datetime(2026, 12, 3, tzinfo=UTC).timestamp() * 1000)
+DAY = {"day": "2026-12-03", "days": "1", "earliestTimeEachDay": "09:00", "latestTimeEachDay": "13:00"}
+NOBODY = "nobody-at-all"
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+
+def at(time):
+    """Milliseconds of a UTC time of the Thursday."""
+    hours, minutes = map(int, time.split(":"))
+    return THURSDAY + (hours * 60 + minutes) * 60_000
+
+
+def sentences(page):
+    return [words(each) for each in page.html.select(".verdict p")]
+
+
+def facts(page):
+    names, values = ([words(each) for each in page.html.select(f".facts {tag}")] for tag in ("dt", "dd"))
+    return list(zip(names, values, strict=True))
+
+
+@pytest.fixture
+def ada(sandbox, new_user):
+    """Make a user with two accounts and these meetings; the second account's are ``other``."""
+
+    def make(*events, other=(), **more):
+        return new_user(
+            sandbox.account("google", "ada@example.com", events=events, **more),
+            sandbox.account("microsoft", "ada@contoso.example", events=other),
+        )
+
+    return make
+
+
+@pytest.fixture
+def why(signed_in):
+    """Press in the picture: ``why(user, "10:20", padding="10")``."""
+    return lambda user, time, **sent: signed_in.get(
+        "/explorer/why", **{"users": user, "person": user, "at": at(time), **DAY, **sent}
+    )
+
+
+VERDICTS = [
+    ("09:10", {}, "offered: it lies in the slot from 09:00 to 09:30."),
+    ("09:30", {}, "offered: it is the start of the slot from 09:30 to 10:00."),
+    (
+        "08:00",
+        {},
+        "not offered: it lies outside the daily window, which opens at 09:00.",
+    ),
+    (
+        "08:00",
+        {"window": "weekly", "thursdayFrom": "09:00", "thursdayTo": "10:00"},
+        "not offered: it lies outside the weekly schedule, which opens at 09:00.",
+    ),
+    ("10:10", {}, "not offered: ada@example.com is busy from 10:00 to 10:30."),
+    (
+        "10:50",
+        {"padding": "10"},
+        "not offered: ada@contoso.example is busy from 10:15 to 10:45, and 10 minutes of padding keep "
+        "it blocked until 10:55.",
+    ),
+    (
+        "10:20",
+        {"maxOverlaps": "1"},
+        "not offered: 2 busy periods overlap there, and 1 may: ada@example.com from 10:00 to 10:30 and",
+    ),
+    (
+        "09:50",
+        {"slotDuration": "61"},
+        "not offered: only 60 minutes are free, from 09:00 to 10:00, and a slot takes 61 minutes.",
+    ),
+    (
+        "09:50",
+        {"slotDuration": "40"},
+        "not offered: the last slot of the free time from 09:00 to 10:00 ends at 09:40, and the 20 minutes",
+    ),
+    ("10:50", {"align": "clock"}, "not offered: slots start where the clock shows a multiple of 30 minutes"),
+]
+
+
+@pytest.mark.parametrize(("time", "sent", "because"), VERDICTS)
+def test_each_verdict_is_a_sentence(ada, why, time, sent, because):
+    user = ada(meeting("10:00", "10:30"), other=[meeting("10:15", "10:45")])
+
+    page = why(user, time, **sent)
+
+    (told,) = sentences(page)
+    moment, _, rest = told.partition(" is ")
+    assert moment == f"{time} on Thursday 3 December (UTC)"
+    assert rest.startswith(because)
+    sign = page.html.select_one(".verdict")["class"]
+    assert ("yes" in sign) == because.startswith("offered")
+
+
+def test_a_moment_outside_the_range(ada, why):
+    (told,) = sentences(why(ada(), "10:00", day="2026-12-05"))
+
+    assert told.endswith("is not offered: the range asked for begins at 00:00 on Saturday 5 December.")
+
+
+def test_a_calendar_that_cannot_be_read_is_the_reason(sandbox, ada, why):
+    user = ada(meeting("10:00", "10:30"))
+    sandbox.fault(email="ada@contoso.example", status=500)
+
+    page = why(user, "10:10")
+
+    (told,) = sentences(page)
+    assert "is not offered: Microsoft's calendar primary could not be read (providerError)" in told
+    # What was read all the same says what blocks.
+    assert facts(page) == [("Busy", "from 10:00 to 10:30, in ada@example.com (Google)")]
+
+
+def test_somebody_without_calendars_and_somebody_unknown(new_user, why):
+    (told,) = sentences(why(new_user(), "10:10"))
+    assert told.endswith("is not offered: no calendar is connected, so nothing is offered.")
+
+    (told,) = sentences(why(NOBODY, "10:10"))
+    assert told.endswith("is not offered: there is no such user.")
+
+
+def test_the_facts_are_told_with_their_days(ada, why):
+    page = why(ada(meeting("10:00", "11:00")), "10:55", padding="10", days="3", latestTimeEachDay="11:10")
+
+    assert facts(page) == [
+        ("Busy", "from 10:00 to 11:00, with padding from 09:50 to 11:10, in ada@example.com (Google)"),
+        ("Hours", "from 09:00 to 11:10"),
+        ("Slot before", "from 09:00 to 09:30"),
+        ("Next slot", "from 09:00 to 09:30 on Friday 4 December"),
+    ]
+
+
+def test_of_everybody_each_is_told(signed_in, ada, new_user):
+    users = [ada(meeting("10:00", "10:30")), new_user(), NOBODY]
+    page = signed_in.get("/explorer/why", users=" ".join(users), at=at("10:10"), **DAY)
+
+    assert words(page.html.select_one("p")) == "10:10 on Thursday 3 December (UTC):"
+    told = [words(each) for each in page.html.select(".verdict p")]
+    assert [each.split(" is ")[0] for each in told] == users
+    assert [each.split(": ")[1] for each in told] == [
+        "ada@example.com is busy from 10:00 to 10:30.",
+        "no calendar is connected, so nothing is offered.",
+        "there is no such user.",
+    ]
+
+
+def test_somebody_of_another_picture_is_not_spoken_of_in_this_one(signed_in, ada, new_user):
+    busy, other = ada(meeting("10:00", "10:30")), new_user()
+    page = signed_in.get("/explorer/grid", users=f"{other} {NOBODY}", person=busy, at=at("10:10"), **DAY)
+
+    assert [each.split(" is ")[0] for each in sentences(page)] == [other, NOBODY]
+    assert page.html.select("#person [selected]") == []
+
+
+def test_a_page_that_names_a_moment_shows_its_answer(signed_in, ada):
+    user = ada(meeting("10:00", "10:30"))
+    sent = {"users": user, "person": user, "moment": "2026-12-03T10:10", **DAY}
+    for path in ("/explorer/grid", "/explorer"):
+        page = signed_in.get(path, **sent, show="1")
+
+        assert "is busy from 10:00 to 10:30" in sentences(page)[0]
+        assert page.html.find(id="moment-field")["value"] == "2026-12-03T10:10"
+
+
+def test_a_moment_is_by_the_clock_of_the_zone(ada, why):
+    user = ada(meeting("10:00", "10:30"))
+    page = why(user, "00:00", at="", moment="2026-12-03T15:50", zone="Asia/Kathmandu", window="none")
+
+    assert sentences(page)[0].startswith("15:50 on Thursday 3 December (Asia/Kathmandu) is not offered: ada@")
+
+
+def test_of_two_moments_that_the_clock_shows_alike_the_one_that_was_pressed_is_meant(ada, signed_in):
+    """In Berlin's autumn half past two comes at 00:30 and at 01:30 UTC."""
+    user = ada({"start": "2026-10-25T01:20:00Z", "end": "2026-10-25T01:40:00Z", "subject": "Second"})
+    sent = {"users": user, "person": user, "day": "2026-10-25", "zone": "Europe/Berlin", "window": "none"}
+    pressed = int(datetime(2026, 10, 25, 1, 30, tzinfo=UTC).timestamp() * 1000)
+
+    page = signed_in.get("/explorer/why", **sent, at=pressed)
+    assert sentences(page)[0].startswith(
+        "02:30 (UTC+01:00) on Sunday 25 October (Europe/Berlin) is not offered"
+    )
+    field = page.html.find(id="moment-field")
+    assert (field["value"], field["hx-swap-oob"]) == ("2026-10-25T02:30", "true")
+
+    again = {**sent, "at": pressed, "moment": field["value"]}
+    page = signed_in.get("/explorer/grid", **again)
+    assert "is busy from 02:20" in sentences(page)[0]
+    assert page.html.find("input", {"name": "at"})["value"] == str(pressed)
+    assert "Second" in signed_in.get("/explorer/events", **again, calendar="ada@example.com").text
+    # Written anew, it is the first.
+    page = signed_in.get("/explorer/why", **again | {"at": pressed - 60_000})
+    assert sentences(page)[0].startswith("02:30 (UTC+02:00) on Sunday 25 October (Europe/Berlin) is offered")
+
+
+def test_whoever_writes_the_moment_keeps_the_field(ada, why):
+    page = why(ada(), "00:00", at="", moment="2026-12-03T10:10")
+
+    assert page.html.find(id="moment-field") is None
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"moment": "soon"},
+        {"moment": "2026-02-30T10:00"},
+        {"moment": "0001-01-01T00:00"},
+        {"at": "soon"},
+        {"at": "9" * 400},
+        {"at": "-1"},
+        {"at": "1.5"},
+        {"at": "nan", "moment": "2026-12-03T10:10"},
+    ],
+)
+def test_a_moment_that_is_none_is_a_sentence(signed_in, sent):
+    for path in ("/explorer/why", "/explorer/events", "/explorer/grid"):
+        page = signed_in.get(path, users=NOBODY, person=NOBODY, **DAY, **sent)
+
+        assert page.status == 200
+        assert page.notices == ["The moment must be a date and a time."]
+
+
+def test_without_a_moment_nothing_is_said_and_no_events_are_told(signed_in):
+    assert signed_in.get("/explorer/why", users=NOBODY).text.strip() == ""
+    assert signed_in.get("/explorer/events", users=NOBODY, person=NOBODY).notices == [
+        "The moment must be a date and a time."
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["<b onmouseover=alert(1)>x</b>", "שלום", "📅 " * 50, "'\"&;", "a/../b", "x" * 3000]
+)
+def test_a_person_of_any_name_breaks_nothing(signed_in, name):
+    page = signed_in.get("/explorer/why", organization="nothing-here", person=name, at=at("10:10"), **DAY)
+
+    assert sentences(page)[0].endswith("there is no such user.")
+    assert page.html.select("[onmouseover]") == []
+    for path in ("/explorer/events", "/explorer/grid", "/explorer"):
+        page = signed_in.get(path, organization="nothing-here", person=name, at=at("10:10"), **DAY)
+        assert page.status == 200
+        assert page.html.select("[onmouseover]") == []
+
+
+SUBJECTS = ["<b onmouseover=alert(1)>x</b>", "שלום", "Budget 📅", ""]
+
+
+def test_the_events_behind_a_moment_are_named_as_text(ada, signed_in, why):
+    user = ada(
+        *(meeting("10:00", "10:30", subject=subject) for subject in SUBJECTS),
+        meeting("11:00", "11:30", subject="Another"),
+        other=[meeting("10:15", "10:45", subject="At Contoso")],
+    )
+    button = why(user, "10:20").html.select_one("[hx-vals]")
+    assert button["hx-get"] == "/dashboard/explorer/events"
+
+    page = signed_in.get(
+        "/explorer/events",
+        users=user,
+        person=user,
+        at=at("10:20"),
+        **DAY,
+        calendar=["ada@example.com", "primary"],
+    )
+
+    told = sorted(words(each) for each in page.html.select("li"))
+    names = [subject or "(no title)" for subject in SUBJECTS]
+    assert told == sorted(
+        [f"{name} , 10:00 to 10:30 in ada@example.com" for name in names]
+        + ["At Contoso , 10:15 to 10:45 in primary"]
+    )
+    assert page.html.select("[onmouseover]") == []
+    assert all(each["dir"] == "auto" for each in page.html.select("li strong"))
+
+
+def test_the_events_of_a_padded_moment_are_those_that_it_keeps_away_from(ada, signed_in):
+    user = ada(meeting("10:00", "10:30", subject="Before"))
+    sent = {"users": user, "person": user, **DAY, "padding": "15", "calendar": "ada@example.com"}
+
+    assert "Before" in signed_in.get("/explorer/events", at=at("10:44"), **sent).text
+    assert "Before" not in signed_in.get("/explorer/events", at=at("10:46"), **sent).text
+
+
+def test_calendars_whose_events_may_not_be_read_say_so(sandbox, new_user, signed_in):
+    scope = "https://www.googleapis.com/auth/calendar.freebusy"
+    account = sandbox.account("google", "eve@example.com", scope=scope, events=[meeting("10:00", "10:30")])
+    user = new_user(account)
+    sent = {"users": user, "person": user, "at": at("10:10"), **DAY, "calendar": "eve@example.com"}
+    assert "eve@example.com is busy" in sentences(signed_in.get("/explorer/why", **sent))[0]
+
+    page = signed_in.get("/explorer/events", **sent)
+
+    (told,) = page.notices
+    assert told.startswith("eve@example.com : ")
+    assert len(told) > 30
+    assert page.html.select("li") == []
+
+
+def test_events_of_nobody_are_a_sentence(signed_in):
+    page = signed_in.get("/explorer/events", users=NOBODY, person=NOBODY, at=at("10:10"), **DAY)
+
+    assert page.notices == ["User not found."]
+
+
+def test_a_free_moment_has_no_events_to_ask_for(ada, why):
+    page = why(ada(meeting("10:00", "10:30")), "09:10")
+
+    assert page.html.select("[hx-vals]") == []

@@ -1,0 +1,6 @@
+"""Texts that somebody might have written to harm a page, or simply in another script."""
+
+from __future__ import annotations
+
+HTML = "<b onmouseover=alert(1)>x</b>"
+TEXTS = (HTML, "שלום עולם", "🗓️ week \u202e olleh", "{{ 7*7 }}", "x" * 100)

@@ -1,0 +1,106 @@
+"""An installation of its own with the demo company in it, as the documentation supposes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import requests
+
+from app import demo
+from providers.sandbox.client import Sandbox
+from store.queries import api_keys
+from store.stores import Stores
+from tests import services
+from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
+from tests.docs.shell import Shell
+
+
+@dataclass(frozen=True)
+class Installation:
+    """Where web and sandbox are, a key for everything, and the environment of the command line."""
+
+    url: str
+    sandbox: Sandbox
+    key: str
+    environment: dict[str, str]
+
+    def seed(self) -> None:
+        """Bring the demo company back to its first state, and delete whatever else there is."""
+        with requests.Session() as session:
+            session.trust_env = False
+            session.headers["Authorization"] = f"Bearer {self.key}"
+            for things, name in (("users", "id"), ("organizations", "slug"), ("webhooks", "id")):
+                for thing in session.get(f"{self.url}/v1/{things}").json()["data"]:
+                    session.delete(f"{self.url}/v1/{things}/{thing[name]}").raise_for_status()
+        self.sandbox.reset()
+        with Stores(settings_of(self.environment)) as stores:
+            demo.seed(stores, self.sandbox.url, report=str)
+
+
+@pytest.fixture(scope="session")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """What `almanac up --sandbox` starts. What documents delete and make concerns no other test."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ALMANAC_")}
+    environment |= {
+        "ALMANAC_DATA_DIR": str(tmp_path_factory.mktemp("documented")),
+        # As the API guide starts it.
+        "ALMANAC_REDIRECT_URLS": "https://app.example.com/*",
+    }
+    port, sandbox_port = _free_ports()
+    command = [str(Path(sys.executable).parent / "almanac"), "up", "--sandbox"]
+    command += ["--port", str(port), "--sandbox-port", str(sandbox_port)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
+        url = f"http://127.0.0.1:{port}"
+        try:
+            _wait_until_ready(url, process)
+            with Stores(settings_of(environment)) as stores, stores.database.writing() as session:
+                key = api_keys.create(session, prefix="alm_", name="reader", shows_tokens=True)
+            yield Installation(url, Sandbox(f"http://127.0.0.1:{sandbox_port}"), key, environment)
+        finally:
+            process.terminate()
+            process.wait(timeout=STOP_SECONDS)
+
+
+@pytest.fixture
+def new_shell(installation: Installation, tmp_path: Path) -> Callable[[], Shell]:
+    """A terminal at an installation in which nothing is but the demo company."""
+    services.Service("curl", shutil.which("curl")).require()
+
+    def make() -> Shell:
+        installation.seed()
+        addresses = {
+            "http://127.0.0.1:8080": installation.url,
+            "http://127.0.0.1:8090": installation.sandbox.url,
+        }
+        own = {"URL": installation.url, "KEY": installation.key, "SANDBOX": installation.sandbox.url}
+        return Shell(tmp_path, addresses, installation.environment | own)
+
+    return make
+
+
+def _free_ports() -> tuple[int, int]:
+    with socket.socket() as one, socket.socket() as other:
+        for probe in (one, other):
+            probe.bind(("127.0.0.1", 0))
+        return one.getsockname()[1], other.getsockname()[1]
+
+
+def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
+    give_up = time.monotonic() + START_SECONDS
+    while True:
+        assert process.poll() is None, "the installation ended by itself"
+        assert time.monotonic() < give_up, "the installation is not ready"
+        try:
+            if requests.get(f"{url}/readyz", timeout=5).ok:
+                return
+        except requests.RequestException:
+            time.sleep(0.2)

@@ -1,0 +1,42 @@
+"""An installation of which parts are broken on purpose, and the doctor who looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from app.doctor.diagnosis import Patient
+from store import embedded_redis
+from store.stores import Stores
+from tests.conftest import STOP_SECONDS, settings_of
+from tests.doctor.installation import Installation, answering
+
+
+@pytest.fixture(scope="module")
+def installation(environment: dict[str, str], tmp_path_factory) -> Iterator[Installation]:
+    folder = tmp_path_factory.mktemp("doctor")
+    with answering() as url:
+        ours = environment | {"ALMANAC_DATA_DIR": str(folder), "ALMANAC_PUBLIC_URL": url}
+        redis = embedded_redis.start(folder, settings_of(ours).redis_socket)
+        made = Installation(ours, redis)
+        with Stores(made.settings) as stores:
+            stores.database.upgrade()
+        yield made
+        redis.terminate()
+        redis.wait(timeout=STOP_SECONDS)
+
+
+@pytest.fixture
+def stores(installation: Installation) -> Iterator[Stores]:
+    with Stores(installation.settings) as stores:
+        stores.presence.tick()
+        yield stores
+        for name, value in (("maxmemory", "0"), ("maxmemory-policy", "noeviction"), ("save", "")):
+            stores.redis.config_set(name, value)
+
+
+@pytest.fixture
+def patient(installation: Installation, stores: Stores) -> Iterator[Patient]:
+    with Patient(installation.settings) as patient:
+        yield patient

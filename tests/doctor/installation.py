@@ -1,0 +1,101 @@
+"""An installation with a Redis of its own, and the doctor who looks at it with some settings changed."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+from click.testing import Result
+
+from app import processes
+from app.doctor import CHECKS, Diagnosis
+from app.doctor.diagnosis import Patient
+from store.settings import Settings, new_secrets
+from tests.app.test_cli import almanac
+from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
+from workers.celery_app import create_celery
+from workers.queues import Queue
+
+
+class Installation:
+    """A Redis and a worker of its own; ``doctor`` looks at it with some settings changed."""
+
+    def __init__(self, environment: dict[str, str], redis: subprocess.Popen[bytes]) -> None:
+        self.environment = {name: value for name, value in environment.items() if name.startswith("ALMANAC_")}
+        self.whole = environment
+        self.settings = settings_of(environment)
+        self.redis = redis
+
+    def doctor(self, *arguments: str, **changed: str) -> Result:
+        settings = self.environment | {f"ALMANAC_{name}": value for name, value in changed.items()}
+        folder = Path(settings.pop("ALMANAC_DATA_DIR"))
+        return almanac("doctor", *arguments, data=folder, **settings)
+
+    def found(self, **changed: str) -> dict[str, dict[str, str]]:
+        result = self.doctor("--json", **changed)
+        document = json.loads(result.stdout)
+        assert document["healthy"] == (result.exit_code == 0), result.output
+        return {each["name"]: each for each in document["checks"]}
+
+    @contextmanager
+    def worker(self, *queues: Queue) -> Iterator[None]:
+        command = processes.worker(self.settings, "doctored", queues or tuple(Queue))
+        with subprocess.Popen(command, env=self.whole) as process:
+            celery = create_celery(self.settings)
+            give_up = time.monotonic() + START_SECONDS
+            while not celery.control.ping(timeout=0.5, limit=1):
+                assert process.poll() is None, "the worker ended by itself"
+                assert time.monotonic() < give_up, "the worker does not answer"
+            yield
+            process.terminate()
+            process.wait(timeout=STOP_SECONDS)
+
+
+@contextmanager
+def answering(
+    body: bytes = b'{"status":"ok"}', status: int = 200, tls: ssl.SSLContext | None = None
+) -> Iterator[str]:
+    """A server on this machine that answers everything alike."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def production() -> dict[str, str]:
+    secret, encryption = new_secrets()
+    return {"SECRET_KEY": secret, "ENCRYPTION_KEYS": encryption}
+
+
+def look(patient: Patient, name: str) -> Diagnosis:
+    (check,) = [check for check in CHECKS if check.name == name]
+    return patient.look(replace(check, needs=()))
+
+
+def look_with(settings: Settings, name: str) -> Diagnosis:
+    with Patient(settings) as patient:
+        return look(patient, name)

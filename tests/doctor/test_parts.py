@@ -1,0 +1,300 @@
+"""`almanac doctor`: whatever breaks is named, with what to do."""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+import subprocess
+import time
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import text
+
+from app.doctor import Diagnosis, State, stored
+from app.doctor.diagnosis import Check, Patient
+from app.doctor.report import report
+from store import presence
+from store.models import User
+from store.queries import connections, provider_clients, webhooks
+from store.queries.connections import Tokens
+from store.queries.provider_clients import StoredClient
+from tests import services
+from tests.app.test_cli import almanac, free_port
+from tests.doctor.installation import Installation, answering, look, look_with, production
+from workers.queues import Queue
+
+# With a whole installation: too long for the default run.
+pytestmark = pytest.mark.long
+
+
+def test_each_line_is_there_when_its_check_is_done(installation, monkeypatch):
+    told: list[str] = []
+    heard_by: dict[str, int] = {}
+    monkeypatch.setattr(
+        "app.doctor.CHECKS",
+        tuple(
+            Check(name, lambda _, name=name: (heard_by.update({name: len(told)}), (State.OK, "Fine", ""))[1])
+            for name in ("one", "two")
+        ),
+    )
+
+    assert report(lambda: installation.settings, told.append, as_json=False)
+    # The settings' line was there before the first check began.
+    assert heard_by == {"one": 1, "two": 2}
+
+
+def test_a_setting_that_lacks_is_all_that_is_said(tmp_path):
+    refused = almanac("doctor", data=tmp_path, ALMANAC_REDIS_URL="redis://127.0.0.1:1/0")
+
+    assert refused.exit_code == 1
+    assert refused.stdout.startswith("wrong    settings")
+    assert "ALMANAC_SECRET_KEY and ALMANAC_ENCRYPTION_KEYS must be set" in refused.stdout
+    assert "-> docs/settings.md" in refused.stdout
+    assert "database" not in refused.stdout.replace("ALMANAC_DATABASE_URL", "")
+
+
+def test_a_redis_that_is_down_hides_what_needs_it(installation, stores):
+    found = installation.found(REDIS_URL=f"redis://:planted@127.0.0.1:{free_port()}/0", **production())
+
+    assert found["redis"]["state"] == "wrong"
+    assert "ALMANAC_REDIS_URL" in found["redis"]["advice"]
+    assert found["beat"] == {
+        "name": "beat",
+        "state": "unknown",
+        "sentence": "Not looked at, because of: redis",
+        "advice": "",
+    }
+    assert "planted" not in json.dumps(found)
+
+
+def test_a_broker_that_is_down_is_told_from_redis(installation, stores):
+    found = installation.found(BROKER_URL=f"amqp://planted:planted@127.0.0.1:{free_port()}//")
+
+    assert (found["redis"]["state"], found["broker"]["state"]) == ("ok", "wrong")
+    assert "ALMANAC_BROKER_URL" in found["broker"]["advice"]
+    assert found["workers"]["state"] == found["google"]["state"] == "unknown"
+    assert "planted" not in json.dumps(found)
+
+
+def test_without_a_worker_nothing_is_asked_of_providers(installation, stores):
+    found = installation.found()
+
+    assert found["workers"]["state"] == "wrong"
+    assert found["workers"]["advice"] == "Start one with almanac worker"
+    assert found["google"]["sentence"] == "Not looked at, because of: workers"
+
+
+def test_a_queue_that_nobody_takes_is_named(installation, patient):
+    with installation.worker(Queue.READS, Queue.WRITES, Queue.WEBHOOKS):
+        diagnosis = look(patient, "workers")
+
+    assert (diagnosis.state, diagnosis.sentence) == (State.WRONG, "No worker takes the queue upkeep")
+
+
+def test_a_database_that_is_down_is_wrong_within_seconds(installation, stores):
+    began = time.monotonic()
+    url = f"postgresql://almanac:planted@127.0.0.1:{free_port()}/almanac"
+    found = installation.found(DATABASE_URL=url, **production())
+
+    assert found["database"]["state"] == "wrong"
+    assert "ALMANAC_DATABASE_URL" in found["database"]["advice"]
+    assert found["encryption keys"]["state"] == "unknown"
+    assert "planted" not in json.dumps(found)
+    assert time.monotonic() - began < 60
+
+
+def test_migrations_that_lack_are_told(installation, stores, tmp_path):
+    found = installation.found(DATABASE_URL=f"sqlite:///{tmp_path}/empty.db", **production())
+
+    assert found["database"]["sentence"] == "SQLite answers, but migrations are missing"
+    assert found["database"]["advice"] == "Run almanac db upgrade"
+
+
+def test_a_database_of_a_later_version_is_not_to_be_migrated(installation, patient, tmp_path):
+    settings = replace(installation.settings, database_url=f"sqlite:///{tmp_path}/later.db")
+    with Patient(settings) as patient:
+        database = patient.services.stores.database
+        database.upgrade()
+        with database.engine.begin() as connection:
+            connection.execute(text("UPDATE alembic_version SET version_num = 'of tomorrow'"))
+
+        diagnosis = look(patient, "database")
+
+    assert diagnosis.state is State.WRONG
+    assert "later version" in diagnosis.sentence
+
+
+@pytest.mark.parametrize(("version", "state"), [("5.0.14", "wrong"), ("6.2.0", "ok"), ("8.2.1", "ok")])
+def test_a_redis_without_the_commands_that_are_used_is_too_old(patient, version, state):
+    patient.services.stores.__dict__["redis"] = Old(version)
+
+    diagnosis = look(patient, "redis")
+
+    assert diagnosis.state == state
+    assert version in diagnosis.sentence
+
+
+class Old:
+    """A Redis of another version, as far as that is asked for."""
+
+    def __init__(self, version: str) -> None:
+        self._version = version
+
+    def info(self, section: str) -> dict[str, str]:
+        assert section == "server"
+        return {"redis_version": self._version}
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
+def test_a_redis_that_drops_keys_is_wrong_once_it_has_a_limit(patient, stores, policy):
+    stores.redis.config_set("maxmemory-policy", policy)
+    assert look(patient, "redis memory").state is State.OK
+
+    stores.redis.config_set("maxmemory", 64 * 2**20)
+
+    diagnosis = look(patient, "redis memory")
+    assert diagnosis.state is State.WRONG
+    assert policy in diagnosis.sentence
+    assert diagnosis.advice == "Set maxmemory-policy noeviction in Redis"
+
+
+def test_a_redis_that_is_nearly_full_is_a_warning(patient, stores):
+    stores.redis.config_set("maxmemory", int(stores.redis.info("memory")["used_memory"] * 1.1))
+
+    assert look(patient, "redis memory").state is State.WARNING
+
+
+def test_a_redis_that_would_come_back_with_an_older_state_is_a_warning(patient, stores):
+    assert look(patient, "redis persistence").state is State.OK
+    stores.redis.config_set("save", "60 1")
+
+    diagnosis = look(patient, "redis persistence")
+
+    assert diagnosis.state is State.WARNING
+    assert "(save)" in diagnosis.sentence
+
+
+def test_a_redis_that_does_not_tell_its_configuration_is_a_warning(patient, stores):
+    stores.redis.acl_setuser(
+        "careful", enabled=True, nopass=True, keys=["*"], categories=["+@all"], commands=["-config"]
+    )
+    url = patient.settings.redis_url.replace("unix://", "unix://careful:any@")
+    with Patient(replace(patient.settings, redis_url=url)) as guest:
+        diagnosis = look(guest, "redis persistence")
+
+    assert diagnosis.state is State.WARNING
+    assert "does not say" in diagnosis.sentence
+
+
+def test_keys_that_no_longer_open_what_is_stored_are_wrong(installation, stores):
+    with stores.database.writing() as session:
+        provider_clients.save(session, stores.keyring, "google", StoredClient("ours", "planted", None))
+        webhooks.create(
+            session, stores.keyring, url="https://example.com", events=["calendar.changed"], within=None
+        )
+        user = User(custom_id="ada")
+        session.add(user)
+        session.flush()
+        connections.replace(
+            session,
+            stores.keyring,
+            user_id=user.id,
+            provider="google",
+            email="ada@example.com",
+            scope=[],
+            tokens=Tokens("planted-access", "planted-refresh", None),
+        )
+    assert look_with(installation.settings, "encryption keys").state is State.OK
+
+    other = replace(installation.settings, encryption_keys=(bytes(32),))
+    diagnosis = look_with(other, "encryption keys")
+
+    assert diagnosis.state is State.WRONG
+    lost = "1 of 1 connections and 1 of 1 webhooks and the registration with google"
+    assert lost in diagnosis.sentence
+    assert "ALMANAC_ENCRYPTION_KEYS" in diagnosis.advice
+    both = replace(installation.settings, encryption_keys=(bytes(32), *installation.settings.encryption_keys))
+    assert look_with(both, "encryption keys").state is State.OK
+
+
+@pytest.mark.parametrize(("off", "state"), [(-60, State.WRONG), (60, State.WRONG), (0.5, State.OK)])
+def test_a_clock_that_is_off_is_wrong(patient, monkeypatch, off, state):
+    _ = patient.services.stores.database, patient.services.stores.redis
+    real = time.time
+    monkeypatch.setattr(stored.time, "time", lambda: real() + off)
+
+    diagnosis = look(patient, "clock")
+
+    assert diagnosis.state is state
+    assert "Redis" in diagnosis.sentence
+
+
+def test_the_clock_of_postgresql_is_asked_too(installation, stores):
+    services.postgresql().require()
+    with services.own_database() as url:
+        url = url.replace("postgresql://", "postgresql+psycopg://")
+        diagnosis = look_with(replace(installation.settings, database_url=url), "clock")
+
+    assert diagnosis.state is State.OK
+    assert "Redis and PostgreSQL" in diagnosis.sentence
+
+
+def test_a_beat_that_never_was_or_has_stopped_is_wrong(patient, stores):
+    assert look(patient, "beat").state is State.OK
+    stores.redis.set(presence.BEAT, stores.redis.time()[0] - 120)
+    assert re.fullmatch(r"Beat has not ticked for 12\d seconds", look(patient, "beat").sentence)
+    stores.redis.delete(presence.BEAT)
+
+    diagnosis = look(patient, "beat")
+
+    assert diagnosis.state is State.WRONG
+    assert "almanac beat" in diagnosis.advice
+
+
+def at(installation: Installation, url: str) -> Diagnosis:
+    return look_with(replace(installation.settings, public_url=url), "public URL")
+
+
+def test_an_address_that_nobody_has_set_is_a_warning(installation):
+    assert at(installation, "").state is State.WARNING
+
+
+def test_an_address_for_others_that_is_not_https_is_wrong(installation):
+    diagnosis = at(installation, "http://calendar.example.com")
+
+    assert diagnosis.state is State.WRONG
+    assert "is not https" in diagnosis.sentence
+
+
+def test_an_address_where_nobody_listens_is_wrong(installation):
+    diagnosis = at(installation, f"http://127.0.0.1:{free_port()}")
+
+    assert diagnosis.state is State.WRONG
+    assert "cannot be reached from here" in diagnosis.sentence
+
+
+@pytest.mark.parametrize(("body", "status"), [(b"<html>", 200), (b'{"status":"ok"}', 502), (b"[]", 200)])
+def test_an_address_of_something_else_is_wrong(installation, body, status):
+    with answering(body, status) as url:
+        diagnosis = at(installation, url)
+
+    assert diagnosis.state is State.WRONG
+    assert "leads to something else" in diagnosis.sentence
+
+
+def test_a_certificate_that_is_not_trusted_is_named(installation, tmp_path):
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=ours"]
+    command += ["-keyout", str(tmp_path / "key"), "-out", str(tmp_path / "certificate")]
+    subprocess.run(command, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "certificate", tmp_path / "key")
+    with answering(tls=context) as url:
+        diagnosis = at(installation, url)
+
+    assert diagnosis.state is State.WRONG
+    assert "no certificate that is trusted here" in diagnosis.sentence

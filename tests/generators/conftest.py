@@ -1,0 +1,43 @@
+"""Generators of clients that are not ours: ``make test-generators`` installs them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from providers.sandbox.client import Sandbox
+from tests.app.days import meeting
+from tests.app.serving import web_server
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def base_url(environment: dict[str, str], database: object, worker: None) -> Iterator[str]:
+    """A real server."""
+    with web_server(environment, count=1) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def ada(sandbox: Sandbox, new_user: Callable[..., str]) -> str:
+    """A user who is busy from 9:00 to 10:00."""
+    return new_user(sandbox.account("google", "ada@example.com", events=[meeting("09:00", "10:00")]))
+
+
+@pytest.fixture
+def document(app, tmp_path: Path) -> Path:
+    """The OpenAPI document in a file."""
+    file = tmp_path / "openapi.json"
+    file.write_bytes(app.test_client().get("/v1/openapi.json").data)
+    return file
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """What a command says that must succeed."""
+    ended = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout + ended.stderr

@@ -1,0 +1,72 @@
+"""Clients generated from the OpenAPI document compile under the strictest rules, and are answered."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.generators.conftest import HERE, run
+
+pytestmark = pytest.mark.generators
+
+Program = Callable[[str, str, str], dict[str, object]]
+
+
+@pytest.fixture
+def typescript(document: Path, tmp_path: Path) -> Program:
+    """The program in TypeScript, compiled against the types of openapi-typescript."""
+    modules = HERE / "node_modules"
+    (tmp_path / "node_modules").symlink_to(modules)
+    for name in ("slots.ts", "tsconfig.json", "package.json"):
+        shutil.copy(HERE / name, tmp_path)
+    run(modules / ".bin/openapi-typescript", document, "-o", "almanac.d.ts", cwd=tmp_path)
+    run(modules / ".bin/tsc", "-p", "tsconfig.json", cwd=tmp_path)
+    return lambda *words: json.loads(run("node", "build/slots.js", *words, cwd=tmp_path))
+
+
+@pytest.fixture
+def python(document: Path, tmp_path: Path) -> Program:
+    """The program in Python, on the client of openapi-python-client, both read by mypy."""
+    tools = Path(sys.executable).parent
+    said = run(
+        *("env", f"PATH={tools}:/usr/bin:/bin", tools / "openapi-python-client", "generate"),
+        *("--path", document, "--meta", "none", "--output-path", "generated"),
+        cwd=tmp_path,
+    )
+    # It says what it could not make something of, and succeeds all the same.
+    assert "arning" not in said, said
+    shutil.copy(HERE / "slots.py", tmp_path)
+    # Its template of a session is the same for every document, and not quite strict.
+    rules = "[mypy]\nstrict = true\n[mypy-generated.client]\nignore_errors = true\n"
+    (tmp_path / "mypy.ini").write_text(rules)
+    run(tools / "mypy", "slots.py", "generated", cwd=tmp_path)
+    return lambda *words: json.loads(run(sys.executable, "slots.py", *words, cwd=tmp_path))
+
+
+@pytest.mark.parametrize("language", ["typescript", "python"])
+def test_a_generated_client_is_answered(language, request, base_url, api, ada, sandbox):
+    program: Program = request.getfixturevalue(language)
+
+    told = program(base_url, api.key, ada)
+
+    assert [start[11:16] for start in told["starts"]] == ["10:00", "11:00"]
+    assert told["unread"] == []
+    assert told["refused"] == "User not found"
+
+
+@pytest.mark.usefixtures("python")
+def test_no_generated_name_is_a_makeshift(tmp_path: Path):
+    models = {file.stem for file in (tmp_path / "generated/models").iterdir()} - {"__init__", "__pycache__"}
+    methods = {file.stem for file in (tmp_path / "generated/api").glob("*/*.py")} - {"__init__"}
+
+    assert {"provider", "failure_reason", "user_slots_answer", "meeting_url"} <= models
+    # A generator numbers what has no name of its own, and calls it after the place where it was found.
+    assert [name for name in models if re.search(r"\d|_item|_type_", name)] == []
+    assert {"get_user_scheduling", "list_users", "create_event"} <= methods
+    assert [name for name in methods if re.search(r"\d|_by_", name)] == []

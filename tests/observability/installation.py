@@ -1,0 +1,150 @@
+"""An installation of its own: web, workers and beat as production runs them, and what they say."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+import requests
+
+from app import processes
+from providers.sandbox.client import SandboxAccount
+from store import embedded_redis
+from store.queries import api_keys
+from store.settings import Settings
+from store.stores import Stores
+from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
+
+# What takes longer than this on a busy machine is broken.
+PATIENCE = 30.0
+
+
+@dataclass
+class Installation:
+    """``parts`` are its processes by name; a call is below ``/v1``, by the key that it has."""
+
+    url: str
+    settings: Settings
+    stores: Stores
+    key: str
+    folder: Path
+    parts: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    session: requests.Session = field(default_factory=requests.Session)
+
+    def call(self, method: str, path: str, /, **more: Any) -> requests.Response:
+        headers = {"Authorization": f"Bearer {self.key}"} | more.pop("headers", {})
+        return self.session.request(method, f"{self.url}/v1{path}", headers=headers, timeout=30, **more)
+
+    def get(self, path: str, /, headers: dict[str, str] | None = None, **query: Any) -> requests.Response:
+        return self.call("GET", path, params=query, headers=headers or {})
+
+    def user(self, name: str, *accounts: SandboxAccount) -> str:
+        """Register a user with accounts connected."""
+        assert self.call("POST", "/users", json={"id": name}).status_code == 201
+        for account in accounts:
+            body = {
+                "accessToken": account.access_token,
+                "refreshToken": account.refresh_token,
+                "email": account.email,
+                "expiresAt": account.expires_at.isoformat(),
+                "scope": account.scope.split(),
+            }
+            made = self.call("POST", f"/users/{name}/oauth/{account.provider}", json=body)
+            assert made.status_code == 201, made.text
+        return name
+
+    def output(self, part: str | None = None) -> str:
+        """What a part has said so far, or all of them."""
+        names = [part] if part else [path.stem for path in self.folder.glob("*.log")]
+        return "".join((self.folder / f"{name}.log").read_text() for name in names)
+
+    def lines(self, part: str) -> list[dict[str, Any]]:
+        """The lines of a part that logs JSON; each has to be that."""
+        return [orjson.loads(line) for line in self.output(part).splitlines()]
+
+    def stop(self, part: str) -> None:
+        """End a part in its own time."""
+        process = self.parts.pop(part)
+        process.terminate()
+        process.wait(timeout=STOP_SECONDS)
+
+
+def until(holds: Callable[[], Any]) -> Any:
+    """What ``holds`` answers as soon as it is true; fails when it never is."""
+    give_up = time.monotonic() + PATIENCE
+    while not (found := holds()):
+        assert time.monotonic() < give_up, "it does not come to pass"
+        time.sleep(0.05)
+    return found
+
+
+@contextmanager
+def installed(
+    environment: dict[str, str],
+    folder: Path,
+    *,
+    web: int = 1,
+    workers: Sequence[str] = ("worker1",),
+    beat: bool = False,
+    **changed: str,
+) -> Iterator[Installation]:
+    """Start it; ``changed`` are variables of its environment."""
+    port = free_port()
+    ours = environment | {"ALMANAC_DATA_DIR": str(folder), "PATH": os.environ["PATH"], **changed}
+    settings = settings_of(ours)
+    with ExitStack() as closing:
+        if settings.embedded_redis:
+            redis = embedded_redis.start(folder, settings.redis_socket)
+            closing.callback(redis.wait, timeout=STOP_SECONDS)
+            closing.callback(redis.terminate)
+        stores = closing.enter_context(Stores(settings))
+        stores.database.upgrade()
+        with stores.database.writing() as session:
+            key = api_keys.create(session, prefix="alm_", name="observed")
+        made = Installation(f"http://127.0.0.1:{port}", settings, stores, key, folder)
+        made.session.trust_env = False
+        commands = {name: processes.worker(settings, name) for name in workers}
+        commands |= {"beat": processes.beat(settings)} if beat else {}
+        commands |= {"web": processes.web("127.0.0.1", port, web)} if web else {}
+        for name, command in commands.items():
+            log = closing.enter_context((folder / f"{name}.log").open("wb"))
+            made.parts[name] = subprocess.Popen(command, env=ours, stderr=log, stdout=log)
+        closing.callback(_stop, made)
+        _wait(made, web=bool(web), worker=bool(workers))
+        yield made
+
+
+def _stop(made: Installation) -> None:
+    for process in made.parts.values():
+        process.terminate()
+    for process in made.parts.values():
+        process.wait(timeout=STOP_SECONDS)
+
+
+def _wait(made: Installation, *, web: bool, worker: bool) -> None:
+    give_up = time.monotonic() + START_SECONDS
+    while web:
+        assert all(part.poll() is None for part in made.parts.values()), made.output()
+        assert time.monotonic() < give_up, "it does not start"
+        try:
+            answer = made.session.get(f"{made.url}/readyz", timeout=10)
+            if answer.ok or not worker:
+                return
+        except requests.ConnectionError:
+            pass
+        time.sleep(0.1)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,119 @@
+"""What the Grafana dashboard asks for is there in a scrape, and so is what the documentation lists."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from app.activity import CLASSES
+from app.exposition import Exposition, Found
+from store.counts import Cache, Counts
+from store.latency import BOUNDS, Latency
+from store.presence import Present
+from store.queries.connections import Standing
+from store.totals import Totals
+from tests.observability.scraping import parse
+from workers.queues import Queue
+
+DOCS = Path(__file__).parents[2] / "docs"
+DASHBOARD = json.loads((DOCS / "grafana" / "almanac.json").read_text())
+EXPRESSIONS = [target["expr"] for panel in DASHBOARD["panels"] for target in panel["targets"]]
+
+METRIC = re.compile(r"\balmanac_\w+")
+SELECTOR = re.compile(r"(almanac_\w+)\{([^}]*)\}")
+MATCHER = re.compile(r'(\w+)(=~|=)"([^"]*)"')
+GROUPING = re.compile(r"by \(([^)]*)\)")
+
+
+@pytest.fixture(scope="module")
+def full():
+    """A scrape of an installation in which everything has happened."""
+    from prometheus_client import generate_latest
+
+    one = Latency((1,) * len(BOUNDS))
+    counts = Counts(
+        {("busy", status): one for status in CLASSES.values()},
+        Cache(1, 1, 1),
+        {"google": one},
+        {"google": one},
+        {("google", "rateLimited"): 1},
+    )
+    found = Found(
+        "1.0",
+        Totals(counts, {("reads", "google"): 1.0}, {"asked": 1}),
+        Present({"worker1@a": (1, 64)}, 1.0),
+        ({"google": Standing(1, 1)}, 1),
+        dict.fromkeys(Queue, 0),
+    )
+    return parse(generate_latest(Exposition(found)).decode())
+
+
+def test_every_metric_that_is_asked_for_exists(full):
+    asked = {name for expression in EXPRESSIONS for name in METRIC.findall(expression)}
+
+    assert asked
+    assert asked <= full.names
+
+
+def test_every_label_that_is_matched_exists_with_such_a_value(full):
+    matched = [
+        (metric, *matcher)
+        for expression in EXPRESSIONS
+        for metric, inside in SELECTOR.findall(expression)
+        for matcher in MATCHER.findall(inside)
+    ]
+
+    assert matched
+    for metric, label, operator, wanted in matched:
+        values = {dict(have).get(label) for name, have in full.samples if name == metric}
+        for each in wanted.split("|") if operator == "=~" else [wanted]:
+            assert each in values, (metric, label, each)
+
+
+@pytest.mark.parametrize("expression", EXPRESSIONS)
+def test_what_is_grouped_by_and_told_is_a_label_of_what_is_asked_for(full, expression):
+    labels = set.intersection(*(full.labels(name) for name in METRIC.findall(expression)))
+    grouped = {label.strip() for group in GROUPING.findall(expression) for label in group.split(",")}
+
+    assert grouped <= labels
+    (legend,) = {
+        target["legendFormat"]
+        for panel in DASHBOARD["panels"]
+        for target in panel["targets"]
+        if target["expr"] == expression
+    }
+    assert set(re.findall(r"\{\{(\w+)\}\}", legend)) <= grouped
+
+
+def test_counters_are_never_shown_bare(full):
+    counters = {name for name, _ in full.counters}
+    for expression in EXPRESSIONS:
+        for name in counters & set(METRIC.findall(expression)):
+            assert re.search(rf"rate\({name}(\{{[^}}]*\}})?\[", expression), expression
+
+
+def test_panels_do_not_cover_each_other():
+    cells = [
+        (x, y)
+        for panel in DASHBOARD["panels"]
+        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
+        for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
+    ]
+    assert len(cells) == len(set(cells))
+    assert max(x for x, _ in cells) < 24
+
+
+def test_the_table_of_the_documentation_has_each_metric_with_its_kind_and_its_labels(full):
+    text = (DOCS / "observability.md").read_text()
+    rows = re.findall(r"^\| `(almanac_\w+)` \| (\w+) \|([^|]*)\|", text, re.MULTILINE)
+
+    told = {name: (kind, set(re.findall(r"`(\w+)`", labels))) for name, kind, labels in rows}
+    found = {}
+    for name, kind in full.kinds.items():
+        sample = f"{name}_count" if kind == "histogram" else f"{name}_total" if kind == "counter" else name
+        sample = sample if sample in full.names else name
+        found[sample.removesuffix("_count") if kind == "histogram" else sample] = (kind, full.labels(sample))
+    assert told == found

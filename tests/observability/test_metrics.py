@@ -1,0 +1,266 @@
+"""What Prometheus is told: exactly what was done, by all processes together, whoever is asked."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from app.exposition import LIMITS
+from tests.conftest import Api
+from tests.observability.installation import installed, until
+from tests.observability.scraping import parse, scrape
+from tests.store.statements import statements
+
+# With a whole installation: too long for the default run.
+pytestmark = pytest.mark.long
+
+DAY = {"start": "2026-12-03", "end": "2026-12-04"}
+EVENT = {"subject": "Planning", "start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
+
+
+@pytest.fixture(scope="module")
+def busy(environment, tmp_path_factory, sandbox_process):
+    """Two web processes, a worker and beat."""
+    with installed(environment, tmp_path_factory.mktemp("busy"), web=2, beat=True) as made:
+        yield made
+
+
+def test_a_mixed_load_on_two_processes_is_told_exactly_and_never_goes_down(busy, sandbox, unique):
+    people = [
+        busy.user(
+            unique("p"),
+            sandbox.account("google", f"p{n}@example.com"),
+            sandbox.account("microsoft", f"p{n}@example.org"),
+        )
+        for n in range(4)
+    ]
+    denied = busy.user(unique("denied"), sandbox.account("google", "denied@example.com"))
+    sandbox.fault(email="denied@example.com", status=403, reason="forbidden")
+    before = settled(busy, requests=4 * 3 + 2, group=("users", "oauth"))
+
+    over = threading.Event()
+    seen: list = []
+
+    def watch():
+        while not over.is_set():
+            seen.append(scrape(busy))
+            time.sleep(0.1)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+
+    def call(number):
+        person = people[number % 4]
+        match number % 5:
+            case 0:
+                return busy.get(f"/users/{person}/calendar/busy", {"Cache-Control": "no-cache"}, **DAY)
+            case 1:
+                return busy.call("POST", f"/users/{person}/calendar/events/google/primary", json=EVENT)
+            case 2:
+                return busy.get(f"/users/{denied}/scheduling", slotDuration="30", **DAY)
+            case 3:
+                return busy.get("/users/nobody-at-all")
+            case _:
+                return busy.get("/webhooks")
+
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(call, range(100)))
+    over_by = [answer.status_code for answer in answers]
+    after = settled(busy, requests=before.sum("almanac_requests_total") + 100)
+    over.set()
+    watcher.join()
+
+    def more(name, **labels):
+        return after.sum(name, **labels) - before.sum(name, **labels)
+
+    assert {over_by[n] for n in range(0, 100, 5)} == {200}
+    assert {over_by[n] for n in range(1, 100, 5)} == {201}
+    assert {over_by[n] for n in range(3, 100, 5)} == {404}
+    assert more("almanac_requests_total", group="busy", status="2xx") == 20
+    assert more("almanac_requests_total", group="events", status="2xx") == 20
+    assert more("almanac_requests_total", group="scheduling", status="4xx") == 20
+    assert more("almanac_requests_total", group="users", status="4xx") == 20
+    assert more("almanac_requests_total", group="webhooks", status="2xx") == 20
+    assert more("almanac_requests_total") == 100
+    assert more("almanac_request_seconds_count") == 100
+    assert more("almanac_request_seconds_bucket", le="+Inf") == 100
+    assert more("almanac_provider_writes_total", provider="google") == 20
+    assert more("almanac_provider_writes_seconds_count", provider="google") == 20
+    assert more("almanac_provider_writes_total", provider="microsoft") == 0
+    # Every read that was made has failed, and nothing else has; each job was made or followed.
+    reads = more("almanac_provider_reads_total")
+    failed = more("almanac_provider_failures_total", provider="google", reason="accessDenied")
+    assert more("almanac_provider_failures_total") == failed > 0
+    assert 0 < reads == more("almanac_fanout_jobs_total", how="asked") - 20
+    assert more("almanac_fanout_jobs_late_total") == 0
+    assert more("almanac_cache_calendars_total", result="miss") > 0
+    # The time that it took is between none and what all of it took, one after the other.
+    assert 0 < more("almanac_request_seconds_sum") < sum(a.elapsed.total_seconds() for a in answers)
+
+    assert len(seen) > 5
+    for earlier, later in zip([before, *seen], [*seen, after], strict=True):
+        assert earlier.counters <= later.counters
+        assert all(later.samples[each] >= earlier.samples[each] for each in earlier.counters)
+
+
+def settled(made, *, requests, group=None):
+    """A scrape once so many requests are counted, and what workers did for them is."""
+
+    def counted(each):
+        groups = [{"group": name} for name in group or ()] or [{}]
+        return sum(each.sum("almanac_requests_total", **labels) for labels in groups)
+
+    def enough():
+        found = scrape(made)
+        return counted(found) >= requests and found
+
+    until(enough)
+    # Workers write down on their own time.
+    time.sleep(6)
+    return scrape(made)
+
+
+def test_each_histogram_is_cumulative_and_has_the_bounds_of_the_counters(busy):
+    busy.get("/users")
+    found = until(
+        lambda: (each := scrape(busy))("almanac_request_seconds_count", group="users", status="2xx") and each
+    )
+
+    labels = {"group": "users", "status": "2xx"}
+    buckets = [found("almanac_request_seconds_bucket", le=limit, **labels) for limit in LIMITS]
+    assert LIMITS == [
+        "0.001",
+        "0.002",
+        "0.005",
+        "0.01",
+        "0.02",
+        "0.05",
+        "0.1",
+        "0.2",
+        "0.5",
+        "1.0",
+        "2.0",
+        "5.0",
+        "10.0",
+        "+Inf",
+    ]
+    assert buckets == sorted(buckets)
+    assert buckets[-1] == found("almanac_request_seconds_count", **labels)
+    assert found("almanac_requests_total", **labels) == buckets[-1]
+
+
+def test_who_is_there_is_told_and_what_waits(busy, sandbox, unique):
+    user = busy.user(
+        unique("told"),
+        sandbox.account("google", "t@example.com"),
+        sandbox.account("microsoft", "t@example.org"),
+    )
+    found = until(lambda: (each := scrape(busy))("almanac_up", part="beat") and each)
+
+    for part in ("redis", "database", "broker", "worker", "beat"):
+        assert found("almanac_up", part=part) == 1, part
+    assert found("almanac_workers") == 1
+    (name,) = (dict(labels)["worker"] for each, labels in found.samples if each == "almanac_worker_places")
+    assert name.startswith("worker1@")
+    assert found("almanac_worker_places", worker=name) == busy.settings.reads_in_flight
+    assert found("almanac_worker_places_used", worker=name) == 0
+    assert found("almanac_connections", provider="google", alive="true") >= 1
+    assert found("almanac_queue_depth", queue="reads") == 0
+    assert found("almanac_webhook_deliveries_waiting") == 0
+    assert found.sum("almanac_build_info") == 1
+
+    hook = busy.call("POST", "/webhooks", json={"url": "http://127.0.0.1:1/nobody"})
+    assert hook.status_code == 201
+    sandbox.revoke("t@example.com")
+    dead = found("almanac_connections", provider="google", alive="false")
+    busy.get(f"/users/{user}/calendar/busy", {"Cache-Control": "no-cache"}, **DAY)
+
+    def ended():
+        each = scrape(busy)
+        return each("almanac_connections", provider="google", alive="false") == dead + 1 and each
+
+    assert until(ended)("almanac_webhook_deliveries_waiting") == 1
+    busy.call("DELETE", f"/webhooks/{hook.json()['data']['id']}")
+
+
+def test_prometheus_gets_either_format(busy):
+    plain = busy.session.get(f"{busy.url}/metrics", timeout=30)
+    assert plain.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+
+    accept = "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
+    open_ = busy.session.get(f"{busy.url}/metrics", headers={"Accept": accept}, timeout=30)
+    assert open_.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0")
+    families = {each.name for each in text_string_to_metric_families(open_.text)}
+    assert families == {name.removesuffix("_total") for name in parse(plain.text).kinds}
+
+
+def test_names_and_helps_are_as_prometheus_recommends(busy):
+    found = scrape(busy)
+
+    for name, kind in found.kinds.items():
+        assert name.startswith("almanac_")
+        assert found.helps[name]
+        if kind == "counter":
+            assert (
+                f"{name.removesuffix('_total')}_total" in found.names or name == "almanac_provider_failures"
+            )
+        if kind == "histogram":
+            assert name.endswith("_seconds")
+
+
+def test_a_scrape_takes_two_statements_and_asks_no_provider(app, database, api, new_user, sandbox):
+    new_user(sandbox.account("google", "s@example.com"))
+    sandbox.forget_requests()
+    wired = app.extensions["almanac"]
+    with statements(wired.stores.database) as (_, sent):
+        assert app.test_client().get("/metrics").status_code == 200
+    assert len(sent) == 2
+    assert sandbox.requests().total == 0
+
+
+def test_a_token_is_asked_for_when_one_is_set(new_app, api):
+    caller = Api(new_app(metrics_token="planted-token").test_client(), api.key).client
+
+    for header in (
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": f"Bearer {api.key}"},
+        {"Authorization": "Basic planted-token"},
+        {"Authorization": "Bearer pl\u00e4nted"},
+    ):
+        answer = caller.get("/metrics", headers=header)
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+        assert "planted" not in answer.text
+    assert caller.get("/metrics", headers={"Authorization": "Bearer planted-token"}).status_code == 200
+
+
+def test_without_a_broker_the_rest_is_told(new_app, app):
+    nowhere = "redis://127.0.0.1:1/0"
+
+    found = parse(new_app(broker_url=nowhere).test_client().get("/metrics").text)
+
+    assert found("almanac_up", part="broker") == 0
+    assert found("almanac_up", part="database") == 1
+    assert found.sum("almanac_requests_total") >= 0
+    assert not found.labels("almanac_queue_depth")
+
+
+def test_without_a_database_the_rest_is_told(new_app):
+    found = parse(new_app(database_url="sqlite:////nowhere/at/all.db").test_client().get("/metrics").text)
+
+    assert found("almanac_up", part="database") == 0
+    assert found("almanac_up", part="broker") == 1
+    assert found("almanac_webhook_deliveries_waiting") is None
+
+
+def test_without_redis_nothing_is_told_that_could_be_wrong(new_app):
+    answer = new_app(redis_url="redis://127.0.0.1:1/0").test_client().get("/metrics")
+
+    assert answer.status_code == 503
+    assert answer.text == "# Redis does not answer (ConnectionError)\n"
+    assert answer.content_type.startswith("text/plain")

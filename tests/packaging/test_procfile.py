@@ -1,0 +1,192 @@
+"""The Procfile, run by honcho on PostgreSQL and Redis, with Redis and with RabbitMQ as the broker."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+import pytest
+import redis
+import requests
+
+from app.up import sandbox_environment
+from store.settings import new_secrets
+from tests import services
+from tests.app.test_cli import free_port
+from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
+from tests.packaging.files import ROOT
+from workers.celery_app import create_celery
+
+BIN = Path(sys.executable).parent
+
+# A database of Redis that no other test uses.
+REDIS = re.sub(r"/\d+$", "/11", services.REDIS)
+
+PEOPLE = {"ada", "bruno", "chiara", "dmitri", "emiko", "farah", "gabriel"}
+PASSWORD = "planted-flower-password"
+
+
+@dataclass
+class Installation:
+    """What every process of it is given."""
+
+    environment: dict[str, str]
+    folder: Path
+    port: int
+    flower_port: int
+
+    @contextmanager
+    def start(self, *processes: str) -> Iterator[subprocess.Popen[bytes]]:
+        """Processes of the Procfile, each once, until the block ends."""
+        command = [str(BIN / "honcho"), "--app-root", str(self.folder), "--procfile", str(ROOT / "Procfile")]
+        with subprocess.Popen([*command, "start", *processes], env=self.environment) as honcho:
+            try:
+                yield honcho
+            finally:
+                honcho.terminate()
+                honcho.wait(timeout=STOP_SECONDS)
+
+    def almanac(self, *words: str) -> str:
+        ran = subprocess.run(
+            [str(BIN / "almanac"), *words], env=self.environment, capture_output=True, text=True
+        )
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout.strip()
+
+    def workers(self) -> set[str]:
+        """The names of those that answer."""
+        with create_celery(settings_of(self.environment)) as celery:
+            return {name for reply in celery.control.ping(timeout=1) for name in reply}
+
+    def slots(self, key: str) -> requests.Response:
+        """A request that reads everybody's calendar anew."""
+        return requests.get(
+            f"http://127.0.0.1:{self.port}/v1/organizations/demo/scheduling",
+            params={"start": "2026-11-23", "end": "2026-11-24"},
+            headers={"Authorization": f"Bearer {key}", "Cache-Control": "no-cache"},
+            timeout=30,
+        )
+
+
+@pytest.fixture(params=["redis", "rabbitmq"])
+def installation(
+    request: pytest.FixtureRequest, sandbox_process: str, tmp_path: Path
+) -> Iterator[Installation]:
+    services.postgresql().require()
+    services.redis_server().require()
+    if request.param == "rabbitmq":
+        services.rabbitmq().require()
+    secret, encryption = new_secrets()
+    port, flower_port = free_port(), free_port()
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("ALMANAC_")}
+    with services.own_database() as database:
+        ours = sandbox_environment(sandbox_process) | {
+            "ALMANAC_DATABASE_URL": database,
+            "ALMANAC_REDIS_URL": REDIS,
+            "ALMANAC_BROKER_URL": services.RABBITMQ if request.param == "rabbitmq" else REDIS,
+            "ALMANAC_SECRET_KEY": secret,
+            "ALMANAC_ENCRYPTION_KEYS": encryption,
+            "ALMANAC_FLOWER_PASSWORD": PASSWORD,
+            "ALMANAC_DATA_DIR": str(tmp_path / "data"),
+            "PATH": f"{BIN}:{os.environ['PATH']}",
+            # honcho counts up from here; web is the first.
+            "PORT": str(port),
+            "FLOWER_PORT": str(flower_port),
+        }
+        client = redis.Redis.from_url(REDIS)
+        client.flushdb()
+        yield Installation(clean | ours, tmp_path, port, flower_port)
+        client.flushdb()
+        client.close()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+def test_the_procfile_serves_and_a_second_worker_may_come_and_go(installation, sandbox):
+    with installation.start("release") as release:
+        assert release.wait(timeout=START_SECONDS) == 0
+    installation.almanac("seed", "demo", "--sandbox-url", sandbox.url)
+    key = installation.almanac("keys", "create", "test")
+
+    with installation.start("web", "worker", "beat", "flower") as running:
+        wait(lambda: ready(installation.port), running)
+        answers_for_everybody(installation.slots(key))
+        (first,) = installation.workers()
+        wait(lambda: parts_are_alive(installation), running)
+        flower = requests.get(
+            f"http://127.0.0.1:{installation.flower_port}/api/workers?refresh=1",
+            auth=("almanac", PASSWORD),
+            timeout=20,
+        )
+        assert set(flower.json()) == {first}
+
+        stop = Event()
+        with ThreadPoolExecutor(4) as pool, installation.start("worker") as second:
+            try:
+                wait(lambda: len(installation.workers()) == 2, second)
+                asking = [pool.submit(ask_until, stop, installation, key) for _ in range(3)]
+                time.sleep(3)
+                second.terminate()
+                second.wait(timeout=STOP_SECONDS)
+                wait(lambda: installation.workers() == {first}, running)
+                time.sleep(2)
+            finally:
+                stop.set()
+            answered = [each.result() for each in asking]
+
+        assert all(number >= 3 for number in answered), answered
+    assert not ready(installation.port)
+
+
+def ask_until(stop: Event, installation: Installation, key: str) -> int:
+    """Ask, one request after the other; how many were answered, all of them for everybody."""
+    number = 0
+    while not stop.is_set():
+        answers_for_everybody(installation.slots(key))
+        number += 1
+    return number
+
+
+def answers_for_everybody(answer: requests.Response) -> None:
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    # She has withdrawn her consent.
+    assert [failed["customId"] for failed in body["failedUsers"]] == ["hana"], body["failedUsers"]
+    assert {slot["userId"] for slot in body["data"]["availableSlots"]} == PEOPLE
+
+
+def parts_are_alive(installation: Installation) -> bool:
+    for part in (
+        ["web", "--port", str(installation.port)],
+        ["worker"],
+        ["beat"],
+        ["flower", "--port", str(installation.flower_port)],
+    ):
+        asked = [str(BIN / "almanac"), "healthy", *part]
+        if subprocess.run(asked, env=installation.environment, capture_output=True).returncode:
+            return False
+    return True
+
+
+def ready(port: int) -> bool:
+    try:
+        return requests.get(f"http://127.0.0.1:{port}/readyz", timeout=5).ok
+    except requests.RequestException:
+        return False
+
+
+def wait(until: Callable[[], bool], running: subprocess.Popen[bytes]) -> None:
+    give_up = time.monotonic() + START_SECONDS
+    while not until():
+        assert running.poll() is None, "honcho ended by itself"
+        assert time.monotonic() < give_up, "it does not come to that"
+        time.sleep(0.2)

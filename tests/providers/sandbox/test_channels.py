@@ -1,0 +1,206 @@
+"""What the sandbox sends by itself: when, how often, and what its controls do to it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+import requests
+
+from tests.app.at_provider import AtProvider
+from tests.providers.sandbox import callers
+from tests.receiver import Receiver, receiving
+
+PROVIDERS = ("google", "microsoft")
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as receiver:
+        yield receiver
+
+
+def pushes(sandbox, provider: str) -> int:
+    """How many notifications were sent; one that is due is counted before the next call is answered."""
+    return sandbox.requests().by_operation.get(f"{provider}.push", 0)
+
+
+def watch(sandbox, account, url: str, **changed):
+    """Open a channel as a program would."""
+    if account.provider == "google":
+        body = {"id": "channel-1", "type": "web_hook", "address": url, "token": "t"} | changed
+        return callers.google(sandbox, account)("POST", "calendars/primary/events/watch", json=body)
+    body = {
+        "changeType": "created,updated,deleted",
+        "notificationUrl": url,
+        "resource": "me/events",
+        "expirationDateTime": "2026-01-01T00:00:00Z",
+        "clientState": "t",
+    } | changed
+    return callers.graph(sandbox, account)("POST", "subscriptions", json=body)
+
+
+@pytest.fixture
+def there(sandbox, receiver):
+    """An account of which changes are told; returns its events once all is quiet."""
+
+    def make(provider: str) -> AtProvider:
+        account = sandbox.account(provider, "ada@example.com")
+        assert watch(sandbox, account, receiver.url).ok
+        if provider == "google":
+            receiver.wait(1)
+            receiver.posted.clear()
+        return AtProvider(sandbox, account)
+
+    return make
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_write_does_not_wait_for_whoever_is_told(sandbox, there, receiver, provider):
+    events = there(provider)
+    events.call.patience = 5.0
+    # More than the caller's patience.
+    sandbox.fault(operation=f"{provider}.push", latency_ms=8000)
+
+    for _ in range(20):
+        events.post()
+
+    assert receiver.posted == []
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_notifications_are_lost_doubled_and_delayed_on_demand(sandbox, there, receiver, provider):
+    events = there(provider)
+    push = f"{provider}.push"
+    sandbox.fault(operation=push, body="lost", times=1)
+    events.post()
+    events.post()
+    receiver.wait(1)
+    sandbox.clear_faults()
+    sandbox.fault(operation=push, body="doubled", latency_ms=50, times=1)
+    events.post()
+
+    # One of the first two, then the third twice.
+    assert len(receiver.wait(3)) == 3
+    assert receiver.posted[1].body == receiver.posted[2].body
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_an_address_that_is_busy_is_tried_again_and_one_that_refuses_is_not(
+    sandbox, there, receiver, provider
+):
+    events = there(provider)
+    receiver.answers = [503, 500, 204, 404]
+    events.post()
+    events.post()
+    events.post()
+
+    # The first three times, the others once.
+    assert len(receiver.wait(5)) == 5
+    (channel,) = sandbox.channels()
+    assert channel["sent"] == (3 if provider == "google" else 2)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_channel_that_was_dropped_is_silent(sandbox, there, receiver, provider):
+    events = there(provider)
+    assert sandbox.drop_channels(email="nobody@example.com") == 0
+    assert sandbox.drop_channels(provider=provider) == 1
+    sent = pushes(sandbox, provider)
+    events.post()
+
+    assert [each["dropped"] for each in sandbox.channels()] == [True]
+    assert pushes(sandbox, provider) == sent
+
+
+def test_an_outage_of_the_api_does_not_stop_notifications(sandbox, there, receiver):
+    events = there("google")
+    events.post()
+    receiver.wait(1)
+    sandbox.fault(provider="google", status=503)
+    assert events.call("GET", "users/me/calendarList").status_code == 503
+    sandbox.clear_faults()
+    sandbox.fault(provider="google", latency_ms=1)
+    events.post()
+
+    assert len(receiver.wait(2)) == 2
+
+
+def test_a_google_channel_id_serves_once(sandbox, there, receiver):
+    there("google")
+    again = watch(sandbox, sandbox.account("google", "eve@example.com"), receiver.url)
+    assert callers.reason(again) == (400, "channelIdNotUnique")
+
+
+def test_only_who_opened_a_google_channel_stops_it(sandbox, there):
+    ada = there("google")
+    eve = callers.google(sandbox, sandbox.account("google", "eve@example.com"))
+    (channel,) = sandbox.channels()
+    for call, body in (
+        (eve, {"id": channel["id"], "resourceId": "x"}),
+        (ada.call, {"id": channel["id"], "resourceId": "x"}),
+    ):
+        assert call("POST", "channels/stop", json=body).status_code == 404
+    assert len(sandbox.channels()) == 1
+
+
+@pytest.mark.parametrize(
+    "changed", [{"id": None}, {"address": None}, {"type": "carrier pigeon"}, {"id": "x" * 65}, {"token": 5}]
+)
+def test_google_refuses_a_channel_that_makes_no_sense(sandbox, receiver, changed):
+    answer = watch(sandbox, sandbox.account("google", "ada@example.com"), receiver.url, **changed)
+    assert answer.status_code == 400
+    assert sandbox.channels() == []
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"resource": None},
+        {"resource": "me/messages"},
+        {"expirationDateTime": "tomorrow"},
+        {"expirationDateTime": "2099-01-01T00:00:00Z"},
+        {"clientState": "x" * 129},
+        {"notificationUrl": "http://127.0.0.1:1/nobody"},
+    ],
+)
+def test_microsoft_refuses_a_subscription_that_makes_no_sense(sandbox, receiver, changed):
+    answer = watch(sandbox, sandbox.account("microsoft", "ada@example.com"), receiver.url, **changed)
+    assert answer.status_code == 400
+    assert sandbox.channels() == []
+
+
+def test_microsoft_lists_changes_and_ends_subscriptions_of_their_owner(sandbox, there):
+    ada = there("microsoft").call
+    eve = callers.graph(sandbox, sandbox.account("microsoft", "eve@example.com"))
+    (listed,) = ada.get("subscriptions")["value"]
+    path = f"subscriptions/{listed['id']}"
+    # A short life was asked for: it is three quarters of an hour at least.
+    assert ada.get(path)["expirationDateTime"] == listed["expirationDateTime"] > "2026-01-01"
+
+    assert eve.get("subscriptions")["value"] == []
+    assert eve("DELETE", path).status_code == 404
+    assert ada("PATCH", path, json={"expirationDateTime": "soon"}).status_code == 400
+    assert ada("POST", f"{path}/reauthorize").status_code == 204
+    assert ada("DELETE", path).status_code == 204
+    assert ada("DELETE", path).status_code == 404
+
+
+def test_a_control_that_makes_no_sense_is_refused(sandbox):
+    with pytest.raises(requests.HTTPError, match="event is one of"):
+        sandbox.lifecycle("explode")
+    answer = requests.post(f"{sandbox.url}/sandbox/channels/explode", timeout=10)
+    assert answer.status_code == 404
+
+
+def test_what_was_still_to_be_sent_is_forgotten_with_everything_else(sandbox, there, receiver):
+    receiver.answers.extend([503] * 4)
+    there("microsoft").post()
+    receiver.wait(1)
+
+    sandbox.reset()
+    time.sleep(0.4)
+
+    assert len(receiver.posted) == 1
+    assert pushes(sandbox, "microsoft") == 0

@@ -1,0 +1,265 @@
+"""Channels of both providers against the sandbox: opened, told by, extended, closed, and what goes wrong."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from providers.base import ChannelWanted, Token
+from providers.errors import AccessDenied, InsufficientScopes, NotFound, ProviderError, Unavailable
+from providers.google import channels as google_channels
+from providers.google.channels import GoogleChannels
+from providers.microsoft import subscriptions
+from providers.microsoft.subscriptions import MicrosoftSubscriptions
+from providers.notifications import News, Notification
+from tests.app.at_provider import AtProvider
+from tests.providers.addresses import google_at, microsoft_at
+from tests.receiver import Receiver, receiving
+
+PROVIDERS = ("google", "microsoft")
+ID, SECRET = "0123456789abcdef0123456789abcdef", "channel-secret"
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def channels(google_endpoints, microsoft_endpoints):
+    return {
+        "google": GoogleChannels(google_endpoints),
+        "microsoft": MicrosoftSubscriptions(microsoft_endpoints),
+    }
+
+
+@pytest.fixture
+def wanted(receiver) -> ChannelWanted:
+    return ChannelWanted(ID, Token(SECRET), receiver.url)
+
+
+def pushes(sandbox, provider: str) -> int:
+    """How many notifications were sent; one that is due is counted before the next call is answered."""
+    return sandbox.requests().by_operation.get(f"{provider}.push", 0)
+
+
+def told(provider: str, posted) -> list[Notification]:
+    """What a request says, as the adapter reads it."""
+    if provider == "google":
+        assert posted.body == b""
+        return [google_channels.notification(posted.headers.get)]
+    return list(subscriptions.notifications(posted.json))
+
+
+@pytest.fixture
+def opened(sandbox, channels, connect, wanted, receiver, soon):
+    """Open a channel; returns it, the account and the account's events."""
+
+    def make(provider: str, calendar: str = "primary", **more):
+        account = sandbox.account(provider, "ada@example.com", **more)
+        ours = connect(account)
+        channel = channels[provider].open(ours, calendar, wanted, deadline=soon())
+        receiver.wait(1 if provider == "google" else 0)
+        return channel, ours, AtProvider(sandbox, account)
+
+    return make
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_each_change_is_told_with_our_id_and_secret(opened, receiver, provider):
+    _, _, there = opened(provider)
+    before = len(receiver.posted)
+
+    made = there.post()
+    there.patch(made["id"], location="elsewhere") if provider == "google" else there.patch(
+        made["id"], subject="other"
+    )
+    there.delete(made["id"])
+
+    posted = receiver.wait(before + 3)[before:]
+    assert [told(provider, each) for each in posted] == [[Notification(ID, SECRET, News.CHANGED)]] * 3
+
+
+def test_google_says_first_that_it_has_reached_us_and_numbers_grow(opened, receiver):
+    channel, _, there = opened("google")
+    there.post()
+    first, second = receiver.wait(2)
+
+    assert told("google", first) == [Notification(ID, SECRET, News.CONFIRMED)]
+    numbers = [int(each.headers["X-Goog-Message-Number"]) for each in (first, second)]
+    assert numbers[0] == 1 < numbers[1]
+    assert first.headers["X-Goog-Resource-ID"] == channel.resource
+    assert not channel.confirmed
+    assert timedelta(days=6) < channel.expires_at - datetime.now(UTC) <= timedelta(days=7)
+
+
+def test_microsoft_shakes_hands_before_it_answers(opened, receiver):
+    channel, _, _ = opened("microsoft")
+
+    assert len(receiver.handshakes) == 1
+    assert channel.confirmed
+    assert timedelta(days=2) < channel.expires_at - datetime.now(UTC) <= subscriptions.LIFETIME
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_another_calendar_is_not_told_of(opened, receiver, sandbox, provider):
+    other = "team@group.calendar.google.com" if provider == "google" else "AAMkTEAM"
+    calendars = [{"subject": "", "primary": True}, {"id": other, "subject": "Team"}]
+    _, _, there = opened(provider, other, calendars=calendars)
+    before = len(receiver.posted)
+
+    there.post()
+    there.post(calendar=other)
+
+    assert len(receiver.wait(before + 1)) == before + 1
+    (channel,) = sandbox.channels()
+    assert channel["calendarId"] == other
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_channel_that_was_closed_is_silent_and_closing_twice_is_no_fault(
+    opened, channels, sandbox, soon, provider
+):
+    channel, account, there = opened(provider)
+    before = pushes(sandbox, provider)
+    for _ in range(2):
+        channels[provider].close(account, channel.id, channel.resource, deadline=soon())
+
+    there.post()
+
+    assert sandbox.channels() == []
+    assert pushes(sandbox, provider) == before
+
+
+def test_microsoft_extends_and_google_does_not(opened, channels, sandbox, soon):
+    sandbox.shorten_channels(60)
+    channel, account, _ = opened("microsoft")
+    sandbox.shorten_channels(120)
+    ends = channels["microsoft"].extend(account, channel.id, deadline=soon())
+
+    assert ends - channel.expires_at > timedelta(seconds=50)
+    assert channels["google"].extend(account, channel.id, deadline=soon()) is None
+
+
+def test_extending_what_microsoft_has_forgotten_says_so(opened, channels, sandbox, soon):
+    channel, account, _ = opened("microsoft")
+    assert sandbox.drop_channels() == 1
+    with pytest.raises(NotFound):
+        channels["microsoft"].extend(account, channel.id, deadline=soon())
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_channel_that_has_ended_is_silent(opened, sandbox, provider):
+    sandbox.shorten_channels(0.4)
+    channel, _, there = opened(provider)
+    time.sleep(max(0.0, (channel.expires_at - datetime.now(UTC)).total_seconds()) + 0.05)
+    # Its beginning may have been told until now.
+    before = pushes(sandbox, provider)
+
+    there.post()
+
+    assert sandbox.channels() == []
+    assert pushes(sandbox, provider) == before
+
+
+@pytest.mark.parametrize(
+    ("provider", "scope"), [("google", "calendar.freebusy"), ("microsoft", "Calendars.ReadBasic")]
+)
+def test_the_right_to_free_and_busy_is_not_enough(opened, sandbox, provider, scope):
+    with pytest.raises(InsufficientScopes):
+        opened(provider, scope=scope)
+    assert sandbox.requests().total == 0
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_calendar_of_somebody_else_cannot_be_watched(opened, provider):
+    other = "boss@example.com" if provider == "google" else "AAMkBOSS"
+    calendars = [{"subject": "", "primary": True}, {"id": other, "accessRole": "freeBusyReader"}]
+    with pytest.raises(AccessDenied) as caught:
+        opened(provider, other, calendars=calendars)
+    assert not caught.value.retryable
+
+
+def test_holidays_cannot_be_watched(opened):
+    holidays = "en.german#holiday@group.v.calendar.google.com"
+    with pytest.raises(ProviderError) as caught:
+        opened("google", holidays, calendars=[{"id": holidays, "accessRole": "reader"}])
+    assert not caught.value.retryable
+
+
+def test_microsoft_opens_nothing_at_an_address_that_does_not_shake_hands(opened, receiver, sandbox):
+    receiver.echo = lambda _: "hello"
+    with pytest.raises(ProviderError) as caught:
+        opened("microsoft")
+    assert not caught.value.retryable
+    assert sandbox.channels() == []
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_opening_is_not_tried_twice(script, scripted_account, soon, provider):
+    script.say(503, {})
+    channels = {
+        "google": GoogleChannels(google_at(script.url)),
+        "microsoft": MicrosoftSubscriptions(microsoft_at(script.url)),
+    }
+    with pytest.raises(Unavailable):
+        channels[provider].open(
+            scripted_account,
+            "primary",
+            ChannelWanted(ID, Token(SECRET), "https://x.example"),
+            deadline=soon(),
+        )
+    assert len(script.asked) == 1
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("answer", [{}, {"id": "x", "expiration": "soon", "expirationDateTime": "soon"}])
+def test_an_answer_without_an_end_is_unreadable(
+    script, scripted_account, soon, is_fit_for_people, provider, answer
+):
+    script.say(200, answer)
+    channels = {
+        "google": GoogleChannels(google_at(script.url)),
+        "microsoft": MicrosoftSubscriptions(microsoft_at(script.url)),
+    }
+    with pytest.raises(Unavailable) as caught:
+        channels[provider].open(
+            scripted_account,
+            "primary",
+            ChannelWanted(ID, Token(SECRET), "https://x.example"),
+            deadline=soon(),
+        )
+    assert "unreadable" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("event", "news"),
+    [
+        ("reauthorizationRequired", News.ENDING),
+        ("subscriptionRemoved", News.ENDED),
+        ("missed", News.CHANGED),
+    ],
+)
+def test_what_becomes_of_a_subscription_is_told(opened, receiver, sandbox, event, news):
+    opened("microsoft")
+    assert sandbox.lifecycle(event) == 1
+    (posted,) = receiver.wait(1)
+
+    assert told("microsoft", posted) == [Notification(ID, SECRET, news)]
+    assert len(sandbox.channels()) == (event != "subscriptionRemoved")
+
+
+@pytest.mark.parametrize(
+    "body", [None, [], {}, {"value": None}, {"value": [None, 1, "x", {}, {"clientState": 5}]}, "text"]
+)
+def test_what_is_no_notification_tells_nothing(body):
+    assert list(subscriptions.notifications(body)) == []
+
+
+def test_a_notification_shows_no_secret():
+    assert SECRET not in repr(Notification(ID, SECRET, News.CHANGED))
+    assert SECRET not in repr(ChannelWanted(ID, Token(SECRET), "https://x.example"))

@@ -1,0 +1,177 @@
+"""What a token endpoint tells of a registration, from how it refuses a code that nobody gave out."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from urllib.parse import parse_qs
+
+import pytest
+
+from providers.base import Token
+from providers.checks import SECRET_UNSEEN, Finding, Verdict
+from providers.endpoints import Client
+from providers.errors import ProviderNotConfigured
+from providers.oauth import GoogleOAuth, MicrosoftOAuth
+from tests.providers.addresses import google_at, microsoft_at
+
+TENANT = "84bd8158-6d4d-4958-8b9f-9d6445542f95"
+REDIRECT = "https://almanac.example.com/v1/oauth/google/callback"
+
+
+def checked(oauth: GoogleOAuth | MicrosoftOAuth, seconds: float = 5.0) -> Finding:
+    return oauth.check(REDIRECT, deadline=time.monotonic() + seconds)
+
+
+def google(url: str, client_id: str = "id", secret: str = "planted-secret") -> GoogleOAuth:
+    return GoogleOAuth(google_at(url), Client(client_id, Token(secret)))
+
+
+def microsoft(
+    url: str, client_id: str = "id", secret: str = "planted-secret", tenant: str = TENANT
+) -> MicrosoftOAuth:
+    return MicrosoftOAuth(replace(microsoft_at(url), tenant=tenant), Client(client_id, Token(secret)))
+
+
+# --- the sandbox, as the providers answer
+
+
+def test_google_is_asked_once_and_finds_a_good_registration_right(sandbox):
+    found = checked(google(f"{sandbox.url}/google"))
+
+    assert found.verdict is Verdict.RIGHT
+    assert found.sentence == "Google accepts the client id and the secret"
+    assert sandbox.requests().by_operation == {"google.token": 1}
+
+
+@pytest.mark.parametrize("wrong", [{"client_id": "wrong-id"}, {"secret": "wrong"}, {"secret": "expired-one"}])
+def test_google_finds_an_unknown_id_or_secret_wrong(sandbox, wrong):
+    assert checked(google(f"{sandbox.url}/google", **wrong)).verdict is Verdict.WRONG
+
+
+def test_microsoft_is_asked_again_where_it_has_not_looked_at_the_secret(sandbox):
+    found = checked(microsoft(f"{sandbox.url}/microsoft"))
+
+    assert found.verdict is Verdict.RIGHT
+    assert found.sentence == "Microsoft accepts the client id and the secret"
+    assert sandbox.requests().by_operation == {"microsoft.token": 2}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"client_id": "wrong-id"}, "Microsoft knows no application with this id in this tenant"),
+        ({"secret": "wrong"}, "Microsoft does not accept the secret"),
+        ({"secret": "expired-one"}, "The secret has expired"),
+        ({"tenant": "wrong.example.com"}, "Microsoft knows no such tenant"),
+    ],
+)
+def test_microsoft_says_what_is_wrong(sandbox, wrong, told):
+    found = checked(microsoft(f"{sandbox.url}/microsoft", **wrong))
+
+    assert (found.verdict, found.sentence) == (Verdict.WRONG, told)
+
+
+@pytest.mark.parametrize("tenant", ["common", "organizations", "consumers", "Common"])
+def test_for_accounts_of_many_tenants_microsoft_leaves_the_secret_open(sandbox, tenant):
+    found = checked(microsoft(f"{sandbox.url}/microsoft", secret="wrong", tenant=tenant))
+
+    assert found is SECRET_UNSEEN
+    # A token for the application would be of a tenant that nobody has named.
+    assert sandbox.requests().by_operation == {"microsoft.token": 1}
+
+
+# --- answers that the sandbox does not give
+
+
+REFUSALS = [
+    (400, {"error": "invalid_grant", "error_description": "Malformed auth code."}, Verdict.RIGHT),
+    (400, {"error": "invalid_grant", "error_description": "Bad Request"}, Verdict.RIGHT),
+    (401, {"error": "invalid_client", "error_description": "Unauthorized"}, Verdict.WRONG),
+    (401, {"error": "unauthorized_client"}, Verdict.WRONG),
+    (400, {"error": "redirect_uri_mismatch"}, Verdict.UNKNOWN),
+    (400, {"error": "invalid_request"}, Verdict.UNKNOWN),
+    (400, {"error": "something_new"}, Verdict.UNKNOWN),
+    (400, {"error": 5}, Verdict.UNKNOWN),
+    (400, {}, Verdict.UNKNOWN),
+    (403, b"<html></html>", Verdict.UNKNOWN),
+    (404, {"error": {"code": 404}}, Verdict.UNKNOWN),
+    (429, {"error": "rate_limit_exceeded"}, Verdict.UNKNOWN),
+    (500, {"error": "internal_failure"}, Verdict.UNKNOWN),
+    (503, {"error": "temporarily_unavailable"}, Verdict.UNKNOWN),
+    # A code that nobody gave out is good for tokens: this is not who we think.
+    (200, {"access_token": "ya29.x", "expires_in": 3599}, Verdict.UNKNOWN),
+    (200, b"<html></html>", Verdict.UNKNOWN),
+]
+
+
+@pytest.mark.parametrize(("status", "body", "verdict"), REFUSALS)
+def test_each_answer_has_its_verdict_and_advice(script, status, body, verdict):
+    script.say(status, body)
+
+    found = checked(google(script.url))
+
+    assert found.verdict is verdict
+    assert found.sentence
+    assert not found.sentence.endswith(".")
+    assert found.advice.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("word", "code", "verdict"),
+    [
+        ("invalid_grant", 70000, Verdict.RIGHT),
+        ("invalid_grant", 54005, Verdict.RIGHT),
+        ("invalid_client", 7000215, Verdict.WRONG),
+        ("invalid_client", 7000222, Verdict.WRONG),
+        ("invalid_client", 1234567, Verdict.WRONG),
+        ("unauthorized_client", 700016, Verdict.WRONG),
+        ("invalid_request", 90002, Verdict.WRONG),
+        ("invalid_tenant", 1234567, Verdict.WRONG),
+        ("invalid_request", 900023, Verdict.WRONG),
+        ("invalid_request", 50194, Verdict.WRONG),
+        ("invalid_request", 900144, Verdict.UNKNOWN),
+        ("temporarily_unavailable", 90033, Verdict.UNKNOWN),
+    ],
+)
+def test_each_error_of_microsoft_has_its_verdict(script, word, code, verdict):
+    script.say(400, {"error": word, "error_codes": [code]})
+
+    assert checked(microsoft(script.url)).verdict is verdict
+    assert len(script.asked) == 1
+
+
+def test_a_provider_that_cannot_be_reached_leaves_everything_open(script):
+    url = script.url.rpartition(":")[0] + ":9"
+
+    found = checked(google(url))
+
+    assert (found.verdict, found.sentence) == (Verdict.UNKNOWN, "Google could not be asked just now")
+
+
+def test_the_code_is_new_each_time_and_the_address_our_own(script):
+    for _ in range(2):
+        script.say(400, {"error": "invalid_grant"})
+        checked(google(script.url))
+
+    forms = [parse_qs(each["body"].decode()) for each in script.asked]
+    assert forms[0]["code"] != forms[1]["code"]
+    for form in forms:
+        assert form["grant_type"] == ["authorization_code"]
+        assert form["redirect_uri"] == [REDIRECT]
+        assert (form["client_id"], form["client_secret"]) == (["id"], ["planted-secret"])
+
+
+def test_without_a_client_nothing_is_asked(script):
+    with pytest.raises(ProviderNotConfigured):
+        checked(google(script.url, secret=""))
+    assert script.asked == []
+
+
+def test_no_finding_and_no_log_shows_the_secret(script, caplog):
+    caplog.set_level(0)
+    for status, body, _ in REFUSALS:
+        script.answers.clear()
+        script.say(status, body)
+        assert "planted" not in repr(checked(google(script.url)))
+    assert "planted" not in caplog.text

@@ -1,0 +1,45 @@
+"""The audit log, page by page."""
+
+from __future__ import annotations
+
+import pytest
+
+from store.queries import audit
+
+
+def test_records_come_the_newest_first_and_page_by_page(fresh_database):
+    with fresh_database.writing() as session:
+        for n in range(5):
+            audit.record(session, actor="ops", action="deleteUser", subject=f"user-{n}")
+            session.flush()
+
+    with fresh_database.reading() as session:
+        first = audit.page(session, limit=2)
+        second = audit.page(session, before=first[-1].id, limit=2)
+        last = audit.page(session, before=second[-1].id)
+
+    subjects = [[row.subject for row in each] for each in (first, second, last)]
+    assert subjects == [["user-4", "user-3"], ["user-2", "user-1"], ["user-0"]]
+    assert (first[0].actor, first[0].action) == ("ops", "deleteUser")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("OPS", {"one"}),
+        ("deletewebhook", {"one", "two"}),
+        ("Delete webhook", {"one", "two"}),
+        ("tw", {"two"}),
+        ("%", {"100%"}),
+        ("_", set()),
+        ("", {"one", "two", "100%"}),
+    ],
+)
+def test_a_search_reads_actor_deed_and_subject(fresh_database, text, found):
+    with fresh_database.writing() as session:
+        audit.record(session, actor="ops", action="deleteWebhook", subject="one")
+        audit.record(session, actor="eve", action="deleteWebhook", subject="two")
+        audit.record(session, actor="eve", action="createKey", subject="100%")
+
+    with fresh_database.reading() as session:
+        assert {row.subject for row in audit.page(session, text)} == found

@@ -1,0 +1,190 @@
+"""Calendars that their provider watches: what is kept for longer, for how long, and what ends it."""
+
+from __future__ import annotations
+
+import pytest
+from redis import Redis
+
+from scheduling.intervals import Intervals
+from store.busy_cache import BusyCache, CalendarKey, watch_name
+from store.line import Line
+from store.stores import Stores
+from store.watching import ROUND
+
+BUCKET = 1000
+KEY, TEAM, OTHER = CalendarKey("c1", "primary"), CalendarKey("c1", "team"), CalendarKey("c2", "primary")
+TTL, WATCHED = 60_000, 3_600_000
+
+
+@pytest.fixture
+def redis(stores: Stores) -> Redis:
+    stores.redis.flushdb()
+    return stores.redis
+
+
+@pytest.fixture
+def cache(redis: Redis) -> BusyCache:
+    return BusyCache(redis, Line(redis), ttl_seconds=60, bucket=BUCKET, watched_seconds=3600)
+
+
+@pytest.fixture
+def read(redis, cache):
+    """Read a calendar: note the generation now, store when called."""
+
+    def begin(key: CalendarKey = KEY):
+        noted = cache.generations([key.connection])[key.connection]
+
+        def end(read_at: int = 7) -> None:
+            with redis.pipeline(transaction=False) as pipe:
+                busy = Intervals.of([(100, 200)])
+                cache.store(pipe, key, busy, 0, BUCKET, read_at=read_at, generation=noted)
+                pipe.execute()
+
+        return end
+
+    return begin
+
+
+@pytest.fixture
+def lives(redis):
+    """Milliseconds for which a calendar's bucket is kept; -2 when it is not."""
+    return lambda key=KEY: redis.pttl(f"busy:{key.connection}:{key.calendar}:0")
+
+
+def test_what_is_read_under_a_watch_lives_for_longer(cache, read, lives):
+    cache.watch(KEY, "channel", 86_400)
+    read()()
+    read(TEAM)()
+
+    assert TTL < lives() <= WATCHED
+    assert lives(TEAM) <= TTL
+
+
+def test_what_was_read_before_the_watch_is_not_kept_by_it(cache, read, lives):
+    read()()
+    late = read()
+    cache.watch(KEY, "channel", 86_400)
+    late(read_at=8)
+
+    assert 0 < lives() <= TTL
+
+
+def test_nothing_outlives_the_watch(cache, read, lives):
+    cache.watch(KEY, "channel", 300)
+    read()()
+
+    assert TTL < lives() <= 300_000
+
+
+def test_a_watch_about_to_end_takes_nothing_from_the_usual_time(cache, read, lives):
+    cache.watch(KEY, "channel", 5)
+    read()()
+
+    assert 5000 < lives() <= TTL
+
+
+def test_a_watch_that_has_ended_already_is_none(cache, read, lives):
+    cache.watch(KEY, "channel", -5)
+    read()()
+
+    assert cache.watched([KEY]) == [None]
+    assert lives() <= TTL
+
+
+def test_without_a_longer_time_a_watch_changes_nothing(redis, read, lives, cache):
+    BusyCache(redis, Line(redis), ttl_seconds=60, bucket=BUCKET).watch(KEY, "channel", 86_400)
+    cache._watched = 0
+    read()()
+
+    assert 0 < lives() <= TTL
+
+
+def test_a_change_empties_that_calendar_alone_and_the_watch_goes_on(cache, read, lives):
+    cache.watch(KEY, "channel", 86_400)
+    for key in (KEY, TEAM, OTHER):
+        read(key)()
+    cache.empty(KEY)
+
+    assert lives() == -2
+    assert lives(TEAM) > 0 < lives(OTHER)
+    assert cache.watched([KEY, TEAM]) == ["channel", None]
+    read()()
+    assert lives() > TTL
+
+
+def test_a_read_that_began_before_the_change_is_not_kept(cache, read, lives):
+    cache.watch(KEY, "channel", 86_400)
+    late = read()
+    cache.empty(KEY)
+    late()
+
+    assert lives() == -2
+
+
+def test_what_lives_long_is_found_by_what_empties_after_short_lived_reads(cache, read, lives, redis):
+    cache.watch(KEY, "channel", 86_400)
+    read()()
+    # Stored last, and living a minute: the list of what is kept must not end with it.
+    read(TEAM)()
+
+    assert redis.pttl("busy-of:c1") > TTL
+    cache.forget(["c1"])
+    assert lives() == lives(TEAM) == -2
+
+
+def test_only_the_channel_that_watches_ends_the_watch(cache):
+    cache.watch(KEY, "old", 600)
+    cache.watch(KEY, "new", 86_400)
+    cache.empty(KEY, unwatch="old")
+    assert cache.watched([KEY]) == ["new"]
+    cache.empty(KEY, unwatch="new")
+    assert cache.watched([KEY]) == [None]
+    # Nobody watches: an empty name is nobody's.
+    cache.empty(KEY)
+
+
+def test_a_storm_leaves_one_read_to_be_kept(cache, read, lives):
+    cache.watch(KEY, "channel", 86_400)
+    read()()
+    for _ in range(100):
+        cache.empty(KEY)
+    read()()
+
+    assert lives() > TTL
+
+
+def test_calendars_are_claimed_once_until_released(stores, redis):
+    watching = stores.watching
+    assert watching.claim([KEY, TEAM], 60) == [KEY, TEAM]
+    assert watching.claim([KEY, TEAM, OTHER], 60) == [OTHER]
+    watching.release(KEY)
+    assert watching.claim([KEY, TEAM], 60) == [KEY]
+    watching.hold(OTHER, 0.001)
+    while redis.exists("watch-claim:c2:primary"):
+        pass
+    assert watching.claim([OTHER], 60) == [OTHER]
+
+
+def test_use_and_news_are_noted(stores, redis):
+    stores.watching.use([KEY])
+    stores.watching.hear("channel", 60)
+
+    assert stores.watching.used([KEY, TEAM]) == [True, False]
+    assert stores.watching.heard(["channel", "other"]) == [True, False]
+    assert stores.watching.used([]) == stores.watching.heard([]) == []
+
+
+def test_a_round_is_called_for_once(stores, redis):
+    assert [stores.watching.call_round(60) for _ in range(3)] == [True, False, False]
+    assert 0 < redis.pttl(ROUND) <= 60_000
+
+
+def test_nothing_is_left_of_a_connection_that_is_gone(stores, redis, cache):
+    stores.watching.use([KEY, TEAM, OTHER])
+    stores.watching.claim([KEY], 60)
+    cache.watch(KEY, "channel", 600)
+    stores.watching.forget(["c1", "c3"])
+
+    left = {name.decode() for name in redis.scan_iter(count=1000)} - {"busy-generation:c1"}
+    assert left == {"watch-used:c2:primary", "watch-of:c2"}
+    assert watch_name(KEY) not in left

@@ -1,0 +1,189 @@
+"""A webhook delivery is one worker's at a time, and is tried until it has arrived or is given up."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from store.models import WebhookEndpoint
+from store.queries import deliveries
+from store.queries.deliveries import Answer
+from store.queries.webhooks import Event
+from tests.store.webhook_world import WebhookWorld
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def world(fresh_database, keyring):
+    return WebhookWorld(fresh_database, keyring)
+
+
+@pytest.fixture
+def endpoint(world):
+    return world.endpoint()
+
+
+@pytest.fixture
+def recorded(world, endpoint):
+    """Record so many events; returns the ids of their deliveries, the oldest first."""
+    connection = world.connection()
+
+    def record(count=1):
+        before = {row.id for row in world.waiting()}
+        for _ in range(count):
+            world.record(Event.CONNECTION_EXPIRED, connection)
+        return [row.id for row in world.waiting() if row.id not in before]
+
+    return record
+
+
+def due(world, endpoint):
+    with world.database.reading() as session:
+        found = deliveries.endpoints_due(session, limit=10)
+        assert (endpoint in found) == deliveries.has_due(session, endpoint)
+        return list(found)
+
+
+def test_what_is_claimed_is_nobody_elses_until_its_lease_is_over(world, endpoint, recorded):
+    (delivery,) = recorded()
+    claimed = world.claim(endpoint)
+    assert (claimed.id, claimed.url) == (delivery, "https://example.com/")
+    assert (world.claim(endpoint), due(world, endpoint)) == (None, [])
+    world.change(delivery, claimed_until=datetime.now(UTC) - SECOND)
+    assert due(world, endpoint) == [endpoint]
+    again = world.claim(endpoint)
+    assert (again.id, again.first_attempt_at) == (delivery, claimed.first_attempt_at)
+    assert world.row(delivery).attempts == 2
+
+
+def test_of_many_who_claim_at_once_each_gets_another(world, endpoint, recorded):
+    ids = recorded(5)
+    gate = threading.Barrier(8)
+
+    def take(_):
+        gate.wait(timeout=10)
+        mine = []
+        while (claimed := world.claim(endpoint)) is not None:
+            mine.append(claimed.id)
+        return mine
+
+    with ThreadPoolExecutor(8) as threads:
+        taken = [each for some in threads.map(take, range(8)) for each in some]
+    assert sorted(taken) == sorted(ids)
+
+
+def test_who_lost_the_claim_decides_nothing(world, endpoint):
+    world.record(Event.CALENDAR_CHANGED, world.connection(), calendar_id="primary")
+    (delivery,) = [row.id for row in world.waiting()]
+    late = world.claim(endpoint)
+    world.change(delivery, claimed_until=datetime.now(UTC) - SECOND)
+    claimed = world.claim(endpoint)
+    world.fail(late, pause=3600)
+    row = world.row(delivery)
+    # It is being sent: nothing that happens now may be told by it.
+    assert (row.claimed_until, row.topic) == (claimed.until, None)
+    world.succeed(claimed)
+    world.fail(late, pause=3600)
+    row = world.row(delivery)
+    assert (deliveries.status(row), row.last_status, row.topic) == ("delivered", 204, None)
+
+
+def test_the_oldest_comes_first_and_what_failed_waits(world, endpoint, recorded):
+    first, second = recorded(2)
+    for each, age in ((first, 2), (second, 1)):
+        world.change(each, next_attempt_at=datetime.now(UTC) - age * SECOND)
+    claimed = world.claim(endpoint)
+    assert claimed.id == first
+    world.fail(claimed, pause=60)
+    assert world.claim(endpoint).id == second
+    assert world.claim(endpoint) is None
+    row = world.row(first)
+    assert (deliveries.status(row), row.attempts, row.last_error) == ("pending", 1, "it failed")
+
+
+def test_what_is_given_up_is_in_the_log_as_failed(world, endpoint, recorded):
+    (delivery,) = recorded()
+    claimed = world.claim(endpoint)
+    with world.database.writing() as session:
+        deliveries.failed(session, claimed, Answer(None, "no answer"), again_at=None)
+    row = world.row(delivery)
+    assert (deliveries.status(row), row.last_status, row.last_error) == ("failed", None, "no answer")
+    assert due(world, endpoint) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "ago", "sooner"),
+    [(None, 61, True), (503, 61, True), (500, 61, True), (400, 61, True), (None, 1, False), (500, 1, False)],
+)
+def test_a_success_brings_forward_what_failed_a_while_ago(world, endpoint, recorded, status, ago, sooner):
+    (away,) = recorded()
+    world.fail(world.claim(endpoint), status=status, pause=3600)
+    world.change(away, last_attempt_at=datetime.now(UTC) - ago * SECOND)
+    (arrived,) = recorded()
+    claimed = world.claim(endpoint)
+    assert claimed.id == arrived
+    world.succeed(claimed)
+    assert (due(world, endpoint) == [endpoint]) == sooner
+
+
+def test_an_endpoint_that_is_gone_gets_nothing_more(world, endpoint, recorded):
+    other = world.endpoint()
+    recorded(3)
+    ids = [row.id for row in world.waiting(endpoint)]
+    claimed = world.claim(endpoint)
+    with world.database.writing() as session:
+        deliveries.gone(session, claimed, Answer(410, "answered 410"))
+    errors = [world.row(each).last_error for each in ids if each != claimed.id]
+    assert (world.row(claimed.id).last_status, errors) == (410, ["the endpoint was disabled"] * 2)
+    assert (world.waiting(endpoint), len(world.waiting(other))) == ([], 3)
+    with world.database.reading() as session:
+        assert session.get_one(WebhookEndpoint, endpoint).disabled_at is not None
+
+
+def test_a_replay_begins_anew_and_enables_the_endpoint(world, endpoint, recorded):
+    first, second = recorded(2)
+    claimed, other = world.claim(endpoint), world.endpoint()
+    with world.database.writing() as session:
+        deliveries.gone(session, claimed, Answer(410, "answered 410"))
+        assert deliveries.replay(session, endpoint, "msg_none") is None
+        assert deliveries.replay(session, other, claimed.id) is None
+    world.told.clear()
+    with world.database.writing() as session:
+        row = deliveries.replay(session, endpoint, claimed.id)
+        assert deliveries.status(row) == "pending"
+    assert world.told == [{endpoint}]
+    again = world.claim(endpoint)
+    assert (again.id, world.claim(endpoint)) == (claimed.id, None)
+    assert again.first_attempt_at > claimed.first_attempt_at
+    assert deliveries.status(world.row(({first, second} - {claimed.id}).pop())) == "failed"
+
+
+def test_the_log_shows_the_newest_first_in_pages(world, endpoint, recorded):
+    ids = recorded(5)
+    with world.database.reading() as session:
+        page = deliveries.page(session, endpoint, limit=2)
+        rest = deliveries.page(session, endpoint, before=page[-1].id)
+    assert [row.id for row in (*page, *rest)] == sorted(ids, reverse=True)
+
+
+def test_what_is_old_is_purged_unless_it_still_waits(world, endpoint, recorded):
+    ids = recorded(4)
+    old = datetime.now(UTC) - deliveries.LOG_LIFETIME - SECOND
+    for each in ids[:3]:
+        world.change(each, created_at=old)
+    for each in (ids[0], ids[1], ids[3]):
+        world.change(each, next_attempt_at=None)
+    with world.database.writing() as session:
+        assert deliveries.purge(session, limit=1) == 1
+        assert deliveries.purge(session, limit=10) == 1
+        assert deliveries.purge(session, limit=10) == 0
+        assert {row.id for row in deliveries.page(session, endpoint)} == set(ids[2:])
+
+
+def test_a_claim_shows_no_secret(world, endpoint, recorded):
+    recorded()
+    assert "sealed" not in repr(world.claim(endpoint))

@@ -1,0 +1,222 @@
+"""Single flight: one leads, the others wait, and nobody waits for the dead."""
+
+from __future__ import annotations
+
+import secrets
+import struct
+import time
+
+import pytest
+from redis import Redis
+
+from store.busy_cache import BusyCache, generation_key
+from store.flights import LANDED, LEASE, Flights, Landing, Turn, Wish
+from store.line import Line
+from store.stores import Stores
+from tests import services
+
+NOW = 1_800_000_000_000
+# Tests run beside each other on one server.
+CONNECTION = secrets.token_hex(6)
+FIRST, SECOND = f"first of {CONNECTION}", f"second of {CONNECTION}"
+WISH = Wish(CONNECTION, "read", 7)
+
+
+@pytest.fixture(params=["embedded", "server"])
+def redis(request, stores: Stores):
+    """The Redis in the wheel, which is older, and the one of the machine."""
+    if request.param == "server":
+        services.redis_server().require()
+    with stores.redis if request.param == "embedded" else Redis.from_url(services.REDIS) as found:
+        yield found
+        found.delete(*found.keys(f"*{CONNECTION}*"))
+
+
+@pytest.fixture
+def flights(redis):
+    return Flights(redis, failure_seconds=2.0)
+
+
+@pytest.fixture
+def claim(flights):
+    """Claim one read: its turn, and what came with it."""
+
+    def one(waiter=FIRST, *, wish=WISH, now=NOW, began=None, newer_than=None, lease=60.0, waiting=None):
+        began = now if began is None else began
+        (claimed,) = flights.claim(
+            [wish], waiter, now=now, began=began, newer_than=newer_than, lease=lease, waiting=waiting
+        )
+        return claimed
+
+    return one
+
+
+@pytest.fixture
+def land(redis, flights):
+    """Land a flight."""
+
+    def one(flight, body=b"what was read", *, failed=False, told="", now=NOW + 200):
+        with redis.pipeline(transaction=False) as pipe:
+            flights.land(pipe, [Landing(flight.decode(), body, failed)], told=told, now=now, leftover=60)
+            pipe.execute()
+
+    return one
+
+
+def key(flight):
+    return b"flight:" + flight
+
+
+def told(redis, waiter):
+    """The replies on a list, by number."""
+    replies = redis.lrange(waiter, 0, -1)
+    return [(struct.unpack_from("<I", each)[0], each[4:]) for each in replies]
+
+
+def test_the_first_leads_and_the_others_wait(claim):
+    assert claim(FIRST)[0] is Turn.LEAD
+    assert claim(SECOND)[0] is Turn.WAIT
+    assert claim(SECOND, wish=Wish(CONNECTION, "another read", 7))[0] is Turn.LEAD
+    assert claim(SECOND, wish=Wish(f"another {CONNECTION}", "read", 7))[0] is Turn.LEAD
+
+
+def test_everybody_who_waits_is_told_once_under_a_number_of_its_own(redis, claim, land):
+    _, flight = claim(FIRST)
+    claim(SECOND, wish=Wish(CONNECTION, "read", 300))
+    claim(SECOND, wish=Wish(CONNECTION, "read", 300))
+    land(flight, told=FIRST)
+    assert told(redis, FIRST) == []
+    assert told(redis, SECOND) == [(300, b"what was read")]
+    assert 0 < redis.ttl(SECOND) <= 60
+
+
+def test_who_leads_is_told_too_when_another_reader_took_over(redis, claim, land):
+    _, flight = claim(FIRST)
+    land(flight, told=SECOND)
+    assert told(redis, FIRST) == [(7, b"what was read")]
+
+
+def test_who_claims_for_nobody_is_told_nothing(redis, claim, land):
+    _, flight = claim("")
+    land(flight)
+    assert told(redis, "") == []
+
+
+def test_who_began_before_it_landed_takes_what_was_read_and_who_came_later_reads(claim, land):
+    _, flight = claim()
+    land(flight, now=NOW + 200)
+    assert claim(now=NOW + 210, began=NOW + 199) == (Turn.LANDED, b"what was read")
+    assert claim(now=NOW + 210, began=NOW + 200) == (Turn.LANDED, b"what was read")
+    assert claim(now=NOW + 210, began=NOW + 201)[0] is Turn.LEAD
+
+
+def test_a_failure_answers_those_who_ask_again_for_a_while(claim, land):
+    _, flight = claim()
+    land(flight, b"refused", failed=True, now=NOW + 200)
+    assert claim(now=NOW + 2_199) == (Turn.LANDED, b"refused")
+    assert claim(now=NOW + 2_200)[0] is Turn.LEAD
+
+
+def test_who_wants_it_newer_takes_neither_a_failure_nor_what_has_landed(claim, land):
+    _, flight = claim()
+    land(flight, b"refused", failed=True, now=NOW + 200)
+    assert claim(now=NOW + 300, newer_than=NOW + 1)[0] is Turn.LEAD
+
+
+def test_who_wants_it_newer_than_a_read_under_way_reads_alone(claim):
+    assert claim(now=NOW, newer_than=NOW)[0] is Turn.LEAD
+    assert claim(now=NOW + 1, newer_than=NOW)[0] is Turn.WAIT
+    assert claim(now=NOW + 1, newer_than=NOW + 1) == (Turn.ALONE, b"")
+
+
+def test_nobody_joins_a_read_from_before_a_write(redis, stores, claim, land):
+    _, before = claim(FIRST)
+    redis.set(generation_key(CONNECTION), secrets.token_hex(8))
+    turn, after = claim(SECOND)
+    assert (turn, after == before) == (Turn.LEAD, False)
+    land(before, told=FIRST)
+    assert told(redis, SECOND) == []
+    assert claim(SECOND)[0] is Turn.WAIT
+
+
+def test_what_landed_before_a_write_answers_nobody_after_it(redis, claim, land):
+    _, flight = claim()
+    land(flight, b"refused", failed=True)
+    redis.set(generation_key(CONNECTION), secrets.token_hex(8))
+    assert claim(began=NOW)[0] is Turn.LEAD
+
+
+def test_a_flight_ends_with_its_lease_and_a_reader_renews_it(redis, flights, claim):
+    _, flight = claim(lease=60.0)
+    assert 59_000 < redis.pttl(key(flight)) <= 60_000
+    with redis.pipeline(transaction=False) as pipe:
+        flights.hold(pipe, [flight.decode(), "that is over"])
+        pipe.execute()
+    assert 0 < redis.pttl(key(flight)) <= LEASE
+    # What Redis does at its end.
+    redis.delete(key(flight))
+    assert claim(SECOND)[0] is Turn.LEAD
+
+
+def test_a_reader_that_was_thought_dead_lands_for_nobody_but_its_own(redis, claim, land):
+    _, flight = claim(FIRST)
+    redis.delete(key(flight))
+    land(flight, told=FIRST)
+    assert not redis.exists(key(flight))
+
+
+def test_what_was_overtaken_is_told_to_who_waited_and_to_nobody_else(redis, claim, land):
+    _, flight = claim(FIRST)
+    BusyCache(redis, Line(redis), ttl_seconds=60, bucket=1).forget([CONNECTION])
+    land(flight)
+    assert told(redis, FIRST) == [(7, b"what was read")]
+    assert claim(SECOND, began=NOW)[0] is Turn.LEAD
+
+
+def test_a_reader_that_was_thought_dead_says_nothing_to_those_of_the_next(redis, flights, claim, land):
+    _, before = claim(FIRST, lease=0.001)
+    time.sleep(0.01)
+    turn, after = claim(SECOND, now=NOW + 1, newer_than=NOW + 1)
+    assert turn is Turn.LEAD
+    with redis.pipeline(transaction=False) as pipe:
+        flights.hold(pipe, [before.decode()])
+        pipe.execute()
+    assert redis.pttl(key(after)) > LEASE
+    land(before, b"too old")
+    assert told(redis, SECOND) == []
+    assert claim(FIRST, now=NOW + 2)[0] is Turn.WAIT
+    flights.abandon(redis, [before.decode()])
+    land(after)
+    assert told(redis, SECOND) == told(redis, FIRST) == [(7, b"what was read")]
+
+
+def test_who_waits_goes_on_waiting_whatever_is_written_meanwhile(redis, claim):
+    _, flight = claim(FIRST)
+    claim(SECOND)
+    redis.set(generation_key(CONNECTION), secrets.token_hex(8))
+    assert claim(FIRST, waiting={7: flight.decode()}) == (Turn.WAIT, flight)
+    assert claim(SECOND, waiting={7: flight.decode()}) == (Turn.WAIT, flight)
+    # Somebody who has not been waiting for it.
+    assert claim("another", waiting={7: flight.decode()})[0] is Turn.LEAD
+
+
+def test_who_has_left_is_told_nothing(redis, flights, claim, land):
+    _, flight = claim(FIRST)
+    claim(SECOND)
+    flights.leave(SECOND, {7: flight.decode()})
+    land(flight)
+    assert told(redis, FIRST) == [(7, b"what was read")]
+    assert told(redis, SECOND) == []
+
+
+def test_an_abandoned_flight_is_there_for_the_next(flights, redis, claim):
+    _, flight = claim(FIRST)
+    flights.abandon(redis, [flight.decode()])
+    flights.abandon(redis, [])
+    assert claim(SECOND)[0] is Turn.LEAD
+
+
+def test_what_has_landed_ends_by_itself(redis, claim, land):
+    _, flight = claim()
+    land(flight)
+    assert 0 < redis.pttl(key(flight)) <= LANDED

@@ -1,0 +1,35 @@
+"""The thread that writes down what is noted in memory."""
+
+from __future__ import annotations
+
+import threading
+
+from store.flusher import Flusher
+
+
+def test_each_is_flushed_again_and_again_whatever_another_does(caplog):
+    flushed = threading.Semaphore(0)
+
+    def fail():
+        raise ValueError("broken")
+
+    flusher = Flusher([fail, flushed.release], seconds=0.01)
+    flusher.start()
+
+    assert all(flushed.acquire(timeout=10) for _ in range(3))
+    flusher.close()
+    assert "could not be written down" in caplog.text
+
+
+def test_what_is_noted_last_is_written_at_the_end_and_nothing_after_it():
+    flushed = []
+    flusher = Flusher([lambda: flushed.append(1)], seconds=3600)
+    flusher.start()
+    flusher.start()
+    assert flushed == []
+
+    flusher.close()
+    flusher.close()
+
+    assert flushed == [1]
+    assert not [each for each in threading.enumerate() if each.name == "flusher" and each.is_alive()]

@@ -1,0 +1,94 @@
+"""Whoever leaves an organization is not told of to it any more, whatever was recorded before."""
+
+from __future__ import annotations
+
+import pytest
+
+from store.queries import deliveries
+from store.queries.webhooks import Event
+from tests.store.webhook_world import WebhookWorld
+
+
+@pytest.fixture
+def world(fresh_database, keyring):
+    return WebhookWorld(fresh_database, keyring)
+
+
+@pytest.fixture
+def own(world):
+    return world.organization("own")
+
+
+@pytest.fixture
+def theirs(world, own):
+    return world.endpoint(within=own)
+
+
+@pytest.fixture
+def told(world, own):
+    """Record an event of a member of the organization; returns how to find its delivery to an endpoint."""
+    world.record(Event.CONNECTION_EXPIRED, world.connection("member", own))
+
+    def at(endpoint):
+        (row,) = world.waiting(endpoint)
+        return row.id
+
+    return at
+
+
+def log(world, endpoint):
+    with world.database.reading() as session:
+        return [row.id for row in deliveries.page(session, endpoint)]
+
+
+def test_what_waits_for_their_organization_is_never_sent(world, own, theirs, told):
+    delivery = told(theirs)
+    world.leave("member", own)
+    assert world.claim(theirs) is None
+    row = world.row(delivery)
+    assert (deliveries.status(row), row.last_error, row.attempts) == ("failed", "no longer a member", 0)
+    with world.database.reading() as session:
+        assert not deliveries.has_due(session, theirs)
+
+
+def test_what_waits_for_another_attempt_is_not_sent_again(world, own, theirs, told):
+    delivery = told(theirs)
+    world.fail(world.claim(theirs))
+    world.leave("member", own)
+    assert world.claim(theirs) is None
+    assert world.row(delivery).next_attempt_at is None
+
+
+def test_the_other_members_are_told_of_all_the_same(world, own, theirs, told):
+    left = told(theirs)
+    world.record(Event.CONNECTION_EXPIRED, world.connection("other", own))
+    world.leave("member", own)
+    claimed = world.claim(theirs)
+    assert claimed.payload["data"]["userId"] == "other"
+    assert log(world, theirs) == [claimed.id]
+    assert world.claim(theirs) is None
+    assert deliveries.status(world.row(left)) == "failed"
+
+
+def test_an_endpoint_that_hears_of_everybody_hears_of_them(world, own, told):
+    everybodys = world.endpoint()
+    world.record(Event.CONNECTION_RESTORED, world.connection("member"))
+    delivery = told(everybodys)
+    world.leave("member", own)
+    assert world.claim(everybodys).id == delivery
+    assert log(world, everybodys) == [delivery]
+
+
+def test_neither_the_log_nor_a_replay_knows_them_until_they_are_back(world, own, theirs, told):
+    delivery = told(theirs)
+    world.succeed(world.claim(theirs))
+    world.leave("member", own)
+    assert log(world, theirs) == []
+    with world.database.writing() as session:
+        assert deliveries.replay(session, theirs, delivery) is None
+    assert world.claim(theirs) is None
+    world.join("member", own)
+    assert log(world, theirs) == [delivery]
+    with world.database.writing() as session:
+        assert deliveries.replay(session, theirs, delivery) is not None
+    assert world.claim(theirs).id == delivery

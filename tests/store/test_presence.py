@@ -1,0 +1,53 @@
+"""Who is there: told by themselves, gone when they are silent."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from redis import Redis
+
+from store import embedded_redis
+from store.presence import BEAT, BEAT_SECONDS, FORGOTTEN, WORKER_SECONDS, WORKERS, Presence
+
+
+@pytest.fixture
+def redis(tmp_path):
+    socket = tmp_path / "redis.sock"
+    server = embedded_redis.start(tmp_path, socket)
+    with Redis(unix_socket_path=str(socket)) as redis:
+        yield redis
+    server.terminate()
+    server.wait(timeout=30)
+
+
+def test_workers_are_there_with_their_places_until_they_leave(redis):
+    presence = Presence(redis)
+    assert presence.present().workers == {}
+    presence.work("worker1@a", used=3, places=64)
+    presence.work("worker2@a", used=0, places=64)
+    presence.work("worker1@a", used=4, places=64)
+
+    assert presence.present().workers == {"worker1@a": (4, 64), "worker2@a": (0, 64)}
+    presence.leave("worker1@a")
+    assert presence.present().workers == {"worker2@a": (0, 64)}
+
+
+def test_who_is_silent_is_gone_and_then_forgotten(redis):
+    presence = Presence(redis)
+    now = time.time()
+    for name, ago in (("young", 0.0), ("silent", WORKER_SECONDS + 1), ("long gone", FORGOTTEN + 1)):
+        redis.hset(WORKERS, name, f"{now - ago}:0:1")
+
+    assert set(presence.present().workers) == {"young"}
+    assert set(redis.hkeys(WORKERS)) == {b"young", b"silent"}
+
+
+def test_beat_is_there_while_its_tick_is_young(redis):
+    presence = Presence(redis)
+    assert (presence.present().beats, presence.present().beat_seconds) == (False, None)
+    presence.tick()
+    assert presence.present().beats
+    assert presence.present().beat_seconds < 5
+    redis.set(BEAT, time.time() - BEAT_SECONDS - 1)
+    assert not presence.present().beats

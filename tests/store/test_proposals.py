@@ -1,0 +1,47 @@
+"""Registrations on their way to a worker: there once, not for long, and sealed."""
+
+from __future__ import annotations
+
+import secrets
+
+from store.crypto import Keyring
+from store.proposals import Proposal, Proposals
+
+ENTERED = Proposal("microsoft", "8f6b", "planted-secret", None, "https://almanac.example.com/callback")
+
+
+def test_what_was_left_comes_back_once(stores):
+    name = stores.proposals.hand_over(ENTERED)
+
+    assert stores.proposals.receive(name) == ENTERED
+    assert stores.proposals.receive(name) is None
+
+
+def test_it_cannot_be_read_in_redis_and_is_gone_after_a_minute(stores):
+    name = stores.proposals.hand_over(ENTERED)
+
+    kept = stores.redis.get(f"registration:{name}")
+
+    assert kept is not None
+    assert b"planted" not in kept
+    assert b"microsoft" not in kept
+    assert 50 <= stores.redis.ttl(f"registration:{name}") <= 60
+
+
+def test_what_waits_under_one_name_does_not_open_under_another(stores):
+    first, second = (stores.proposals.hand_over(ENTERED) for _ in range(2))
+    stores.redis.rename(f"registration:{first}", f"registration:{second}")
+
+    assert stores.proposals.receive(second) is None
+
+
+def test_without_its_key_it_is_as_good_as_gone_and_the_log_says_so_without_its_name(stores, caplog):
+    name = stores.proposals.hand_over(ENTERED)
+
+    assert Proposals(stores.redis, Keyring([secrets.token_bytes(32)])).receive(name) is None
+    assert "registration was lost" in caplog.text
+    assert name not in caplog.text
+
+
+def test_the_secret_does_not_show():
+    assert "planted" not in repr(ENTERED)

@@ -1,0 +1,176 @@
+"""Users and organizations found by a part of what people know of them."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from store.models import Membership, Organization, User
+from store.queries import connections, organizations, users
+from store.queries.connections import Tokens
+from tests.store.statements import statements
+
+
+@pytest.fixture
+def database(fresh_database, keyring):
+    """Two organizations; of Ada's two connections one has ended, Bob has one that lives, Eve has none."""
+    with fresh_database.writing() as session:
+        acme, zoo = Organization(slug="acme", name="Acme GmbH"), Organization(slug="zoo_100%")
+        people = {name: User(custom_id=name) for name in ("Ada", "bob", "eve_1", "eve-1", "100%")}
+        session.add_all([acme, zoo, *people.values()])
+        session.flush()
+        for name, organization in (("Ada", acme), ("bob", acme), ("Ada", zoo)):
+            session.add(Membership(organization_id=organization.id, user_id=people[name].id))
+        for name, provider, email in (
+            ("Ada", "google", "Lovelace@Example.com"),
+            ("Ada", "microsoft", "ada@work.example"),
+            ("bob", "google", None),
+        ):
+            row, _ = connections.replace(
+                session,
+                keyring,
+                user_id=people[name].id,
+                provider=provider,
+                email=email,
+                scope=[],
+                tokens=Tokens("access", None, None),
+            )
+            if provider == "microsoft":
+                connections.mark_dead(session, row.id, "Microsoft says so")
+    return fresh_database
+
+
+@pytest.fixture
+def found(database):
+    """The identifiers of the users that are found."""
+
+    def search(text="", **more):
+        with database.reading() as session:
+            return [row.custom_id for row in users.search(session, text, **more)]
+
+    return search
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ada", {"Ada"}),
+        ("DA", {"Ada"}),
+        ("lovelace@", {"Ada"}),
+        ("WORK.EXAMPLE", {"Ada"}),
+        ("e", {"Ada", "eve_1", "eve-1"}),
+        ("e_", {"eve_1"}),
+        ("%", {"100%"}),
+        ("/", set()),
+        ("nobody", set()),
+        ("", {"Ada", "bob", "eve_1", "eve-1", "100%"}),
+    ],
+)
+def test_users_are_found_by_identifier_or_address(database, found, text, expected):
+    assert set(found(text)) == expected
+    assert len(found(text)) == len(expected)
+    with database.reading() as session:
+        assert users.count(session, text) == len(expected)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@given(text=st.text(st.sampled_from("aAbeEv_-1%0/\\@.wo"), max_size=3))
+def test_a_search_finds_what_a_reader_would(found, text):
+    known = {
+        "Ada": ["Lovelace@Example.com", "ada@work.example"],
+        "bob": [],
+        "eve_1": [],
+        "eve-1": [],
+        "100%": [],
+    }
+    wanted = {
+        name
+        for name, addresses in known.items()
+        if any(text.lower() in each.lower() for each in (name, *addresses))
+    }
+
+    assert set(found(text)) == wanted
+
+
+def test_pages_of_users_follow_each_other(found):
+    everybody = found()
+    pages, after = [], None
+    while page := found(after=after, limit=2):
+        pages += page
+        after = page[-1]
+
+    assert pages == everybody
+
+
+def test_members_of_an_organization_are_searched_alone(database, found):
+    with database.reading() as session:
+        acme = organizations.ids(session, ["acme"], within=None)["acme"]
+        assert users.count(session, within=acme) == 2
+        assert users.count(session, "b", within=acme) == 1
+
+    assert sorted(found(within=acme)) == ["Ada", "bob"]
+    assert found("lovelace", within=acme) == ["Ada"]
+    assert found("eve", within=acme) == []
+
+
+@pytest.mark.parametrize("text", ["ada", ""])
+def test_a_search_for_users_takes_three_statements_however_many_it_finds(database, text):
+    with statements(database) as (session, sent):
+        rows = users.search(session, text)
+        shown = {
+            row.custom_id: (
+                [(each.provider, each.alive) for each in row.connections],
+                [each.slug for each in row.organizations],
+            )
+            for row in rows
+        }
+
+    assert shown["Ada"] == ([("google", True), ("microsoft", False)], ["acme", "zoo_100%"])
+    assert len(sent) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ACM", ["acme"]),
+        ("gmbh", ["acme"]),
+        ("_", ["zoo_100%"]),
+        ("0%", ["zoo_100%"]),
+        ("o", ["zoo_100%"]),
+        ("", ["acme", "zoo_100%"]),
+        ("nowhere", []),
+    ],
+)
+def test_organizations_are_found_by_slug_or_name(database, text, expected):
+    with database.reading() as session:
+        assert [each.slug for each in organizations.search(session, text)] == expected
+        assert organizations.count(session, text) == len(expected)
+
+
+def test_organizations_come_with_numbers_in_one_statement(database):
+    with database.writing() as session:
+        session.add(Organization(slug="empty", name=None))
+    with statements(database) as (session, sent):
+        found = organizations.search(session)
+
+    assert [(each.slug, each.name, each.members, each.dead) for each in found] == [
+        ("acme", "Acme GmbH", 2, 1),
+        ("empty", None, 0, 0),
+        ("zoo_100%", None, 1, 1),
+    ]
+    assert len(sent) == 1
+
+
+def test_pages_of_organizations_follow_each_other(database):
+    with database.reading() as session:
+        (first,) = organizations.search(session, limit=1)
+        (second,) = organizations.search(session, after=first.slug, limit=1)
+        assert (first.slug, second.slug) == ("acme", "zoo_100%")
+        assert organizations.search(session, after=second.slug) == []
+
+
+def test_one_organization_is_shown_as_in_the_list(database):
+    with database.reading() as session:
+        assert organizations.summary(session, "acme") == organizations.search(session, "acme")[0]
+        assert organizations.summary(session, "nowhere") is None

@@ -1,0 +1,274 @@
+"""What is recorded for webhook endpoints: for whom, how often, and in which transaction."""
+
+from __future__ import annotations
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select
+
+from store.crypto import Undecipherable
+from store.database import Database
+from store.models import OAuthConnection, Organization, User, WebhookDelivery, WebhookEndpoint, now
+from store.queries import connections, deliveries, organizations, webhooks
+from store.queries.connections import Tokens
+from store.queries.webhooks import Event
+from tests.store.webhook_world import WebhookWorld
+
+
+@pytest.fixture
+def world(fresh_database: Database, keyring):
+    return WebhookWorld(fresh_database, keyring)
+
+
+# --- who hears of what
+
+
+def test_an_endpoint_hears_of_the_events_that_it_wants(world):
+    connection = world.connection()
+    every, some = world.endpoint(), world.endpoint(events=[Event.CONNECTION_EXPIRED])
+    world.record(Event.CONNECTION_EXPIRED, connection)
+    world.record(Event.CONNECTION_RESTORED, connection)
+    told = {(row.endpoint_id, row.event) for row in world.waiting()}
+    assert told == {
+        (every, "connection.expired"),
+        (every, "connection.restored"),
+        (some, "connection.expired"),
+    }
+
+
+def test_an_organizations_endpoint_hears_of_its_members_alone(world):
+    own, other = world.organization("own"), world.organization("other")
+    everybodys, theirs = world.endpoint(), world.endpoint(within=own)
+    world.record(Event.CONNECTION_EXPIRED, world.connection("member", own, other))
+    world.record(Event.CONNECTION_EXPIRED, world.connection("stranger", other))
+    world.record(Event.CONNECTION_EXPIRED, world.connection("nobodys"))
+    told = [(row.endpoint_id, row.payload["data"]["userId"]) for row in world.waiting()]
+    assert sorted(told) == sorted(
+        [(theirs, "member"), (everybodys, "member"), (everybodys, "stranger"), (everybodys, "nobodys")]
+    )
+
+
+def test_an_event_names_ids_and_nobodys_address(world):
+    connection = world.connection(email="Ada@example.com")
+    world.endpoint()
+    for calendar in ("ada@example.com", "team@group.calendar.google.com"):
+        world.record(Event.CALENDAR_CHANGED, connection, calendar_id=calendar)
+    payloads = [row.payload for row in world.waiting()]
+    assert [payload["type"] for payload in payloads] == ["calendar.changed"] * 2
+    assert {payload["data"].pop("calendarId") for payload in payloads} == {
+        "primary",
+        "team@group.calendar.google.com",
+    }
+    assert [payload["data"] for payload in payloads] == [{"userId": "ada", "provider": "google"}] * 2
+    assert "@example.com" not in json.dumps(payloads)
+
+
+def test_a_disabled_endpoint_hears_nothing(world):
+    connection, endpoint = world.connection(), world.endpoint()
+    world.record(Event.CONNECTION_EXPIRED, connection)
+    claimed = world.claim(endpoint)
+    with world.database.writing() as session:
+        deliveries.gone(session, claimed, deliveries.Answer(410, "answered 410"))
+    world.record(Event.CONNECTION_RESTORED, connection)
+    assert world.waiting() == []
+
+
+def test_a_connection_that_is_gone_is_nothing_to_tell_of(world):
+    world.endpoint()
+    world.record(Event.CALENDAR_CHANGED, "none", calendar_id="primary")
+    assert world.waiting() == []
+
+
+def test_what_is_told_of_a_user_goes_with_the_user_and_the_organization(world):
+    own = world.organization("own")
+    world.endpoint()
+    world.endpoint(within=own)
+    world.record(Event.CONNECTION_EXPIRED, world.connection("ada", own))
+    world.record(Event.CONNECTION_EXPIRED, world.connection("bob", own))
+    with world.database.writing() as session:
+        session.delete(session.scalars(select(User).where(User.custom_id == "ada")).one())
+    assert [row.payload["data"]["userId"] for row in world.waiting()] == ["bob", "bob"]
+    with world.database.writing() as session:
+        organizations.remove(session, own)
+    assert len(world.waiting()) == 1
+
+
+# --- one calendar, one event
+
+
+def test_a_calendar_that_changes_often_is_told_of_once(world):
+    connection, other = world.connection(), world.connection("other")
+    endpoint = world.endpoint()
+    for _ in range(3):
+        world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+        world.record(Event.CALENDAR_CHANGED, connection, calendar_id="team")
+        world.record(Event.CALENDAR_CHANGED, other, calendar_id="primary")
+    assert len(world.waiting(endpoint)) == 3
+
+
+def test_several_at_once_record_one_change(world):
+    connection = world.connection()
+    world.endpoint()
+    gate = threading.Barrier(8)
+
+    def record(_):
+        gate.wait(timeout=10)
+        world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(record, range(8)))
+    assert len(world.waiting()) == 1
+
+
+def test_a_change_while_its_calendar_is_being_told_of_is_told_of_again(world):
+    connection, endpoint = world.connection(), world.endpoint()
+    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.claim(endpoint)
+    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    assert len(world.waiting()) == 2
+
+
+def test_a_change_is_told_by_the_one_that_waits_for_another_attempt(world):
+    connection, endpoint = world.connection(), world.endpoint()
+    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.fail(world.claim(endpoint))
+    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    assert len(world.waiting()) == 1
+
+
+def test_a_change_moves_up_the_one_that_waits_for_long(world):
+    connection, endpoint = world.connection(), world.endpoint()
+    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.fail(world.claim(endpoint), pause=86_400)
+    world.told.clear()
+    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="team")
+    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    moved, _ = world.waiting()
+    assert timedelta(0) < moved.next_attempt_at - now() <= webhooks.SOON
+    assert world.told == [{endpoint}] * 2
+    # Nor is it put off by the next one, or told of again.
+    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    assert world.row(moved.id).next_attempt_at == moved.next_attempt_at
+    assert world.told == [{endpoint}] * 2
+
+
+def test_a_change_puts_nothing_off(world):
+    connection, endpoint = world.connection(), world.endpoint()
+    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.fail(world.claim(endpoint), pause=5)
+    (row,) = world.waiting()
+    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    assert [each.next_attempt_at for each in world.waiting()] == [row.next_attempt_at]
+
+
+def test_of_two_of_one_calendar_both_are_sent(world):
+    connection, endpoint = world.connection(), world.endpoint()
+    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    first = world.claim(endpoint)
+    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.fail(first)
+    assert {world.claim(endpoint).id, world.claim(endpoint).id} == {row.id for row in world.waiting()}
+
+
+# --- turns of a connection
+
+
+def test_a_grant_that_ends_is_told_once_and_so_is_its_return(world):
+    connection = world.connection()
+    world.endpoint()
+    for _ in range(2):
+        with world.database.writing() as session:
+            connections.mark_dead(session, connection, "the grant has ended")
+    assert world.events() == ["connection.expired"]
+    for _ in range(2):
+        with world.database.writing() as session:
+            connections.renew(session, world.keyring, connection, Tokens("a", "r", None))
+    assert world.events() == ["connection.expired", "connection.restored"]
+    with world.database.writing() as session:
+        connections.mark_dead(session, connection, "the grant has ended")
+    assert world.events() == ["connection.expired", "connection.expired", "connection.restored"]
+
+
+def test_connecting_in_the_place_of_a_dead_connection_restores_it(world):
+    connection = world.connection()
+    world.endpoint()
+    again = world.connection()
+    assert (world.events(), again == connection) == ([], False)
+    with world.database.writing() as session:
+        connections.mark_dead(session, again, "the grant has ended")
+    world.connection()
+    world.connection()
+    assert world.events() == ["connection.expired", "connection.restored"]
+
+
+def test_two_who_find_a_grant_gone_tell_it_once(world):
+    connection = world.connection()
+    world.endpoint()
+    gate = threading.Barrier(4)
+
+    def find(_):
+        gate.wait(timeout=10)
+        with world.database.writing() as session:
+            connections.mark_dead(session, connection, "the grant has ended")
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(find, range(4)))
+    assert world.events() == ["connection.expired"]
+
+
+# --- the transaction
+
+
+def test_what_is_not_committed_was_not_said(world):
+    connection = world.connection()
+    world.endpoint()
+    with world.database.writing() as session:
+        connections.mark_dead(session, connection, "the grant has ended")
+        session.rollback()
+    assert (world.events(), world.told) == ([], [])
+    with world.database.reading() as session:
+        assert session.get_one(OAuthConnection, connection).alive
+
+
+def test_endpoints_are_told_of_after_the_commit(world):
+    connection, endpoint = world.connection(), world.endpoint()
+    with world.database.writing() as session:
+        connections.mark_dead(session, connection, "the grant has ended")
+        assert world.told == []
+    assert world.told == [{endpoint}]
+    # What is recorded already is on its way.
+    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
+    assert world.told == [{endpoint}] * 2
+
+
+# --- endpoints
+
+
+def test_a_secret_opens_for_its_own_endpoint_alone(world):
+    endpoint = world.endpoint()
+    with world.database.reading() as session:
+        row = session.get_one(WebhookEndpoint, endpoint)
+    secret = webhooks.open_secret(endpoint, row.sealed_secret, world.keyring)
+    assert secret == world.secrets[endpoint]
+    assert secret.startswith("whsec_")
+    assert secret.encode() not in row.sealed_secret
+    with pytest.raises(Undecipherable):
+        webhooks.open_secret("wh_other", row.sealed_secret, world.keyring)
+
+
+def test_an_endpoint_goes_with_its_log_and_its_organization(world):
+    own = world.organization("own")
+    first, second = world.endpoint(), world.endpoint(within=own)
+    world.record(Event.CONNECTION_EXPIRED, world.connection("ada", own))
+    with world.database.writing() as session:
+        webhooks.remove(session, first)
+        assert session.scalars(select(WebhookDelivery.endpoint_id)).all() == [second]
+        session.delete(session.get_one(Organization, own))
+    with world.database.reading() as session:
+        assert webhooks.page(session, within=None) == []

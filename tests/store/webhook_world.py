@@ -1,0 +1,116 @@
+"""People, endpoints, and what waits between them, in one database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from store.crypto import Keyring
+from store.database import Database
+from store.models import Membership, Organization, User, WebhookDelivery
+from store.queries import connections, deliveries, organizations, webhooks
+from store.queries.connections import Tokens
+from store.queries.deliveries import Answer, Claimed
+from store.queries.webhooks import Event
+
+SECOND = timedelta(seconds=1)
+
+
+class WebhookWorld:
+    """``told`` is whom the database has told of after its commits."""
+
+    def __init__(self, database: Database, keyring: Keyring) -> None:
+        self.told: list[Any] = []
+        self.database = Database(
+            database.url.render_as_string(hide_password=False), tell=lambda ids: self.told.append(set(ids))
+        )
+        database.close()
+        self.keyring = keyring
+        self.secrets: dict[str, str] = {}
+
+    def organization(self, slug: str) -> int:
+        with self.database.writing() as session:
+            row = Organization(slug=slug)
+            session.add(row)
+            session.flush()
+            return row.id
+
+    def connection(self, user: str = "ada", *joined: int, email: str | None = None) -> str:
+        """Connect a Google account, in the place of one that is there; returns its id."""
+        with self.database.writing() as session:
+            row = session.scalars(select(User).where(User.custom_id == user)).one_or_none()
+            if row is None:
+                row = User(custom_id=user)
+                session.add(row)
+                session.flush()
+                session.add_all(Membership(organization_id=each, user_id=row.id) for each in joined)
+            made, _ = connections.replace(
+                session,
+                self.keyring,
+                user_id=row.id,
+                provider="google",
+                email=email,
+                scope=[],
+                tokens=Tokens("access", "refresh", None),
+            )
+            return made.id
+
+    def join(self, user: str, organization: int) -> None:
+        with self.database.writing() as session:
+            organizations.add_members(session, organization, [self._user_id(session, user)])
+
+    def leave(self, user: str, organization: int) -> None:
+        with self.database.writing() as session:
+            organizations.remove_members(session, organization, [self._user_id(session, user)])
+
+    def endpoint(self, *, within: int | None = None, events: Sequence[str] = tuple(Event)) -> str:
+        with self.database.writing() as session:
+            row, secret = webhooks.create(
+                session, self.keyring, url="https://example.com/", events=events, within=within
+            )
+        self.secrets[row.id] = secret
+        return row.id
+
+    def record(self, event: Event, connection: str, calendar_id: str | None = None) -> None:
+        with self.database.writing() as session:
+            webhooks.record(session, event, connection, calendar_id=calendar_id)
+
+    def claim(self, endpoint: str, *, until: datetime | None = None) -> Claimed | None:
+        with self.database.writing() as session:
+            return deliveries.claim(session, endpoint, until=until or datetime.now(UTC) + 60 * SECOND)
+
+    def fail(self, claimed: Claimed, *, status: int | None = 500, pause: float = 0.0) -> None:
+        again_at = datetime.now(UTC) + pause * SECOND
+        with self.database.writing() as session:
+            deliveries.failed(session, claimed, Answer(status, "it failed"), again_at=again_at)
+
+    def succeed(self, claimed: Claimed) -> None:
+        with self.database.writing() as session:
+            deliveries.delivered(session, claimed, Answer(204, None))
+
+    def change(self, delivery: str, **values: Any) -> None:
+        with self.database.writing() as session:
+            session.execute(update(WebhookDelivery).where(WebhookDelivery.id == delivery).values(**values))
+
+    def row(self, delivery: str) -> WebhookDelivery:
+        with self.database.reading() as session:
+            return session.get_one(WebhookDelivery, delivery)
+
+    def waiting(self, endpoint: str | None = None) -> Sequence[WebhookDelivery]:
+        """What is to be sent, or is being sent."""
+        query = select(WebhookDelivery).where(WebhookDelivery.next_attempt_at.is_not(None))
+        if endpoint is not None:
+            query = query.where(WebhookDelivery.endpoint_id == endpoint)
+        with self.database.reading() as session:
+            return session.scalars(query.order_by(WebhookDelivery.id)).all()
+
+    @staticmethod
+    def _user_id(session: Session, user: str) -> int:
+        return session.scalars(select(User.id).where(User.custom_id == user)).one()
+
+    def events(self) -> list[str]:
+        return sorted(row.event for row in self.waiting())

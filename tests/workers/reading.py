@@ -1,0 +1,48 @@
+"""Requests that share their reads, and a reader that reads when it is told to."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+
+from providers.base import Failed
+from providers.errors import Reason
+from store.queries.connections import Credentials
+from tests.workers.conftest import read_one
+from workers.jobs import Job, Reply
+from workers.runtime import Runtime
+
+REFUSED = Failed(Reason.PROVIDER_ERROR, "refused")
+PATIENCE = 20.0
+
+
+def now() -> int:
+    """This moment in milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+class Reading:
+    """Reads when it is told to, and counts."""
+
+    def __init__(self, *, at_once: bool = False) -> None:
+        self.begun, self.release = threading.Semaphore(0), threading.Event()
+        self.reads: Counter[tuple[str, ...]] = Counter()
+        if at_once:
+            self.release.set()
+
+    def __call__(self, runtime: Runtime, job: Job, credentials: Credentials, deadline: float) -> Reply:
+        self.reads[job.calendars] += 1  # type: ignore[union-attr, index]
+        self.begun.release()
+        assert self.release.wait(PATIENCE)
+        return read_one(runtime, job, credentials, deadline)
+
+
+def waiting(runtime: Runtime, count: int) -> None:
+    """Wait until so many wait for each flight under way."""
+    redis = runtime.stores.redis
+    give_up = time.monotonic() + PATIENCE
+    # One field is the moment of the claim.
+    while not (keys := redis.keys("flight:*")) or any(redis.hlen(key) < count + 1 for key in keys):
+        assert time.monotonic() < give_up
+        time.sleep(0.01)

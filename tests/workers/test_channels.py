@@ -1,0 +1,366 @@
+"""The rounds that keep channels, step by step."""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import select, update
+
+from providers.base import Failed
+from providers.errors import Reason
+from scheduling.intervals import Intervals
+from store.busy_cache import CalendarKey
+from store.locks import round_lock
+from store.models import Channel, now
+from store.queries import channels
+from workers import channels as rounds
+from workers import push
+from workers.celery_app import CHANNELS_SECONDS
+from workers.channels import keep
+from workers.runtime import Runtime
+
+PROVIDERS = ("google", "microsoft")
+RENEWAL = {"google": "google.events.watch", "microsoft": "microsoft.subscriptions.update"}
+READ = {"google": "google.freebusy.query", "microsoft": "microsoft.calendarView.list"}
+
+TOMORROW = (datetime.now(UTC) + timedelta(days=1)).replace(hour=9, minute=0, second=0, microsecond=0)
+NINE = int(TOMORROW.timestamp() * 1000)
+HOUR = 3_600_000
+MEETING = {"start": TOMORROW.isoformat(), "end": (TOMORROW + timedelta(hours=1)).isoformat()}
+
+
+@pytest.fixture
+def watched(reached, sandbox, connected, unique):
+    """A calendar in use with a meeting tomorrow at nine, and a channel that watches it."""
+
+    def make(provider: str, *, used: bool = True, confirmed: bool = True) -> CalendarKey:
+        account = sandbox.account(provider, f"{unique('ada')}@example.com", events=[MEETING])
+        key = CalendarKey(connected(account), "primary")
+        if used:
+            reached.stores.watching.use([key])
+        assert push.open_one(reached, key)
+        if confirmed:
+            confirm(reached, key)
+        sandbox.forget_requests()
+        return key
+
+    return make
+
+
+def rows(runtime: Runtime, key: CalendarKey) -> list[Channel]:
+    with runtime.stores.database.reading() as session:
+        query = select(Channel).where(Channel.connection_id == key.connection)
+        return list(session.scalars(query.order_by(Channel.created_at)))
+
+
+def confirm(runtime: Runtime, key: CalendarKey) -> None:
+    """As if the provider had reached us."""
+    for row in rows(runtime, key):
+        with runtime.stores.database.writing() as session:
+            confirmed = channels.confirmed(session, row.id)
+        if confirmed is not None:
+            push.watch(runtime.stores, confirmed)
+
+
+def hurry(runtime: Runtime, key: CalendarKey) -> None:
+    for row in rows(runtime, key):
+        with runtime.stores.database.writing() as session:
+            channels.hurry(session, row.id)
+
+
+def age(runtime: Runtime, key: CalendarKey, **changed: datetime) -> None:
+    """Change the moments of a calendar's channels."""
+    with runtime.stores.database.writing() as session:
+        session.execute(update(Channel).where(Channel.connection_id == key.connection).values(**changed))
+
+
+def cache(runtime: Runtime, key: CalendarKey, *periods: tuple[int, int]) -> None:
+    """Keep a picture of the week of tomorrow."""
+    busy = runtime.stores.busy
+    start, end = busy.hull(NINE, NINE + HOUR)
+    noted = busy.generations([key.connection])[key.connection]
+    with runtime.stores.redis.pipeline(transaction=False) as pipe:
+        busy.store(pipe, key, Intervals.of(periods), start, end, read_at=1, generation=noted)
+        pipe.execute()
+
+
+def is_kept(runtime: Runtime, key: CalendarKey) -> bool:
+    return not runtime.stores.busy.load([key], NINE, NINE + HOUR).missing
+
+
+def silence(runtime: Runtime, key: CalendarKey) -> None:
+    for row in rows(runtime, key):
+        runtime.stores.redis.delete(f"watch-heard:{row.id}")
+
+
+def run(runtime: Runtime) -> None:
+    keep(runtime, deadline=time.monotonic() + 60)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_nothing_is_done_for_a_channel_that_is_well(reached, watched, sandbox, provider):
+    key = watched(provider)
+    run(reached)
+    assert sandbox.requests().total == 0
+    assert len(rows(reached, key)) == 1
+
+
+def test_microsoft_s_is_extended(reached, watched, sandbox):
+    key = watched("microsoft")
+    (before,) = rows(reached, key)
+    age(reached, key, expires_at=now() + timedelta(minutes=5), renew_at=now(), watch_until=now())
+    run(reached)
+
+    (after,) = rows(reached, key)
+    assert after.id == before.id
+    assert after.watch_until > now() + timedelta(days=2)
+    assert sandbox.requests().by_operation == {"microsoft.subscriptions.update": 1}
+    assert reached.stores.busy.watched([key]) == [after.id]
+
+
+def test_google_s_is_replaced_without_a_gap(reached, watched, sandbox):
+    key = watched("google")
+    (old,) = rows(reached, key)
+    hurry(reached, key)
+    run(reached)
+    # The new one has not reached us yet.
+    assert reached.stores.busy.watched([key]) == [old.id]
+    _, new = rows(reached, key)
+    with reached.stores.database.writing() as session:
+        channels.hurry(session, old.id)
+    run(reached)
+    assert len(rows(reached, key)) == len(sandbox.channels()) == 2
+
+    confirm(reached, key)
+    with reached.stores.database.writing() as session:
+        channels.hurry(session, old.id)
+    run(reached)
+
+    assert [row.id for row in rows(reached, key)] == [new.id]
+    assert [each["id"] for each in sandbox.channels()] == [new.id]
+    assert reached.stores.busy.watched([key]) == [new.id]
+    counted = sandbox.requests().by_operation
+    assert counted["google.events.watch"] == counted["google.channels.stop"] == 1
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_the_channel_of_a_calendar_that_nobody_reads_is_left_to_end(reached, watched, sandbox, provider):
+    key = watched(provider, used=False)
+    hurry(reached, key)
+    run(reached)
+    run(reached)
+    assert sandbox.requests().total == 0
+
+    age(reached, key, expires_at=now())
+    run(reached)
+    assert rows(reached, key) == []
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_renewal_that_fails_is_tried_again_and_the_watch_goes_on(reached, watched, sandbox, provider):
+    key = watched(provider)
+    (old,) = rows(reached, key)
+    sandbox.fault(operation=RENEWAL[provider], status=503)
+    hurry(reached, key)
+    run(reached)
+    assert reached.stores.busy.watched([key]) == [old.id]
+    assert [row.id for row in rows(reached, key)] == [old.id]
+
+    sandbox.clear_faults()
+    hurry(reached, key)
+    before = sandbox.requests().by_operation[RENEWAL[provider]]
+    run(reached)
+    assert sandbox.requests().by_operation[RENEWAL[provider]] == before + 1
+
+
+def test_a_subscription_that_is_unknown_when_renewed_is_lost_and_replaced(reached, watched, sandbox):
+    key = watched("microsoft")
+    (old,) = rows(reached, key)
+    cache(reached, key, (NINE, NINE + HOUR))
+    sandbox.drop_channels()
+    hurry(reached, key)
+    run(reached)
+
+    (new,) = rows(reached, key)
+    assert new.id != old.id
+    assert reached.stores.busy.watched([key]) == [new.id]
+    assert not is_kept(reached, key)
+
+
+def test_a_channel_by_which_nobody_reaches_us_is_given_up(reached, watched, sandbox, caplog):
+    key = watched("google", confirmed=False)
+    age(reached, key, created_at=now() - channels.PATIENCE - timedelta(seconds=1))
+    with caplog.at_level(logging.WARNING):
+        run(reached)
+
+    assert "ALMANAC_PUBLIC_URL" in caplog.text
+    assert rows(reached, key) == sandbox.channels() == []
+    assert reached.stores.watching.claim([key], 60) == []
+
+
+def test_a_channel_that_is_confirmed_while_it_is_given_up_leaves_no_watch(reached, watched, monkeypatch):
+    key = watched("google", confirmed=False)
+    age(reached, key, created_at=now() - channels.PATIENCE - timedelta(seconds=1))
+    close = rounds._close
+
+    def close_late(runtime: Runtime, row: Channel) -> None:
+        confirm(reached, key)
+        assert reached.stores.busy.watched([key]) == [row.id]
+        close(runtime, row)
+
+    monkeypatch.setattr(rounds, "_close", close_late)
+    run(reached)
+    assert rows(reached, key) == []
+    assert reached.stores.busy.watched([key]) == [None]
+
+
+def test_the_watch_of_a_channel_that_is_replaced_is_its_heir_s(reached, watched):
+    key = watched("google")
+    (old,) = rows(reached, key)
+    assert push.open_one(reached, key)
+    confirm(reached, key)
+    push.watch(reached.stores, old)
+    with reached.stores.database.writing() as session:
+        channels.hurry(session, old.id)
+    run(reached)
+    (heir,) = rows(reached, key)
+    assert reached.stores.busy.watched([key]) == [heir.id]
+
+    push.lose(reached.stores, key, heir.id)
+    assert reached.stores.busy.watched([key]) == [None]
+
+
+@pytest.mark.parametrize("older_first", [True, False])
+def test_of_two_channels_that_watch_a_calendar_the_newer_is_restored(reached, watched, older_first):
+    key = watched("google")
+    assert push.open_one(reached, key)
+    confirm(reached, key)
+    first, second = sorted(rows(reached, key), key=lambda row: row.id)
+    older, newer = (first, second) if older_first else (second, first)
+    with reached.stores.database.writing() as session:
+        for row, age in ((older, timedelta(hours=1)), (newer, timedelta(0))):
+            session.get_one(Channel, row.id).created_at = now() - age
+    reached.stores.redis.flushdb()
+    run(reached)
+    assert reached.stores.busy.watched([key]) == [newer.id]
+
+
+def test_a_lost_watch_is_set_anew(reached, watched):
+    key = watched("google")
+    (row,) = rows(reached, key)
+    reached.stores.redis.flushdb()
+    run(reached)
+    assert reached.stores.busy.watched([key]) == [row.id]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_silent_channel_whose_calendar_is_as_kept_stays(reached, watched, sandbox, provider):
+    key = watched(provider)
+    (row,) = rows(reached, key)
+    cache(reached, key, (NINE, NINE + HOUR))
+    silence(reached, key)
+    for _ in range(3):
+        run(reached)
+
+    # Heard of by the audit: it is not made again at once.
+    assert sandbox.requests().by_operation[READ[provider]] == 1
+    assert reached.stores.busy.watched([key]) == [row.id]
+    assert is_kept(reached, key)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_silent_channel_that_has_not_told_of_a_change_is_lost(reached, watched, sandbox, provider, caplog):
+    key = watched(provider)
+    cache(reached, key)
+    silence(reached, key)
+    with caplog.at_level(logging.WARNING):
+        run(reached)
+
+    assert "has not told of a change" in caplog.text
+    assert not is_kept(reached, key)
+    assert reached.stores.busy.watched([key]) == [None]
+    assert rows(reached, key) == sandbox.channels() == []
+    # Who reads it next has another opened.
+    assert reached.stores.watching.claim([key], 60) == [key]
+
+
+def test_what_is_told_while_an_audit_reads_is_no_fault(reached, watched, sandbox, monkeypatch):
+    key = watched("google")
+    (row,) = rows(reached, key)
+    cache(reached, key)
+    silence(reached, key)
+    busy = type(reached.providers["google"].calendars).busy
+
+    def read_and_hear(*args, **more):
+        reached.stores.watching.hear(row.id, 60)
+        return busy(*args, **more)
+
+    monkeypatch.setattr(type(reached.providers["google"].calendars), "busy", read_and_hear)
+    run(reached)
+    assert reached.stores.busy.watched([key]) == [row.id]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(("status", "kept"), [(500, False), (429, True)])
+def test_an_audit_that_cannot_read_just_now_keeps_the_channel(
+    reached, watched, sandbox, provider, status, kept
+):
+    key = watched(provider)
+    (row,) = rows(reached, key)
+    cache(reached, key)
+    silence(reached, key)
+    sandbox.fault(operation=READ[provider], status=status)
+    run(reached)
+    assert reached.stores.busy.watched([key]) == [row.id]
+    assert reached.stores.watching.heard([row.id]) == [False]
+    # Whether an answer that nobody can prove is still given; that we are to slow down says nothing of it.
+    assert is_kept(reached, key) is kept
+
+
+@pytest.mark.parametrize("reason", [Reason.NOT_FOUND, Reason.ACCESS_DENIED])
+def test_a_calendar_that_is_out_of_reach_is_neither_kept_nor_watched(
+    reached, watched, sandbox, monkeypatch, reason
+):
+    key = watched("google")
+    cache(reached, key, (NINE, NINE + HOUR))
+    silence(reached, key)
+    failed = {"primary": Failed(reason, "The calendar is not there")}
+    monkeypatch.setattr(type(reached.providers["google"].calendars), "busy", lambda *_, **__: failed)
+    run(reached)
+    assert not is_kept(reached, key)
+    assert reached.stores.busy.watched([key]) == [None]
+    assert rows(reached, key) == sandbox.channels() == []
+
+
+def test_an_account_that_may_read_no_more_is_neither_kept_nor_watched(reached, watched, sandbox):
+    key = watched("google")
+    cache(reached, key, (NINE, NINE + HOUR))
+    silence(reached, key)
+    sandbox.fault(operation=READ["google"], status=403)
+    run(reached)
+    assert not is_kept(reached, key)
+    assert rows(reached, key) == []
+
+
+def test_nothing_is_read_of_a_calendar_of_which_nothing_is_kept(reached, watched, sandbox):
+    silence(reached, watched("google"))
+    run(reached)
+    assert sandbox.requests().total == 0
+
+
+def test_two_rounds_do_not_overlap(reached, watched, sandbox):
+    hurry(reached, watched("microsoft"))
+    with round_lock(reached.stores.redis, "channels", deadline=time.monotonic() + 60):
+        run(reached)
+    assert sandbox.requests().total == 0
+
+
+def test_the_watch_of_a_channel_outlasts_several_rounds():
+    # A renewal is due for a quarter of the channel's life before its end, the watch ends an eighth before.
+    shortest = timedelta(minutes=45)
+    assert shortest * (channels.RENEWED_FOR_THE_LAST - channels.MARGIN_OF_LIFE) > timedelta(
+        seconds=CHANNELS_SECONDS
+    )

@@ -1,0 +1,88 @@
+"""A registration that waits is tried once, and nothing of its secret goes anywhere else."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+import pytest
+
+from providers.checks import Verdict
+from store.proposals import Proposal
+from workers.jobs import CheckRegistration, Reply, pack_job, pack_reply, unpack_job, unpack_reply
+from workers.runtime import Runtime
+from workers.writes import perform
+
+REDIRECT = "https://almanac.example.com/v1/oauth/callback"
+TENANT = "contoso.onmicrosoft.com"
+
+
+@pytest.fixture
+def try_out(runtime: Runtime):
+    """Check a registration, as the writes queue does."""
+
+    def tried(
+        provider: str, client_id: str = "id", secret: str = "planted", tenant: str | None = None
+    ) -> Reply:
+        proposal = Proposal(provider, client_id, secret, tenant, REDIRECT)
+        job = CheckRegistration(runtime.stores.proposals.hand_over(proposal))
+        return perform(runtime, job, None, time.monotonic() + 5)
+
+    return tried
+
+
+@pytest.mark.parametrize(
+    ("provider", "entered", "verdict"),
+    [
+        ("google", {}, Verdict.RIGHT),
+        ("google", {"client_id": "wrong"}, Verdict.WRONG),
+        ("google", {"secret": "wrong"}, Verdict.WRONG),
+        ("microsoft", {"tenant": TENANT}, Verdict.RIGHT),
+        ("microsoft", {"tenant": TENANT, "secret": "expired"}, Verdict.WRONG),
+        ("microsoft", {"tenant": "wrong.example.com"}, Verdict.WRONG),
+        # The tenant of the settings: common.
+        ("microsoft", {"secret": "wrong"}, Verdict.UNKNOWN),
+    ],
+)
+def test_what_waits_is_tried_and_not_what_is_in_force(sandbox, try_out, provider, entered, verdict):
+    reply = try_out(provider, **entered)
+
+    assert reply.failed is None
+    assert reply.finding.verdict is verdict
+
+
+def test_a_finding_survives_the_way_back(sandbox, try_out):
+    reply = try_out("google", secret="wrong")
+
+    assert unpack_reply(pack_reply(3, reply)) == (3, reply)
+    assert unpack_reply(pack_reply(4, Reply())) == (4, Reply())
+
+
+def test_a_provider_that_hangs_leaves_it_open_in_time(sandbox, runtime):
+    sandbox.fault(operation="google.token", latency_ms=3000)
+    name = runtime.stores.proposals.hand_over(Proposal("google", "id", "planted", None, REDIRECT))
+    began = time.monotonic()
+
+    reply = perform(runtime, CheckRegistration(name), None, began + 0.5)
+
+    assert reply.finding.verdict is Verdict.UNKNOWN
+    assert time.monotonic() - began < 2
+
+
+def test_what_was_taken_or_has_ended_is_not_tried(sandbox, runtime):
+    reply = perform(runtime, CheckRegistration("unknown"), None, time.monotonic() + 5)
+
+    assert reply == Reply()
+    assert sandbox.requests().total == 0
+
+
+def test_a_job_holds_an_id_and_neither_it_nor_the_reply_nor_a_log_the_secret(sandbox, runtime, caplog):
+    caplog.set_level(logging.DEBUG)
+    proposal = Proposal("google", "id", "planted-secret", None, REDIRECT)
+    job = CheckRegistration(runtime.stores.proposals.hand_over(proposal))
+
+    reply = perform(runtime, job, None, time.monotonic() + 5)
+
+    assert unpack_job(pack_job(0, job)).job == job
+    assert "planted" not in f"{pack_job(0, job)} {job!r} {reply!r} {pack_reply(0, reply)} {caplog.text}"
+    assert "a registration with google is right" in caplog.text

@@ -1,0 +1,132 @@
+"""How a record is written: as text and as JSON, at which level, and without addresses in tracebacks."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+
+import orjson
+import pytest
+
+from store.log_settings import LogSettings
+from workers import request_ids
+from workers.logs import Json, Text, configure
+
+
+def record(message="a channel is lost", **extra):
+    made = logging.getLogger("workers.channels").makeRecord(
+        "workers.channels", logging.WARNING, "channels.py", 1, message, (), None, extra=extra
+    )
+    made.created = 1_795_340_000.0419
+    return made
+
+
+@pytest.fixture
+def asked():
+    """A request is under way."""
+    token = request_ids.current.set("abc.1")
+    yield "abc.1"
+    request_ids.current.reset(token)
+
+
+@pytest.fixture
+def untouched():
+    """Logging as it was, afterwards."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    root.handlers[:] = []
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+
+
+def failure():
+    try:
+        raise KeyError("ada@example.com")
+    except KeyError:
+        return sys.exc_info()
+
+
+def test_json_has_its_fields_and_those_of_the_line(asked):
+    written = orjson.loads(Json("worker1").format(record(connection="c-1")))
+
+    assert written == {
+        "time": "2026-11-22T09:33:20.041Z",
+        "level": "warning",
+        "logger": "workers.channels",
+        "process": "worker1",
+        "message": "a channel is lost",
+        "request": asked,
+        "connection": "c-1",
+    }
+
+
+def test_text_has_the_same_on_a_line(asked):
+    assert Text("100% web").format(record(connection="c-1")) == (
+        "2026-11-22T09:33:20.041Z 100% web WARNING workers.channels: a channel is lost"
+        " [request=abc.1 connection=c-1]"
+    )
+
+
+def test_without_a_request_there_is_no_id_and_without_fields_no_bracket():
+    assert Text("beat").format(record()).endswith("workers.channels: a channel is lost")
+    assert "request" not in orjson.loads(Json("beat").format(record()))
+
+
+@pytest.mark.parametrize("formatter", [Text("web"), Json("web")])
+def test_a_traceback_is_one_record_without_addresses(formatter):
+    made = record()
+    made.exc_info = failure()
+
+    written = formatter.format(made)
+
+    assert "KeyError" in written
+    assert "ada@" not in written
+    if isinstance(formatter, Json):
+        assert "Traceback" in orjson.loads(written)["exception"]
+        assert "\n" not in written
+
+
+def test_what_celery_says_of_a_tasks_arguments_is_no_field():
+    assert "data" not in orjson.loads(Json("web").format(record(data={"args": "planted"})))
+
+
+@pytest.mark.usefixtures("untouched")
+def test_libraries_say_less_than_we_do(capsys):
+    configure("web", LogSettings("text", logging.DEBUG))
+
+    for name in (
+        "app.x",
+        "store.x",
+        "gunicorn.error",
+        "celery.worker",
+        "celery.app.trace",
+        "urllib3",
+        "kombu",
+    ):
+        for level in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):
+            logging.getLogger(name).log(level, "said")
+
+    said = re.findall(r"(\w+) ([\w.]+): said", capsys.readouterr().err)
+    counts = {name: sum(each == name for _, each in said) for _, name in said}
+    assert counts == {
+        "app.x": 4,
+        "store.x": 4,
+        "gunicorn.error": 3,
+        "celery.worker": 3,
+        "celery.app.trace": 2,
+        "kombu": 2,
+        "urllib3": 1,
+    }
+
+
+@pytest.mark.usefixtures("untouched")
+def test_at_error_nothing_warns(capsys):
+    configure("web", LogSettings("json", logging.ERROR))
+
+    logging.getLogger("app.x").warning("said")
+    logging.getLogger("kombu").warning("said")
+    logging.getLogger("app.x").error("failed")
+
+    assert orjson.loads(capsys.readouterr().err)["message"] == "failed"

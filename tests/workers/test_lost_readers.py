@@ -1,0 +1,241 @@
+"""Readers that die, are late, or are only thought dead: whoever waits for them has the read made anew."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from kombu.exceptions import OperationalError
+
+from providers.errors import Reason
+from store.flights import Turn, Wish
+from tests.conftest import settings_of
+from tests.workers.conftest import busy_jobs, run_drain
+from tests.workers.reading import PATIENCE, REFUSED, Reading, now, waiting
+from workers.celery_app import create_celery
+from workers.fanout import LATE, Fanout, Shared, reply_list, work_list
+from workers.jobs import Reply, pack_job, pack_reply, same_read, unpack_reply
+from workers.queues import Queue
+
+
+def test_a_reader_that_is_gone_is_replaced(ask, serve, runtime, connected, flights):
+    jobs = busy_jobs(connected(), 3)
+    wishes = [Wish(job.connection, same_read(job), n) for n, job in enumerate(jobs)]
+    claimed = flights.claim(wishes, "", now=now(), began=now(), newer_than=None, lease=0.5)
+    assert [turn for turn, _ in claimed] == [Turn.LEAD] * 3
+    reading = Reading(at_once=True)
+    serve(reading)
+    assert all(reply.whole() for reply in ask(jobs))
+    assert set(reading.reads.values()) == {1}
+
+
+def test_a_request_outlives_its_own_worker(ask, serve, runtime, connected):
+    jobs = busy_jobs(connected(), 2)
+    redis = runtime.stores.redis
+    reading = Reading(at_once=True)
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(ask, jobs)
+        waiting(runtime, 1)
+        # A worker takes the jobs and is killed; Redis ends what it held.
+        (work,) = redis.keys("fanout:*:work")
+        redis.delete(work, *redis.keys("flight:*"))
+        serve(reading)
+        # The first task finds nothing to do.
+        serve(reading)
+        assert all(reply.whole() for reply in asked.result())
+
+
+def test_a_reader_that_takes_long_holds_what_it_reads(runtime, connected, flights):
+    (job,) = busy_jobs(connected(), 1)
+    wish = Wish(job.connection, same_read(job), 0)
+    ((_, flight),) = flights.claim([wish], "", now=now(), began=now(), newer_than=None, lease=60.0)
+    reading = Reading()
+    runtime.stores.redis.rpush(work_list("f"), pack_job(0, job, flight.decode()))
+    drain = threading.Thread(target=run_drain, args=(runtime, "f", reading), kwargs={"seconds": 30.0})
+    drain.start()
+    assert reading.begun.acquire(timeout=PATIENCE)
+    leases = []
+    for _ in range(3):
+        time.sleep(0.7)
+        leases.append(runtime.stores.redis.pttl(b"flight:" + flight))
+    # Held for much shorter than it was claimed for, and longer than the first hold alone would.
+    assert all(0 < each <= 3_000 for each in leases)
+    assert leases[2] > 1_000
+    reading.release.set()
+    drain.join(timeout=PATIENCE)
+    assert runtime.stores.redis.hget(b"flight:" + flight, "landed")
+
+
+def test_what_failed_for_want_of_time_is_left_to_who_has_more(ask, serve, runtime, connected):
+    jobs = busy_jobs(connected(), 1)
+    reading = Reading(at_once=True)
+
+    begun = threading.Event()
+
+    def hang(runtime, job, credentials, deadline):
+        begun.set()
+        time.sleep(max(0.0, deadline - time.monotonic()) + 0.05)
+        return Reply(read_at=now(), failed=REFUSED)
+
+    with ThreadPoolExecutor(2) as threads:
+        serve(hang)
+        hasty = threads.submit(ask, jobs, seconds=3.0)
+        assert begun.wait(PATIENCE)
+        patient = threads.submit(ask, jobs)
+        waiting(runtime, 2)
+        serve(reading)
+        assert hasty.result()[0].failed is not None
+        assert patient.result()[0].whole()
+
+
+def test_what_nobody_began_in_time_is_left_too(ask, serve, runtime, connected):
+    jobs = busy_jobs(connected(), 1)
+    with ThreadPoolExecutor(2) as threads:
+        hasty = threads.submit(ask, jobs, seconds=0.5)
+        waiting(runtime, 1)
+        patient = threads.submit(ask, jobs)
+        waiting(runtime, 2)
+        assert hasty.result()[0].failed == LATE
+        reading = Reading(at_once=True)
+        # The first task finds that its time is over.
+        serve(reading)
+        serve(reading)
+        assert patient.result()[0].whole()
+
+
+def test_a_broker_that_is_down_leaves_no_flight_behind(runtime, connected, environment, flights):
+    celery = create_celery(settings_of(environment | {"ALMANAC_BROKER_URL": "redis://127.0.0.1:1/0"}))
+    fanout = Fanout(celery, runtime.stores.redis, flights, tasks=2)
+    shared = Shared(began=now())
+    with pytest.raises(OperationalError):
+        fanout.gather(
+            busy_jobs(connected(), 2), queue=Queue.READS, deadline=time.monotonic() + 30, shared=shared
+        )
+    assert not runtime.stores.redis.keys("flight:*")
+    celery.close()
+
+
+def test_a_job_that_is_sent_again_is_another_read(runtime, connected, flights):
+    """As after a write, when the request that has it sent again thinks the first reader dead."""
+    connection = connected()
+    jobs = busy_jobs(connection, 8)
+    redis = runtime.stores.redis
+
+    def claim(waiter):
+        wish = Wish(connection, same_read(jobs[0]), 0)
+        moment = now()
+        ((turn, flight),) = flights.claim(
+            [wish], waiter, now=moment, began=moment, newer_than=None, lease=60.0
+        )
+        return turn, flight.decode()
+
+    _, before = claim(reply_list("f"))
+    runtime.stores.busy.forget([connection])
+    _, after = claim(reply_list("f"))
+    assert claim("later") == (Turn.WAIT, after)
+    # More than there are places for, so that one worker takes both.
+    others = [pack_job(n, job) for n, job in enumerate(jobs[1:], 1)]
+    redis.rpush(work_list("f"), pack_job(0, jobs[0], before), *others, pack_job(0, jobs[0], after))
+    old, new, quick = Reading(), Reading(), Reading(at_once=True)
+
+    def read(runtime, job, credentials, deadline):
+        if job != jobs[0]:
+            return quick(runtime, job, credentials, deadline)
+        if not old.reads:
+            return old(runtime, job, credentials, deadline)
+        new(runtime, job, credentials, deadline)
+        return Reply(read_at=2, outcomes={})
+
+    drain = threading.Thread(target=run_drain, args=(runtime, "f", read), kwargs={"seconds": 30.0})
+    drain.start()
+    assert old.begun.acquire(timeout=PATIENCE)
+    assert new.begun.acquire(timeout=PATIENCE)
+    # The picture from before the write comes while the other is being read: nobody after it is told.
+    old.release.set()
+    give_up = time.monotonic() + PATIENCE
+    while not redis.hexists(f"flight:{before}", "landed"):
+        assert time.monotonic() < give_up
+        time.sleep(0.01)
+    assert claim("later")[0] is Turn.WAIT
+    assert not redis.exists("later")
+    new.release.set()
+    drain.join(timeout=PATIENCE)
+    assert not drain.is_alive()
+    assert [unpack_reply(each)[1].read_at for each in redis.lrange("later", 0, -1)] == [2]
+    assert sum(quick.reads.values()) == 7
+
+
+def test_a_write_has_nothing_sent_again_that_is_under_way(ask, serve, runtime, connected):
+    connection = connected()
+    jobs = busy_jobs(connection, 2)
+    reading = Reading()
+    serve(reading)
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(ask, jobs)
+        for _ in jobs:
+            assert reading.begun.acquire(timeout=PATIENCE)
+        runtime.stores.busy.forget([connection])
+        # It looks after its readers about once a second.
+        time.sleep(2.5)
+        assert not runtime.stores.redis.keys("fanout:*:work")
+        reading.release.set()
+        assert len(asked.result()) == 2
+    assert set(reading.reads.values()) == {1}
+
+
+def test_a_reader_that_is_gone_is_missed_while_other_replies_come(ask, serve, runtime, connected, flights):
+    jobs = busy_jobs(connected(), 3)
+    wish = Wish(jobs[0].connection, same_read(jobs[0]), 0)
+    flights.claim([wish], "", now=now(), began=now(), newer_than=None, lease=0.3)
+    reading, done = Reading(at_once=True), threading.Event()
+    redis = runtime.stores.redis
+    with ThreadPoolExecutor(2) as threads:
+        asked = threads.submit(ask, jobs)
+        waiting(runtime, 1)
+        while not (lists := redis.keys("fanout:*:work")):
+            time.sleep(0.01)
+        replies = lists[0].replace(b":work", b":replies")
+
+        def trickle():
+            # What was answered already, again and again.
+            while not done.wait(0.3):
+                redis.rpush(replies, pack_reply(1, Reply(read_at=1)))
+
+        trickling = threads.submit(trickle)
+        serve(reading)
+        serve(reading)
+        assert asked.result()[0].whole()
+        done.set()
+        trickling.result()
+    redis.delete(replies)
+
+
+def test_what_is_left_on_the_list_is_left_to_others(ask, runtime, connected):
+    jobs = busy_jobs(connected(), 2)
+    redis = runtime.stores.redis
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(ask, jobs)
+        waiting(runtime, 1)
+        while not (lists := redis.keys("fanout:*:work")):
+            time.sleep(0.01)
+        # Both are answered, as by readers that were thought dead; nobody has taken them from the list.
+        redis.rpush(
+            lists[0].replace(b":work", b":replies"), *(pack_reply(n, Reply(read_at=1)) for n in (0, 1))
+        )
+        assert len(asked.result()) == 2
+    assert not redis.keys("flight:*")
+
+
+def test_a_provider_that_asks_for_patience_has_spoken_for_all_who_wait(ask, serve, runtime, connected):
+    connection = connected()
+    (job,) = busy_jobs(connection, 1)
+    # Beyond every deadline here. More requests wait than could find out one after the other.
+    runtime.stores.throttle.hold("google", connection, 60.0, named=True, project=False)
+    with ThreadPoolExecutor(12) as threads:
+        asked = [threads.submit(ask, [job], seconds=6.0) for _ in range(12)]
+        waiting(runtime, 12)
+        serve(Reading(at_once=True))
+        reasons = [each.result()[0].failed.reason for each in asked]
+    assert reasons == [Reason.RATE_LIMITED] * 12

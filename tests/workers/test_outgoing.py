@@ -1,0 +1,272 @@
+"""One webhook on the wire: only to the address that was checked, and never for long."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import socket
+import ssl
+import threading
+import time
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tests.webhook_receiver import Receiver
+from workers import outgoing
+from workers.addresses import Refused
+from workers.outgoing import NoAnswer, post
+
+HEADERS = {"Content-Type": "application/json", "webhook-id": "msg_1"}
+BODY = b'{"type":"calendar.changed"}'
+
+
+@pytest.fixture
+def receiver():
+    receiver = Receiver()
+    receiver.up()
+    yield receiver
+    receiver.down()
+
+
+@pytest.fixture
+def names(monkeypatch):
+    """A name server of the test's own: each name has the addresses of its next answer."""
+    answers: dict[str, list[list[str]]] = {}
+    real = socket.getaddrinfo
+
+    def getaddrinfo(host, port, *args, **kwargs):
+        if host not in answers:
+            return real(host, port, *args, **kwargs)
+        queue = answers[host]
+        found = queue.pop(0) if len(queue) > 1 else queue[0]
+        return [each for address in found for each in real(address, port, *args, **kwargs)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    return answers
+
+
+def send(url, *, allow_private=True):
+    return post(url, HEADERS, BODY, allow_private=allow_private)
+
+
+def test_it_arrives_as_it_was_sent(receiver):
+    assert send(receiver.url) == 204
+    (received,) = receiver.received
+    assert (received.path, received.body) == ("/hook?from=almanac", BODY)
+    assert received.headers["host"] == f"127.0.0.1:{receiver.port}"
+    assert HEADERS.items() <= {"Content-Type": received.headers["content-type"], **received.headers}.items()
+    assert received.headers["user-agent"] == "Almanac webhooks"
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308, 400, 410, 500])
+def test_a_redirect_is_an_answer_like_any_other(receiver, status):
+    receiver.statuses, receiver.headers = [status], {"Location": receiver.url}
+    assert send(receiver.url) == status
+    assert len(receiver.received) == 1
+
+
+def test_who_is_away_gives_no_answer(receiver):
+    receiver.down()
+    with pytest.raises(NoAnswer, match="no connection"):
+        send(receiver.url)
+    with pytest.raises(NoAnswer, match="the host was not found"):
+        send("https://nothing.invalid/")
+
+
+def test_nothing_is_sent_where_nothing_may_be(receiver):
+    for url in (receiver.url.replace("http", "https"), f"https://[::ffff:127.0.0.1]:{receiver.port}/"):
+        with pytest.raises(Refused, match="private"):
+            send(url, allow_private=False)
+    with pytest.raises(Refused, match="https"):
+        send(receiver.url, allow_private=False)
+    assert receiver.received == []
+
+
+def test_the_address_that_was_checked_is_the_one_connected_to(receiver, names, monkeypatch):
+    # The name server answers something public to the check, and ourselves ever after.
+    names["rebinding.example"] = [["93.184.216.34"], ["127.0.0.1"]]
+    tried = []
+
+    def connect(connection):
+        tried.append((connection.host, connection.port))
+        raise outgoing.NewConnectionError(connection, "not in a test")
+
+    monkeypatch.setattr(outgoing.HTTPSConnection, "connect", connect)
+    with pytest.raises(NoAnswer, match="no connection"):
+        send(f"https://rebinding.example:{receiver.port}/", allow_private=False)
+    assert tried == [("93.184.216.34", receiver.port)]
+    with pytest.raises(Refused, match="private"):
+        send(f"https://rebinding.example:{receiver.port}/", allow_private=False)
+    assert receiver.received == []
+
+
+def test_the_next_address_of_a_name_is_tried(receiver, names):
+    names["two.example"] = [["::1", "127.0.0.1"]]
+    assert send(f"http://two.example:{receiver.port}/") == 204
+    assert receiver.received[0].headers["host"] == f"two.example:{receiver.port}"
+
+
+# --- TLS
+
+
+def issue(name: str) -> tuple[bytes, bytes]:
+    """A certificate of that name, which has signed itself, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "receiver")])
+    now = datetime.datetime.now(datetime.UTC)
+    try:
+        alternative: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        alternative = x509.DNSName(name)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([alternative]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = certificate.public_bytes(serialization.Encoding.PEM)
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return pem, private
+
+
+@pytest.fixture
+def tls_receiver(tmp_path, monkeypatch):
+    """Make a receiver with a certificate of a name, trusted here."""
+    made = []
+
+    def make(name):
+        pem, private = issue(name)
+        (tmp_path / "pem").write_bytes(pem + private)
+        server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        server.load_cert_chain(tmp_path / "pem")
+        client = ssl.create_default_context(cadata=pem.decode())
+        monkeypatch.setattr(outgoing, "tls", lambda: client)
+        asked = []
+        server.sni_callback = lambda _socket, name, _context: asked.append(name)
+        receiver = Receiver(tls=server)
+        receiver.up()
+        made.append(receiver)
+        return receiver, asked
+
+    yield make
+    for receiver in made:
+        receiver.down()
+
+
+def test_the_certificate_is_asked_for_by_name_and_must_be_the_names(tls_receiver, names):
+    receiver, asked = tls_receiver("hooks.example")
+    names["hooks.example"] = names["other.example"] = [["127.0.0.1"]]
+    assert send(f"https://hooks.example:{receiver.port}/") == 204
+    assert asked == ["hooks.example"]
+    for url in (f"https://other.example:{receiver.port}/", f"https://127.0.0.1:{receiver.port}/"):
+        with pytest.raises(NoAnswer, match="certificate"):
+            send(url)
+    assert len(receiver.received) == 1
+
+
+def test_an_unknown_certificate_is_refused(tls_receiver, names, monkeypatch):
+    receiver, _ = tls_receiver("hooks.example")
+    names["hooks.example"] = [["127.0.0.1"]]
+    monkeypatch.setattr(outgoing, "tls", ssl.create_default_context)
+    with pytest.raises(NoAnswer, match="certificate"):
+        send(f"https://hooks.example:{receiver.port}/")
+    assert receiver.received == []
+
+
+# --- who is slow, long, or no HTTP server
+
+
+@pytest.fixture
+def raw_server():
+    """Make a server that does anything with a connection, in a thread; returns its URL."""
+    listening = []
+
+    def make(serve):
+        listener = socket.create_server(("127.0.0.1", 0))
+        listening.append(listener)
+
+        def accept():
+            connection, _ = listener.accept()
+            with connection:
+                serve(connection)
+
+        threading.Thread(target=accept, daemon=True).start()
+        return f"http://127.0.0.1:{listener.getsockname()[1]}/"
+
+    yield make
+    for listener in listening:
+        listener.close()
+
+
+def drip(connection, head, drop):
+    connection.sendall(head)
+    try:
+        for _ in range(1000):
+            connection.sendall(drop)
+            time.sleep(0.02)
+    except OSError:
+        return
+
+
+def test_who_says_nothing_is_not_waited_for(raw_server, monkeypatch):
+    monkeypatch.setattr(outgoing, "TIMEOUT", 0.2)
+    url = raw_server(lambda connection: connection.recv(1) and time.sleep(5))
+    with pytest.raises(NoAnswer, match="no answer in time"):
+        send(url)
+
+
+def test_who_drips_is_hung_up_on(raw_server, monkeypatch):
+    monkeypatch.setattr(outgoing, "MOST_SECONDS", 0.3)
+    for head, drop in ((b"HTTP/1.1 200 OK\r\nX: ", b"x"), (b"", b"HTTP/1.1 100 Continue\r\n\r\n")):
+        began = time.monotonic()
+        with pytest.raises(NoAnswer, match="no answer in time"):
+            send(raw_server(lambda connection, head=head, drop=drop: drip(connection, head, drop)))
+        # It would have gone on for twenty seconds.
+        assert time.monotonic() - began < 10
+
+
+def test_a_body_is_not_read(raw_server):
+    sent = []
+
+    def endless(connection):
+        connection.recv(65_536)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
+        try:
+            while True:
+                sent.append(connection.send(b"x" * 65_536))
+        except OSError:
+            return
+
+    assert send(raw_server(endless)) == 200
+    assert sum(sent) < 100_000_000
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 xyz\r\n\r\n", b"\0" * 100_000]
+)
+def test_what_is_no_answer(raw_server, answer):
+    def serve(connection):
+        connection.recv(65_536)
+        connection.sendall(answer)
+
+    with pytest.raises(NoAnswer, match="broke off"):
+        send(raw_server(serve))
+
+
+def test_nothing_of_it_is_in_an_error(receiver):
+    receiver.down()
+    with pytest.raises(NoAnswer) as failed:
+        send(f"{receiver.url}&token=planted-secret")
+    assert "planted" not in str(failed.value)

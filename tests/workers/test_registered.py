@@ -1,0 +1,235 @@
+"""Which registration counts: the environment's, else the one in the database, soon after it is saved."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import delete, event
+from sqlalchemy.exc import OperationalError
+
+from providers.names import ProviderName
+from store.directory import STAMP
+from store.models import ProviderClient, User
+from store.queries import provider_clients
+from store.queries.provider_clients import StoredClient
+from workers import registered
+from workers.runtime import Runtime
+
+GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
+NOBODY = {f"{provider}_client_{part}": "" for provider in ProviderName for part in ("id", "secret")}
+ADA = StoredClient("ada's", "planted-secret", None)
+BOB = StoredClient("bob's", "planted-other", None)
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(runtime: Runtime) -> Iterator[None]:
+    """Others find no registration in the database."""
+    yield
+    with runtime.stores.database.writing() as session:
+        session.execute(delete(ProviderClient))
+
+
+@pytest.fixture
+def new_runtime(runtime: Runtime) -> Iterator[Callable[..., Runtime]]:
+    """Another process of an installation that has these settings of providers, or else no registration."""
+    made: list[Runtime] = []
+
+    def make(**changed: str) -> Runtime:
+        there = replace(runtime.settings.providers, **(NOBODY | changed))
+        made.append(Runtime(replace(runtime.settings, providers=there)))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.stores.close()
+
+
+@pytest.fixture
+def save(runtime: Runtime) -> Callable[[str, StoredClient], None]:
+    """Save a registration in another process."""
+
+    def put(provider: str, client: StoredClient) -> None:
+        with runtime.stores.database.writing() as session:
+            provider_clients.save(session, runtime.stores.keyring, provider, client)
+
+    return put
+
+
+def forget(runtime: Runtime, provider: str) -> None:
+    with runtime.stores.database.writing() as session:
+        provider_clients.remove(session, provider)
+
+
+def statements(runtime: Runtime) -> list[str]:
+    """What is asked of its database from now on."""
+    asked: list[str] = []
+
+    @event.listens_for(runtime.stores.database.engine, "before_cursor_execute")
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if not statement.startswith("BEGIN"):
+            asked.append(statement)
+
+    return asked
+
+
+def test_where_the_environment_sets_both_nothing_is_asked_and_the_database_does_not_count(runtime, save):
+    save("google", ADA)
+    asked = statements(runtime)
+    before = runtime.stores.redis.info("stats")["total_commands_processed"]
+
+    found = [runtime.registered.current(), runtime.providers]
+
+    # INFO itself is one.
+    assert runtime.stores.redis.info("stats")["total_commands_processed"] - before == 1
+    assert asked == []
+    assert [each[GOOGLE].oauth.client_id for each in found] == ["sandbox", "sandbox"]
+    assert all(runtime.registered.set_by_environment(each) for each in ProviderName)
+
+
+@pytest.mark.parametrize("alone", ["google_client_id", "google_client_secret"])
+def test_half_a_registration_of_the_environment_is_none(new_runtime, save, alone):
+    save("google", ADA)
+    process = new_runtime(**{alone: "half"})
+
+    assert not process.registered.set_by_environment(GOOGLE)
+    assert process.providers[GOOGLE].oauth.client_id == ADA.client_id
+
+
+def test_each_provider_is_set_by_the_environment_for_itself(new_runtime, save):
+    process = new_runtime(google_client_id="own", google_client_secret="own")
+    save("google", ADA)
+    save("microsoft", BOB)
+
+    found = process.registered.current()
+
+    assert {name: each.oauth.client_id for name, each in found.items()} == {GOOGLE: "own", MICROSOFT: "bob's"}
+    assert found[GOOGLE].configured
+    assert found[MICROSOFT].configured
+
+
+def test_what_is_saved_changed_and_removed_elsewhere_counts_for_the_next_request(new_runtime, save, runtime):
+    process = new_runtime()
+    seen = []
+    for change in (lambda: None, lambda: save("google", ADA), lambda: save("google", BOB)):
+        change()
+        seen.append(process.registered.current()[GOOGLE])
+    forget(runtime, "google")
+    seen.append(process.registered.current()[GOOGLE])
+
+    assert [each.oauth.client_id for each in seen] == ["", "ada's", "bob's", ""]
+    assert [each.configured for each in seen] == [False, True, True, False]
+
+
+def test_for_reads_it_counts_soon_and_they_ask_once_a_second(new_runtime, save):
+    process = new_runtime()
+    assert not process.providers[GOOGLE].configured
+    asked = statements(process)
+    save("google", ADA)
+    saved = time.monotonic()
+
+    while not process.providers[GOOGLE].configured:
+        assert time.monotonic() < saved + 3
+        time.sleep(0.001)
+
+    assert len(asked) == 1
+
+
+def test_a_change_of_anything_else_builds_nothing_anew(new_runtime, save, runtime, unique):
+    process = new_runtime()
+    save("google", ADA)
+    before = process.registered.current()
+    asked = statements(process)
+    process.registered.current()
+    assert asked == []
+
+    with runtime.stores.database.writing() as session:
+        session.add(User(custom_id=unique("user")))
+    after = process.registered.current()
+
+    assert len(asked) == 1
+    assert after is before
+
+
+def test_a_new_registration_leaves_the_other_provider_and_the_calendars_alone(new_runtime, save):
+    process = new_runtime()
+    save("microsoft", ADA)
+    before = process.registered.current()
+
+    save("google", BOB)
+    after = process.registered.current()
+
+    assert after[MICROSOFT] is before[MICROSOFT]
+    assert after[GOOGLE].calendars is before[GOOGLE].calendars
+    assert after[GOOGLE].channels is before[GOOGLE].channels
+
+
+@pytest.mark.parametrize(("tenant", "asked"), [(None, "of-the-settings"), ("contoso.com", "contoso.com")])
+def test_microsoft_is_asked_as_the_saved_tenant_or_that_of_the_settings(new_runtime, save, tenant, asked):
+    process = new_runtime(microsoft_tenant="of-the-settings", microsoft_login_url="http://login")
+    save("microsoft", replace(ADA, tenant=tenant))
+
+    oauth = process.providers[MICROSOFT].oauth
+
+    assert oauth._token_url == f"http://login/{asked}/oauth2/v2.0/token"
+
+
+def test_a_secret_that_no_key_opens_is_no_registration_and_is_told_once(new_runtime, save, runtime, caplog):
+    process = new_runtime()
+    save("google", ADA)
+    lost = (secrets.token_bytes(32),)
+    process.stores.settings = replace(process.settings, encryption_keys=lost)
+
+    for _ in range(3):
+        assert not process.registered.current()[GOOGLE].configured
+        # Something else changes, and it is looked up again.
+        runtime.stores.directory.changing()
+    save("microsoft", BOB)
+    process.registered.current()
+
+    told = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
+    assert len([each for each in told if "with Google" in each]) == 1
+    assert "planted" not in caplog.text
+
+
+def test_a_database_that_is_down_leaves_reads_what_they_knew(new_runtime, save, monkeypatch, caplog):
+    monkeypatch.setattr(registered, "LOOK_SECONDS", 0.0)
+    process = new_runtime()
+    save("google", ADA)
+    assert process.providers[GOOGLE].configured
+    down = OperationalError("SELECT", {}, Exception("down"))
+
+    def fail(_: object) -> None:
+        raise down
+
+    monkeypatch.setattr(provider_clients, "load", fail)
+    process.stores.directory.changing()
+
+    assert process.providers[GOOGLE].configured
+    assert "registrations stay as they were" in caplog.text
+    with pytest.raises(OperationalError):
+        process.registered.current()
+
+
+def test_a_redis_that_was_emptied_is_no_reason_to_go_on_with_the_old_one(new_runtime, save, runtime):
+    process = new_runtime()
+    save("google", ADA)
+    assert process.registered.current()[GOOGLE].oauth.client_id == "ada's"
+
+    runtime.stores.redis.delete(STAMP)
+    save("google", BOB)
+
+    assert process.registered.current()[GOOGLE].oauth.client_id == "bob's"
+
+
+def test_nothing_that_can_be_printed_shows_a_secret(new_runtime, save):
+    process = new_runtime()
+    save("google", ADA)
+
+    found = process.registered.current()
+
+    assert "planted" not in f"{found!r} {process.registered!r} {vars(process.registered)!r}"

@@ -1,0 +1,72 @@
+"""A process that has no place left for a receiver serves it as soon as another has had its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.webhook_receiver import Receiver
+from workers import webhooks as sending
+from workers.runtime import RECEIVERS
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    receiver.up()
+    yield receiver
+    receiver.down()
+
+
+def occupy(runtime, places):
+    """Have others be served in so many places."""
+    for number in range(places):
+        runtime.receivers.come(f"wh_{number}")
+        assert runtime.receivers.take() == f"wh_{number}"
+
+
+def test_who_finds_no_place_is_served_by_whoever_has_had_a_turn(runtime, receiver, register, happen):
+    first, second = (register(receiver.url)[0] for _ in range(2))
+    happen()
+    occupy(runtime, RECEIVERS)
+    sending.deliver(runtime, first)
+    assert receiver.received == []
+    assert set(sending.due(runtime)) == {first, second}
+    runtime.receivers.leave()
+    sending.deliver(runtime, second)
+    assert len(receiver.received) == 2
+    assert sending.due(runtime) == []
+
+
+def test_a_turn_is_short_while_others_wait(runtime, receiver, register, happen, monkeypatch):
+    monkeypatch.setattr(sending, "SHORT_TURN_SECONDS", 0.0)
+    slow, quick = (register(receiver.url)[0] for _ in range(2))
+    for _ in range(3):
+        happen()
+    served, attempt = [], sending._attempt
+    monkeypatch.setattr(
+        sending, "_attempt", lambda *args: served.append(args[1].endpoint_id) or attempt(*args)
+    )
+    occupy(runtime, RECEIVERS - 1)
+    # It comes while the first is being sent to.
+    receiver.meanwhile = lambda _: served == [slow] and sending.deliver(runtime, quick)
+    sending.deliver(runtime, slow)
+    assert served == [slow] + [quick] * 3
+    assert sending.due(runtime) == [slow]
+    sending.deliver(runtime, slow)
+    assert served[4:] == [slow] * 2
+
+
+def test_an_endpoint_that_fails_unexpectedly_leaves_its_place(runtime, register, happen, monkeypatch):
+    endpoint, _ = register("http://127.0.0.1:9/")
+    happen()
+
+    def broken(*_):
+        raise RuntimeError
+
+    monkeypatch.setattr(sending, "_send_all", broken)
+    occupy(runtime, RECEIVERS - 1)
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            sending.deliver(runtime, endpoint)

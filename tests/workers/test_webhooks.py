@@ -1,0 +1,364 @@
+"""Recorded events reach their receivers, signed; who is away gets them later, who is gone no more."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+
+import pytest
+from sqlalchemy import select, update
+from standardwebhooks import WebhookVerificationError
+
+from store.locks import round_lock
+from store.models import WebhookDelivery, WebhookEndpoint
+from store.queries import deliveries
+from store.queries.webhooks import Event
+from store.settings import RETRY_SECONDS
+from tests.webhook_receiver import Receiver
+from workers import outgoing
+from workers import webhooks as sending
+from workers.runtime import Runtime
+
+TOKEN = "planted-token"
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    receiver.up()
+    yield receiver
+    receiver.down()
+
+
+@pytest.fixture
+def patient(runtime) -> Runtime:
+    """A runtime whose retries come hours later."""
+    changed = Runtime(replace(runtime.settings, webhooks_retry_seconds=(3600.0, 7200.0)))
+    changed.stores.__dict__.update(database=runtime.stores.database, redis=runtime.stores.redis)
+    return changed
+
+
+@pytest.fixture
+def log(runtime):
+    """The delivery log of an endpoint, the oldest first."""
+
+    def read(endpoint):
+        with runtime.stores.database.reading() as session:
+            return deliveries.page(session, endpoint)[::-1]
+
+    return read
+
+
+def statuses(rows):
+    return [deliveries.status(row) for row in rows]
+
+
+def until(condition):
+    """Wait for something that another thread does."""
+    give_up = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+
+
+def test_an_event_arrives_signed_and_is_in_the_log(runtime, receiver, register, happen, log):
+    endpoint, secret = register(receiver.url)
+    happen()
+    assert sending.due(runtime) == [endpoint]
+    sending.deliver(runtime, endpoint)
+    (received,), (row,) = receiver.received, log(endpoint)
+    assert received.verified(secret) == row.payload
+    assert received.headers["content-type"] == "application/json"
+    assert received.id == row.id
+    with pytest.raises(WebhookVerificationError):
+        received.verified("whsec_" + "A" * 32)
+    assert (deliveries.status(row), row.attempts, row.last_status) == ("delivered", 1, 204)
+    assert sending.due(runtime) == []
+    sending.deliver(runtime, endpoint)
+    assert len(receiver.received) == 1
+
+
+def test_who_is_away_gets_every_event_once_back(runtime, receiver, register, happen, log):
+    endpoint, secret = register(receiver.url)
+    receiver.down()
+    for _ in range(3):
+        happen()
+    for _ in range(4):
+        until(lambda: sending.due(runtime) == [endpoint])
+        sending.deliver(runtime, endpoint)
+    rows = log(endpoint)
+    assert sum(row.attempts for row in rows) >= 4
+    assert statuses(rows) == ["pending"] * 3
+    assert {row.last_error for row in rows} <= {"no connection", None}
+    receiver.up()
+    until(lambda: sending.deliver(runtime, endpoint) or statuses(log(endpoint)) == ["delivered"] * 3)
+    assert sorted(each.id for each in receiver.received) == [row.id for row in rows]
+    assert sorted(map(str, (each.verified(secret) for each in receiver.received))) == sorted(
+        str(row.payload) for row in rows
+    )
+    assert {(row.last_status, row.last_error) for row in log(endpoint)} == {(204, None)}
+
+
+def test_each_attempt_is_signed_anew_under_the_same_id(runtime, receiver, register, happen, log):
+    endpoint, secret = register(receiver.url)
+    happen()
+    receiver.statuses = [500]
+    sending.deliver(runtime, endpoint)
+    # A signature tells whole seconds.
+    until(lambda: int(time.time()) > int(receiver.received[0].headers["webhook-timestamp"]))
+    until(lambda: sending.deliver(runtime, endpoint) or statuses(log(endpoint)) == ["delivered"])
+    first, second = receiver.received
+    assert (first.id, first.body) == (second.id, second.body)
+    for name in ("webhook-timestamp", "webhook-signature"):
+        assert first.headers[name] != second.headers[name]
+    assert first.verified(secret) == second.verified(secret)
+
+
+def test_what_is_answered_badly_waits_and_the_others_are_sent(patient, receiver, register, happen, log):
+    endpoint, _ = register(receiver.url)
+    for _ in range(3):
+        happen()
+    receiver.statuses = [500, 302]
+    sending.deliver(patient, endpoint)
+    assert sorted(statuses(log(endpoint))) == ["delivered", "pending", "pending"]
+    assert {row.last_error for row in log(endpoint)} == {"answered 500", "answered 302", None}
+    pauses = [row.next_attempt_at - row.first_attempt_at for row in log(endpoint) if row.next_attempt_at]
+    assert all(3600 <= pause.total_seconds() < 1.11 * 3600 for pause in pauses)
+    assert sending.due(patient) == []
+
+
+def test_who_does_not_answer_is_not_asked_for_the_rest(patient, receiver, register, happen, log):
+    endpoint, _ = register(receiver.url)
+    for _ in range(3):
+        happen()
+    receiver.down()
+    sending.deliver(patient, endpoint)
+    assert sorted(row.attempts for row in log(endpoint)) == [0, 0, 1]
+    assert sending.due(patient) == [endpoint]
+
+
+def test_a_receiver_that_comes_back_need_not_wait_for_the_next_attempt(
+    patient, receiver, register, happen, log, monkeypatch
+):
+    monkeypatch.setattr(deliveries, "LEAST_PAUSE", timedelta(0))
+    endpoint, _ = register(receiver.url)
+    receiver.down()
+    for _ in range(2):
+        happen()
+        sending.deliver(patient, endpoint)
+    assert sending.due(patient) == []
+    receiver.up()
+    happen()
+    sending.deliver(patient, endpoint)
+    assert statuses(log(endpoint)) == ["delivered"] * 3
+
+
+def test_410_ends_it(runtime, receiver, register, happen, log):
+    endpoint, _ = register(receiver.url)
+    happen()
+    happen()
+    receiver.statuses = [410]
+    sending.deliver(runtime, endpoint)
+    happen()
+    sending.deliver(runtime, endpoint)
+    assert len(receiver.received) == 1
+    assert statuses(log(endpoint)) == ["failed", "failed"]
+
+
+def test_what_never_arrives_is_given_up_and_can_be_replayed(runtime, receiver, register, happen, log):
+    endpoint, secret = register(receiver.url)
+    happen()
+    receiver.statuses = [500]
+    long_ago = datetime.now(UTC) - timedelta(days=3)
+    with runtime.stores.database.writing() as session:
+        session.execute(update(WebhookDelivery).values(first_attempt_at=long_ago))
+    sending.deliver(runtime, endpoint)
+    (row,) = log(endpoint)
+    assert (deliveries.status(row), row.last_error) == ("failed", "answered 500")
+    with runtime.stores.database.writing() as session:
+        deliveries.replay(session, endpoint, row.id)
+    sending.deliver(runtime, endpoint)
+    assert [each.id for each in receiver.received] == [row.id] * 2
+    assert receiver.received[1].verified(secret) == row.payload
+    assert statuses(log(endpoint)) == ["delivered"]
+
+
+def test_the_usual_pauses_grow_for_almost_two_days():
+    pauses, first = tuple(RETRY_SECONDS), datetime.now(UTC)
+    for begun, pause in zip((0.0, *accumulate(pauses)), pauses, strict=False):
+        again = sending.next_attempt(first - timedelta(seconds=begun), pauses)
+        wait = (again - first).total_seconds()
+        assert pause - 0.001 <= wait < 1.11 * pause + 1
+    assert sending.next_attempt(first - timedelta(seconds=sum(pauses)), pauses) is None
+    assert timedelta(hours=40) < timedelta(seconds=sum(pauses)) < timedelta(hours=48)
+
+
+def test_no_step_of_the_schedule_is_made_twice(monkeypatch):
+    pauses, earliest = (100.0, 1000.0), datetime.now(UTC)
+    monkeypatch.setattr(sending.random, "uniform", lambda least, most: least)
+    second = sending.next_attempt(earliest, pauses)
+    third = sending.next_attempt(earliest - (second - earliest), pauses)
+    assert third - earliest > timedelta(seconds=999)
+
+
+# --- several at once
+
+
+def test_two_workers_send_nothing_twice(runtime, receiver, register, happen, log):
+    endpoint, _ = register(receiver.url)
+    for _ in range(20):
+        happen()
+    gate = threading.Barrier(4)
+
+    def work():
+        gate.wait(timeout=10)
+        sending.deliver(runtime, endpoint)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert sorted(each.id for each in receiver.received) == [row.id for row in log(endpoint)]
+    assert statuses(log(endpoint)) == ["delivered"] * 20
+
+
+def test_a_receiver_that_hangs_holds_up_nobody_else(runtime, receiver, register, happen, log):
+    slow = Receiver()
+    slow.up()
+    let_go, entered = threading.Event(), threading.Event()
+    slow.meanwhile = lambda _: entered.set() or let_go.wait(timeout=30)
+    hanging, _ = register(slow.url)
+    other, _ = register(receiver.url)
+    connection = happen()
+    thread = threading.Thread(target=sending.deliver, args=(runtime, hanging))
+    thread.start()
+    assert entered.wait(timeout=10)
+    sending.deliver(runtime, other)
+    happen(Event.CONNECTION_RESTORED, connection)
+    sending.deliver(runtime, other)
+    # And nobody sends to the one that hangs meanwhile.
+    sending.deliver(runtime, hanging)
+    assert (len(receiver.received), len(slow.received)) == (2, 1)
+    let_go.set()
+    thread.join(timeout=30)
+    until(lambda: sending.deliver(runtime, hanging) or statuses(log(hanging)) == ["delivered"] * 2)
+    slow.down()
+
+
+def test_what_is_late_is_sent_too(runtime, receiver, register, happen, log, monkeypatch):
+    endpoint, _ = register(receiver.url)
+    happen()
+    send_all, turns = sending._send_all, []
+
+    def late(*args):
+        done = send_all(*args)
+        if not turns:
+            # Nothing was left; whoever is sent for this one finds the lock held.
+            happen()
+            sending.deliver(runtime, endpoint)
+        turns.append(done)
+        return done
+
+    monkeypatch.setattr(sending, "_send_all", late)
+    sending.deliver(runtime, endpoint)
+    assert turns == [True, True]
+    assert statuses(log(endpoint)) == ["delivered"] * 2
+
+
+def test_an_endpoint_that_somebody_serves_is_left_to_them(runtime, receiver, register, happen):
+    endpoint, _ = register(receiver.url)
+    happen()
+    with round_lock(runtime.stores.redis, f"webhooks:{endpoint}", deadline=time.monotonic() + 60):
+        sending.deliver(runtime, endpoint)
+    assert receiver.received == []
+    sending.deliver(runtime, endpoint)
+    assert len(receiver.received) == 1
+
+
+def test_what_a_dead_worker_has_claimed_is_sent(runtime, receiver, register, happen, log):
+    endpoint, secret = register(receiver.url)
+    happen()
+    with runtime.stores.database.writing() as session:
+        died = deliveries.claim(session, endpoint, until=datetime.now(UTC) + timedelta(seconds=0.2))
+    assert sending.due(runtime) == []
+    until(lambda: sending.due(runtime) == [endpoint])
+    sending.deliver(runtime, endpoint)
+    assert receiver.received[0].verified(secret) == died.payload
+    assert (statuses(log(endpoint)), log(endpoint)[0].attempts) == (["delivered"], 2)
+
+
+def test_a_lease_outlasts_an_attempt():
+    most = outgoing.MOST_SECONDS * (1 + outgoing.MOST_ADDRESSES)
+    assert sending.LEASE.total_seconds() > most + sending.TURN_SECONDS
+
+
+# --- what is not sent, and what is not told
+
+
+def test_an_address_that_becomes_private_gets_nothing(runtime, receiver, register, happen, log):
+    strict = Runtime(replace(runtime.settings, webhooks_allow_private=False))
+    strict.stores.__dict__.update(database=runtime.stores.database, redis=runtime.stores.redis)
+    endpoint, _ = register(receiver.url.replace("http:", "https:").replace("127.0.0.1", "localhost"))
+    happen()
+    sending.deliver(strict, endpoint)
+    assert receiver.received == []
+    (row,) = log(endpoint)
+    assert (row.last_status, row.last_error) == (None, "url must not lead to a private or loopback address")
+
+
+def test_a_secret_under_a_key_that_is_lost_stops_only_its_endpoint(runtime, receiver, register, happen, log):
+    broken, _ = register(receiver.url)
+    whole, _ = register(receiver.url)
+    happen()
+    with runtime.stores.database.writing() as session:
+        session.get_one(WebhookEndpoint, broken).sealed_secret = b"lost"
+    for endpoint in (broken, whole):
+        sending.deliver(runtime, endpoint)
+    assert [row.last_error for row in (*log(broken), *log(whole))] == ["the secret cannot be opened", None]
+    assert len(receiver.received) == 1
+
+
+def test_logs_hold_neither_secret_nor_url(runtime, receiver, register, happen, log, caplog):
+    caplog.set_level(0)
+    endpoint, secret = register(f"{receiver.url}&token={TOKEN}")
+    happen()
+    receiver.statuses = [500]
+    sending.deliver(runtime, endpoint)
+    receiver.down()
+    until(lambda: sending.deliver(runtime, endpoint) or log(endpoint)[0].attempts >= 2)
+    assert "a webhook failed" in caplog.text
+    told = [record for record in caplog.records if record.name.startswith(("workers", "store"))]
+    written = str([vars(record) for record in told])
+    until(lambda: sending.due(runtime) == [endpoint])
+    with runtime.stores.database.writing() as session:
+        claimed = deliveries.claim(session, endpoint, until=datetime.now(UTC) + timedelta(minutes=1))
+        assert claimed.url.endswith(TOKEN)
+        written += repr(claimed) + repr(session.scalars(select(WebhookEndpoint)).all())
+    assert secret.removeprefix("whsec_") not in written
+    assert TOKEN not in written
+    assert secret not in caplog.text
+
+
+def test_the_log_is_purged_in_batches(runtime, receiver, register, happen, log, monkeypatch):
+    monkeypatch.setattr("workers.rounds.PURGED_AT_ONCE", 2)
+    endpoint, _ = register(receiver.url)
+    for _ in range(6):
+        happen()
+    sending.deliver(runtime, endpoint)
+    old = datetime.now(UTC) - timedelta(days=31)
+    with runtime.stores.database.writing() as session:
+        for row in log(endpoint)[:5]:
+            session.get_one(WebhookDelivery, row.id).created_at = old
+    assert sending.purge(runtime) == 5
+    assert len(log(endpoint)) == 1
+
+
+def test_a_database_that_is_down_does_not_undo_what_was_written(runtime, caplog):
+    broken = Runtime(replace(runtime.settings, database_url="postgresql+psycopg://127.0.0.1:1/none"))
+    sending.calendar_changed(broken.stores, "none", "primary")
+    assert "a change was not recorded for webhooks" in caplog.text

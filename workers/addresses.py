@@ -1,0 +1,84 @@
+"""Which addresses a webhook may be sent to: those that anybody on the internet could reach."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+# Printable ASCII without the backslash, which some take for a slash.
+_WRITTEN = re.compile(r"[!-\[\]-~]+", re.ASCII)
+_HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+", re.ASCII)
+_PORTS = {"http": 80, "https": 443}
+
+# All that is routed on the internet; whatever stands for an IPv4 address lies elsewhere, but for 6to4.
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
+
+# Protocol assignments and 6to4 relays: nobody's hosts, though the registry calls some of them global.
+_NOBODYS = (ipaddress.IPv4Network("192.0.0.0/24"), ipaddress.IPv4Network("192.88.99.0/24"))
+
+
+class Refused(Exception):
+    """Nothing is sent there; the message completes "url ..."."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL, taken apart once: what is checked is what is connected to. ``path`` includes the query."""
+
+    tls: bool
+    host: str
+    port: int
+    authority: str
+    path: str
+
+
+def parse(url: str, *, allow_private: bool) -> Target:
+    """The parts of a URL.
+
+    :raise Refused: for what is not a URL that webhooks are sent to, whoever listens there
+    """
+    try:
+        parts = urlsplit(url) if _WRITTEN.fullmatch(url) else None
+        host, port = (parts.hostname or "", parts.port) if parts else ("", None)
+    except ValueError:
+        parts, host, port = None, "", None
+    if parts is None or parts.scheme not in _PORTS or not _HOST.fullmatch(host) or port == 0:
+        raise Refused("must be an https URL")
+    if parts.username is not None or parts.password is not None:
+        raise Refused("must not hold a user or a password")
+    if parts.fragment:
+        raise Refused("must not have a fragment")
+    if parts.scheme != "https" and not allow_private:
+        raise Refused("must be an https URL")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Target(parts.scheme == "https", host, port or _PORTS[parts.scheme], parts.netloc, path)
+
+
+def resolve(target: Target, *, allow_private: bool) -> list[str]:
+    """The addresses that a name has now; none when it has none.
+
+    :raise Refused: when one of them is not to be reached from here
+    """
+    try:
+        found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return []
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    if not allow_private and not all(is_public(address) for address in addresses):
+        raise Refused("must not lead to a private or loopback address")
+    return addresses
+
+
+def is_public(text: str) -> bool:
+    """Whether an address is one of the internet."""
+    address = ipaddress.ip_address(text)
+    if isinstance(address, ipaddress.IPv6Address) and (
+        address not in _GLOBAL_UNICAST or address.sixtofour is not None
+    ):
+        return False
+    if any(address in network for network in _NOBODYS):
+        return False
+    return address.is_global and not address.is_multicast and not address.is_reserved

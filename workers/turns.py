@@ -1,0 +1,55 @@
+"""The turn of upkeep's calls to a provider: they count among those of requests, and give way to them."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from providers.errors import RateLimited
+from providers.names import ProviderName
+from store.queries.connections import Credentials
+from store.throttle import Answer, Ask, Throttle
+from workers.runtime import Runtime
+from workers.traffic import TITLES
+
+# Seconds to wait in all: whoever waits holds a place that requests lack.
+PATIENCE = 1.0
+# Seconds for which a lease outlasts the deadline of its calls.
+MARGIN = 1.0
+
+
+@contextmanager
+def turn(runtime: Runtime, credentials: Credentials, calls: int, *, deadline: float) -> Iterator[None]:
+    """Wait a moment until an account may be called so often; its calls end by ``deadline``.
+
+    :raise RateLimited: when that takes longer than a moment
+    """
+    until = min(deadline, time.monotonic() + PATIENCE)
+    microsoft = credentials.provider == ProviderName.MICROSOFT
+    mailbox = (credentials.email or credentials.id) if microsoft else None
+    ask = Ask(credentials.provider, credentials.id, calls, mailbox, f"upkeep:{secrets.token_hex(8)}")
+    try:
+        while (answer := _answer(runtime, ask, until, deadline)).wait:
+            if time.monotonic() + answer.wait >= until:
+                title = TITLES[credentials.provider]
+                raise RateLimited(f"{title} asks us to slow down", retry_after=answer.wait)
+            if answer.paid:
+                ask = replace(ask, calls=0)
+            time.sleep(answer.wait)
+        yield
+    finally:
+        with runtime.stores.redis.pipeline(transaction=False) as pipe:
+            runtime.stores.throttle.release(pipe, ask)
+            pipe.execute()
+
+
+def _answer(runtime: Runtime, ask: Ask, until: float, deadline: float) -> Answer:
+    now = time.monotonic()
+    lease = max(0.0, deadline - now) + MARGIN
+    with runtime.stores.redis.pipeline(transaction=False) as pipe:
+        runtime.stores.throttle.ask(pipe, [ask], left=max(0.0, until - now), lease=lease)
+        (told,) = pipe.execute(raise_on_error=False)
+    return Throttle.answers(told, [ask])[0]
