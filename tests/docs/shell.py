@@ -21,7 +21,9 @@ _MONDAY = date(2026, 11, 23)
 _DAY = re.compile(r"\b2026-1[12]-\d\d")
 
 # What an answer's status was goes to standard error: the text of the examples stays as it is written.
-_CURL = """
+_SETUP = """
+# npx asks before it installs, and nobody is there to answer.
+npm_config_yes=true
 curl() {
   command curl --silent --show-error --noproxy '*' --max-time 30 \\
     --write-out '%{stderr}status=%{http_code}\\n' "$@"
@@ -52,7 +54,7 @@ class Shell:
         return ran.stdout
 
     def _script(self, block: Block) -> str:
-        before = f"set -a; [ ! -e '{self._state}' ] || . '{self._state}'; {_CURL}"
+        before = f"set -a; [ ! -e '{self._state}' ] || . '{self._state}'; {_SETUP}"
         text = self._today(block.text).replace(".venv/bin/almanac", "almanac")
         # Its usual address may be somebody else's sandbox, which is not ours to fill.
         text = text.replace("almanac seed demo", 'almanac seed demo --sandbox-url "$SANDBOX"')
