@@ -23,9 +23,10 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, UnsupportedMediaType
 
 from app import openapi, quick
-from app.errors import ApiError, OutOfService
+from app.errors import ApiError, Busy, OutOfService
 from app.request_ids import request_id, route
 from app.schemas.errors import ErrorSchema
+from workers.waiting_room import TurnedAway
 
 log = logging.getLogger(__name__)
 
@@ -246,12 +247,18 @@ def install(app: Flask) -> None:
     """JSON and error answers for the whole app."""
     app.json = Json(app)
     app.register_error_handler(ApiError, _answer)
+    app.register_error_handler(TurnedAway, _busy)
     for down in (RedisError, BrokerError, OperationalError, InterfaceError, PoolTimeout):
         app.register_error_handler(down, _out_of_service)
 
 
 def _answer(error: ApiError) -> tuple[dict[str, Any], int, dict[str, str]]:
     return error.body(), error.status, error.headers
+
+
+def _busy(error: TurnedAway) -> tuple[dict[str, Any], int, dict[str, str]]:
+    log.warning("%s %s was turned away, request %s: %s", request.method, route(), request_id(), error)
+    return _answer(Busy(error))
 
 
 def _out_of_service(error: Exception) -> tuple[dict[str, Any], int, dict[str, str]]:

@@ -7,9 +7,11 @@ import sys
 
 from store.settings import Settings
 from workers.queues import Queue
+from workers.waiting_room import MOST_HERE
 
-# Requests wait on workers: a process holds many of them, each in a thread that sleeps.
-WEB_THREADS = 64
+# Requests wait on workers: a process holds many of them, each in a thread that sleeps. A few threads are for
+# what waits for no worker, however many others do.
+WEB_THREADS = sum(MOST_HERE.values()) + 16
 
 # In bytes: two identifiers of 2 048 characters, twelve bytes each when escaped, and what a query may hold.
 LONGEST_REQUEST_LINE = 65_536

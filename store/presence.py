@@ -13,8 +13,11 @@ WORKER_SECONDS = 16.0
 # The same for beat, which ticks at least every five, but for a broker that makes it wait.
 BEAT_SECONDS = 30.0
 
-# Seconds after which a worker that is gone is forgotten.
+# Seconds after which a worker that is gone is forgotten, unless nobody is there.
 FORGOTTEN = 3600.0
+
+# Seconds after which a worker is not about to come back: one that is started anew is there long before.
+AWAY_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,8 @@ class Presence:
         self._redis.hset(WORKERS, worker, f"{self._now()}:{used}:{places}")
 
     def leave(self, worker: str) -> None:
-        """A worker ends."""
-        self._redis.hdel(WORKERS, worker)
+        """A worker ends. When it did is kept: that somebody was there tells absence from ignorance."""
+        self._redis.hset(WORKERS, worker, f"{self._now()}:0:0")
 
     def tick(self) -> None:
         """Beat is there."""
@@ -60,11 +63,12 @@ class Presence:
         gone: list[bytes] = []
         for name, told in kept.items():
             at, used, places = told.decode().split(":")
-            if now - float(at) < WORKER_SECONDS:
+            # Who has left has no places.
+            if now - float(at) < WORKER_SECONDS and int(places):
                 workers[name.decode()] = int(used), int(places)
             elif now - float(at) > FORGOTTEN:
                 gone.append(name)
-        if gone:
+        if gone and workers:
             self._redis.hdel(WORKERS, *gone)
         return Present(workers, None if ticked is None else max(0.0, now - float(ticked)))
 
