@@ -22,7 +22,7 @@ from store.presence import AWAY_SECONDS, WORKERS
 from workers.queues import Queue
 
 # Of the threads of one web process; the rest answers what needs no worker.
-MOST_HERE = {Queue.READS: 64, Queue.WRITES: 16}
+MOST_HERE = {Queue.READS: 64, Queue.WRITES: 32}
 MOST = {Queue.READS: 256, Queue.WRITES: 64}
 
 # Seconds by which a lease outlasts its request, which takes its last replies.
