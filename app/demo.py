@@ -219,6 +219,7 @@ def _invitation(url: str, key: str, password: str, links: list[dict[str, str]]) 
 Dashboard    {url}/dashboard
              sign in as {ADMINISTRATOR} with the password {password}
 API          {url}
+Documents    {url}/docs
 Description  {url}/v1/docs
 API key      {key}
 

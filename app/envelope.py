@@ -23,7 +23,7 @@ from webargs.multidictproxy import MultiDictProxy
 from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, UnsupportedMediaType
 
-from app import openapi, quick
+from app import manual, openapi, quick
 from app.errors import ApiError, Busy, Invalid, OutOfService
 from app.request_ids import request_id, route
 from app.schemas.errors import ErrorSchema
@@ -46,6 +46,8 @@ READABLE_STATUS = {
     415: "The request body must be application/json",
     500: "Something went wrong on our side; the X-Request-Id of this answer finds it in our log",
 }
+# Those that the page of errors has a section for.
+EXPLAINED = frozenset((*READABLE_STATUS, *openapi.ERRORS))
 
 
 class Json(JSONProvider):
@@ -228,6 +230,7 @@ class Api(openapi.Api):
         headers = dict(data.get("headers") or {})
         if code == 405 and getattr(error, "valid_methods", None):
             headers["Allow"] = ", ".join(sorted(error.valid_methods))  # type: ignore[attr-defined]
+        headers |= manual.help_link(str(code) if code in EXPLAINED else "by-status")
         return {"data": None, "error": sentence}, code, headers
 
 
@@ -266,7 +269,7 @@ def install(app: Flask) -> None:
 
 
 def _answer(error: ApiError) -> tuple[dict[str, Any], int, dict[str, str]]:
-    return error.body(), error.status, error.headers
+    return error.body(), error.status, {**error.headers, **manual.help_link(error.section)}
 
 
 def _broken_body(_error: Exception) -> tuple[dict[str, Any], int, dict[str, str]]:

@@ -32,7 +32,10 @@ _RANK = {reason: rank for rank, reason in enumerate(STATUS_OF_REASON)}
 
 
 class ApiError(Exception):
-    """An answer other than success. ``beside`` are fields of the body besides ``data`` and ``error``."""
+    """An answer other than success. ``beside`` are fields of the body besides ``data`` and ``error``.
+
+    ``section`` is the anchor on the page of errors that helps: its status, unless a reason tells more.
+    """
 
     status = 500
 
@@ -43,12 +46,14 @@ class ApiError(Exception):
         status: int | None = None,
         beside: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
+        section: str | None = None,
     ) -> None:
         super().__init__(error)
         self.error = error
         self.status = status or self.status
         self.beside = dict(beside or {})
         self.headers = dict(headers or {})
+        self.section = section or str(self.status)
 
     def body(self) -> dict[str, Any]:
         """The body of the answer."""
@@ -124,7 +129,7 @@ def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = 
     if failed.problem is Problem.EVENT_NOT_FOUND:
         return NotFound("Event not found")
     if failed.problem is not None:
-        return ApiError(failed.message, status=STATUS_OF_PROBLEM[failed.problem])
+        return ApiError(failed.message, status=STATUS_OF_PROBLEM[failed.problem], section="of-one-event")
     beside: dict[str, Any] = {}
     headers: dict[str, str] = {}
     if failed.reason is Reason.INSUFFICIENT_SCOPES and failed.operation:
@@ -136,4 +141,10 @@ def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = 
         seconds = max(1, int(-(-failed.retry_after // 1)))
         beside["retryAfter"] = seconds
         headers["Retry-After"] = str(seconds)
-    return ApiError(failed.message, status=STATUS_OF_REASON[failed.reason], beside=beside, headers=headers)
+    return ApiError(
+        failed.message,
+        status=STATUS_OF_REASON[failed.reason],
+        beside=beside,
+        headers=headers,
+        section=failed.reason.lower(),
+    )

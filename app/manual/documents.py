@@ -1,0 +1,86 @@
+"""The documents: where they are, in which order one reads them, and as HTML."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from markupsafe import Markup
+
+GROUPS = {
+    "Using it": ["quickstart", "api", "errors", "scheduling", "time", "explain", "webhooks"],
+    "From programs": ["clients", "mcp", "migrating"],
+    "Running it": ["operations", "settings", "dashboard", "push", "observability", "security"],
+    "How it is made": ["architecture", "decisions", "benchmarks"],
+}
+NAMES = tuple(chain.from_iterable(GROUPS.values()))
+# What documents show or hand out.
+FILES = frozenset({".svg", ".png", ".json"})
+
+# In an installed package the documents lie beside this file, in a checkout beside the package.
+_HERE = Path(__file__).parent
+FOLDER = _HERE / "documents" if (_HERE / "documents").is_dir() else _HERE.parents[1] / "docs"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document; ``html`` is whole but for the page around it."""
+
+    name: str
+    title: str
+    html: Markup
+
+
+@cache
+def document(name: str) -> Document:
+    """The document of one of ``NAMES``."""
+    tokens = _MARKDOWN.parse((FOLDER / f"{name}.md").read_text())
+    title = next(inner.content for token, inner in pairwise(tokens) if token.tag == "h1")
+    _name_sections(tokens)
+    # Our own text: raw HTML in it is shown as text, and links lead to pages of ours or are written out in it.
+    return Document(name, title, Markup(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})))
+
+
+def section(heading: str) -> str:
+    """The anchor of a heading, as GitHub makes it: links work in both places."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _name_sections(tokens: list[Token]) -> None:
+    for token, inner in pairwise(tokens):
+        if token.type == "heading_open":
+            token.attrSet("id", section("".join(child.content for child in inner.children or ())))
+
+
+class _Html(RendererHTML):
+    """Links lead from page to page, and a table scrolls by itself where it is too wide."""
+
+    def link_open(self, tokens: list[Token], index: int, options: Any, env: Any) -> str:
+        address = str(tokens[index].attrGet("href"))
+        path, anchor = urlsplit(address).path, urlsplit(address).fragment
+        if path.startswith("../"):
+            # Beside the documents in a checkout, and in no installed package.
+            del tokens[index].attrs["href"]
+        elif not urlsplit(address).scheme and path.endswith(".md"):
+            tokens[index].attrSet("href", path.removesuffix(".md") + (f"#{anchor}" if anchor else ""))
+        return self.renderToken(tokens, index, options, env)
+
+    def table_open(self, tokens: list[Token], index: int, options: Any, env: Any) -> str:
+        return '<div class="table" tabindex="0">' + self.renderToken(tokens, index, options, env)
+
+    def table_close(self, tokens: list[Token], index: int, options: Any, env: Any) -> str:
+        return self.renderToken(tokens, index, options, env) + "</div>"
+
+    def fence(self, tokens: Any, index: int, options: Any, env: Any) -> str:
+        return super().fence(tokens, index, options, env).replace("<pre>", '<pre tabindex="0">', 1)
+
+
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Html).enable("table")
