@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from limits.storage import RedisStorage
-from redis import Redis
+
+from store.line import Line
 
 WINDOW = 60
 _MILLISECONDS = 1000 * WINDOW
@@ -31,8 +32,8 @@ class Quota(NamedTuple):
 class Quotas:
     """``limit`` is that of each key, in requests a minute."""
 
-    def __init__(self, redis: Redis, limit: int) -> None:
-        self._redis = redis
+    def __init__(self, line: Line, limit: int) -> None:
+        self._line = line
         self._limit = limit
 
     def take(self, key: int) -> Quota:
@@ -41,10 +42,9 @@ class Quotas:
         :raise redis.RedisError: when Redis is down
         """
         counters = f"quota:{key}:before", f"quota:{key}:now"
-        with self._redis.pipeline(transaction=False) as pipe:
-            pipe.eval(_TAKE, 2, *counters, self._limit, WINDOW, 1)
-            pipe.eval(_LOOK, 2, *counters, WINDOW)
-            taken, window = pipe.execute()
+        taken, window = self._line.ask(
+            ("EVAL", _TAKE, 2, *counters, self._limit, WINDOW, 1), ("EVAL", _LOOK, 2, *counters, WINDOW)
+        )
         before, before_ends, now, now_ends = (max(0, int(each or 0)) for each in window)
         remaining = max(0, self._limit - now - before * before_ends // _MILLISECONDS)
         # The older minute gives its requests back one by one; this one, once it has become the older.

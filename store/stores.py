@@ -149,7 +149,7 @@ class Stores:
     def quotas(self) -> Quotas | None:
         """How often each API key may still ask; None when they have no limit."""
         limit = self.settings.rate_limit
-        return Quotas(self.redis, limit) if limit else None
+        return Quotas(self.line, limit) if limit else None
 
     @cached_property
     def throttle(self) -> Throttle:

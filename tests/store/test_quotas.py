@@ -5,10 +5,11 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 
-import fakeredis
 import pytest
 from redis import Redis
+from redis.exceptions import ResponseError
 
+from store.line import Line
 from store.quotas import Quotas
 from store.stores import Stores
 from tests import services
@@ -48,7 +49,7 @@ def pass_time(redis: Redis, key: int, seconds: float) -> None:
 
 
 def test_a_key_has_so_many_requests_and_no_more(redis, key):
-    quotas = Quotas(redis, 3)
+    quotas = Quotas(Line(redis), 3)
 
     taken = [quotas.take(key) for _ in range(4)]
 
@@ -59,7 +60,7 @@ def test_a_key_has_so_many_requests_and_no_more(redis, key):
 
 
 def test_another_key_has_its_own(redis, key):
-    quotas = Quotas(redis, 1)
+    quotas = Quotas(Line(redis), 1)
     assert not quotas.take(key).refused
     assert quotas.take(key).refused
     other = key + 1
@@ -68,7 +69,7 @@ def test_another_key_has_its_own(redis, key):
 
 
 def test_who_waits_as_told_is_heard(redis, key):
-    quotas = Quotas(redis, 4)
+    quotas = Quotas(Line(redis), 4)
     for _ in range(4):
         quotas.take(key)
     refused = quotas.take(key)
@@ -84,7 +85,7 @@ def test_who_waits_as_told_is_heard(redis, key):
 
 
 def test_the_older_minute_counts_for_less_and_less(redis, key):
-    quotas = Quotas(redis, 10)
+    quotas = Quotas(Line(redis), 10)
     for _ in range(10):
         quotas.take(key)
 
@@ -95,7 +96,7 @@ def test_the_older_minute_counts_for_less_and_less(redis, key):
 
 
 def test_two_minutes_of_silence_leave_nothing(redis, key):
-    quotas = Quotas(redis, 2)
+    quotas = Quotas(Line(redis), 2)
     quotas.take(key)
     assert 0 < redis.pttl(names(key)[1]) <= 120_000
 
@@ -105,18 +106,23 @@ def test_two_minutes_of_silence_leave_nothing(redis, key):
     assert quotas.take(key).remaining == 1
 
 
-def test_a_request_is_counted_in_one_round_trip(monkeypatch):
-    client = fakeredis.FakeRedis()
-    asked: list[object] = []
-    pipeline = client.pipeline
+def test_a_request_is_counted_in_one_round_trip(redis, key, monkeypatch):
+    line = Line(redis)
+    line.mget(["anything"])
+    sent: list[object] = []
+    connection = line._connection()
+    send = connection.send_packed_command
+    monkeypatch.setattr(
+        connection, "send_packed_command", lambda packed, **more: (sent.append(packed), send(packed, **more))
+    )
 
-    def counted(*args, **kwargs):
-        asked.append(args)
-        return pipeline(*args, **kwargs)
+    assert not Quotas(line, 5).take(key).refused
 
-    monkeypatch.setattr(client, "pipeline", counted)
-    monkeypatch.setattr(client, "execute_command", lambda *_args, **_kwargs: pytest.fail("a second one"))
+    assert len(sent) == 1
 
-    Quotas(client, 5).take(1)
 
-    assert len(asked) == 1
+def test_a_refusal_of_redis_does_not_answer_the_next_question(redis, key):
+    line = Line(redis)
+    with pytest.raises(ResponseError):
+        line.ask(("NO-SUCH-COMMAND",), ("SET", f"quota:{key}:now", 1, "PX", 1000))
+    assert line.mget(["nothing of that name"]) == [None]
