@@ -8,11 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from redis.exceptions import ConnectionError
 
+from app.services import EXTENSION
 from tests.app.answers import error, forget_patience
 from tests.app.at_provider import DELETE, INSERT, NINE, UPDATE, one
 from tests.app.days import DAY, PROVIDERS, periods
 from tests.app.two_accounts import ADA, SHOWN, Both
 from tests.conftest import Api, connect
+from workers.waiting_room import Full
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -176,6 +178,27 @@ def test_what_was_there_before_is_never_undone(sandbox, both, provider):
     assert answer.status_code == 502
     sandbox.clear_faults()
     assert both.subjects() == {provider: [], OTHER[provider]: ["Precious"]}
+
+
+def test_what_was_begun_is_undone_although_too_many_wait(sandbox, both, app, monkeypatch):
+    room = app.extensions[EXTENSION].fanout._room
+    entered: list[str] = []
+
+    def enter(queue, name, seconds):
+        if entered:
+            raise Full("others have come meanwhile")
+        entered.append(name)
+
+    monkeypatch.setattr(room, "enter", enter)
+    sandbox.fault(operation=INSERT["microsoft"], status=403)
+
+    answer = both.create(metaId="m-1", subject="Half")
+
+    assert (answer.status_code, len(entered)) == (403, 1)
+    assert answer.json["error"].endswith(NOWHERE)
+    sandbox.clear_faults()
+    monkeypatch.undo()
+    assert both.subjects() == EMPTY
 
 
 @BOTH
