@@ -80,20 +80,20 @@ def test_the_place_of_a_process_that_was_killed_comes_free(redis, waiting_room, 
         "import sys, time; from redis import Redis; from workers.queues import Queue;"
         "from workers.waiting_room import WaitingRoom;"
         "redis = Redis(unix_socket_path=sys.argv[1]); room = WaitingRoom(redis, {Queue.READS: 3});"
-        "[room.enter(Queue.READS, str(n), 2.0) for n in range(3)]; print('in', flush=True); time.sleep(600)"
+        "[room.enter(Queue.READS, str(n), 2.0) for n in range(2)]; print('in', flush=True); time.sleep(600)"
     )
     command = [sys.executable, "-c", waiter, str(apart.redis_socket)]
+    # Somebody goes on waiting: the room itself does not end.
+    assert enter(waiting_room, "alive")
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"in\n"
         os.kill(process.pid, signal.SIGKILL)
-    # Its leases last for three seconds, each second longer than what it waited for.
-    assert 0 < redis.pttl(room(READS)) <= 3000
-    give_up = time.monotonic() + 60
+    give_up = time.monotonic() + 30
     while not enter(waiting_room, "somebody else"):
         assert time.monotonic() < give_up, "the places of the dead are taken for ever"
         time.sleep(0.1)
-    assert redis.zrange(room(READS), 0, -1) == [b"somebody else"]
+    assert set(redis.zrange(room(READS), 0, -1)) == {b"alive", b"somebody else"}
 
 
 def test_nothing_stays_when_all_have_left(redis, waiting_room):
