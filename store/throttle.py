@@ -45,10 +45,9 @@ LONGEST_HOLD = 3600.0
 
 # KEYS: scopes, their breakers, mailboxes. ARGV: now or "", milliseconds left, milliseconds of a lease,
 # horizon, ask again, ask for lease, calls at once, pause of a breaker, number of scopes; for each scope
-# interval and tolerance; for each call the numbers of its scopes, its cost, the number of its mailbox or 0, its
-# lease.
-# Returns for each call how many milliseconds it has to wait, whether its turn is paid, and why it waits, or
-# that it probes.
+# interval and tolerance; for each call the numbers of its scopes, its cost, the number of its mailbox or 0,
+# its lease. Returns for each call how many milliseconds it has to wait, whether its turn is paid, and why
+# it waits, or that it probes.
 ASK = (
     breakers.LOOK
     + """
