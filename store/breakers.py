@@ -43,9 +43,11 @@ local function breaker(key)
 end
 local function shut(breaker, account, id, now, pause)
     if not breaker.due or (breaker.by == id and breaker.trying > now) then return 0 end
-    local due = breaker.due
-    if redis.call('SISMEMBER', breaker.key .. ':failing', account) == 1 then due = due + pause end
-    return math.max(due, breaker.trying) - now
+    local rest = math.max(breaker.due, breaker.trying) - now
+    if rest <= 0 and redis.call('SISMEMBER', breaker.key .. ':failing', account) == 1 then
+        rest = breaker.due + pause - now
+    end
+    return rest
 end
 local function try(breaker, account, id, now, lease)
     if breaker.due then
@@ -153,7 +155,7 @@ return answer
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Breaker:
     """How the breakers of one provider stand; times in seconds.
 
     ``ago`` is since when it is open, ``due`` until when nobody is asked; ``probed``: somebody is just now.
@@ -230,7 +232,7 @@ class Breakers:
         """Queue the end of a probe, after what it has learnt was told; if that is nothing, another may."""
         pipe.eval(LEAVE, 2, provider_key(provider), account_key(provider, account), by)
 
-    def standing(self, providers: Sequence[str], *, now: float | None = None) -> Mapping[str, Standing]:
+    def standing(self, providers: Sequence[str], *, now: float | None = None) -> Mapping[str, Breaker]:
         """How the breakers of each provider stand.
 
         :raise redis.RedisError: when Redis is down
@@ -240,7 +242,7 @@ class Breakers:
         told = cast(list[Any], self._redis.eval(STANDING, len(keys), *keys, clock))
         each = zip(told[::5], told[1::5], told[2::5], told[3::5], told[4::5], strict=True)
         return {
-            provider: Standing(bool(open_), ago / 1000, due / 1000, bool(probed), accounts)
+            provider: Breaker(bool(open_), ago / 1000, due / 1000, bool(probed), accounts)
             for provider, (ago, due, open_, probed, accounts) in zip(providers, each, strict=True)
         }
 

@@ -23,7 +23,7 @@ from app.up import sandbox_environment
 from app.web import create_app
 from providers.sandbox.client import Sandbox, SandboxAccount
 from providers.sandbox.process import running
-from store import embedded_redis
+from store import breakers, embedded_redis
 from store.database import Database
 from store.queries import api_keys, organizations
 from store.settings import Settings, read_settings
@@ -183,6 +183,21 @@ def stores(settings: Settings, database: Database) -> Iterator[Stores]:
     """Stores of the test's own, on the same database and Redis."""
     with Stores(settings) as stores:
         yield stores
+
+
+@pytest.fixture
+def shut(stores: Stores) -> Iterator[Callable[..., None]]:
+    """Have a provider be left alone, as if it had not answered: ``shut("google", seconds=60)``."""
+
+    def make(provider: str, *, ago: float = 0.0, seconds: float = 60.0, probed: float = 0.0) -> None:
+        clock, _ = stores.redis.time()
+        moments = {"since": clock - ago, "until": clock + seconds, "trying": clock + probed}
+        in_milliseconds = {name: int(moment * 1000) for name, moment in moments.items()}
+        stores.redis.hset(breakers.provider_key(provider), mapping=in_milliseconds)
+
+    yield make
+    if found := stores.redis.keys("breaker:*"):
+        stores.redis.delete(*found)
 
 
 @pytest.fixture
