@@ -67,8 +67,8 @@ class AccountTraffic:
         """
         if isinstance(error, RateLimited):
             self.answered()
-        elif self._breakers.failed(
-            self._provider, self._connection, given_up=self._counts(error, given_up=given_up)
+        elif self._tells(error, given_up=given_up) and self._breakers.failed(
+            self._provider, self._connection, given_up=given_up
         ):
             return None
         held = self._throttle.hold(
@@ -80,9 +80,9 @@ class AccountTraffic:
         )
         return max(pause, held)
 
-    def _counts(self, error: ProviderError, *, given_up: bool) -> bool:
-        """Whether a failure is more than a hiccup, which the next try would be over."""
-        return error.waited >= self._patience if isinstance(error, TimedOut) else given_up
+    def _tells(self, error: ProviderError, *, given_up: bool) -> bool:
+        """Whether a failure tells of the provider: one that is slow answers when it is given more time."""
+        return not isinstance(error, TimedOut) or (given_up and error.waited >= self._patience)
 
 
 def ask(job: Job, row: SealedConnection, lease: str) -> Ask | None:
