@@ -42,7 +42,8 @@ def wait_before_retry(
     pause = BACKOFF * 2 ** (tries - 1) * random.uniform(0.5, 1.5) if asked is None else asked
     again = repeatable and tries <= RETRIES
     if traffic is not None:
-        given_up = not (again and _in_time(pause, deadline))
+        # Who names a time that is too long has answered: nobody waits for nothing.
+        given_up = not again or (asked is None and not _in_time(pause, deadline))
         told = traffic.failed(error, pause, given_up=given_up)
         again, pause = again and told is not None, told or 0.0
     return pause if again and _in_time(pause, deadline) else None

@@ -168,11 +168,13 @@ def test_a_probe_that_never_came_to_call_leaves_its_turn_to_the_next(at_sandbox,
         {"status": 404},
         {"status": 400},
         {"status": 429, "retry_after": 60},
+        # It costs nobody any time.
+        {"status": 503, "retry_after": 60},
     ],
     ids=str,
 )
 @BOTH
-def test_a_refusal_is_an_answer(at_sandbox, sandbox, people, provider_name, fault):
+def test_a_refusal_opens_nothing(at_sandbox, sandbox, people, provider_name, fault):
     there = at_sandbox(breaker_failures=1)
     sandbox.fault(provider=provider_name, **fault)
     refused = read(there, "one", people(provider_name, ACCOUNTS))
