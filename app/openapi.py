@@ -67,6 +67,7 @@ HEADERS: dict[int | str, dict[str, Any]] = {
     401: {"WWW-Authenticate": CHALLENGE},
     409: {"Retry-After": SECONDS},
     429: {"Retry-After": SECONDS},
+    502: {"Retry-After": SECONDS},
     503: {"Retry-After": SECONDS},
 }
 

@@ -63,6 +63,14 @@ class Unavailable(ProviderError):
         self.retry_after = retry_after
 
 
+class TimedOut(Unavailable):
+    """No answer came within ``waited`` seconds."""
+
+    def __init__(self, message: str, *, operation: str | None = None, waited: float = 0.0) -> None:
+        super().__init__(message, operation=operation)
+        self.waited = waited
+
+
 class RateLimited(Unavailable):
     """The provider throttles us."""
 

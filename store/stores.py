@@ -9,6 +9,7 @@ from redis import Redis
 
 from store.activity import Activity
 from store.authorizations import Authorizations
+from store.breakers import Breakers
 from store.busy_cache import BusyCache
 from store.calendar_lists import CalendarLists
 from store.crypto import Keyring
@@ -56,7 +57,16 @@ class Stores:
             if opened is not None:
                 opened.close()
         # They speak to a Redis or a database that is closed.
-        caches = ("busy", "calendar_lists", "directory", "flights", "line", "throttle", "watching")
+        caches = (
+            "breakers",
+            "busy",
+            "calendar_lists",
+            "directory",
+            "flights",
+            "line",
+            "throttle",
+            "watching",
+        )
         for name in ("activity", "key_use", "presence", *caches):
             self.__dict__.pop(name, None)
 
@@ -155,6 +165,18 @@ class Stores:
                 "google": Limit(settings.google_per_minute_and_user, 60),
                 "microsoft": Limit(settings.microsoft_per_mailbox, 600),
             },
+            pause=settings.breaker_pause_seconds,
+        )
+
+    @cached_property
+    def breakers(self) -> Breakers:
+        """Who is not asked for a while, because they do not answer."""
+        settings = self.settings
+        return Breakers(
+            self.redis,
+            accounts=settings.breaker_accounts,
+            failures=settings.breaker_failures,
+            pause=settings.breaker_pause_seconds,
         )
 
     @cached_property

@@ -78,6 +78,8 @@ class Taken:
     ask: Ask | None = None
     # What it says when it comes to nothing but waiting.
     failed: Failed = BROKEN
+    # It finds out whether they answer again.
+    probes: bool = False
 
 
 class Waiting(NamedTuple):
@@ -188,6 +190,7 @@ class Drain:
         room = self._room(places)
         replies, work = reply_list(self._fanout), work_list(self._fanout)
         with self._runtime.stores.redis.pipeline(transaction=False) as pipe:
+            self._runtime.stores.breakers.tell(pipe)
             for each in finished:
                 self._finish(pipe, each)
             if self._answered:
@@ -312,7 +315,11 @@ class Drain:
         if taken.ask is not None and answer.paid:
             taken.ask = replace(taken.ask, calls=0)
         if not answer.wait:
+            taken.probes = answer.why is Why.PROBE
             return True
+        if taken.row is not None and answer.why is Why.OPEN:
+            self._give_up(taken, traffic.refused(taken.row, answer))
+            return False
         if taken.row is not None and (taken.failed is BROKEN or answer.why is not Why.MAILBOX):
             taken.failed = traffic.throttled(taken.row, answer)
         when = time.monotonic() + answer.wait
@@ -328,7 +335,7 @@ class Drain:
             activity.failed(self._counters, taken.job, taken.row, [failed])
         body = pack_body(Reply(failed=failed))
         self._answered.append(numbered(taken.number, body))
-        if failed.reason is Reason.RATE_LIMITED:
+        if failed.reason is Reason.RATE_LIMITED or not failed.asked:
             # The provider has spoken for all who wait, and each would be told so after the other.
             self._sharing.land(taken.flight, body, failed=False)
         else:
@@ -365,6 +372,8 @@ class Drain:
         del self._in_flight[taken.id]
         if taken.ask is not None:
             stores.throttle.release(pipe, taken.ask)
+            if taken.probes:
+                stores.breakers.leave(pipe, taken.ask.provider, taken.ask.account, taken.ask.lease)
         if reply.listed is not None and job.connection is not None:
             calendars = CalendarList(reply.read_at, reply.listed)
             stores.calendar_lists.store(pipe, job.connection, calendars)
