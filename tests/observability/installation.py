@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -36,6 +37,8 @@ class Installation:
     stores: Stores
     key: str
     folder: Path
+    environment: dict[str, str]
+    commands: dict[str, list[str]]
     parts: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     session: requests.Session = field(default_factory=requests.Session)
 
@@ -70,10 +73,24 @@ class Installation:
         """The lines of a part that logs JSON; each has to be that."""
         return [orjson.loads(line) for line in self.output(part).splitlines()]
 
+    def start(self, part: str, **changed: str) -> None:
+        """Run a part, with some variables of its environment changed."""
+        with (self.folder / f"{part}.log").open("ab") as log:
+            self.parts[part] = subprocess.Popen(
+                self.commands[part], env=self.environment | changed, stderr=log, stdout=log
+            )
+
     def stop(self, part: str) -> None:
         """End a part in its own time."""
+        self._end(part, signal.SIGTERM)
+
+    def kill(self, part: str) -> None:
+        """End a part before it can do anything about it."""
+        self._end(part, signal.SIGKILL)
+
+    def _end(self, part: str, how: signal.Signals) -> None:
         process = self.parts.pop(part)
-        process.terminate()
+        process.send_signal(how)
         process.wait(timeout=STOP_SECONDS)
 
 
@@ -109,15 +126,14 @@ def installed(
         stores.database.upgrade()
         with stores.database.writing() as session:
             key = api_keys.create(session, prefix="alm_", name="observed")
-        made = Installation(f"http://127.0.0.1:{port}", settings, stores, key, folder)
-        made.session.trust_env = False
         commands = {name: processes.worker(settings, name) for name in workers}
         commands |= {"beat": processes.beat(settings)} if beat else {}
         commands |= {"web": processes.web("127.0.0.1", port, web)} if web else {}
-        for name, command in commands.items():
-            log = closing.enter_context((folder / f"{name}.log").open("wb"))
-            made.parts[name] = subprocess.Popen(command, env=ours, stderr=log, stdout=log)
+        made = Installation(f"http://127.0.0.1:{port}", settings, stores, key, folder, ours, commands)
+        made.session.trust_env = False
         closing.callback(_stop, made)
+        for name in commands:
+            made.start(name)
         _wait(made, web=bool(web), worker=bool(workers))
         yield made
 

@@ -1,0 +1,41 @@
+"""Web processes that are killed, and a server that is told to end while it is asked."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.faults.installation import children
+from tests.faults.witness import NO_ANSWER
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
+
+# A key whose request is gone is claimed for a while.
+CLAIMED = {"409"}
+
+
+def test_a_web_process_is_killed(world, fault):
+    with fault(world, "one of two web processes is killed, three times", sees={NO_ANSWER}) as case:
+        # Requests, writes among them, take long enough to be under way.
+        world.sandbox.fault(latency_ms=200)
+        for _ in range(3):
+            case.look(1.5)
+            os.kill(children(world.installation.parts["web"].pid)[0], signal.SIGKILL)
+        world.sandbox.clear_faults()
+        case.back()
+
+
+def test_the_web_server_is_killed(world, fault):
+    with fault(world, "the whole web server is killed, then started", sees={NO_ANSWER}) as case:
+        world.sandbox.fault(latency_ms=200)
+        case.look(1.5)
+        processes = children(world.installation.parts["web"].pid)
+        world.installation.kill("web")
+        for each in processes:
+            os.kill(each, signal.SIGKILL)
+        case.look(1.0)
+        world.sandbox.clear_faults()
+        world.installation.start("web")
+        case.back()
