@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ from store.settings import new_secrets
 from tests.app.at_provider import AtProvider
 from tests.faults import truth
 from tests.faults.questions import Question, about
-from tests.faults.servers import PostgreSQL, RabbitMQ, Redis, Server
+from tests.faults.servers import Server
 from tests.faults.truth import Period
 from tests.faults.witness import Witness
 from tests.observability.installation import Installation, installed, until

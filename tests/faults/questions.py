@@ -55,13 +55,14 @@ class Question:
 def about(people: Mapping[str, Collection[Period]], slug: str) -> list[Question]:
     """What is asked of these people, all of them in one organization."""
     user, busy = next(iter(people.items()))
+    one, team = f"/users/{user}", f"/organizations/{slug}"
     return [
-        Question("slots of one", f"/users/{user}/scheduling", slots_of_one(busy)),
-        Question("slots of one, anew", f"/users/{user}/scheduling", slots_of_one(busy), headers=FRESH),
-        Question("busy of one, anew", f"/users/{user}/calendar/busy", busy_of_one(busy), headers=FRESH),
-        Question("slots of all", f"/organizations/{slug}/scheduling", slots_of_all(people)),
-        Question("slots of all, anew", f"/organizations/{slug}/scheduling", slots_of_all(people), headers=FRESH),
-        Question("busy of all, anew", f"/organizations/{slug}/calendar/busy", busy_of_all(people), headers=FRESH),
+        Question("slots of one", f"{one}/scheduling", slots_of_one(busy)),
+        Question("slots of one, anew", f"{one}/scheduling", slots_of_one(busy), headers=FRESH),
+        Question("busy of one, anew", f"{one}/calendar/busy", busy_of_one(busy), headers=FRESH),
+        Question("slots of all", f"{team}/scheduling", slots_of_all(people)),
+        Question("slots of all, anew", f"{team}/scheduling", slots_of_all(people), headers=FRESH),
+        Question("busy of all, anew", f"{team}/calendar/busy", busy_of_all(people), headers=FRESH),
         Question(
             "slots of several",
             "/users/scheduling",

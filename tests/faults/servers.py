@@ -1,4 +1,4 @@
-"""Servers of a test's own, which it may stop: Redis, PostgreSQL and RabbitMQ, each on a port that it keeps."""
+"""Servers of a test's own, which it may stop: Redis, PostgreSQL and RabbitMQ, each on its own port."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -53,6 +55,16 @@ class Server:
             self._process.send_signal(how)
             self._process.wait(timeout=STOP_SECONDS)
             self._process = None
+
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """It is there, and does nothing."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def answers(self) -> bool:
         """Whether it takes connections."""

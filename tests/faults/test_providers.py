@@ -10,7 +10,11 @@ NAMED = "names what it could not read"
 
 ILLS = {
     "503": ("a provider is down (503)", {"status": 503}, {"502"}),
-    "429": ("a provider throttles (429, Retry-After of two seconds)", {"status": 429, "retry_after": 2}, {"429"}),
+    "429": (
+        "a provider throttles (429, `Retry-After: 2`)",
+        {"status": 429, "retry_after": 2},
+        {"429"},
+    ),
     "html": ("a provider answers a page of HTML", {"body": "html"}, {"502"}),
     "truncated": ("a provider answers half of its JSON", {"body": "truncated"}, {"502"}),
     "reset": ("a provider resets every connection", {"body": "reset"}, {"502"}),
@@ -31,7 +35,9 @@ def test_a_provider_is_ill(world, fault, ill, provider):
 
 
 def test_both_providers_flap(world, fault):
-    with fault(world, "both providers are down every other half second", sees=set(), may={NAMED, "502", "429"}) as case:
+    with fault(
+        world, "both providers are down every other half second", sees=set(), may={NAMED, "502", "429"}
+    ) as case:
         for _ in range(6):
             world.sandbox.fault(status=503)
             case.look(0.5)

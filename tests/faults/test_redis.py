@@ -13,7 +13,9 @@ NAMED = "names what it could not read"
 
 def test_redis_is_gone_for_a_while(world, fault):
     redis = world.servers["redis"]
-    with fault(world, "Redis is killed, and started three seconds later", sees={"503"}, may={"502", NAMED}) as case:
+    with fault(
+        world, "Redis is killed, and started three seconds later", sees={"503"}, may={"502", NAMED}
+    ) as case:
         redis.stop()
         case.look(3.0)
         redis.start()
@@ -31,23 +33,49 @@ def test_redis_comes_back_empty(world, fault):
 
 def test_redis_hangs(world, fault):
     redis = world.servers["redis"]
-    with fault(world, "Redis hangs for six seconds (`CLIENT PAUSE`)", sees={"503"}, may={"502", NAMED}) as case:
+    with fault(
+        world, "Redis hangs for six seconds (`CLIENT PAUSE`)", sees={"503"}, may={"502", NAMED}
+    ) as case:
         redis.order("CLIENT", "PAUSE", 6000, "ALL")
         case.look(6.0)
         case.back()
 
 
-def test_redis_is_far_away(world, fault):
+def test_redis_stands_still(world, fault):
+    redis = world.servers["redis"]
+    with fault(
+        world, "Redis stands still for twelve seconds (SIGSTOP)", sees={"503"}, may={"502", NAMED}
+    ) as case:
+        with redis.still():
+            case.look(12.0)
+        case.back()
+
+
+@pytest.fixture
+def network(world):
+    """Between the installation and Redis, which is restarted for it."""
     redis, port = world.servers["redis"], world.servers["redis"].port
+    redis.stop()
+    redis.move()
+    redis.start()
+    with proxy.network(port, redis.port) as made:
+        yield made
+    redis.stop()
+    redis.move(port)
+    redis.start()
+
+
+def test_redis_is_far_away(world, fault, network):
     with fault(world, "every answer of Redis takes 100 ms", sees=set(), may={"502", "503", NAMED}) as case:
-        redis.stop()
-        redis.move()
-        redis.start()
-        try:
-            with proxy.slow(port, redis.port, 0.05):
-                case.look(12.0)
-        finally:
-            redis.stop()
-            redis.move(port)
-            redis.start()
+        network.seconds = 0.05
+        case.look(8.0)
+        network.seconds = 0.0
+        case.back()
+
+
+def test_connections_to_redis_are_lost_without_a_word(world, fault, network):
+    with fault(
+        world, "the network loses every connection to Redis without a word", sees={"503"}, may={"502", NAMED}
+    ) as case:
+        network.forget()
         case.back()
