@@ -10,6 +10,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import requests
+
 from providers.sandbox.client import Sandbox, SandboxAccount
 from store.settings import new_secrets
 from tests.app.at_provider import AtProvider
@@ -21,6 +23,9 @@ from tests.faults.witness import Witness
 from tests.observability.installation import Installation, installed, until
 
 PROVIDERS = ("google", "microsoft")
+
+# In which everything has started, however much else this machine has to do.
+PATIENCE = 300.0
 
 # Seconds that a request of these installations waits for its providers.
 DEADLINE = 3.0
@@ -56,10 +61,13 @@ class Broken:
         for part in self.installation.commands:
             if part not in self.installation.parts:
                 self.installation.start(part)
-        until(self.ready)
+        until(self.ready, PATIENCE)
 
     def ready(self) -> bool:
-        return self.installation.session.get(f"{self.installation.url}/readyz", timeout=10).ok
+        try:
+            return self.installation.session.get(f"{self.installation.url}/readyz", timeout=10).ok
+        except requests.ConnectionError:
+            return False
 
     @contextmanager
     def hanging(self, part: str) -> Iterator[None]:
@@ -103,7 +111,9 @@ def broken(
             ours[f"ALMANAC_{name.upper()}_URL"] = server.url
         # Two workers, so that one may be lost.
         made = closing.enter_context(
-            installed(ours, folder, web=web, workers=("worker1", "worker2"), beat=True, **changed)
+            installed(
+                ours, folder, web=web, workers=("worker1", "worker2"), beat=True, patience=PATIENCE, **changed
+            )
         )
         yield _peopled(made, servers, sandbox, folder.name)
 

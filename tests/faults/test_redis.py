@@ -6,7 +6,7 @@ import pytest
 
 from tests.faults import proxy
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
 NAMED = "names what it could not read"
 

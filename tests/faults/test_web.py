@@ -10,10 +10,7 @@ import pytest
 from tests.faults.installation import children
 from tests.faults.witness import NO_ANSWER
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
-
-# A key whose request is gone is claimed for a while.
-CLAIMED = {"409"}
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
 
 def test_a_web_process_is_killed(world, fault):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
 # A read that is taken over by another worker may miss its deadline, and a write that nobody finishes does.
 LATE = {"502", "names what it could not read"}

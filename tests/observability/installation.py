@@ -94,9 +94,9 @@ class Installation:
         process.wait(timeout=STOP_SECONDS)
 
 
-def until(holds: Callable[[], Any]) -> Any:
+def until(holds: Callable[[], Any], patience: float = PATIENCE) -> Any:
     """What ``holds`` answers as soon as it is true; fails when it never is."""
-    give_up = time.monotonic() + PATIENCE
+    give_up = time.monotonic() + patience
     while not (found := holds()):
         assert time.monotonic() < give_up, "it does not come to pass"
         time.sleep(0.05)
@@ -111,9 +111,10 @@ def installed(
     web: int = 1,
     workers: Sequence[str] = ("worker1",),
     beat: bool = False,
+    patience: float = START_SECONDS,
     **changed: str,
 ) -> Iterator[Installation]:
-    """Start it; ``changed`` are variables of its environment."""
+    """Start it, within ``patience`` seconds; ``changed`` are variables of its environment."""
     port = free_port()
     ours = environment | {"ALMANAC_DATA_DIR": str(folder), "PATH": os.environ["PATH"], **changed}
     settings = settings_of(ours)
@@ -134,7 +135,7 @@ def installed(
         closing.callback(_stop, made)
         for name in commands:
             made.start(name)
-        _wait(made, web=bool(web), worker=bool(workers))
+        _wait(made, web=bool(web), worker=bool(workers), patience=patience)
         yield made
 
 
@@ -145,8 +146,8 @@ def _stop(made: Installation) -> None:
         process.wait(timeout=STOP_SECONDS)
 
 
-def _wait(made: Installation, *, web: bool, worker: bool) -> None:
-    give_up = time.monotonic() + START_SECONDS
+def _wait(made: Installation, *, web: bool, worker: bool, patience: float) -> None:
+    give_up = time.monotonic() + patience
     while web:
         assert all(part.poll() is None for part in made.parts.values()), made.output()
         assert time.monotonic() < give_up, "it does not start"
