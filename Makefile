@@ -54,8 +54,9 @@ test: setup ## the whole suite; needs no service, uses those that are there
 test-long: setup ## 10 000 examples of each property, histories of the cache, schemathesis at length; ONLY="not schemathesis"
 	@$(BIN)/python -m pytest -m long $(if $(ONLY),-k "$(ONLY)")
 
-test-faults: setup ## whole installations whose parts are killed, stopped and slowed down; into docs/reliability.json
+test-faults: setup ## whole installations whose parts are killed, stopped and slowed down; into docs/reliability.md
 	@$(BIN)/python -m pytest tests/faults
+	@$(BIN)/python -m tests.faults.document
 
 test-clients: .venv/.clients ## the sandbox against the official Google and Microsoft clients
 	@$(BIN)/python -m pytest -m clients

@@ -18,13 +18,24 @@ def world(
     """The installation that tests break and mend."""
     servers.postgresql().require()
     with server_folder("postgresql") as data:
-        own = {
+        own: dict[str, servers.Server] = {
             "database": servers.PostgreSQL(data),
             "redis": servers.Redis(tmp_path_factory.mktemp("redis")),
         }
         folder = tmp_path_factory.mktemp("production")
         with broken(environment, Sandbox(sandbox_process), folder, own) as made:
             yield made
+
+
+@pytest.fixture(scope="session")
+def small(
+    environment: dict[str, str], sandbox_process: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Broken]:
+    """An installation with SQLite, as on one host."""
+    own: dict[str, servers.Server] = {"redis": servers.Redis(tmp_path_factory.mktemp("redis"))}
+    folder = tmp_path_factory.mktemp("small")
+    with broken(environment, Sandbox(sandbox_process), folder, own, web=1) as made:
+        yield made
 
 
 @pytest.fixture

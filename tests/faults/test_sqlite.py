@@ -7,20 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from providers.sandbox.client import Sandbox
-from tests.faults import servers
-from tests.faults.installation import broken, children
+from tests.faults.installation import children
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
-
-
-@pytest.fixture(scope="module")
-def small(environment, sandbox_process, tmp_path_factory):
-    """An installation with SQLite."""
-    own = {"redis": servers.Redis(tmp_path_factory.mktemp("redis"))}
-    folder = tmp_path_factory.mktemp("small")
-    with broken(environment, Sandbox(sandbox_process), folder, own, web=1) as made:
-        yield made
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
@@ -67,7 +66,6 @@ class Witness:
         self.seen: list[Seen] = []
         self.wrong: list[str] = []
         self.writes: list[Write] = []
-        self._sessions = ExitStack()
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -97,7 +95,7 @@ class Witness:
     def back(self, within: float) -> float:
         """Seconds until every question is answered right, one after the other."""
         began = time.monotonic()
-        with self._session() as session:
+        with self.session() as session:
             while True:
                 sent = time.monotonic()
                 outcomes = {each.name: self._hear(each, session) for each in self.questions}
@@ -123,15 +121,15 @@ class Witness:
         """Send again what was not done, with the same key each, until it is; how many those were."""
         again = [write for write in self.writes if not write.done]
         give_up = time.monotonic() + PATIENCE
-        with self._session() as session:
+        with self.session() as session:
             for write in again:
-                while self._send(write, session) not in ("201", "409 exists"):
+                while self.send(write, session) not in ("201", "409 exists"):
                     assert time.monotonic() < give_up, write
                     time.sleep(0.5)
         return len(again)
 
     def _going_on(self, work: Callable[[requests.Session, int], None]) -> None:
-        with self._session() as session:
+        with self.session() as session:
             number = 0
             while not self._stop.wait(PAUSE):
                 work(session, number)
@@ -145,7 +143,7 @@ class Witness:
         body = {"subject": f"{self.name} {number}", **truth.body(truth.written(number))}
         write = Write(path, body, f"{self.name}-{path}-{number}".replace("/", "."))
         self.writes.append(write)
-        self._send(write, session)
+        self.send(write, session)
         there = [
             truth.written(n)
             for n, each in enumerate(each for each in self.writes if each.path == path)
@@ -159,11 +157,12 @@ class Witness:
         key = f"{self.name}-user-{number}"
         write = Write("/users", {"id": key}, key)
         self.writes.append(write)
-        self._send(write, session)
+        self.send(write, session)
         # They are quicker than anything else.
         self._stop.wait(5 * PAUSE)
 
-    def _send(self, write: Write, session: requests.Session) -> str:
+    def send(self, write: Write, session: requests.Session) -> str:
+        """Ask for it to be made, and say what was answered."""
         began = time.monotonic()
         try:
             answer = session.post(
@@ -224,7 +223,8 @@ class Witness:
         except (AssertionError, KeyError, TypeError, ValueError):
             self.wrong.append(f"{what} answered {answer.status_code}: {answer.text[:300]}")
 
-    def _session(self) -> requests.Session:
+    def session(self) -> requests.Session:
+        """For one thread."""
         session = requests.Session()
         session.trust_env = False
         return session
