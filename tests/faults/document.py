@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.questions import Verdict
-from tests.faults.witness import NO_ANSWER
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs/reliability.md"
@@ -46,7 +45,7 @@ def _row(measured: dict[str, Any]) -> tuple[str, ...]:
 
 def _seen(answers: dict[str, int]) -> str:
     """How often each kind of answer came, the right ones first."""
-    words = {Verdict.RIGHT: "right", Verdict.PARTIAL: "partial, which says so", NO_ANSWER: "none"}
+    words = {Verdict.RIGHT: "right", Verdict.PARTIAL: "partial, which says so"}
     kinds = sorted(answers, key=lambda kind: (kind != Verdict.RIGHT, kind))
     return ", ".join(f"{answers[kind]} {words.get(kind, kind)}" for kind in kinds)
 

@@ -15,7 +15,8 @@ import requests
 from tests.faults import truth
 from tests.faults.questions import Question, Verdict, busy_of_one
 
-NO_ANSWER = "no answer"
+# The connection was taken and broke off; there was nobody to take it.
+CUT_OFF, REFUSED = "cut off", "refused"
 
 # Pauses of each client, so that the machine is not the fault.
 PAUSE = 0.1
@@ -171,8 +172,8 @@ class Witness:
                 headers={"Authorization": f"Bearer {self.key}", "Idempotency-Key": write.key},
                 timeout=60,
             )
-        except requests.RequestException:
-            outcome = NO_ANSWER
+        except requests.RequestException as error:
+            outcome = _unanswered(error)
             # Whoever finds nobody comes back a little later.
             self._stop.wait(5 * PAUSE)
         else:
@@ -192,8 +193,8 @@ class Witness:
         began = time.monotonic()
         try:
             answer = question.ask(session, self.url, self.key)
-        except requests.RequestException:
-            outcome = NO_ANSWER
+        except requests.RequestException as error:
+            outcome = _unanswered(error)
             # Whoever finds nobody comes back a little later.
             self._stop.wait(5 * PAUSE)
         else:
@@ -227,4 +228,10 @@ class Witness:
         """For one thread."""
         session = requests.Session()
         session.trust_env = False
+        # One that is kept may be closed in the moment in which it is used again: no fault of anybody.
+        session.headers["Connection"] = "close"
         return session
+
+
+def _unanswered(error: requests.RequestException) -> str:
+    return REFUSED if "NewConnectionError" in repr(error) else CUT_OFF
