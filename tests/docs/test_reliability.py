@@ -16,7 +16,7 @@ def rows() -> set[str]:
     return set(found)
 
 
-def tests() -> set[str]:
+def faults() -> set[str]:
     """Those that there are."""
     return {
         f"{file.name}::{name}"
@@ -26,7 +26,7 @@ def tests() -> set[str]:
 
 
 def test_every_fault_test_has_a_row_and_every_row_a_test():
-    assert rows() == tests()
+    assert rows() == faults()
 
 
 def test_the_table_is_the_one_that_was_measured():
