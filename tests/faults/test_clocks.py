@@ -41,6 +41,7 @@ def test_the_clock_of_workers_jumps_ahead(world, fault, clock):
     with fault(world, what, sees={"502", NAMED}, may={"409"}) as case:
         clock.write_text("+3600")
         case.look(6.0)
+        case.until_seen()
         clock.write_text("+0")
         case.back()
 

@@ -17,6 +17,7 @@ def test_postgresql_is_gone_for_a_while(world, fault):
     ) as case:
         database.stop()
         case.look(3.0)
+        case.until_seen()
         database.start()
         case.back()
 

@@ -30,6 +30,7 @@ def test_a_provider_is_ill(world, fault, ill, provider):
     with fault(world, what, sees={NAMED}, may=sees | {"422", "502", "429", "409"}) as case:
         world.sandbox.fault(provider=provider, **struck)
         case.look(4.0)
+        case.until_seen()
         world.sandbox.clear_faults()
         case.back()
 

@@ -29,6 +29,7 @@ def test_rabbitmq_is_gone_for_a_while(beside, fault):
     with fault(beside, "RabbitMQ is stopped, then started", sees={"503"}, may={"502", NAMED}) as case:
         broker.stop()
         case.look(2.0)
+        case.until_seen()
         broker.start()
         case.back()
 

@@ -18,6 +18,7 @@ def test_redis_is_gone_for_a_while(world, fault):
     ) as case:
         redis.stop()
         case.look(3.0)
+        case.until_seen()
         redis.start()
         case.back()
 
@@ -48,6 +49,7 @@ def test_redis_stands_still(world, fault):
     ) as case:
         with redis.still():
             case.look(12.0)
+            case.until_seen()
         case.back()
 
 

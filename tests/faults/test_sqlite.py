@@ -33,4 +33,5 @@ def test_the_disk_is_full(small, fault):
     with fault(small, what, sees={"503"}, may=may) as case:
         with full_disk(small.installation):
             case.look(5.0)
+            case.until_seen()
         case.back()

@@ -26,6 +26,7 @@ def test_every_worker_is_killed(world, fault):
         for part in ("worker1", "worker2"):
             world.installation.kill(part)
         case.look(4.0)
+        case.until_seen()
         for part in ("worker1", "worker2"):
             world.installation.start(part)
         case.back()

@@ -107,7 +107,7 @@ class Witness:
 
     def outcomes(self) -> Counter[str]:
         """How often each was seen, by all who asked and wrote."""
-        return Counter(each.outcome for each in self.seen)
+        return Counter(each.outcome for each in list(self.seen))
 
     def last_trouble(self) -> float:
         """When the last answer came that was not right."""
