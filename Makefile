@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SOURCES := app workers scheduling providers store clients tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long test-clients test-generators test-browser browser screenshots check bench fix lock
+.PHONY: help setup demo test test-long test-faults test-clients test-generators test-browser browser screenshots check bench fix lock
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -49,10 +49,14 @@ demo: setup ## start everything with demo data; prints a curl line that answers
 	@$(BIN)/almanac demo
 
 test: setup ## the whole suite; needs no service, uses those that are there
-	@$(BIN)/python -m pytest -m "not clients and not generators and not long and not browser" -n $(TEST_PROCESSES) --dist worksteal
+	@$(BIN)/python -m pytest -m "not clients and not generators and not long and not browser and not faults" -n $(TEST_PROCESSES) --dist worksteal
 
 test-long: setup ## 10 000 examples of each property, histories of the cache, schemathesis at length; ONLY="not schemathesis"
 	@$(BIN)/python -m pytest -m long $(if $(ONLY),-k "$(ONLY)")
+
+test-faults: setup ## whole installations whose parts are killed, stopped and slowed down; into docs/reliability.md
+	@$(BIN)/python -m pytest tests/faults
+	@$(BIN)/python -m tests.faults.document
 
 test-clients: .venv/.clients ## the sandbox against the official Google and Microsoft clients
 	@$(BIN)/python -m pytest -m clients

@@ -114,6 +114,8 @@ def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = 
     """
     if failed.problem is Problem.EVENT_NOT_FOUND:
         return NotFound("Event not found")
+    if failed.problem is Problem.OUT_OF_SERVICE:
+        return OutOfService()
     if failed.problem is not None:
         return ApiError(failed.message, status=STATUS_OF_PROBLEM[failed.problem], section="of-one-event")
     beside: dict[str, Any] = {}

@@ -22,7 +22,8 @@ from store.calendar_lists import CalendarList
 from store.queries import connections
 from store.queries.connections import Credentials, SealedConnection
 from store.throttle import GO, Answer, Ask, Throttle, Why
-from workers import activity, tracing, traffic
+from workers import activity, broken, tracing, traffic
+from workers.broken import BROKEN
 from workers.fanout import LEFTOVER_SECONDS, reply_list, work_list
 from workers.jobs import Job, ReadBusy, Reply, numbered, pack_body, pack_reply, unpack_job
 from workers.places import Share
@@ -56,7 +57,6 @@ TO_GIVE_UP = 0.01
 LEASE_MARGIN = 1.0
 
 GONE = Failed(Reason.NOT_FOUND, "The connection was removed")
-BROKEN = Failed(Reason.PROVIDER_ERROR, "Something went wrong on our side while asking this account")
 
 # Does one job by a deadline; without credentials where no connection is there yet.
 Perform = Callable[[Runtime, Job, Credentials | None, float], Reply]
@@ -228,11 +228,11 @@ class Drain:
         self._sharing.take(each.flight for each in taken)
         try:
             self._load(taken)
-        except Exception:
+        except Exception as error:
             # Whatever it is: these jobs have been taken.
             log.exception("connections could not be loaded")
             for each in taken:
-                self._give_up(each, BROKEN)
+                self._give_up(each, broken.because(error))
         else:
             self._ahead += taken
 
@@ -250,11 +250,11 @@ class Drain:
             return 0
         try:
             generations, answers = self._ask(taken)
-        except Exception:
+        except Exception as error:
             # Whatever it is: these jobs have been taken.
             log.exception("the turns of jobs could not be had")
             for each in taken:
-                self._give_up(each, BROKEN)
+                self._give_up(each, broken.because(error))
             return 0
         started = 0
         for each in taken:
@@ -331,7 +331,7 @@ class Drain:
 
     def _give_up(self, taken: Taken, failed: Failed) -> None:
         """Answer for a job that is not begun."""
-        if failed is not BROKEN:
+        if not broken.by_us(failed):
             activity.failed(self._counters, taken.job, taken.row, [failed])
         body = pack_body(Reply(failed=failed))
         self._answered.append(numbered(taken.number, body))
@@ -354,7 +354,8 @@ class Drain:
                 reply = self._perform(self._runtime, taken.job, credentials, self._deadline)
                 tracing.failed(span, reply.failed)
             activity.done(self._counters, taken.job, taken.row, reply, time.monotonic() - began)
-        except Exception:
+        except Exception as error:
+            reply = Reply(failed=broken.because(error))
             log.exception("a job failed unexpectedly", extra={"connection": taken.job.connection})
         return Done(taken, reply, generation)
 
@@ -395,7 +396,7 @@ class Drain:
         if taken.id not in self._told:
             self._answered.append(numbered(taken.number, body))
         if reply.whole() or time.monotonic() < self._deadline:
-            failed = reply.refused() and reply.failed is not BROKEN
+            failed = reply.refused() and not broken.by_us(reply.failed)
             self._sharing.land(taken.flight, body, failed=failed)
         else:
             # What has failed for want of time need not fail for who has more.

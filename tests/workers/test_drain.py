@@ -31,7 +31,8 @@ from tests.workers.conftest import (
     run_drain,
     start_redis,
 )
-from workers.drain import BROKEN, GONE
+from workers.broken import BROKEN, DOWN
+from workers.drain import GONE
 from workers.fanout import reply_list, work_list
 from workers.jobs import ReadBusy, Reply
 from workers.places import Places
@@ -116,7 +117,7 @@ def test_without_a_database_every_job_fails_and_none_is_lost(runtime, connected,
     run_drain(runtime, "f", read_one)
     told = replies(runtime, "f")
     assert [number for number, _ in told] == list(range(50))
-    assert {reply.failed for _, reply in told} == {BROKEN}
+    assert {reply.failed for _, reply in told} == {DOWN}
     assert all_places_free(runtime)
 
 
