@@ -89,19 +89,23 @@ def deadline() -> float:
     return time.monotonic() + services().settings.fanout_deadline_seconds
 
 
-def gather(jobs: Mapping[str, Job], queue: Queue, *, deadline: float) -> dict[str, Reply]:
+def gather(
+    jobs: Mapping[str, Job], queue: Queue, *, deadline: float, finishing: bool = False
+) -> dict[str, Reply]:
     """The reply to each job."""
-    replies = services().fanout.gather(list(jobs.values()), queue=queue, deadline=deadline)
+    replies = services().fanout.gather(
+        list(jobs.values()), queue=queue, deadline=deadline, finishing=finishing
+    )
     return dict(zip(jobs, replies, strict=True))
 
 
-def write(jobs: Mapping[str, Job], *, deadline: float) -> dict[str, Reply]:
-    """The reply to each event write, by connection.
+def write(jobs: Mapping[str, Job], *, deadline: float, finishing: bool = False) -> dict[str, Reply]:
+    """The reply to each event write, by connection; ``finishing`` what was begun, it is never turned away.
 
     What has not answered may have been done: whatever is cached of it is dropped here, as the worker does
     for what has.
     """
-    replies = gather(jobs, Queue.WRITES, deadline=deadline)
+    replies = gather(jobs, Queue.WRITES, deadline=deadline, finishing=finishing)
     silent = [each for each, reply in replies.items() if reply.failed is not None]
     services().stores.busy.forget(silent)
     return replies

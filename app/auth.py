@@ -9,6 +9,7 @@ from typing import cast
 from flask import Flask, g, request
 from flask.typing import ResponseReturnValue
 
+from app import rate_limit
 from app.errors import Forbidden, Unauthenticated
 from app.services import services
 from store.api_keys import digest
@@ -159,6 +160,7 @@ def _admit(remembered: Memory, *, confirmed: bool) -> None:
     """Let the request in on what is remembered, or refuse it."""
     found = _caller(request.headers.get("Authorization", ""), remembered)
     g.admission = admission = _Admission(found, remembered, False)
+    rate_limit.count(found.id, remembered)
     if confirmed:
         _confirm(admission)
     if found.read_only and not _reads(request.method, request.endpoint):

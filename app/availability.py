@@ -25,6 +25,7 @@ from store.queries.connections import ConnectionRef
 from workers.fanout import LATE, Shared
 from workers.jobs import Job, ListCalendars, ReadBusy, Reply
 from workers.queues import Queue
+from workers.waiting_room import TurnedAway
 
 log = logging.getLogger(__name__)
 
@@ -184,7 +185,7 @@ class _Look:
         jobs += [ListCalendars(connection) for connection in self._lists_to_renew(lists)]
         try:
             services().fanout.refresh(jobs, queue=Queue.READS, deadline=self._deadline, shared=self._shared)
-        except (RedisError, OperationalError) as error:
+        except (RedisError, OperationalError, TurnedAway) as error:
             # There is an answer; who asks for a fresh one will be told.
             log.warning("stale calendars could not be refreshed: %s", type(error).__name__)
 

@@ -12,6 +12,7 @@ import flask_smorest
 import orjson
 from flask import Flask, Response, g, request
 from flask.json.provider import JSONProvider
+from gunicorn.http.errors import NoMoreData, ParseException
 from kombu.exceptions import OperationalError as BrokerError
 from marshmallow import EXCLUDE, Schema, fields
 from redis.exceptions import RedisError
@@ -23,9 +24,10 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, UnsupportedMediaType
 
 from app import manual, openapi, quick
-from app.errors import ApiError, OutOfService
+from app.errors import ApiError, Busy, Invalid, OutOfService
 from app.request_ids import request_id, route
 from app.schemas.errors import ErrorSchema
+from workers.waiting_room import TurnedAway
 
 log = logging.getLogger(__name__)
 
@@ -106,6 +108,8 @@ class Parser(FlaskParser):
         try:
             return orjson.loads(body)
         except orjson.JSONDecodeError as error:
+            if error.msg.startswith("depth limit"):
+                raise Invalid("The request body is nested too deeply: 1024 levels at most") from error
             return self._handle_invalid_json_error(error, req)
 
 
@@ -240,21 +244,42 @@ def _check_body() -> None:
         return
     if request.content_length is not None and request.content_length > (request.max_content_length or 0):
         raise RequestEntityTooLarge
+    if request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked" or not _plain():
+        raise ApiError(
+            "The request body must not be compressed", status=415, headers={"Accept-Encoding": "identity"}
+        )
     has_body = bool(request.content_length) or "chunked" in request.headers.get("Transfer-Encoding", "")
     if has_body and request.endpoint is not None and not request.is_json and request.blueprint != PAGES:
         raise UnsupportedMediaType
+
+
+def _plain() -> bool:
+    return request.headers.get("Content-Encoding", "identity").strip().lower() in ("", "identity")
 
 
 def install(app: Flask) -> None:
     """JSON and error answers for the whole app."""
     app.json = Json(app)
     app.register_error_handler(ApiError, _answer)
+    app.register_error_handler(TurnedAway, _busy)
+    for broken in (ParseException, NoMoreData):
+        app.register_error_handler(broken, _broken_body)
     for down in (RedisError, BrokerError, OperationalError, InterfaceError, PoolTimeout):
         app.register_error_handler(down, _out_of_service)
 
 
 def _answer(error: ApiError) -> tuple[dict[str, Any], int, dict[str, str]]:
     return error.body(), error.status, {**error.headers, **manual.help_link(error.section)}
+
+
+def _broken_body(_error: Exception) -> tuple[dict[str, Any], int, dict[str, str]]:
+    """The server reads bodies as they are asked for: what is wrong with their pieces shows only then."""
+    return _answer(Invalid("The request body is not valid HTTP"))
+
+
+def _busy(error: TurnedAway) -> tuple[dict[str, Any], int, dict[str, str]]:
+    log.warning("%s %s was turned away, request %s: %s", request.method, route(), request_id(), error)
+    return _answer(Busy(error))
 
 
 def _out_of_service(error: Exception) -> tuple[dict[str, Any], int, dict[str, str]]:

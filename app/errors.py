@@ -7,6 +7,7 @@ from typing import Any
 
 from providers.base import Failed
 from providers.errors import Problem, Reason
+from workers.waiting_room import NoWorker, TurnedAway
 
 # Also the order in which one of several reasons speaks for a request that failed whole.
 STATUS_OF_REASON = {
@@ -90,6 +91,19 @@ class Conflict(ApiError):
     """The identifier is taken, or there is room for no more."""
 
     status = 409
+
+
+class Busy(ApiError):
+    """Too many wait for workers already, or no worker is there: nothing was read or written."""
+
+    status = 503
+
+    def __init__(self, turned_away: TurnedAway) -> None:
+        seconds = str(turned_away.retry_after)
+        sentence = f"Too much is waiting for Google and Microsoft just now; try again in {seconds} s"
+        if isinstance(turned_away, NoWorker):
+            sentence = f"Nobody is there to ask Google and Microsoft just now; try again in {seconds} s"
+        super().__init__(sentence, headers={"Retry-After": seconds})
 
 
 class OutOfService(ApiError):

@@ -15,6 +15,7 @@ from store.queries import audit, channels, connections
 from store.queries.connections import ConnectionRef
 from workers.jobs import Revoke, StopChannels
 from workers.queues import Queue
+from workers.waiting_room import TurnedAway
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +78,7 @@ def _ask(jobs: Sequence[Revoke | StopChannels], what: str) -> None:
         replies = services().fanout.gather(
             jobs, queue=Queue.WRITES, deadline=time.monotonic() + REVOKE_SECONDS
         )
-    except (RedisError, BrokerError) as error:
+    except (RedisError, BrokerError, TurnedAway) as error:
         log.warning("%s are forgotten without being ended: %s", what, type(error).__name__)
         return
     for job, reply in zip(jobs, replies, strict=True):

@@ -8,6 +8,7 @@ import flask_smorest
 from apispec import BasePlugin
 from werkzeug.routing import Rule
 
+from app import rate_limit
 from app.auth import OPEN_ENDPOINTS, READS_BY_POST
 from app.fields import Parsed
 from app.idempotency import CREATES, HEADER, REPLAYED
@@ -28,6 +29,8 @@ Calendar availability and events over Google Calendar and Microsoft 365.
 - **Unknown** parameters and fields are ignored.
 - **Creating** is safe to repeat: with the header `Idempotency-Key` a request that succeeded has the same
   answer for 24 hours, and nothing is made twice.
+- **Rate limits.** Where an installation has one, every answer to a key carries `RateLimit-Limit`,
+  `RateLimit-Remaining` and `RateLimit-Reset`, and 429 says by `Retry-After` when to come back.
 - Every answer carries `X-Request-Id`, yours if you sent one. Busy and scheduling answers tell their age in
   the header `Age`; `Cache-Control: no-cache` asks for fresh data.
 """
@@ -55,7 +58,8 @@ ERRORS: dict[int | str, str] = {
     415: "The body is not `application/json`.",
     422: "The `Idempotency-Key` was used with another request; or the provider wrote an event and answered "
     "with one that cannot be read.",
-    429: "Throttled; `retryAfter` says for how many seconds, where it is known.",
+    429: "The API key has made as many requests as it may in a minute; or the provider throttles. "
+    "`retryAfter` says for how many seconds, where it is known.",
     502: "The provider could not be reached, or gave an unreadable answer.",
     503: "The service is not available for a moment.",
     "default": "Any other error.",
@@ -63,10 +67,16 @@ ERRORS: dict[int | str, str] = {
 
 SECONDS = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
 CHALLENGE = {"schema": {"type": "string"}, "description": "`Bearer`, when it is the key that failed."}
+# Told by every answer to a key, where this installation has a rate limit.
+QUOTA = {
+    rate_limit.LIMIT: {"schema": {"type": "integer"}, "description": "Requests a minute, for each API key."},
+    rate_limit.REMAINING: {"schema": {"type": "integer"}, "description": "How many are left."},
+    rate_limit.RESET: {"schema": {"type": "integer"}, "description": "Seconds until there are more."},
+}
 HEADERS: dict[int | str, dict[str, Any]] = {
     401: {"WWW-Authenticate": CHALLENGE},
     409: {"Retry-After": SECONDS},
-    429: {"Retry-After": SECONDS},
+    429: {"Retry-After": SECONDS, **QUOTA},
     502: {"Retry-After": SECONDS},
     503: {"Retry-After": SECONDS},
 }
@@ -177,7 +187,7 @@ def _errors(method: str, rule: Rule, tag: str, *, has_body: bool) -> list[int | 
         413: has_body,
         415: has_body,
         422: creates or (tag in WRITES_EVENTS and method == "put"),
-        429: reads,
+        429: asks,
         502: reads,
     }
     return [status for status in ERRORS if holds.get(status, True)]

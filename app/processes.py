@@ -7,12 +7,17 @@ import sys
 
 from store.settings import Settings
 from workers.queues import Queue
+from workers.waiting_room import MOST_HERE
 
-# Requests wait on workers: a process holds many of them, each in a thread that sleeps.
-WEB_THREADS = 64
+# Requests wait on workers: a process holds many of them, each in a thread that sleeps. A few threads are for
+# what waits for no worker, however many others do.
+WEB_THREADS = sum(MOST_HERE.values()) + 16
 
 # In bytes: two identifiers of 2 048 characters, twelve bytes each when escaped, and what a query may hold.
 LONGEST_REQUEST_LINE = 65_536
+
+# Proxies add a few, and tokens of a few KiB. gunicorn's own limits, said here because errors tell them.
+MOST_HEADERS, LONGEST_HEADER = 100, 8190
 
 # Tasks that Flower remembers, a few KiB each: the last ten minutes of a busy installation.
 FLOWER_TASKS = 10_000
@@ -29,6 +34,8 @@ def web(host: str, port: int, processes: int) -> list[str]:
     command += ["--worker-class", "app.server.Worker", "--logger-class", "app.server.Log"]
     command += ["--workers", str(processes), "--threads", str(WEB_THREADS)]
     command += ["--limit-request-line", str(LONGEST_REQUEST_LINE)]
+    command += ["--limit-request-fields", str(MOST_HEADERS)]
+    command += ["--limit-request-field_size", str(LONGEST_HEADER)]
     # A request may wait for the fan-out's deadline; a worker that says nothing for longer is stuck.
     command += ["--timeout", "60", "--graceful-timeout", "15", "--keep-alive", "15"]
     return command

@@ -11,7 +11,7 @@ from gunicorn import glogging
 from gunicorn.http import message
 from gunicorn.workers.gthread import ThreadWorker
 
-from app.processes import LONGEST_REQUEST_LINE
+from app.processes import LONGEST_HEADER, LONGEST_REQUEST_LINE, MOST_HEADERS
 from app.request_ids import HEADER
 from app.services import EXTENSION
 from store.garbage import collect_seldom
@@ -24,7 +24,7 @@ message.MAX_REQUEST_LINE = LONGEST_REQUEST_LINE
 SENTENCES = {
     400: "The request is not valid HTTP",
     414: f"The request line is longer than {LONGEST_REQUEST_LINE} bytes",
-    431: "A header of the request is longer than 8190 bytes",
+    431: f"The request has more than {MOST_HEADERS} headers, or one longer than {LONGEST_HEADER} bytes",
     500: "Something went wrong on our side",
 }
 

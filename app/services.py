@@ -17,6 +17,8 @@ from store.stores import Stores
 from workers import webhook_tasks
 from workers.celery_app import Almanac, create_celery
 from workers.fanout import Fanout
+from workers.queues import Queue
+from workers.waiting_room import WaitingRoom
 
 EXTENSION = "almanac"
 
@@ -50,9 +52,16 @@ class Services:
     @cached_property
     def fanout(self) -> Fanout:
         """Hands work to the workers."""
-        stores = self.stores
-        tasks = self.settings.fanout_tasks
-        return Fanout(self.celery, stores.redis, stores.flights, tasks=tasks, activity=stores.activity)
+        stores, settings = self.stores, self.settings
+        most = {Queue.READS: settings.waiting_reads, Queue.WRITES: settings.waiting_writes}
+        return Fanout(
+            self.celery,
+            stores.redis,
+            stores.flights,
+            tasks=settings.fanout_tasks,
+            activity=stores.activity,
+            room=WaitingRoom(stores.redis, most),
+        )
 
 
 def install(app: Flask, settings: Settings) -> None:

@@ -199,7 +199,7 @@ def _undo(outcomes: Outcomes, drafts: Mapping[str, Draft]) -> list[ConnectionRef
     made = {ref: event for ref, reply in outcomes.done if reply.made for event in _events(reply)}
     silent = [ref for ref, failed in outcomes.failed if _may_be_done(failed)]
     jobs = {ref.id: _undoing(ref, drafts[ref.id], made.get(ref)) for ref in [*made, *silent]}
-    replies = accounts.write(jobs, deadline=accounts.deadline())
+    replies = accounts.write(jobs, deadline=accounts.deadline(), finishing=True)
     left = [ref for ref in made if not _is_gone(replies[ref.id].failed)]
     left += [ref for ref in silent if replies[ref.id].failed is not None]
     for ref in left:

@@ -20,6 +20,7 @@ from app import (
     metrics,
     openapi,
     paths,
+    rate_limit,
     request_ids,
     services,
     tracing,
@@ -68,6 +69,7 @@ def create_app(settings: Settings) -> flask.Flask:
     tracing.install(app)
     request_ids.install(app)
     envelope.install(app)
+    rate_limit.install(app, settings)
     auth.install(app)
     envelope.refuse_unreadable_bodies(app)
     identifiers.install(app)

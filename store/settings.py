@@ -13,13 +13,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from environs import Env, EnvError, FileAwareEnv, validate
+from environs import Env, EnvError, FileAwareEnv, ValidationError, validate
 
 from store import redirects, setting_files
 
 DAY = 86_400_000
 
 TRACES = "OTEL_EXPORTER_OTLP_ENDPOINT"
+
+# In MiB. With less, a worker would be replaced again and again.
+LEAST_MEMORY = 200
 
 # sockaddr_un holds 108 bytes on Linux and 104 on macOS.
 LONGEST_SOCKET_PATH = 100
@@ -79,6 +82,10 @@ class Settings:
     push_audit_seconds: float
     longest_range_days: int
     most_slots: int
+    rate_limit: int
+    waiting_reads: int
+    waiting_writes: int
+    worker_memory: int
     metrics_token: str = field(repr=False)
     public_url: str
     trusted_proxies: int
@@ -166,6 +173,13 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         push_audit: float = env.float("PUSH_AUDIT", 3600.0, validate=validate.Range(min=1, max=86_400))
         range_days: int = env.int("MAX_RANGE_DAYS", 366, validate=validate.Range(min=1, max=3660))
         most_slots: int = env.int("MAX_SLOTS", 1_000_000, validate=validate.Range(min=1))
+        # Off: keys are given to programs that are known, and a limit that nobody chose surprises them.
+        rate_limit: int = env.int("RATE_LIMIT", 0, validate=validate.Range(min=0))
+        # Two workers have as many threads for tasks; who comes later could only wait behind all of them.
+        waiting_reads: int = env.int("WAITING_READS", 256, validate=validate.Range(min=1))
+        # People write one event at a time.
+        waiting_writes: int = env.int("WAITING_WRITES", 64, validate=validate.Range(min=1))
+        memory: int = env.int("WORKER_MEMORY", 512, validate=[validate.Range(min=0), _room_to_start])
         metrics_token: str = env.str("METRICS_TOKEN", "")
         public_url: str = env.str("PUBLIC_URL", "").rstrip("/")
         proxies: int = env.int("TRUSTED_PROXIES", 0, validate=validate.Range(min=0, max=10))
@@ -214,6 +228,10 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         push_audit_seconds=push_audit,
         longest_range_days=range_days,
         most_slots=most_slots,
+        rate_limit=rate_limit,
+        waiting_reads=waiting_reads,
+        waiting_writes=waiting_writes,
+        worker_memory=memory,
         metrics_token=metrics_token,
         public_url=_public_url(public_url),
         trusted_proxies=proxies,
@@ -284,6 +302,11 @@ def _retry_seconds(seconds: list[float]) -> tuple[float, ...]:
             "ALMANAC_WEBHOOKS_RETRY_SECONDS must be seconds separated by commas, a week each at most"
         )
     return tuple(seconds)
+
+
+def _room_to_start(mebibytes: int) -> None:
+    if 0 < mebibytes < LEAST_MEMORY:
+        raise ValidationError(f"Must be 0 or at least {LEAST_MEMORY}: a worker that has done nothing has 120")
 
 
 def _require(**values: object) -> None:

@@ -22,6 +22,7 @@ from store.line import Line
 from store.outbox import Tell
 from store.presence import Presence
 from store.proposals import Proposals
+from store.quotas import Quotas
 from store.settings import Settings
 from store.throttle import MICROSOFT_APP, Limit, Throttle
 from store.watching import Watching
@@ -57,17 +58,8 @@ class Stores:
             if opened is not None:
                 opened.close()
         # They speak to a Redis or a database that is closed.
-        caches = (
-            "breakers",
-            "busy",
-            "calendar_lists",
-            "directory",
-            "flights",
-            "line",
-            "throttle",
-            "watching",
-        )
-        for name in ("activity", "key_use", "presence", *caches):
+        caches = ("breakers", "busy", "calendar_lists", "directory", "flights", "line", "quotas", "throttle")
+        for name in ("activity", "key_use", "presence", "watching", *caches):
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -153,6 +145,12 @@ class Stores:
     def flights(self) -> Flights:
         """The reads under way."""
         return Flights(self.redis, failure_seconds=self.settings.failure_ttl_seconds)
+
+    @cached_property
+    def quotas(self) -> Quotas | None:
+        """How often each API key may still ask; None when they have no limit."""
+        limit = self.settings.rate_limit
+        return Quotas(self.line, limit) if limit else None
 
     @cached_property
     def throttle(self) -> Throttle:

@@ -83,8 +83,9 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
 
 
 def _prepare(app: Almanac, hostname: str) -> None:
-    from workers import tracing
+    from workers import memory, tracing
 
+    memory.watch(app.runtime, hostname)
     tracing.start(hostname.partition("@")[0])
     app.runtime.prepare(hostname)
 

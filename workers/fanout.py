@@ -25,6 +25,7 @@ from workers import tracing
 from workers.celery_app import Almanac
 from workers.jobs import Job, Reply, pack_job, same_read, unpack_body, unpack_job, unpack_reply
 from workers.queues import Queue
+from workers.waiting_room import WaitingRoom
 
 DRAIN = {Queue.READS: "reads.drain", Queue.WRITES: "writes.drain"}
 
@@ -80,12 +81,14 @@ class Fanout:
         *,
         tasks: int,
         activity: Activity | None = None,
+        room: WaitingRoom | None = None,
     ) -> None:
         self._celery = celery
         self._redis = redis
         self._flights = flights
         self._tasks = tasks
         self._activity = activity
+        self._room = room or WaitingRoom(redis)
 
     def prepare(self) -> None:
         """Connect to the broker.
@@ -98,19 +101,34 @@ class Fanout:
             _ = producer.channel
 
     def gather(
-        self, jobs: Sequence[Job], *, queue: Queue, deadline: float, shared: Shared | None = None
+        self,
+        jobs: Sequence[Job],
+        *,
+        queue: Queue,
+        deadline: float,
+        shared: Shared | None = None,
+        finishing: bool = False,
     ) -> list[Reply]:
         """A reply for each job, in order. ``deadline`` is a moment of ``time.monotonic()``.
 
-        ``shared``: of all requests that have a job in common, one has it done.
+        ``shared``: of all requests that have a job in common, one has it done. ``finishing``: the jobs belong
+        to what has been begun, and are not turned away.
 
+        :raise TurnedAway: when too many wait already, or no worker is there; nothing was sent
         :raise redis.RedisError, kombu.exceptions.OperationalError: when Redis or the broker is down
         """
         if not jobs:
             return []
         request = _Request(secrets.token_hex(12), dict(enumerate(jobs)), queue, deadline, shared)
+        if finishing:
+            return self._gather(request)
+        with self._room.here(queue):
+            self._room.enter(queue, request.name, request.left)
+            return self._gather(request)
+
+    def _gather(self, request: _Request) -> list[Reply]:
         try:
-            with tracing.span("fan-out", "producer", {"almanac.jobs": len(jobs)}) as span:
+            with tracing.span("fan-out", "producer", {"almanac.jobs": len(request.jobs)}) as span:
                 self._begin(request)
                 self._join(request)
                 if span is not None:
@@ -119,7 +137,8 @@ class Fanout:
             with self._redis.pipeline() as pipe:
                 pipe.lrange(request.work, 0, -1)
                 pipe.delete(request.work, request.reply_list)
-                dropped, _ = pipe.execute()
+                self._room.leave(pipe, request.queue, request.name)
+                dropped, *_ = pipe.execute()
             # Others may wait for what nobody begins any more.
             flights = [unpack_job(data).flight for data in dropped]
             self._flights.abandon(self._redis, [each for each in flights if each is not None])
@@ -133,6 +152,7 @@ class Fanout:
         """Have jobs done that nobody waits for, unless somebody has them done already; as ``gather``."""
         if jobs:
             request = _Request(secrets.token_hex(12), dict(enumerate(jobs)), queue, deadline, shared)
+            self._room.look(queue)
             self._claim(request, request.jobs, shared, waiter="")
             if self._activity is not None:
                 self._activity.jobs("asked", len(request.asked))

@@ -56,6 +56,8 @@ class Runtime:
                 log.warning("not there yet: %s", type(error).__name__)
         self._name = worker
         self._say_so()
+        with suppress(RedisError):
+            self.stores.presence.come_back(worker)
         self.stores.flusher.add(self._say_so)
         self.stores.flusher.start()
         collect_seldom()

@@ -14,8 +14,9 @@ from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from app import queries
 from app.dashboard.cookies import PATH
-from app.errors import ApiError
+from app.errors import ApiError, Busy
 from app.request_ids import request_id, route
+from workers.waiting_room import TurnedAway
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ def install(blp: Blueprint) -> None:
     blp.register_error_handler(CSRFError, _stale_form)
     blp.register_error_handler(HTTPException, _refused)
     blp.register_error_handler(ApiError, _answered)
+    blp.register_error_handler(TurnedAway, lambda error: _answered(Busy(error)))
     for down in (RedisError, BrokerError, OperationalError, InterfaceError, PoolTimeout):
         blp.register_error_handler(down, _out_of_service)
     blp.register_error_handler(Exception, _failed)

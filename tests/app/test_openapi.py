@@ -119,6 +119,22 @@ def test_every_error_is_told_in_the_envelope(document):
     assert error["properties"]["data"] == {"type": "null"}
 
 
+def test_every_operation_with_a_key_may_be_one_too_many(document):
+    refused = document["components"]["responses"]["Error429"]
+    assert refused["headers"].keys() == {
+        "Retry-After",
+        "RateLimit-Limit",
+        "RateLimit-Remaining",
+        "RateLimit-Reset",
+    }
+    for name, operation in operations(document):
+        if operation.get("security") != []:
+            told = operation["responses"]["429"]
+            # The list of events tells it by a bare string too, and in words of its own.
+            headers = refused["headers"] if "$ref" in told else told["headers"]
+            assert headers == refused["headers"], name
+
+
 def test_path_parameters_tell_their_shape(document):
     shapes = {
         parameter["name"]: parameter["schema"]

@@ -47,7 +47,8 @@ def send(port: int, request: bytes) -> tuple[int, dict[str, str], bytes]:
             414,
             "longer than 65536 bytes",
         ),
-        (b"GET /v1/users HTTP/1.1\r\nHost: x\r\nX-Big: " + b"a" * 9000 + b"\r\n\r\n", 431, "header"),
+        (b"GET /v1/users HTTP/1.1\r\nHost: x\r\nX-Big: " + b"a" * 9000 + b"\r\n\r\n", 431, "8190 bytes"),
+        (b"GET /v1/users HTTP/1.1\r\nHost: x\r\n" + b"X-Many: a\r\n" * 101 + b"\r\n", 431, "100 headers"),
         (b"NONSENSE\r\n\r\n", 400, "HTTP"),
     ],
 )

@@ -43,6 +43,13 @@ def test_who_is_silent_is_gone_and_then_forgotten(redis):
     assert set(redis.hkeys(WORKERS)) == {b"young", b"silent"}
 
 
+def test_while_nobody_is_there_it_is_known_that_somebody_was(redis):
+    presence = Presence(redis)
+    redis.hset(WORKERS, "long gone", f"{time.time() - FORGOTTEN - 1}:0:1")
+    assert presence.present().workers == {}
+    assert redis.hkeys(WORKERS) == [b"long gone"]
+
+
 def test_beat_is_there_while_its_tick_is_young(redis):
     presence = Presence(redis)
     assert (presence.present().beats, presence.present().beat_seconds) == (False, None)

@@ -1,0 +1,146 @@
+"""Bodies as they come through a socket: too large, compressed or nested, each is refused for what it is."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.app.serving import web_server
+from tests.app.test_server import send
+from tests.conftest import Api
+
+TOO_LARGE = b'{"id": "ada", "x": "' + b"a" * 1_050_000 + b'"}'
+SMALL = b'{"id": "no!"}'
+NOT_A_NAME = (400, "id must match")
+RANGE = "start=2026-12-03&end=2026-12-04"
+
+
+@pytest.fixture(scope="module")
+def port(environment: dict[str, str], database: object) -> Iterator[int]:
+    """A real web server."""
+    with web_server(environment, count=1) as number:
+        yield number
+
+
+@pytest.fixture
+def post(port: int, api: Api) -> Callable[..., tuple[int, str]]:
+    """Send a body; the status, and the sentence."""
+
+    def send_body(body: bytes, *headers: str, path: str = "/v1/users", length: int | None = None):
+        told = ["Host: x", f"Authorization: Bearer {api.key}", "Content-Type: application/json", *headers]
+        if length is not None:
+            told.append(f"Content-Length: {length}")
+        head = "\r\n".join([f"POST {path} HTTP/1.1", *told, "", ""])
+        status, answered, found = send(port, head.encode() + body)
+        assert answered["content-type"] == "application/json"
+        answer: Any = json.loads(found)
+        assert answer["data"] is None
+        return status, answer["error"]
+
+    return send_body
+
+
+def pieces(body: bytes, *, extension: bytes = b"", trailer: bytes = b"") -> bytes:
+    """A body in chunks, whose length nobody tells."""
+    cut = [body[at : at + 65_536] for at in range(0, len(body), 65_536)]
+    chunks = b"".join(b"%x%s\r\n%s\r\n" % (len(each), extension, each) for each in cut)
+    return chunks + b"0\r\n" + trailer + b"\r\n"
+
+
+CHUNKED = "Transfer-Encoding: chunked"
+
+
+def test_a_body_that_says_that_it_is_too_large_is_not_waited_for(post):
+    assert post(b"", length=2_000_000) == (413, "The request body is larger than 1 MiB")
+
+
+def test_a_body_that_does_not_say_so_is_read_no_further(post):
+    assert post(pieces(TOO_LARGE), CHUNKED) == (413, "The request body is larger than 1 MiB")
+
+
+def test_a_body_in_pieces_is_a_body(post):
+    status, error = post(pieces(SMALL), CHUNKED)
+    assert (status, error.startswith("id ")) == (400, True)
+
+
+@pytest.mark.parametrize("coding", ["gzip", "GZIP", "br", "identity, gzip"])
+def test_a_compressed_body_is_refused(post, coding):
+    body = gzip.compress(SMALL)
+    found = post(body, f"Content-Encoding: {coding}", length=len(body))
+    assert found == (415, "The request body must not be compressed")
+
+
+def test_a_body_that_is_compressed_on_its_way_is_refused(post):
+    body = pieces(gzip.compress(SMALL))
+    assert post(body, "Transfer-Encoding: gzip, chunked") == (415, "The request body must not be compressed")
+
+
+def test_a_body_that_is_said_to_be_plain_is_taken(post):
+    status, error = post(SMALL, "Content-Encoding: identity", length=len(SMALL))
+    assert (status, error.startswith("id ")) == (400, True)
+
+
+@pytest.mark.parametrize("depth", [1_024, 400_000])
+def test_a_body_that_is_nested_without_end_is_refused(post, depth):
+    body = b'{"id": ' + b"[" * depth + b"]" * depth + b"}"
+    assert post(body, length=len(body)) == (400, "The request body is nested too deeply: 1024 levels at most")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pieces(SMALL, extension=b";" + b"x" * 100_000),
+        pieces(SMALL, trailer=b"".join(b"X-%d: %s\r\n" % (n, b"a" * 100) for n in range(3000))),
+        b"zz\r\n{}\r\n0\r\n\r\n",
+    ],
+    ids=["extension", "trailers", "no number"],
+)
+def test_pieces_that_are_no_pieces_are_the_callers_fault(post, body):
+    assert post(body, CHUNKED) == (400, "The request body is not valid HTTP")
+
+
+LISTS = [
+    ("/v1/users/scheduling?" + RANGE, {"users": [{"id": f"user{n}"} for n in range(1001)]}, "users", 1000),
+    (
+        "/v1/users/ada/scheduling?" + RANGE,
+        {"schedules": [{"days": ["monday"], "start": "09:00", "end": "10:00"}] * 201},
+        "schedules",
+        200,
+    ),
+    (
+        "/v1/users/ada/calendar/events/google/primary",
+        {
+            "start": "2026-12-03T09:00:00Z",
+            "end": "2026-12-03T10:00:00Z",
+            "attendees": [{"email": f"a{n}@example.com"} for n in range(201)],
+        },
+        "attendees",
+        200,
+    ),
+    ("/v1/organizations/acme/members", {"userIds": [f"user{n}" for n in range(10_001)]}, "userIds", 10_000),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "field", "most"), LISTS, ids=[each[2] for each in LISTS])
+def test_a_list_that_is_too_long_is_refused_by_its_name(post, path, body, field, most):
+    told = json.dumps(body).encode()
+    assert post(told, path=path, length=len(told)) == (400, f"{field} must have at most {most} elements")
+
+
+def test_an_answer_of_too_many_slots_is_refused_before_anybody_is_asked(post, new_user, sandbox):
+    people = [new_user(sandbox.account("google", f"{name}@example.com")) for name in ("ada", "bob")]
+    sandbox.forget_requests()
+    body = json.dumps({"users": [{"id": each} for each in people]}).encode()
+
+    status, error = post(
+        body,
+        path="/v1/users/scheduling?start=2026-01-01&end=2026-12-31&slotDuration=1",
+        length=len(body),
+    )
+
+    assert (status, "1000000" in error, "narrow" in error.lower()) == (400, True, True), error
+    assert sandbox.requests().total == 0

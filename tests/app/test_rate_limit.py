@@ -1,0 +1,153 @@
+"""The rate limit of each API key: every keyed route, every status, and nothing where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from app.auth import OPEN_ENDPOINTS
+from store import embedded_redis
+from store.stores import Stores
+from tests.app.days import DAY
+from tests.app.routes import routes
+from tests.conftest import Api
+
+HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
+
+
+@pytest.fixture
+def limited(new_app: Callable[..., Flask], new_api: Callable[..., Api]) -> Callable[..., Api]:
+    """Make a caller with a key of its own, who may ask so often a minute."""
+
+    def make(limit: int, **rights: object) -> Api:
+        return Api(new_app(rate_limit=limit).test_client(), new_api(**rights).key)
+
+    return make
+
+
+def told(answer: TestResponse) -> list[str | None]:
+    return [answer.headers.get(name) for name in HEADERS]
+
+
+def test_who_asks_too_often_is_told_when_to_come_back(limited):
+    api = limited(3)
+
+    answers = [api.get("/users") for _ in range(4)]
+
+    assert [each.status_code for each in answers] == [200, 200, 200, 429]
+    assert [told(each)[:2] for each in answers] == [["3", "2"], ["3", "1"], ["3", "0"], ["3", "0"]]
+    refused = answers[-1]
+    seconds = refused.json["retryAfter"]
+    assert 0 < seconds <= 60
+    assert refused.headers["Retry-After"] == refused.headers["RateLimit-Reset"] == str(seconds)
+    sentence = f"This API key is limited to 3 requests a minute; try again in {seconds} s"
+    assert refused.json == {"data": None, "error": sentence, "retryAfter": seconds}
+
+
+def test_each_key_has_a_limit_of_its_own(limited, new_api):
+    first = limited(1)
+    second = Api(first.client, new_api().key)
+    assert first.get("/users").status_code == 200
+    assert first.get("/users").status_code == 429
+    assert second.get("/users").status_code == 200
+
+
+def test_every_route_that_takes_a_key_counts(new_app, new_api):
+    app = new_app(rate_limit=1)
+    keyed = [route for route in routes(app) if route.endpoint not in OPEN_ENDPOINTS]
+    assert len(keyed) > 30
+    for method, path, endpoint in keyed:
+        api = Api(app.test_client(), new_api().key)
+        # Each fails, for nobody is there, and is counted all the same: exactly once.
+        first = api.call(method, path)
+        assert (endpoint, *told(first)[:2]) == (endpoint, "1", "0")
+        assert first.status_code != 429, endpoint
+        assert api.call(method, path).status_code == 429, endpoint
+
+
+def test_what_takes_no_key_is_not_counted(new_app):
+    app = new_app(rate_limit=1)
+    client: FlaskClient = app.test_client()
+    for path in ("/healthz", "/metrics", "/v1/openapi.json", "/v1/docs", "/dashboard/sign-in"):
+        answers = [client.get(path) for _ in range(3)]
+        assert 429 not in [each.status_code for each in answers], path
+        assert told(answers[0]) == [None, None, None], path
+
+
+def test_a_key_that_is_unknown_is_not_counted(limited):
+    api = limited(1)
+    stranger = Api(api.client, "alm_unknown")
+    answers = [stranger.get("/users") for _ in range(3)]
+    assert {each.status_code for each in answers} == {401}
+    assert told(answers[0]) == [None, None, None]
+
+
+def test_a_read_only_key_counts_what_it_may_not_do(limited):
+    api = limited(1, read_only=True)
+    assert api.post("/users", {"id": "somebody"}).status_code == 403
+    assert api.post("/users", {"id": "somebody"}).status_code == 429
+
+
+def test_the_bare_list_of_events_refuses_by_a_bare_string(limited):
+    api = limited(1)
+    dates = {"minDate": "2026-12-03", "maxDate": "2026-12-04"}
+    assert api.get("/users/nobody/calendar/events", **dates).status_code == 404
+    refused = api.get("/users/nobody/calendar/events", **dates)
+    assert refused.status_code == 429
+    assert refused.json.startswith("This API key is limited to 1 ")
+    assert refused.headers["Retry-After"]
+
+
+def test_an_answer_that_is_repeated_tells_what_is_left_now(limited, unique):
+    api = limited(5)
+    body, headers = {"id": unique("repeated")}, {"Idempotency-Key": "once"}
+    first = api.post("/users", body, headers=headers)
+    again = api.post("/users", body, headers=headers)
+    assert (first.status_code, again.status_code) == (201, 201)
+    assert again.headers["Idempotency-Replayed"] == "true"
+    assert [told(each)[1] for each in (first, again)] == ["4", "3"]
+    assert len(again.headers.getlist("RateLimit-Remaining")) == 1
+
+
+def test_of_many_at_once_no_more_are_heard(limited):
+    api = limited(10)
+    with ThreadPoolExecutor(8) as threads:
+        answers = list(threads.map(lambda _: _status(api), range(40)))
+    assert sorted(answers) == [200] * 10 + [429] * 30
+
+
+def _status(api: Api) -> int:
+    return Api(api.client.application.test_client(), api.key).get("/organizations").status_code
+
+
+def test_without_a_limit_nothing_is_counted(api, stores: Stores):
+    before = set(stores.redis.scan_iter("quota:*"))
+    answer = api.get("/users")
+    assert answer.status_code == 200
+    assert told(answer) == [None, None, None]
+    assert set(stores.redis.scan_iter("quota:*")) == before
+
+
+def test_without_redis_what_needs_none_is_answered(new_app, api, tmp_path, caplog):
+    socket = tmp_path / "redis.sock"
+    redis = embedded_redis.start(tmp_path, socket)
+    app = new_app(rate_limit=2, redis_url=f"unix://{socket}")
+    caller = Api(app.test_client(), api.key)
+    assert caller.get("/users").headers["RateLimit-Remaining"] == "1"
+    redis.kill()
+    redis.wait()
+
+    answers = [caller.get("/users") for _ in range(4)]
+
+    assert {each.status_code for each in answers} == {200}
+    assert told(answers[0]) == [None, None, None]
+    # What is remembered under the stamp of before says that Redis was there.
+    caller.client.application.extensions["almanac"].stores.directory._memory.stamp = b"of before"
+    late = caller.get("/users/nobody/scheduling", **DAY)
+    assert late.status_code == 404
+    assert "not counted without Redis" in caplog.text

@@ -1,0 +1,282 @@
+"""More requests than workers can attend to: so many wait, others are told at once, and nothing is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+
+import pytest
+import requests
+from flask import Flask
+
+from app import processes
+from app.services import EXTENSION, Services
+from store import embedded_redis
+from store.database import Database
+from store.presence import WORKERS
+from store.queries import api_keys
+from tests.app.days import DAY, meeting
+from tests.conftest import START_SECONDS, STOP_SECONDS, Api, application, connect, settings_of
+from workers.celery_app import create_celery
+from workers.memory import MEBIBYTE
+from workers.queues import Queue
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
+
+READS, WRITES = 4, 2
+# Long enough that a worker starts meanwhile, on a busy machine too.
+DEADLINE = 90
+
+
+@pytest.fixture
+def apart(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of an installation of few places, whose parts may be killed; its Redis runs."""
+    folder = tmp_path_factory.mktemp("full")
+    ours = environment | {
+        "ALMANAC_DATA_DIR": str(folder),
+        "ALMANAC_FANOUT_DEADLINE": str(DEADLINE),
+        "ALMANAC_BUSY_TTL": "3600",
+        "ALMANAC_WAITING_READS": str(READS),
+        "ALMANAC_WAITING_WRITES": str(WRITES),
+        "ALMANAC_WORKER_MEMORY": "200",
+    }
+    settings = settings_of(ours)
+    redis = embedded_redis.start(folder, settings.redis_socket)
+    database = Database(settings.database_url)
+    database.upgrade()
+    database.close()
+    yield ours
+    redis.terminate()
+    redis.wait(timeout=STOP_SECONDS)
+
+
+@pytest.fixture
+def own_app(apart: dict[str, str]) -> Iterator[Flask]:
+    with application(settings_of(apart)) as made:
+        yield made
+
+
+@pytest.fixture
+def wired(own_app: Flask) -> Services:
+    services: Services = own_app.extensions[EXTENSION]
+    return services
+
+
+@pytest.fixture
+def own_api(own_app: Flask, wired: Services) -> Api:
+    with wired.stores.database.writing() as session:
+        key = api_keys.create(session, prefix="alm_", name="full")
+    return Api(own_app.test_client(), key)
+
+
+@contextmanager
+def working(
+    environment: dict[str, str], command: list[str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A worker that answers."""
+    settings = settings_of(environment)
+    with subprocess.Popen(command or processes.worker(settings, "own"), env=environment) as process:
+        celery = create_celery(settings)
+        give_up = time.monotonic() + START_SECONDS
+        while not celery.control.ping(timeout=0.5, limit=1):
+            assert process.poll() is None, "the worker ended by itself"
+            assert time.monotonic() < give_up, "the worker does not answer"
+        yield process
+        celery.close()
+        process.terminate()
+        process.wait(timeout=STOP_SECONDS)
+
+
+@pytest.fixture
+def people(own_api: Api, sandbox) -> list[str]:
+    """Users with an account each, busy at nine."""
+    users = []
+    for number in range(10):
+        account = sandbox.account("google", f"u{number}@example.com", events=[meeting("09:00", "10:00")])
+        assert own_api.post("/users", {"id": f"user{number}"}).status_code == 201
+        connect(own_api, f"user{number}", account)
+        users.append(f"user{number}")
+    return users
+
+
+def caller(api: Api) -> Api:
+    """The same, for another thread."""
+    return Api(api.client.application.test_client(), api.key)
+
+
+def busy(api: Api, user: str, **headers: str):
+    return caller(api).get(f"/users/{user}/calendar/busy", headers=headers, **DAY)
+
+
+def create(api: Api, user: str):
+    body = {"subject": "x", "start": "2026-12-03T14:00:00Z", "end": "2026-12-03T15:00:00Z"}
+    return caller(api).post(f"/users/{user}/calendar/events/google/primary", body)
+
+
+def settled(futures: list[Future], count: int) -> list[Future]:
+    """Those that are done, once ``count`` are; far sooner than the deadline of the others."""
+    give_up = time.monotonic() + DEADLINE / 2
+    while sum(each.done() for each in futures) < count:
+        assert time.monotonic() < give_up, "nobody is turned away"
+        time.sleep(0.02)
+    return [each for each in futures if each.done()]
+
+
+def test_so_many_wait_and_the_others_are_told_at_once(own_api, wired, apart, people, sandbox):
+    warm, *cold = people
+    redis = wired.stores.redis
+    with working(apart):
+        assert busy(own_api, warm).status_code == 200
+    # As in an installation that has not had a worker yet: nobody knows whether one is about to come.
+    redis.delete(WORKERS)
+
+    with ThreadPoolExecutor(20) as threads:
+        reads = [threads.submit(busy, own_api, user) for user in cold]
+        turned_away = settled(reads, len(cold) - READS)
+        writes = [threads.submit(create, own_api, user) for user in cold[:5]]
+        refused = settled(writes, 5 - WRITES)
+
+        assert len(turned_away) == len(cold) - READS
+        assert len(refused) == 5 - WRITES
+        for answer in [each.result() for each in [*turned_away, *refused]]:
+            assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+            assert answer.json["data"] is None
+            assert "try again in 2 s" in answer.json["error"]
+        # What is cached is answered all the same.
+        assert busy(own_api, warm).status_code == 200
+        assert redis.zcard("waiting:reads") == READS
+
+        with working(apart):
+            wait([*reads, *writes], timeout=DEADLINE)
+            assert sorted(each.result().status_code for each in reads) == [200] * READS + [503] * (
+                len(cold) - READS
+            )
+            assert sorted(each.result().status_code for each in writes) == [201] * WRITES + [503] * (
+                5 - WRITES
+            )
+            again = [busy(own_api, user) for user in cold]
+    assert {each.status_code for each in again} == {200}
+    # Who was turned away has written nothing.
+    inserted = sandbox.requests().by_operation["google.events.insert"]
+    assert inserted == WRITES
+    assert nothing_is_left(redis)
+
+
+def nothing_is_left(redis) -> bool:
+    """No list and no place of a request that is over; no task that nobody takes."""
+    left = [*redis.keys("waiting:*"), *redis.keys("fanout:*")]
+    return left == [] and not any(redis.llen(queue) for queue in Queue)
+
+
+def test_the_places_of_a_web_process_that_was_killed_come_free(own_api, wired, apart, people):
+    short = apart | {"ALMANAC_FANOUT_DEADLINE": "4", "PATH": os.environ["PATH"]}
+    redis = wired.stores.redis
+    port = 20_000 + os.getpid() % 20_000
+    command = processes.web("127.0.0.1", port, 1)
+    with subprocess.Popen(command, env=short, start_new_session=True) as server:
+        url = f"http://127.0.0.1:{port}"
+        give_up = time.monotonic() + START_SECONDS
+        while not listens(url):
+            assert time.monotonic() < give_up
+            time.sleep(0.1)
+        with ThreadPoolExecutor(READS) as threads:
+            waiting = [threads.submit(ask, url, own_api.key, user) for user in people[:READS]]
+            while redis.zcard("waiting:reads") < READS:
+                assert time.monotonic() < give_up + 60
+                time.sleep(0.01)
+            os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
+            assert [each.result() for each in waiting] == [None] * READS
+    # What it was doing is not taken back by anybody: it ends by itself.
+    assert all(redis.pttl(key) > 0 for key in [*redis.keys("waiting:*"), *redis.keys("fanout:*")])
+
+    give_up = time.monotonic() + 60
+    while redis.zcount("waiting:reads", redis.time()[0] * 1000, "+inf"):
+        assert time.monotonic() < give_up, "the places of the dead are taken for ever"
+        time.sleep(0.1)
+    with working(apart):
+        assert {busy(own_api, user).status_code for user in people} == {200}
+
+
+def listens(url: str) -> bool:
+    try:
+        return requests.get(f"{url}/healthz", timeout=5).ok
+    except requests.RequestException:
+        return False
+
+
+def ask(url: str, key: str, user: str) -> int | None:
+    """The status of an answer, None when there was none."""
+    headers = {"Authorization": f"Bearer {key}"}
+    try:
+        path = f"/v1/users/{user}/calendar/busy"
+        return requests.get(f"{url}{path}", DAY, headers=headers, timeout=60).status_code
+    except requests.RequestException:
+        return None
+
+
+def test_without_workers_for_a_while_nobody_waits_for_them(own_api, wired, people):
+    redis = wired.stores.redis
+    redis.hset(WORKERS, "gone", f"{redis.time()[0] - 60}:0:64")
+    began = time.monotonic()
+    answer = busy(own_api, people[0])
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+    assert "Nobody is there" in answer.json["error"]
+    assert time.monotonic() - began < DEADLINE / 2
+    # What can be done without them is done: a grant is forgotten in any case.
+    assert own_api.delete(f"/users/{people[0]}/oauth/google").status_code == 200
+
+
+def memory_of(process: subprocess.Popen[bytes]) -> float:
+    """MiB that a process holds."""
+    with open(f"/proc/{process.pid}/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE") / MEBIBYTE
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="looks into /proc")
+def test_a_worker_that_has_grown_is_replaced_and_nothing_is_lost(
+    own_api: Api, apart: dict[str, str], people: list[str], sandbox, wired
+):
+    command = [
+        "tests.workers.growing" if each == "workers.main" else each
+        for each in processes.worker(settings_of(apart), "grower")
+    ]
+    statuses: list[int] = []
+    with working(apart, command) as worker, ThreadPoolExecutor(2) as threads:
+        over: list[bool] = []
+
+        def go_on(call: Callable[[], int]) -> None:
+            while not over:
+                statuses.append(call())
+
+        reader = threads.submit(
+            go_on, lambda: busy(own_api, people[0], **{"Cache-Control": "no-cache"}).status_code
+        )
+        writer = threads.submit(go_on, lambda: create(own_api, people[1]).status_code)
+        create_celery(settings_of(apart)).send_task("upkeep.grow", kwargs={"mebibytes": 300})
+        reached(lambda: memory_of(worker) > 300, "it does not grow")
+        reached(lambda: memory_of(worker) < 200, "it is not replaced")
+        present = wired.stores.presence.present
+        reached(lambda: any(name.startswith("grower@") for name in present().workers), "it is not back")
+        before = len(statuses)
+        reached(lambda: len(statuses) > before + 5, "nobody is answered")
+        over.append(True)
+        reader.result(timeout=DEADLINE)
+        writer.result(timeout=DEADLINE)
+        assert worker.poll() is None
+    # Told to end, the new one ends.
+    assert worker.returncode == 0
+    assert set(statuses) == {200, 201}, statuses
+    assert sandbox.requests().by_operation["google.events.insert"] == statuses.count(201)
+
+
+def reached(condition: Callable[[], bool], otherwise: str) -> None:
+    give_up = time.monotonic() + START_SECONDS
+    while not condition():
+        assert time.monotonic() < give_up, otherwise
+        time.sleep(0.02)

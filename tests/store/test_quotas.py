@@ -1,0 +1,128 @@
+"""Quotas of keys: a sliding minute, by the clock of Redis, in one round trip."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+import pytest
+from redis import Redis
+from redis.exceptions import ResponseError
+
+from store.line import Line
+from store.quotas import Quotas
+from store.stores import Stores
+from tests import services
+
+
+@pytest.fixture(params=["embedded", "server"])
+def redis(request: pytest.FixtureRequest, stores: Stores) -> Iterator[Redis]:
+    """The Redis in the wheel, which is older, and the one of the machine."""
+    if request.param == "embedded":
+        yield stores.redis
+        return
+    services.redis_server().require()
+    with Redis.from_url(services.REDIS) as found:
+        yield found
+
+
+@pytest.fixture
+def key(redis: Redis) -> Iterator[int]:
+    """The number of a key that nobody has used."""
+    number = secrets.randbits(48)
+    yield number
+    redis.delete(*names(number))
+
+
+def names(key: int) -> tuple[str, str]:
+    return f"quota:{key}:before", f"quota:{key}:now"
+
+
+def pass_time(redis: Redis, key: int, seconds: float) -> None:
+    """As if both counters were older by so many seconds."""
+    for name in names(key):
+        left = redis.pttl(name) - int(seconds * 1000)
+        if left > 0:
+            redis.pexpire(name, left)
+        else:
+            redis.delete(name)
+
+
+def test_a_key_has_so_many_requests_and_no_more(redis, key):
+    quotas = Quotas(Line(redis), 3)
+
+    taken = [quotas.take(key) for _ in range(4)]
+
+    assert [each.refused for each in taken] == [False, False, False, True]
+    assert [each.remaining for each in taken] == [2, 1, 0, 0]
+    assert {each.limit for each in taken} == {3}
+    assert all(50 <= each.reset <= 60 for each in taken)
+
+
+def test_another_key_has_its_own(redis, key):
+    quotas = Quotas(Line(redis), 1)
+    assert not quotas.take(key).refused
+    assert quotas.take(key).refused
+    other = key + 1
+    assert not quotas.take(other).refused
+    redis.delete(*names(other))
+
+
+def test_who_waits_as_told_is_heard(redis, key):
+    quotas = Quotas(Line(redis), 4)
+    for _ in range(4):
+        quotas.take(key)
+    refused = quotas.take(key)
+    assert refused.refused
+
+    pass_time(redis, key, refused.reset)
+
+    again = quotas.take(key)
+    assert not again.refused
+    # The minute slides: what was asked a minute ago comes back one by one.
+    assert quotas.take(key).refused
+    assert again.reset <= 60 // 4
+
+
+def test_the_older_minute_counts_for_less_and_less(redis, key):
+    quotas = Quotas(Line(redis), 10)
+    for _ in range(10):
+        quotas.take(key)
+
+    pass_time(redis, key, 90)
+
+    # Half of the minute before is half over.
+    assert sum(not quotas.take(key).refused for _ in range(10)) in (5, 6, 7)
+
+
+def test_two_minutes_of_silence_leave_nothing(redis, key):
+    quotas = Quotas(Line(redis), 2)
+    quotas.take(key)
+    assert 0 < redis.pttl(names(key)[1]) <= 120_000
+
+    pass_time(redis, key, 120)
+
+    assert redis.exists(*names(key)) == 0
+    assert quotas.take(key).remaining == 1
+
+
+def test_a_request_is_counted_in_one_round_trip(redis, key, monkeypatch):
+    line = Line(redis)
+    line.mget(["anything"])
+    sent: list[object] = []
+    connection = line._connection()
+    send = connection.send_packed_command
+    monkeypatch.setattr(
+        connection, "send_packed_command", lambda packed, **more: (sent.append(packed), send(packed, **more))
+    )
+
+    assert not Quotas(line, 5).take(key).refused
+
+    assert len(sent) == 1
+
+
+def test_a_refusal_of_redis_does_not_answer_the_next_question(redis, key):
+    line = Line(redis)
+    with pytest.raises(ResponseError):
+        line.ask(("NO-SUCH-COMMAND",), ("SET", f"quota:{key}:now", 1, "PX", 1000))
+    assert line.mget(["nothing of that name"]) == [None]

@@ -1,0 +1,202 @@
+"""So many requests wait for workers and no more; whoever is turned away has asked nothing of anybody."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from store.presence import AWAY_SECONDS, WORKERS
+from tests.workers.conftest import busy_jobs
+from workers.fanout import Fanout
+from workers.queues import Queue
+from workers.waiting_room import MOST_HERE, Full, NoWorker, WaitingRoom, room
+
+READS, WRITES = Queue.READS, Queue.WRITES
+FEW = {READS: 3, WRITES: 1}
+
+
+@pytest.fixture
+def redis(runtime):
+    return runtime.stores.redis
+
+
+@pytest.fixture
+def waiting_room(redis) -> WaitingRoom:
+    return WaitingRoom(redis, FEW)
+
+
+def enter(waiting_room: WaitingRoom, name: str, queue: Queue = READS) -> bool:
+    """Whether there was a place."""
+    try:
+        waiting_room.enter(queue, name, 60)
+    except Full:
+        return False
+    return True
+
+
+def leave(redis, waiting_room, name: str) -> None:
+    with redis.pipeline() as pipe:
+        waiting_room.leave(pipe, READS, name)
+        pipe.execute()
+
+
+def test_so_many_wait_and_no_more(redis, waiting_room):
+    assert [enter(waiting_room, str(number)) for number in range(5)] == [True, True, True, False, False]
+    leave(redis, waiting_room, "1")
+    assert [enter(waiting_room, str(number)) for number in range(5, 7)] == [True, False]
+
+
+def test_reads_and_writes_have_rooms_of_their_own(waiting_room):
+    while enter(waiting_room, f"{time.monotonic_ns()}"):
+        pass
+    assert enter(waiting_room, "a write", WRITES)
+    assert not enter(waiting_room, "another", WRITES)
+
+
+def test_of_many_at_once_no_more_get_in(waiting_room):
+    with ThreadPoolExecutor(12) as threads:
+        entered = list(threads.map(lambda n: enter(waiting_room, str(n)), range(60)))
+    assert sum(entered) == 3
+
+
+def test_who_only_looks_takes_no_place(waiting_room):
+    for _ in range(5):
+        waiting_room.look(READS)
+    while enter(waiting_room, f"{time.monotonic_ns()}"):
+        pass
+    with pytest.raises(Full):
+        waiting_room.look(READS)
+
+
+def test_the_place_of_a_process_that_was_killed_comes_free(redis, waiting_room, apart):
+    waiter = (
+        "import sys, time; from redis import Redis; from workers.queues import Queue;"
+        "from workers.waiting_room import WaitingRoom;"
+        "redis = Redis(unix_socket_path=sys.argv[1]); room = WaitingRoom(redis, {Queue.READS: 3});"
+        "[room.enter(Queue.READS, str(n), 2.0) for n in range(3)]; print('in', flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-c", waiter, str(apart.redis_socket)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"in\n"
+        os.kill(process.pid, signal.SIGKILL)
+    # Its leases last for three seconds, each second longer than what it waited for.
+    assert 0 < redis.pttl(room(READS)) <= 3000
+    give_up = time.monotonic() + 60
+    while not enter(waiting_room, "somebody else"):
+        assert time.monotonic() < give_up, "the places of the dead are taken for ever"
+        time.sleep(0.1)
+    assert redis.zrange(room(READS), 0, -1) == [b"somebody else"]
+
+
+def test_nothing_stays_when_all_have_left(redis, waiting_room):
+    enter(waiting_room, "one")
+    leave(redis, waiting_room, "one")
+    assert redis.keys("waiting:*") == []
+
+
+def said(redis, ago: float, places: int) -> str:
+    return f"{redis.time()[0] - ago}:0:{places}"
+
+
+@pytest.mark.parametrize(
+    ("workers", "refused"),
+    [
+        # Nothing is known: Redis may be new.
+        ({}, False),
+        ({"here": (1, 64)}, False),
+        ({"here": (1, 64), "gone": (4000, 64)}, False),
+        # It may be about to come back.
+        ({"silent": (AWAY_SECONDS - 10, 64)}, False),
+        ({"left": (AWAY_SECONDS - 10, 0)}, False),
+        ({"silent": (AWAY_SECONDS + 5, 64)}, True),
+        ({"left": (AWAY_SECONDS + 5, 0), "gone": (4000, 64)}, True),
+    ],
+    ids=str,
+)
+def test_nobody_waits_for_workers_that_are_gone(redis, waiting_room, workers, refused):
+    for name, told in workers.items():
+        redis.hset(WORKERS, name, said(redis, *told))
+    if refused:
+        with pytest.raises(NoWorker):
+            waiting_room.enter(READS, "one", 1)
+        assert redis.keys("waiting:*") == []
+    else:
+        waiting_room.enter(READS, "one", 1)
+
+
+def test_a_worker_that_leaves_and_is_back_is_there(runtime, waiting_room, redis):
+    presence = runtime.stores.presence
+    presence.work("worker", used=0, places=64)
+    presence.leave("worker")
+    assert presence.present().workers == {}
+    waiting_room.enter(READS, "one", 1)
+    redis.hset(WORKERS, "worker", said(redis, AWAY_SECONDS + 5, 0))
+    with pytest.raises(NoWorker):
+        waiting_room.enter(READS, "two", 1)
+    presence.work("worker", used=0, places=64)
+    waiting_room.enter(READS, "two", 1)
+
+
+def test_a_process_keeps_threads_for_others(waiting_room):
+    entered = threading.Barrier(MOST_HERE[WRITES] + 1)
+    over = threading.Event()
+
+    def wait() -> None:
+        with waiting_room.here(WRITES):
+            entered.wait(timeout=30)
+            over.wait(timeout=30)
+
+    with ThreadPoolExecutor(MOST_HERE[WRITES]) as threads:
+        waiting = [threads.submit(wait) for _ in range(MOST_HERE[WRITES])]
+        entered.wait(timeout=30)
+        with pytest.raises(Full), waiting_room.here(WRITES):
+            pass
+        with waiting_room.here(READS):
+            pass
+        over.set()
+        for each in waiting:
+            each.result()
+    with waiting_room.here(WRITES):
+        pass
+
+
+@pytest.fixture
+def narrow(runtime, celery, waiting_room) -> Fanout:
+    """A fan-out with room for three."""
+    return Fanout(celery, runtime.stores.redis, runtime.stores.flights, tasks=2, room=waiting_room)
+
+
+def test_who_is_turned_away_has_sent_nothing(narrow, waiting_room, redis, connected):
+    while enter(waiting_room, f"{time.monotonic_ns()}"):
+        pass
+    before = set(redis.keys("*"))
+
+    with pytest.raises(Full):
+        narrow.gather(busy_jobs(connected(), 2), queue=READS, deadline=time.monotonic() + 30)
+
+    assert set(redis.keys("*")) - before <= {b"directory"}
+
+
+def test_what_was_begun_is_finished(narrow, waiting_room, redis, connected):
+    while enter(waiting_room, f"{time.monotonic_ns()}"):
+        pass
+    (reply,) = narrow.gather(
+        busy_jobs(connected(), 1), queue=READS, deadline=time.monotonic() + 0.2, finishing=True
+    )
+    # Nobody answers here; it was sent all the same.
+    assert reply.failed is not None
+    assert redis.llen(READS) == 1
+
+
+def test_who_has_waited_gives_its_place_back(narrow, redis, connected):
+    for _ in range(5):
+        narrow.gather(busy_jobs(connected(), 1), queue=READS, deadline=time.monotonic() + 0.1)
+    assert redis.keys("waiting:*") == []
