@@ -13,6 +13,7 @@ MOMENT = DAY | {"at": "2026-12-03T09:00:00Z"}
 NINE = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
 WEEKLY = {"schedules": [{"days": ["thursday"], "start": "09:00", "end": "17:00"}]}
 TOKENS = {"accessToken": "access", "refreshToken": "refresh", "scope": ["openid"]}
+CONSENT = {"code": "{code}", "state": "{state}"}
 MEMBERS = {"userIds": ["{userId}"]}
 URL = "http://127.0.0.1:9/hook"
 
@@ -23,10 +24,9 @@ NAME = re.compile(r"\{(\w+)\}")
 class Row:
     """``status`` is what the owner gets, ``foreign`` what a key of another organization does.
 
-    ``kind`` says what a key needs: to ``read``, to ``write``, or to ``show`` tokens. ``bound`` is what a key of
-    the owner's organization gets where that is not what a key of all gets. ``ends``: what it names is another
-    afterwards, or nobody's. In ``query`` and ``body``, names in
-    braces stand for the owner's things.
+    ``kind`` says what a key needs: to ``read``, to ``write``, or to ``show`` tokens. ``bound`` is what a key
+    of the owner's organization gets where that is not what a key of all gets. ``ends``: what it names is
+    another afterwards, or nobody's. In ``query`` and ``body``, names in braces stand for the owner's things.
     """
 
     operation: str

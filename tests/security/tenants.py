@@ -27,7 +27,7 @@ UNASKED = {("api_keys", "last_used_at")}
 
 @dataclass
 class Tenant:
-    """An organization with one member; ``names`` are its things, by the names that the matrix has for them."""
+    """An organization with one member; ``names`` are its things, by the names that the matrix has."""
 
     names: dict[str, str]
     accounts: list[SandboxAccount]

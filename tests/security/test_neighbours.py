@@ -209,9 +209,7 @@ def test_who_has_left_is_gone_from_the_next_answer(shared, bound, api, row: Row)
 
 
 @pytest.mark.parametrize("row", AVAILABILITY, ids=lambda row: row.operation)
-def test_of_a_connection_that_is_deleted_nothing_is_left_in_the_next_answer(
-    new_tenant: Settle, bound, row: Row
-):
+def test_of_a_connection_that_is_deleted_the_next_answer_has_nothing(new_tenant: Settle, bound, row: Row):
     tenant = new_tenant()
     bearer = bound(tenant)
     assert ask(bearer, row, tenant.names).status_code == 200

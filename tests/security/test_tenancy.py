@@ -157,7 +157,7 @@ def test_what_is_foreign_does_not_exist(caller, new_tenant: Settle, api, stores,
 
 
 def expected(rights: Kind, row: Row, answer: TestResponse, names: Mapping[str, str]) -> None:
-    """A key without the right hears that, of everything; one that has it hears that there is no such thing."""
+    """A key without the right hears so of everything; one that has it, that there is no such thing."""
     if not rights.may(row.kind):
         refusal = NO_TOKENS if row.kind == "show" else READ_ONLY
         assert (answer.status_code, answer.json) == (403, {"data": None, "error": refusal}), row
