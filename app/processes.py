@@ -29,7 +29,7 @@ def web(host: str, port: int, processes: int) -> list[str]:
     command += ["--worker-class", "app.server.Worker", "--logger-class", "app.server.Log"]
     command += ["--workers", str(processes), "--threads", str(WEB_THREADS)]
     command += ["--limit-request-line", str(LONGEST_REQUEST_LINE)]
-    # Whom to believe what headers say of the caller is a setting of ours; gunicorn would believe this machine.
+    # Which proxies are believed is a setting of ours; gunicorn would believe whoever is on this machine.
     command += ["--forwarded-allow-ips", ""]
     # A request may wait for the fan-out's deadline; a worker that says nothing for longer is stuck.
     command += ["--timeout", "60", "--graceful-timeout", "15", "--keep-alive", "15"]

@@ -1,4 +1,4 @@
-"""A whole installation with secrets that are known, and with faults: no secret gets where it does not belong."""
+"""A whole installation whose secrets are known, with faults: no secret gets where it does not belong."""
 
 from __future__ import annotations
 
