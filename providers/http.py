@@ -202,6 +202,8 @@ def _attempt(call: Call, token: Token | None, deadline: float, grace: float) -> 
         raise late(call.provider, call.operation, waited=time.monotonic() - began) from None
     except transport.NoAnswer:
         raise Unavailable(f"{call.provider} could not be reached", operation=call.operation) from None
+    except transport.TooLong:
+        raise unreadable(call.provider, call.operation) from None
     wait = retry_after(response.headers.get("Retry-After"))
     return Reply(call.provider, call.operation, response.status_code, _object(content), wait)
 
