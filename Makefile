@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SOURCES := app workers scheduling providers store clients tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long test-clients test-generators test-browser browser screenshots check bench fix lock
+.PHONY: help setup demo test test-long test-clients test-generators test-browser browser screenshots check bench fix lock fuzz soak
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -49,10 +49,13 @@ demo: setup ## start everything with demo data; prints a curl line that answers
 	@$(BIN)/almanac demo
 
 test: setup ## the whole suite; needs no service, uses those that are there
-	@$(BIN)/python -m pytest -m "not clients and not generators and not long and not browser" -n $(TEST_PROCESSES) --dist worksteal
+	@$(BIN)/python -m pytest -m "not clients and not generators and not long and not fuzz and not browser" -n $(TEST_PROCESSES) --dist worksteal
 
 test-long: setup ## 10 000 examples of each property, histories of the cache, schemathesis at length; ONLY="not schemathesis"
 	@$(BIN)/python -m pytest -m long $(if $(ONLY),-k "$(ONLY)")
+
+fuzz: setup ## wrong bytes, mutated answers of providers and walks through the API, at length; EXAMPLES=2000
+	@ALMANAC_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest tests/fuzz --timeout=7200
 
 test-clients: .venv/.clients ## the sandbox against the official Google and Microsoft clients
 	@$(BIN)/python -m pytest -m clients
@@ -99,6 +102,9 @@ bench: .venv/.bench ## benchmarks, into docs/benchmarks.md; ONLY="warm engine" r
 	  echo "Installing wrk ..."; \
 	  apt-get install --yes --quiet --no-install-recommends wrk >/dev/null 2>&1 || true; }
 	@$(BIN)/python -m tests.benchmarks $(ONLY)
+
+soak: .venv/.bench ## a whole installation under load, every answer compared with the truth, into docs/soak.md; MINUTES=5
+	@$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),5)
 
 fix: setup ## format and mend what can be mended
 	@$(BIN)/ruff check --fix $(SOURCES)

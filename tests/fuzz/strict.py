@@ -1,7 +1,7 @@
 """What an answer says, read by somebody pedantic: exactly as it is documented, or not at all.
 
-Nothing of ``providers`` is used here. It knows less than the adapters do and forgives nothing, so that what it
-does read is beyond doubt.
+Nothing of ``providers`` is used here. It knows less than the adapters do and forgives nothing, so that what
+it does read is beyond doubt.
 """
 
 from __future__ import annotations

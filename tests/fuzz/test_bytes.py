@@ -1,4 +1,4 @@
-"""What lies in Redis and travels in lists, with bytes that are wrong: read right, or refused in the known way."""
+"""What lies in Redis and travels in lists, with wrong bytes: read right, or refused in the known way."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_what_waits_sealed_is_whole_or_lost(data: st.DataObject):
     code = authorizations.hand_over(Redemption(AUTHORIZATION, "code"))
     proposal = Proposal("google", "id", "secret", None, "https://a")
     name = proposals.hand_over(proposal)
-    for key in redis.keys():
+    for key in list(redis.scan_iter()):
         redis.set(key, data.draw(spoilt(redis.get(key))))
     assert authorizations.take(state) in (None, AUTHORIZATION)
     assert authorizations.receive(code) in (None, Redemption(AUTHORIZATION, "code"))
@@ -151,7 +151,7 @@ def test_what_another_version_has_sealed_is_lost():
     redis = fakeredis.FakeRedis()
     authorizations = Authorizations(redis, KEYRING)
     state = authorizations.begin(AUTHORIZATION)
-    (key,) = redis.keys()
+    (key,) = redis.scan_iter()
     redis.set(key, KEYRING.encrypt('{"user_id": "one"}', key.decode()))
     assert authorizations.take(state) is None
 

@@ -1,4 +1,4 @@
-"""Mutated answers on the whole way: provider, worker, web, caller. Nothing busy looks free, nothing breaks."""
+"""Mutated answers on the whole way: provider, worker, web, caller. Busy stays busy, and nothing breaks."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def judge(
     named: set[str],
     operation: str = "busy",
 ) -> None:
-    """Each calendar is named, or what it has is in the answer: as it was, or as the provider said just now."""
+    """Each calendar is named, or its time is in the answer: as it was, or as the provider said just now."""
     for calendar in calendars:
         if named & person.shown(calendar):
             count("requests in which a calendar is named as failed")
@@ -278,7 +278,7 @@ def test_garbage_of_a_provider_is_never_free_time_nor_a_fault_of_ours(world: Wor
 
 
 def mend(world: World, person: Person) -> None:
-    """A provider that has said it wants to be left alone is asked again; a grant that it denied is renewed."""
+    """Ask again a provider that wanted to be left alone; renew a grant that it denied."""
     del world.proxy.cases[person.account.access_token]
     redis = world.installation.stores.redis
     for key in redis.scan_iter("throttle:*"):

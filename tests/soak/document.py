@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.benchmarks.report import Plot, seconds
+from tests.soak.client import SLACK
 from tests.soak.faults import Faults
+from tests.soak.house import TTL
 from tests.soak.measures import FLAT, MIB, Measures, Sample
 from tests.soak.records import Records
 
@@ -45,16 +47,18 @@ def lines(run: Run) -> list[str]:
         "",
         "<!-- Written by `make soak`; change tests/soak/document.py instead. -->",
         "",
-        "`make soak` starts a whole installation (two web processes, two workers, beat, the sandbox, a Redis of its own)",
-        "and lets clients ask and write for some minutes, while about one provider call in twenty fails, hangs or is cut",
-        "off. Each answer is compared with what was truly busy at that moment, by a count of every minute: what the",
-        "service wrote itself must be seen at once, what somebody else wrote within the life of the cache.",
+        "`make soak` starts a whole installation (two web processes, two workers, beat, the sandbox, its own",
+        "Redis) and lets clients ask and write for some minutes, while about one provider call in twenty",
+        "fails, hangs or is cut off. Each answer is compared with what was truly busy at that moment, by a",
+        "count of every minute: what the service wrote itself must be seen at once, what somebody else wrote",
+        f"within the {TTL} seconds of the cache and the {SLACK:g} of a read that was under way.",
         "",
         run.about,
         "",
-        f"{run.minutes:g} minutes, {run.people} users, {run.clients} clients: **{records.total} requests, {rate:.0f} a"
-        f" second; {records.checked} answers compared, {len(records.wrong)} wrong.** {records.outside} changes were made"
-        f" elsewhere, {records.unclear} writes ended unclear, {run.deliveries} webhooks came.",
+        f"{run.minutes:g} minutes, {run.people} users, {run.clients} clients: **{records.total} requests, "
+        f"{rate:.0f} a second; {records.checked} answers compared, {len(records.wrong)} wrong.**",
+        f"{records.outside} changes were made elsewhere, {records.unclear} writes ended unclear, "
+        f"{run.deliveries} webhooks came.",
         "",
         *_latencies(records),
         "",
@@ -86,8 +90,8 @@ def _budget(records: Records, faults: Faults) -> list[str]:
         "## Errors",
         "",
         f"Answers by status: {statuses}. Faults of the providers: {kinds}.",
-        f"Of {asked} users, calendars and requests that were to be answered, {records.named} were named as failed: "
-        f"{share:.2%}.",
+        f"Of {asked} users, calendars and requests that were to be answered, {records.named} were named as "
+        f"failed: {share:.2%}.",
     ]
 
 
@@ -98,15 +102,16 @@ def _memory(run: Run) -> list[str]:
     return [
         "## Memory, files and threads",
         "",
-        f"Growth is by least squares after {run.warm:.0f} seconds; a process is flat when it is at most {FLAT:g} MiB a",
-        f"minute. Nothing leaks when, at rest, there are at most {MORE} more files or threads than when it was warm.",
+        f"Growth is by least squares after {run.warm:.0f} seconds; a process is flat when it is at most "
+        f"{FLAT:g} MiB a minute.",
+        f"Nothing leaks when, at rest, there are at most {MORE} more files or threads than under load.",
         "",
         "| process | MiB at the end | growth a minute | | files | threads | |",
         "|---|---|---|---|---|---|---|",
         *rows,
         "",
-        f"Redis: {last[1] / MIB:.1f} MiB at the end, {growth:+.2f} MiB a minute; {first[2]} keys when warm, {last[2]} at"
-        f" the end; {first[3]} connections, then {last[3]}.",
+        f"Redis: {last[1] / MIB:.1f} MiB at the end, {growth:+.2f} MiB a minute; {first[2]} keys when warm, "
+        f"{last[2]} at the end; {first[3]} connections, then {last[3]}.",
     ]
 
 

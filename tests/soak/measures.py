@@ -14,7 +14,7 @@ from redis import Redis
 
 MIB = 2**20
 PAUSE = 2.0
-# What a process may grow in a minute, in MiB, and still be called flat: Python keeps some of what it was given.
+# What a process may grow in a minute, in MiB, and still be called flat.
 FLAT = 1.0
 
 
