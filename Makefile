@@ -7,10 +7,12 @@ UV := $(BIN)/uv
 TEST_PROCESSES ?= 3
 # A container's habit: every process that the suite starts would compile all that it imports, anew.
 unexport PYTHONDONTWRITEBYTECODE
+# Each has a target of its own.
+APART := clients or generators or browser or long or faults or security or fuzz
 SOURCES := app workers scheduling providers store clients tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo audit test test-long test-faults test-security test-clients test-generators test-browser browser screenshots check bench fix lock
+.PHONY: help setup demo audit test test-long test-faults test-security test-clients test-generators test-browser browser fuzz soak screenshots check bench fix lock
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -54,7 +56,7 @@ demo: setup ## start everything with demo data; prints a curl line that answers
 	@$(BIN)/almanac demo
 
 test: setup ## the whole suite; needs no service, uses those that are there
-	@$(BIN)/python -m pytest -m "not (clients or generators or long or browser or faults or security)" -n $(TEST_PROCESSES) --dist worksteal
+	@$(BIN)/python -m pytest -m "not ($(APART))" -n $(TEST_PROCESSES) --dist worksteal
 
 test-long: setup ## 10 000 examples of each property, histories of the cache, schemathesis at length; ONLY="not schemathesis"
 	@$(BIN)/python -m pytest -m long $(if $(ONLY),-k "$(ONLY)")
@@ -65,6 +67,9 @@ test-faults: setup ## whole installations whose parts are killed, stopped and sl
 
 test-security: setup ## attacks by the thousand, and a whole installation searched for secrets
 	@$(BIN)/python -m pytest -m security -n $(TEST_PROCESSES) --dist worksteal
+
+fuzz: setup ## wrong bytes, mutated answers of providers and walks through the API, at length; EXAMPLES=2000
+	@ALMANAC_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest tests/fuzz --timeout=7200
 
 test-clients: .venv/.clients ## the sandbox against the official Google and Microsoft clients
 	@$(BIN)/python -m pytest -m clients
@@ -117,6 +122,9 @@ bench: .venv/.bench ## benchmarks, into docs/benchmarks.md; ONLY="warm engine" r
 	  echo "Installing wrk ..."; \
 	  apt-get install --yes --quiet --no-install-recommends wrk >/dev/null 2>&1 || true; }
 	@$(BIN)/python -m tests.benchmarks $(ONLY)
+
+soak: .venv/.bench ## a whole installation under load, every answer compared with the truth, into docs/soak.md; MINUTES=5
+	@$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),5)
 
 fix: setup ## format and mend what can be mended
 	@$(BIN)/ruff check --fix $(SOURCES)

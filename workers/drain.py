@@ -91,10 +91,13 @@ class Waiting(NamedTuple):
 
 
 class Done(NamedTuple):
-    """A job that is over. ``generation`` is that of its connection's cache, noted before it began."""
+    """A job that is over. ``body`` is its reply as it travels; ``generation`` is that of its connection's
+    cache, noted before it began.
+    """
 
     taken: Taken
     reply: Reply
+    body: bytes
     generation: bytes
 
 
@@ -344,7 +347,6 @@ class Drain:
 
     def _work(self, taken: Taken, generation: bytes) -> Done:
         """Runs in a place. Whatever happens, the job is answered: nobody waits for nothing."""
-        reply = Reply(failed=BROKEN)
         try:
             credentials = None
             if taken.row is not None:
@@ -354,10 +356,12 @@ class Drain:
                 reply = self._perform(self._runtime, taken.job, credentials, self._deadline)
                 tracing.failed(span, reply.failed)
             activity.done(self._counters, taken.job, taken.row, reply, time.monotonic() - began)
+            body = pack_body(reply)
         except Exception as error:
-            reply = Reply(failed=broken.because(error))
             log.exception("a job failed unexpectedly", extra={"connection": taken.job.connection})
-        return Done(taken, reply, generation)
+            reply = Reply(failed=broken.because(error))
+            body = pack_body(reply)
+        return Done(taken, reply, body, generation)
 
     def _tell_late(self) -> None:
         """Answer for the reads that go on beyond the deadline: their request gives up."""
@@ -392,12 +396,11 @@ class Drain:
                     read_at=reply.read_at,
                     generation=done.generation,
                 )
-        body = pack_body(reply)
         if taken.id not in self._told:
-            self._answered.append(numbered(taken.number, body))
+            self._answered.append(numbered(taken.number, done.body))
         if reply.whole() or time.monotonic() < self._deadline:
             failed = reply.refused() and not broken.by_us(reply.failed)
-            self._sharing.land(taken.flight, body, failed=failed)
+            self._sharing.land(taken.flight, done.body, failed=failed)
         else:
             # What has failed for want of time need not fail for who has more.
             self._sharing.abandon([taken.flight])
