@@ -10,49 +10,52 @@ import pytest
 from tests.observability.installation import Installation, installed, until
 from tests.observability.scraping import scrape
 
-# With whole installations: too long for the default run.
-pytestmark = pytest.mark.long
+# With a whole installation: too long for the default run.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 WEEK = {"start": "2026-12-03", "end": "2026-12-10"}
 ACCOUNTS, PAUSE, DEADLINE = 10, 4.0, 12.0
 OPERATION = {"google": "google.freebusy.query", "microsoft": "microsoft.batch"}
 
 
-@pytest.fixture
-def made(environment, tmp_path, sandbox):
+@pytest.fixture(scope="module")
+def made(environment, tmp_path_factory, sandbox_process):
     settings = {
         "ALMANAC_BREAKER_ACCOUNTS": str(ACCOUNTS),
         "ALMANAC_BREAKER_FAILURES": "3",
         "ALMANAC_BREAKER_PAUSE": str(PAUSE),
         "ALMANAC_FANOUT_DEADLINE": str(DEADLINE),
     }
-    with installed(environment, tmp_path, workers=("worker1", "worker2"), **settings) as made:
+    folder = tmp_path_factory.mktemp("breakers")
+    with installed(environment, folder, workers=("worker1", "worker2"), **settings) as made:
         yield made
 
 
 @pytest.fixture
-def members(made, sandbox):
-    """An organization of so many members of one provider, and three of the other; those of the first."""
+def members(made, sandbox, unique):
+    """An organization of so many members of one provider, three of the other; it, and who those many are."""
 
-    def make(provider: str, count: int = 2 * ACCOUNTS) -> set[str]:
-        other = {"google": "microsoft", "microsoft": "google"}[provider]
-        assert made.call("POST", "/organizations", json={"slug": "acme", "name": None}).ok
+    def make(provider: str, count: int = 2 * ACCOUNTS) -> tuple[str, set[str]]:
+        slug, other = unique("acme"), {"google": "microsoft", "microsoft": "google"}[provider]
+        assert made.call("POST", "/organizations", json={"slug": slug, "name": None}).ok
         people = {
-            made.user(f"{each}-{n}", sandbox.account(each, f"{n}@{each}.example")): each
+            made.user(unique(each), sandbox.account(each, f"{n}@{each}.example")): each
             for each, number in ((provider, count), (other, 3))
             for n in range(number)
         }
-        added = made.call("POST", "/organizations/acme/members", json={"userIds": list(people)})
+        added = made.call("POST", f"/organizations/{slug}/members", json={"userIds": list(people)})
         assert added.ok, added.text
-        return {user for user, each in people.items() if each == provider}
+        return slug, {user for user, each in people.items() if each == provider}
 
-    return make
+    yield make
+    if found := made.stores.redis.keys("breaker:*"):
+        made.stores.redis.delete(*found)
 
 
-def ask(made: Installation) -> tuple[dict[str, Any], float]:
+def ask(made: Installation, slug: str) -> tuple[dict[str, Any], float]:
     """The organization's slots, read anew, and how long that took."""
     began = time.monotonic()
-    answer = made.get("/organizations/acme/scheduling", {"Cache-Control": "no-cache"}, **WEEK)
+    answer = made.get(f"/organizations/{slug}/scheduling", {"Cache-Control": "no-cache"}, **WEEK)
     assert answer.status_code == 200, answer.text
     return answer.json(), time.monotonic() - began
 
@@ -72,12 +75,12 @@ def breaker(made: Installation, provider: str) -> Any:
 @pytest.mark.parametrize("provider", ["google", "microsoft"])
 @pytest.mark.parametrize("fault", [{"status": 503}, {"body": "reset"}, {"latency_ms": 60_000}], ids=str)
 def test_a_provider_dies_and_comes_back(made, members, sandbox, provider, fault):
-    dead = members(provider)
-    answer, _ = ask(made)
+    slug, dead = members(provider)
+    answer, _ = ask(made, slug)
     assert named(answer) == set()
 
     sandbox.fault(provider=provider, **fault)
-    answer, _ = ask(made)
+    answer, _ = ask(made, slug)
     assert named(answer) == dead
     # What hangs is waited for beyond the deadline of the request.
     until(lambda: breaker(made, provider).open)
@@ -86,7 +89,7 @@ def test_a_provider_dies_and_comes_back(made, members, sandbox, provider, fault)
     settled(sandbox)
     sandbox.forget_requests()
     for _ in range(3):
-        answer, took = ask(made)
+        answer, took = ask(made, slug)
         assert named(answer) == dead
         assert len(offered(answer)) == 3
         assert took < DEADLINE / 3
@@ -102,7 +105,7 @@ def test_a_provider_dies_and_comes_back(made, members, sandbox, provider, fault)
 
     # The time is over for those that have failed too: both workers have many who would probe.
     made.stores.redis.hset(f"breaker:{provider}", "until", 1)
-    answer, _ = ask(made)
+    answer, _ = ask(made, slug)
     assert named(answer) == dead
     until(lambda: not breaker(made, provider).probed)
     # What hangs is given a second try.
@@ -112,7 +115,7 @@ def test_a_provider_dies_and_comes_back(made, members, sandbox, provider, fault)
     sandbox.clear_faults()
 
     def well() -> bool:
-        return not named(ask(made)[0])
+        return not named(ask(made, slug)[0])
 
     until(well)
     assert not breaker(made, provider).open
