@@ -111,7 +111,7 @@ def demo(port: int, sandbox_port: int) -> None:
 @main.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=PORT, show_default=True, help="The port to listen on.")
-@click.option("--processes", default=2, show_default=True, help="Each answers 64 requests at once.")
+@click.option("--processes", default=2, show_default=True, help="Each answers 112 requests at once.")
 @data_option
 def serve(host: str, port: int, processes: int, data: Path | None) -> None:
     """Run the web tier: API and dashboard."""

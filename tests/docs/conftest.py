@@ -54,6 +54,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
         "ALMANAC_DATA_DIR": str(tmp_path_factory.mktemp("documented")),
         # As the API guide starts it.
         "ALMANAC_REDIRECT_URLS": "https://app.example.com/*",
+        "ALMANAC_RATE_LIMIT": "6000",
     }
     port, sandbox_port = _free_ports()
     command = [str(Path(sys.executable).parent / "almanac"), "up", "--sandbox"]
