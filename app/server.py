@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import secrets
+import select
 import socket
 import time
 from typing import Any
@@ -79,10 +80,29 @@ class Worker(ThreadWorker):
         conn.sock.left = PATIENCE
         super().enqueue_req(conn)
 
+    def set_accept_enabled(self, enabled: bool) -> None:
+        """Take connections or not. Who ends takes the last that wait, and lets nobody else in.
+
+        gunicorn would keep the door open until all others are answered, and then drop who waits there.
+        """
+        super().set_accept_enabled(enabled)
+        if enabled or self.alive:
+            return
+        for listener in self.sockets:
+            while _somebody_waits(listener):
+                self.accept(listener)
+            listener.close()
+
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Any) -> None:
         """Log and answer a request that never reached the application, or broke on its way out."""
         # Not the request: its address would be logged, and some hold a secret.
         super().handle_error(None, _Enveloping(client), addr, exc)
+
+
+def _somebody_waits(listener: Any) -> bool:
+    waiting = select.poll()
+    waiting.register(listener.fileno(), select.POLLIN)
+    return bool(waiting.poll(0))
 
 
 class Log(glogging.Logger):

@@ -59,12 +59,17 @@ class Server:
     @contextmanager
     def still(self) -> Iterator[None]:
         """It is there, and does nothing."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        pid = self.pid()
+        os.kill(pid, signal.SIGSTOP)
         try:
             yield
         finally:
-            self._process.send_signal(signal.SIGCONT)
+            os.kill(pid, signal.SIGCONT)
+
+    def pid(self) -> int:
+        """The process that serves."""
+        assert self._process is not None
+        return self._process.pid
 
     def answers(self) -> bool:
         """Whether it takes connections."""
@@ -149,6 +154,10 @@ class RabbitMQ(Server):
             "RABBITMQ_CONFIG_FILE": str(folder / "none"),
         }
         super().__init__(folder, [str(RABBITMQ)], environment)
+
+    def pid(self) -> int:
+        """That of the node: what was started is a script, which waits for it."""
+        return int((self.folder / "pid").read_text())
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         """End it in its own time, which keeps what is durable."""

@@ -37,7 +37,8 @@ def test_rabbitmq_is_gone_for_a_while(beside, fault):
 def test_rabbitmq_stands_still(beside, fault):
     broker = beside.servers["broker"]
     what = "RabbitMQ stands still for ten seconds (SIGSTOP)"
-    with fault(beside, what, sees=set(), may={"502", "503", NAMED}) as case:
+    with fault(beside, what, sees={"502"}, may={"503", NAMED}) as case:
         with broker.still():
             case.look(10.0)
+            case.until_seen()
         case.back()

@@ -105,32 +105,17 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
     assert run(fresh_database, both) == {}
 
 
-def test_a_token_that_is_renewed_meanwhile_stays(fresh_database, connected, both, new, monkeypatch):
-    renewed = connected[3]
-    opened = both.decrypt
+def test_a_token_that_is_renewed_meanwhile_stays(fresh_database, connected, both):
+    column = resealing.EVERY[0]
+    rows = resealing._older(fresh_database, both, column, after=None, limit=10)
+    with fresh_database.writing() as session:
+        connections.renew(session, both, connected[3], Tokens("renewed", "also", None))
 
-    def slowly(sealed, place):
-        # Somebody is quicker, between what was read and what is written.
-        if place == connections.place(renewed, "access") and sealed[1:5] != both.prefix[1:]:
-            with fresh_database.engine.connect() as connection:
-                quicker = both.encrypt("renewed", place)
-                statement = update(OAuthConnection).where(OAuthConnection.id == renewed)
-                connection.execute(statement.values(sealed_access_token=quicker))
-                connection.commit()
-        return opened(sealed, place)
-
-    # SQLite lets one write at a time: who is quicker has written before the batch begins to.
-    rows = resealing._older(fresh_database, both, resealing.EVERY[0], after=None, limit=10)
-    monkeypatch.setattr(both, "decrypt", slowly)
-    progress = resealing.Progress(resealing.EVERY[0])
-    if fresh_database.url.get_backend_name() == "sqlite":
-        monkeypatch.setattr(both, "decrypt", opened)
-        with fresh_database.writing() as session:
-            connections.renew(session, both, renewed, Tokens("renewed", "also", None))
+    progress = resealing.Progress(column)
     resealing._seal(fresh_database, both, rows, progress)
 
     assert progress.sealed == 4
-    assert tokens(fresh_database, both)[renewed].access_token == "renewed"
+    assert tokens(fresh_database, both)[connected[3]].access_token == "renewed"
 
 
 def test_what_no_key_opens_is_counted_and_left(fresh_database, connected, both):
