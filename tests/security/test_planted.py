@@ -142,7 +142,7 @@ def test_no_secret_is_anywhere_but_where_it_belongs(whole, sandbox, collector, s
         "what is in Redis": planted.dumped(whole.stores.redis),
         "traces": collector.raw,
         "command lines": planted.arguments(),
-        "settings": f"{whole.settings!r} {whole.settings} {vars(whole.settings)}".encode(),
+        "settings": f"{whole.settings!r} {whole.stores.keyring!r} {whole.stores!r}".encode(),
         **shown,
         **planted.kept(whole.folder, but=THEIRS),
     }
