@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -21,6 +21,9 @@ from tests.security.tenants import Settle, Tenant, digest
 HEADERS = ("Accept", "Accept-Language", "Cache-Control", "Content-Type", "Idempotency-Key", "If-None-Match")
 HEADERS += ("Origin", "Prefer", "Range", "Traceparent", "User-Agent", "X-Request-Id", "X-Timezone")
 HEADERS += ("X-Forwarded-For", "X-Forwarded-Host", "X-HTTP-Method-Override", "X-Original-URL")
+
+HEADED = {"GET /users", "GET /users/{userId}/calendar/busy", "GET /organizations/{orgSlug}/scheduling"}
+HEADED |= {"POST /users/scheduling", "GET /users/{userId}/oauth", "GET /webhooks"}
 
 # What some rows name and no tenant has.
 NOBODYS = {"state": "x", "code": "x"}
@@ -104,12 +107,26 @@ WITH_BODY = [row for row in ROWS if row.body is not None]
 EVERY = {"ids": lambda row: row.operation}
 
 
+def first(rows: Iterable[Row], names: Callable[[Row], Iterable[str]]) -> dict[str, Row]:
+    """Where each name comes first: there it is given everything, and one text of each kind later on."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        found |= {name: row for name in names(row) if name not in found}
+    return found
+
+
+SEGMENTS = first(WITH_PATH, lambda row: [each for each in row.names if f"{{{each}}}" in row.path])
+# Of each part of the API one.
+ASKED_BY_HEADERS = [row for row in READS if row.operation in HEADED]
+
+
 @pytest.mark.parametrize("row", WITH_PATH, **EVERY)
 def test_no_segment_of_a_path_breaks_anything(api, tenant: Tenant, stores, row: Row):
     method, _, more = row.request(tenant.names | NOBODYS)
     before = digest(stores)
     for name in (each for each in row.names if f"{{{each}}}" in row.path):
-        segments = [quote(text, safe="") for text in INJECTIONS if text.strip()]
+        texts = INJECTIONS if SEGMENTS[name] is row else SHARP
+        segments = [quote(text, safe="") for text in texts if text.strip()]
         # Such as a client leaves as they are, or as a proxy makes them.
         segments += [quote(text, safe="/;:@!$&'()*+,=") for text in SHARP]
         segments += [quote(quote(text, safe=""), safe="") for text in SHARP]
@@ -138,8 +155,9 @@ def test_no_parameter_of_a_query_breaks_anything(api, tenant: Tenant, stores, op
     method, path, more = row.request(tenant.names)
     asked = more.pop("query_string")
     before = digest(stores)
+    whole = first(READS, lambda each: queries(operations[each.operation]))
     for name in sorted(queries(operations[row.operation])):
-        tried = [{name: text} for text in INJECTIONS]
+        tried = [{name: text} for text in (INJECTIONS if whole[name] is row else SHARP)]
         # Twice, as an array, by the ways of other frameworks.
         tried += [
             {odd: "1"} for odd in (f"{name}[]", f"{name}[$ne]", f"{name}[0]", f"{name}\0", name.upper())
@@ -150,7 +168,7 @@ def test_no_parameter_of_a_query_breaks_anything(api, tenant: Tenant, stores, op
     assert digest(stores) == before
 
 
-@pytest.mark.parametrize("row", READS, **EVERY)
+@pytest.mark.parametrize("row", ASKED_BY_HEADERS, **EVERY)
 def test_no_header_breaks_anything(api, tenant: Tenant, stores, row: Row):
     method, path, more = row.request(tenant.names)
     before = digest(stores)

@@ -142,12 +142,16 @@ def test_no_secret_is_anywhere_but_where_it_belongs(whole, sandbox, collector, s
         "what is in Redis": planted.dumped(whole.stores.redis),
         "traces": collector.raw,
         "command lines": planted.arguments(),
-        "settings": f"{whole.settings!r} {whole.settings} {vars(whole.settings)}".encode(),
+        "settings": f"{whole.settings!r} {whole.stores.keyring!r} {whole.stores!r}".encode(),
         **shown,
-        **planted.kept(whole.folder, but=THEIRS),
     }
+    assert [where for where, content in places.items() if not content] == []
+    # What is there is found: a message of the broker, a line of a log, a word that was asked for.
+    assert (
+        planted.found({"task": "reads.drain", "user": "mallory"}, places)[0][1] == "what goes through Redis"
+    )
+    places |= planted.kept(whole.folder, but=THEIRS)
 
-    assert all(places.values()), [where for where, content in places.items() if not content]
     assert len(secrets) > 15
     assert planted.found(secrets, places) == []
     # Of a meeting, providers and callers know what it is about, and the way between them.
