@@ -77,7 +77,7 @@ def _key(connection_id: str) -> str:
     return f"calendars:{connection_id}"
 
 
-def _read(value: bytes) -> CalendarList | None:
+def _read(value: bytes | str) -> CalendarList | None:
     """A list as it was kept; None for what another version has kept, or is none: it is read anew."""
     try:
         return msgspec.json.decode(value, type=CalendarList)
