@@ -7,10 +7,12 @@ UV := $(BIN)/uv
 TEST_PROCESSES ?= 3
 # A container's habit: every process that the suite starts would compile all that it imports, anew.
 unexport PYTHONDONTWRITEBYTECODE
+# Each has a target of its own.
+APART := clients or generators or browser or long or faults or security or fuzz
 SOURCES := app workers scheduling providers store clients tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long test-clients test-generators test-browser browser screenshots check bench fix lock
+.PHONY: help setup demo audit test test-long test-faults test-security test-clients test-generators test-browser browser fuzz soak screenshots check bench fix lock
 
 help: ## list the commands
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -40,6 +42,11 @@ setup: .venv/.installed ## virtual environment in .venv, everything from the loc
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/generators.txt
 	@touch $@
 
+.venv/.audit: .venv/.installed requirements/audit.txt
+	@echo "Adding the auditor of packages ..."
+	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/audit.txt
+	@touch $@
+
 .venv/.bench: .venv/.installed requirements/bench.txt
 	@echo "Adding what benchmarks need ..."
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/bench.txt
@@ -49,10 +56,20 @@ demo: setup ## start everything with demo data; prints a curl line that answers
 	@$(BIN)/almanac demo
 
 test: setup ## the whole suite; needs no service, uses those that are there
-	@$(BIN)/python -m pytest -m "not clients and not generators and not long and not browser" -n $(TEST_PROCESSES) --dist worksteal
+	@$(BIN)/python -m pytest -m "not ($(APART))" -n $(TEST_PROCESSES) --dist worksteal
 
 test-long: setup ## 10 000 examples of each property, histories of the cache, schemathesis at length; ONLY="not schemathesis"
 	@$(BIN)/python -m pytest -m long $(if $(ONLY),-k "$(ONLY)")
+
+test-faults: setup ## whole installations whose parts are killed, stopped and slowed down; into docs/reliability.md
+	@$(BIN)/python -m pytest tests/faults
+	@$(BIN)/python -m tests.faults.document
+
+test-security: setup ## attacks by the thousand, and a whole installation searched for secrets
+	@$(BIN)/python -m pytest -m security -n $(TEST_PROCESSES) --dist worksteal
+
+fuzz: setup ## wrong bytes, mutated answers of providers and walks through the API, at length; EXAMPLES=2000
+	@ALMANAC_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest tests/fuzz --timeout=7200
 
 test-clients: .venv/.clients ## the sandbox against the official Google and Microsoft clients
 	@$(BIN)/python -m pytest -m clients
@@ -94,11 +111,20 @@ check: setup ## lint, types, import contracts
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
+# OSV and not the package index: a mirror of the index may know no faults, and an audit then finds none.
+audit: .venv/.audit ## known faults of the packages that an installation has; asks osv.dev
+	@$(BIN)/pip-audit --strict --vulnerability-service osv --disable-pip --require-hashes \
+	  --progress-spinner off -r requirements/runtime.txt \
+	  || { echo "The audit has not passed: see what it says above, or osv.dev was not reached"; exit 1; }
+
 bench: .venv/.bench ## benchmarks, into docs/benchmarks.md; ONLY="warm engine" runs parts
 	@command -v wrk >/dev/null || ! command -v apt-get >/dev/null || { \
 	  echo "Installing wrk ..."; \
 	  apt-get install --yes --quiet --no-install-recommends wrk >/dev/null 2>&1 || true; }
 	@$(BIN)/python -m tests.benchmarks $(ONLY)
+
+soak: .venv/.bench ## a whole installation under load, every answer compared with the truth, into docs/soak.md; MINUTES=5
+	@$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),5)
 
 fix: setup ## format and mend what can be mended
 	@$(BIN)/ruff check --fix $(SOURCES)
@@ -109,6 +135,7 @@ lock: setup ## resolve the lock files anew from pyproject.toml
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev -c requirements/runtime.txt -o requirements/dev.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev --group bench -c requirements/dev.txt -o requirements/bench.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.12 --generate-hashes --no-header --group build -o requirements/build.txt
+	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev --group audit -c requirements/dev.txt -o requirements/audit.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.13 --generate-hashes --no-header --group redis -c requirements/runtime.txt -o requirements/redis.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev --group generators -c requirements/dev.txt -o requirements/generators.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev --group clients -c requirements/dev.txt -o requirements/clients.txt

@@ -14,19 +14,20 @@ import click
 from sqlalchemy.exc import DatabaseError
 
 from app import inspection
-from app.command_line import FLOWER_PORT, become, data_option
+from app.administrators import admins
+from app.command_line import FLOWER_PORT, PORT, become, data_option
 from app.command_line import settings as _settings
+from app.databases import db
 from store import log_settings
 from store.api_keys import visible_part
 from store.embedded_redis import NoRedis
 from store.models import ApiKey, now
-from store.queries import administrators, api_keys, audit, organizations
+from store.queries import api_keys, audit, organizations
 from store.settings import SettingsError, make_data_dir, new_secrets, read_settings
 from store.stores import Stores
 from workers import logs
 
 SANDBOX_PORT = 8090
-PORT = 8080
 
 
 class Almanac(click.Group):
@@ -161,20 +162,6 @@ def sandbox(port: int) -> None:
     from app.processes import sandbox as command
 
     become(command(port))
-
-
-@main.group()
-def db() -> None:
-    """Manage the database."""
-
-
-@db.command()
-@data_option
-def upgrade(data: Path | None) -> None:
-    """Run every migration that is missing."""
-    with Stores(_settings(data)) as stores:
-        stores.database.upgrade()
-    click.echo("The database is up to date")
 
 
 @main.group()
@@ -313,71 +300,6 @@ def print_secrets(to: Path | None) -> None:
     click.echo(f"ALMANAC_SECRET_KEY={secret}\nALMANAC_ENCRYPTION_KEYS={encryption}")
 
 
-@main.group()
-def admins() -> None:
-    """Manage who may sign in to the dashboard."""
-
-
-@admins.command("invite")
-@click.option("--url", help="Where the dashboard is (ALMANAC_PUBLIC_URL, else this machine).")
-@data_option
-def invite_administrator(url: str | None, data: Path | None) -> None:
-    """Print a link that makes an administrator.
-
-    It works once, within a day.
-    """
-    from app.invitations import link
-
-    with Stores(_settings(data)) as stores:
-        click.echo(link(stores, f"http://127.0.0.1:{PORT}", at=url))
-
-
-@admins.command("create")
-@click.argument("name")
-@click.password_option(help="Asked for when it is not given.")
-@data_option
-def create_administrator(name: str, password: str, data: Path | None) -> None:
-    """Create an administrator, or give one another password.
-
-    With another password every browser of theirs is signed out, and whoever had to wait because of
-    attempts with that name can sign in at once.
-    """
-    from app.invitations import create
-
-    with Stores(_settings(data)) as stores:
-        try:
-            made = create(stores, name, password)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
-    click.echo(f"{name} can sign in now" if made else f"{name} has another password now")
-
-
-@admins.command("list")
-@data_option
-def list_administrators(data: Path | None) -> None:
-    """List administrators, the oldest first."""
-    with Stores(_settings(data)) as stores, stores.database.reading() as session:
-        for each in administrators.every(session):
-            click.echo(f"{each.name}  since {each.created_at:%Y-%m-%dT%H:%M:%SZ}")
-
-
-@admins.command("remove")
-@click.argument("name")
-@data_option
-def remove_administrator(name: str, data: Path | None) -> None:
-    """Remove an administrator.
-
-    Every browser of theirs is signed out, and every open invitation is withdrawn.
-    """
-    with Stores(_settings(data)) as stores, stores.database.writing() as session:
-        found = administrators.find(session, name)
-        if found is None:
-            raise click.ClickException(f"There is no administrator {name}")
-        administrators.remove(session, found.id)
-        audit.record(session, actor=audit.COMMAND_LINE, action="removeAdministrator", subject=name)
-    click.echo(f"{name} is removed, and every open invitation withdrawn")
-
-
 @main.command()
 @click.option("--url", default=f"http://127.0.0.1:{PORT}", show_default=True, help="Where Almanac is.")
 def mcp(url: str) -> None:
@@ -420,5 +342,5 @@ def seed_demo(sandbox_url: str, data: Path | None) -> None:
         fill(stores, sandbox_url, report=click.echo)
 
 
-for command in (inspection.flower, inspection.healthy, inspection.doctor):
+for command in (db, admins, inspection.flower, inspection.healthy, inspection.doctor):
     main.add_command(command)

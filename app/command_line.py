@@ -11,6 +11,7 @@ import click
 
 from store.settings import Settings, read_settings
 
+PORT = 8080
 FLOWER_PORT = 5555
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from flask import Response
+from flask import Response, make_response
 
-from app import envelope, vocabulary
+from app import envelope, headers, vocabulary
 
 
 class Api(envelope.Api):
@@ -12,3 +12,7 @@ class Api(envelope.Api):
 
     def _openapi_json(self) -> Response:
         return envelope.whole(vocabulary.named(self.spec.to_dict()))
+
+    def _openapi_swagger_ui(self) -> Response:
+        # People enter their keys there.
+        return headers.own_scripts_only(make_response(super()._openapi_swagger_ui()))

@@ -128,6 +128,8 @@ def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = 
     """
     if failed.problem is Problem.EVENT_NOT_FOUND:
         return NotFound("Event not found")
+    if failed.problem is Problem.OUT_OF_SERVICE:
+        return OutOfService()
     if failed.problem is not None:
         return ApiError(failed.message, status=STATUS_OF_PROBLEM[failed.problem], section="of-one-event")
     beside: dict[str, Any] = {}
@@ -136,11 +138,12 @@ def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = 
         beside["operation"] = failed.operation
         if valid_scopes is not None:
             beside["validScopes"] = list(valid_scopes)
-    if failed.reason is Reason.RATE_LIMITED and failed.retry_after is not None:
+    if failed.retry_after is not None:
         # Whole seconds, rounded up: coming back too early costs another refusal.
         seconds = max(1, int(-(-failed.retry_after // 1)))
-        beside["retryAfter"] = seconds
         headers["Retry-After"] = str(seconds)
+        if failed.reason is Reason.RATE_LIMITED:
+            beside["retryAfter"] = seconds
     return ApiError(
         failed.message,
         status=STATUS_OF_REASON[failed.reason],

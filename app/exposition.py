@@ -15,6 +15,7 @@ from prometheus_client.core import (
 from prometheus_client.utils import floatToGoString
 
 from providers.names import ProviderName
+from store.breakers import Breaker
 from store.counts import GROUPS, READS, REQUESTS, STATUSES, WRITES
 from store.latency import BOUNDS, Latency
 from store.presence import Present
@@ -35,12 +36,14 @@ PROVIDERS = tuple(each.value for each in ProviderName)
 class Found:
     """What there is to tell; None where a part did not answer.
 
-    ``records`` are the connections by provider, and the webhook deliveries that wait.
+    ``breakers`` are by provider; ``records`` are the connections by provider, and the webhook deliveries that
+    wait.
     """
 
     version: str
     counted: Totals
     present: Present
+    breakers: Mapping[str, Breaker]
     records: tuple[Mapping[str, Standing], int] | None
     queues: Mapping[Queue, int] | None
 
@@ -61,6 +64,7 @@ class Exposition:
         yield from self._requests()
         yield self._cache()
         yield from self._providers()
+        yield from self._breakers()
         yield from self._jobs()
         yield from self._workers()
         yield from self._queues()
@@ -111,6 +115,17 @@ class Exposition:
         for names, count in counts.failed.items():
             failures.add_metric(names, count)
         yield failures
+
+    def _breakers(self) -> Iterator[Metric]:
+        about = "Whether a provider is not asked, as it does not answer: 1, or 0"
+        open_ = GaugeMetricFamily("almanac_breaker_open", about, labels=["provider"])
+        about = "Accounts that are not asked, as their provider does not answer for them"
+        accounts = GaugeMetricFamily("almanac_breaker_accounts_open", about, labels=["provider"])
+        for provider in PROVIDERS:
+            each = self._found.breakers.get(provider, Breaker())
+            open_.add_metric([provider], int(each.open))
+            accounts.add_metric([provider], each.accounts)
+        yield from (open_, accounts)
 
     def _calls(self, kind: str, words: str, done: Mapping[str, Latency]) -> Iterator[Metric]:
         every = {(provider,): Latency() for provider in PROVIDERS}

@@ -6,6 +6,7 @@ All processes add up their numbers in Redis, so one target is scraped, not each 
 from __future__ import annotations
 
 import hmac
+from collections.abc import Mapping
 from functools import partial
 from importlib.metadata import version
 
@@ -13,12 +14,16 @@ from flask import Flask, Response, request
 from prometheus_client.exposition import choose_encoder
 
 from app.errors import Unauthenticated
-from app.exposition import Exposition, Found
+from app.exposition import PROVIDERS, Exposition, Found
 from app.parts import Trouble
 from app.services import Services, services
 from store import totals
+from store.breakers import Breaker
+from store.presence import Present
 from store.queries import connections, deliveries
 from store.queries.connections import Standing
+from store.stores import Stores
+from store.totals import Totals
 from workers import broker
 
 # For all parts together, in seconds; Prometheus waits ten by default.
@@ -38,7 +43,7 @@ def metrics() -> Response:
     _authenticate(wired.settings.metrics_token)
     found = wired.parts.ask(
         {
-            "counts": lambda: (totals.read(wired.stores.redis), wired.stores.presence.present()),
+            "counts": partial(_counts, wired.stores),
             "records": partial(_records, wired),
             "queues": lambda: broker.lengths(wired.settings),
         },
@@ -48,10 +53,14 @@ def metrics() -> Response:
     if counts is None:
         # Without it nothing is known that has to be right.
         return Response(f"# Redis {found['counts'].reason}\n", 503, content_type="text/plain; charset=utf-8")
-    counted, present = counts
+    counted, present, breakers = counts
     encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-    exposition = Exposition(Found(version("almanac"), counted, present, records, queues))
+    exposition = Exposition(Found(version("almanac"), counted, present, breakers, records, queues))
     return Response(encode(exposition), content_type=content_type)
+
+
+def _counts(stores: Stores) -> tuple[Totals, Present, Mapping[str, Breaker]]:
+    return totals.read(stores.redis), stores.presence.present(), stores.breakers.standing(PROVIDERS)
 
 
 def _records(wired: Services) -> tuple[dict[str, Standing], int]:

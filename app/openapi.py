@@ -77,6 +77,7 @@ HEADERS: dict[int | str, dict[str, Any]] = {
     401: {"WWW-Authenticate": CHALLENGE},
     409: {"Retry-After": SECONDS},
     429: {"Retry-After": SECONDS, **QUOTA},
+    502: {"Retry-After": SECONDS},
     503: {"Retry-After": SECONDS},
 }
 

@@ -36,6 +36,8 @@ def web(host: str, port: int, processes: int) -> list[str]:
     command += ["--limit-request-line", str(LONGEST_REQUEST_LINE)]
     command += ["--limit-request-fields", str(MOST_HEADERS)]
     command += ["--limit-request-field_size", str(LONGEST_HEADER)]
+    # Which proxies are believed is a setting of ours; gunicorn would believe whoever is on this machine.
+    command += ["--forwarded-allow-ips", ""]
     # A request may wait for the fan-out's deadline; a worker that says nothing for longer is stuck.
     command += ["--timeout", "60", "--graceful-timeout", "15", "--keep-alive", "15"]
     return command

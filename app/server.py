@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import secrets
+import select
+import socket
+import time
 from typing import Any
 
 import orjson
@@ -29,6 +33,34 @@ SENTENCES = {
 }
 
 
+# For how long a request is waited for in all, in seconds: gunicorn itself waits for ever, with a thread each.
+PATIENCE = 15.0
+
+
+class _Hurried(socket.socket):
+    """A client's connection that has so much time left to send its request."""
+
+    left = PATIENCE
+
+    def recv(self, *args: Any) -> bytes:
+        """What has come; a client that has used up its time counts as one that has gone."""
+        before, began = self.gettimeout(), time.monotonic()
+        if before == 0.0:
+            return super().recv(*args)
+        if self.left <= 0:
+            raise ConnectionResetError(errno.ECONNRESET, "too slow")
+        self.settimeout(self.left if before is None else min(before, self.left))
+        try:
+            return super().recv(*args)
+        except TimeoutError:
+            if before is not None:
+                raise
+            raise ConnectionResetError(errno.ECONNRESET, "too slow") from None
+        finally:
+            self.left -= time.monotonic() - began
+            self.settimeout(before)
+
+
 class Worker(ThreadWorker):
     """Threads, as gunicorn's own; it connects before its first request, and refuses in our words."""
 
@@ -39,10 +71,38 @@ class Worker(ThreadWorker):
         collect_seldom()
         super().run()
 
+    def enqueue_req(self, conn: Any) -> None:
+        """Have a thread read a request and answer it."""
+        if not isinstance(conn.sock, _Hurried):
+            timeout = conn.sock.gettimeout()
+            conn.sock = _Hurried(fileno=conn.sock.detach())
+            conn.sock.settimeout(timeout)
+        conn.sock.left = PATIENCE
+        super().enqueue_req(conn)
+
+    def set_accept_enabled(self, enabled: bool) -> None:
+        """Take connections or not. Who ends takes the last that wait, and lets nobody else in.
+
+        gunicorn would keep the door open until all others are answered, and then drop who waits there.
+        """
+        super().set_accept_enabled(enabled)
+        if enabled or self.alive:
+            return
+        for listener in self.sockets:
+            while _somebody_waits(listener):
+                self.accept(listener)
+            listener.close()
+
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Any) -> None:
         """Log and answer a request that never reached the application, or broke on its way out."""
         # Not the request: its address would be logged, and some hold a secret.
         super().handle_error(None, _Enveloping(client), addr, exc)
+
+
+def _somebody_waits(listener: Any) -> bool:
+    waiting = select.poll()
+    waiting.register(listener.fileno(), select.POLLIN)
+    return bool(waiting.poll(0))
 
 
 class Log(glogging.Logger):

@@ -221,7 +221,7 @@ def _is_gone(failed: Failed | None) -> bool:
 
 def _may_be_done(failed: Failed) -> bool:
     """Whether a create that failed so may have been done: it had no answer, or one that made no sense."""
-    if failed.problem in (Problem.EVENT_EXISTS, Problem.EVENT_REFUSED):
+    if failed.problem in (Problem.EVENT_EXISTS, Problem.EVENT_REFUSED) or not failed.asked:
         return False
     return failed.repeated or failed.reason is Reason.PROVIDER_ERROR
 

@@ -13,6 +13,7 @@ from app import (
     dashboard,
     document,
     envelope,
+    headers,
     health,
     idempotency,
     identifiers,
@@ -68,6 +69,7 @@ def create_app(settings: Settings) -> flask.Flask:
     access_log.install(app)
     tracing.install(app)
     request_ids.install(app)
+    headers.install(app)
     envelope.install(app)
     rate_limit.install(app, settings)
     auth.install(app)

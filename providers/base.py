@@ -58,10 +58,15 @@ class TokenSource(Protocol):
 class Traffic(Protocol):
     """What the calls of one account have to do with everybody else's."""
 
-    def failed(self, error: ProviderError, pause: float) -> float:
-        """Hear of a call that failed and would be made again in ``pause`` seconds.
+    def answered(self) -> None:
+        """Hear of a call that was answered, if only with a refusal."""
+        ...
 
-        Returns how long to wait before: longer while others have been told to.
+    def failed(self, error: ProviderError, pause: float, *, given_up: bool) -> float | None:
+        """Hear of a call that failed and would be made again in ``pause`` seconds, or is ``given_up``.
+
+        Returns how long to wait before: longer while others have been told to. None when it is not to be
+        made again, because nobody is answered.
         """
         ...
 
@@ -117,6 +122,8 @@ class Failed:
     problem: Problem | None = None
     # The call had been sent before without an answer, and may have been done then.
     repeated: bool = False
+    # False: the provider was not asked at all.
+    asked: bool = True
 
     @classmethod
     def because(cls, error: ProviderError) -> Failed:

@@ -21,12 +21,13 @@ class Reason(StrEnum):
 
 
 class Problem(StrEnum):
-    """What is wrong with one event, where the reasons, made for calendars, do not say it."""
+    """What the reasons, made for calendars, do not say: what is wrong with one event, or with ourselves."""
 
     EVENT_NOT_FOUND = "eventNotFound"
     EVENT_EXISTS = "eventExists"
     EVENT_REFUSED = "eventRefused"
     EVENT_UNREADABLE = "eventUnreadable"
+    OUT_OF_SERVICE = "outOfService"
 
 
 class ProviderError(Exception):
@@ -61,6 +62,14 @@ class Unavailable(ProviderError):
     ) -> None:
         super().__init__(message, operation=operation)
         self.retry_after = retry_after
+
+
+class TimedOut(Unavailable):
+    """No answer came within ``waited`` seconds."""
+
+    def __init__(self, message: str, *, operation: str | None = None, waited: float = 0.0) -> None:
+        super().__init__(message, operation=operation)
+        self.waited = waited
 
 
 class RateLimited(Unavailable):

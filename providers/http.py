@@ -13,7 +13,7 @@ import orjson
 
 from providers import transport
 from providers.base import Account, Token, TokenSource, Traffic
-from providers.errors import GrantGone, ProviderError, Unavailable
+from providers.errors import GrantGone, ProviderError, TimedOut, Unavailable
 from providers.retries import retry_after, wait_before_retry
 
 JSON = "application/json"
@@ -32,7 +32,7 @@ class Call:
 
     ``url`` is quoted already; ``headers`` come on top of those that every call has. ``repeatable`` is False
     for what must not be done twice: it is then sent again only after a 401. ``answers`` is False where
-    success has no body.
+    success has no body. ``envelope``: what the provider answers stands inside, and its reader tells of it.
     """
 
     provider: str
@@ -43,6 +43,7 @@ class Call:
     content_type: str = JSON
     repeatable: bool = True
     answers: bool = True
+    envelope: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -97,9 +98,14 @@ class Bearer:
         """That of an account."""
         return cls(account.tokens, account.traffic, account.grace, account.request_id)
 
-    def answered(self) -> None:
+    def read(self) -> None:
         """Note that a call has read something: from now on the deadline is the end, so that it is told."""
         self.grace = 0.0
+
+    def answered(self) -> None:
+        """Note that the provider answers."""
+        if self.traffic is not None:
+            self.traffic.answered()
 
     def token(self, *, deadline: float) -> Token:
         """The token to send, fetched when first needed."""
@@ -135,23 +141,32 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
             if bearer is None or reply.status != 401:
                 answer = _answer(call, reply, error_for)
                 if bearer is not None:
-                    bearer.answered()
+                    bearer.read()
+                    if not call.envelope:
+                        bearer.answered()
                 return answer
         except ProviderError as error:
             error.repeated = tries > 0
             tries += 1
-            traffic = bearer.traffic if bearer else None
-            pause = wait_before_retry(error, tries, deadline=deadline, traffic=traffic)
-            if pause is None or not call.repeatable:
+            if bearer is not None and not error.retryable:
+                bearer.answered()
+            pause = wait_before_retry(
+                error,
+                tries,
+                deadline=deadline,
+                traffic=bearer.traffic if bearer else None,
+                repeatable=call.repeatable,
+            )
+            if pause is None:
                 raise
             time.sleep(pause)
         else:
             bearer.renew(call.provider, call.operation, deadline=deadline)
 
 
-def late(provider: str, operation: str) -> Unavailable:
+def late(provider: str, operation: str, *, waited: float = 0.0) -> TimedOut:
     """The error for an answer that is not there at the deadline."""
-    return Unavailable(f"{provider} did not answer in time", operation=operation)
+    return TimedOut(f"{provider} did not answer in time", operation=operation, waited=waited)
 
 
 def unreadable(provider: str, operation: str) -> Unavailable:
@@ -177,15 +192,18 @@ def _attempt(call: Call, token: Token | None, deadline: float, grace: float) -> 
         if not SENDABLE.fullmatch(token.reveal):
             return Reply(call.provider, call.operation, 401, None)
         headers["Authorization"] = f"Bearer {token.reveal}"
+    began = time.monotonic()
     try:
         response, content = transport.exchange(
             call.method, call.url, headers, call.body, deadline=deadline, grace=grace
         )
     except transport.OutOfTime:
         # "from None" here and below: requests' own errors carry the URL.
-        raise late(call.provider, call.operation) from None
+        raise late(call.provider, call.operation, waited=time.monotonic() - began) from None
     except transport.NoAnswer:
         raise Unavailable(f"{call.provider} could not be reached", operation=call.operation) from None
+    except transport.TooLong:
+        raise unreadable(call.provider, call.operation) from None
     wait = retry_after(response.headers.get("Retry-After"))
     return Reply(call.provider, call.operation, response.status_code, _object(content), wait)
 

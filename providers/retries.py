@@ -25,7 +25,12 @@ _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]+)?")
 
 
 def wait_before_retry(
-    error: ProviderError, tries: int, *, deadline: float, traffic: Traffic | None = None
+    error: ProviderError,
+    tries: int,
+    *,
+    deadline: float,
+    traffic: Traffic | None = None,
+    repeatable: bool = True,
 ) -> float | None:
     """Seconds to wait before the call is made again after ``tries`` failures; None when it should not be.
 
@@ -35,11 +40,17 @@ def wait_before_retry(
         return None
     asked = error.retry_after if isinstance(error, Unavailable) else None
     pause = BACKOFF * 2 ** (tries - 1) * random.uniform(0.5, 1.5) if asked is None else asked
+    again = repeatable and tries <= RETRIES
     if traffic is not None:
-        pause = traffic.failed(error, pause)
-    if tries > RETRIES:
-        return None
-    return pause if time.monotonic() + pause + LEAST_LEFT < deadline else None
+        # Who names a time that is too long has answered: nobody waits for nothing.
+        given_up = not again or (asked is None and not _in_time(pause, deadline))
+        told = traffic.failed(error, pause, given_up=given_up)
+        again, pause = again and told is not None, told or 0.0
+    return pause if again and _in_time(pause, deadline) else None
+
+
+def _in_time(pause: float, deadline: float) -> bool:
+    return time.monotonic() + pause + LEAST_LEFT < deadline
 
 
 def retry_after(value: str | None) -> float | None:

@@ -28,6 +28,10 @@ LEAST_READ_TIMEOUT = 4.0
 # The answer is read in pieces of this size, and the deadline checked between them.
 PIECE = 65_536
 
+# Of one answer, unpacked: more than any page of events, and little enough for a process that reads many at
+# once. A megabyte can unpack to a gigabyte.
+MOST_BYTES = 64 * 1024 * 1024
+
 # Hosts, and connections kept to each: more than one process reads at once, so that none is opened twice.
 POOLS = 16
 CONNECTIONS = 256
@@ -41,6 +45,10 @@ class OutOfTime(Exception):
 
 class NoAnswer(Exception):
     """The connection failed, or broke off before the answer was whole."""
+
+
+class TooLong(Exception):
+    """The answer is longer than any that a provider has reason to give."""
 
 
 class _AtOnce:
@@ -160,6 +168,7 @@ def exchange(
 
     :raise OutOfTime: at the timeout, or at ``deadline`` when that comes first
     :raise NoAnswer: when the connection failed or broke off
+    :raise TooLong: when there is more than ``MOST_BYTES`` of it
     """
     left = deadline - time.monotonic()
     if left <= 0:
@@ -192,6 +201,7 @@ def _prepared(method: str, url: str, headers: dict[str, str], body: bytes | None
 def _content(response: requests.Response, patience: float, deadline: float) -> bytes:
     """The body, piece by piece: a server that drips or stops cannot hold us much beyond the deadline."""
     pieces: list[bytes] = []
+    room = MOST_BYTES
     while True:
         left = deadline - time.monotonic()
         if left <= 0:
@@ -203,4 +213,7 @@ def _content(response: requests.Response, patience: float, deadline: float) -> b
         piece = response.raw.read1(PIECE, decode_content=True)
         if not piece:
             return b"".join(pieces)
+        room -= len(piece)
+        if room < 0:
+            raise TooLong
         pieces.append(piece)

@@ -19,6 +19,8 @@ from scheduling.query import Slots
 from scheduling.windows import DAY, MINUTE, SECOND
 
 _EPOCH = date(1970, 1, 1)
+_FIRST = (date.min - _EPOCH).days * DAY
+_LAST = ((date.max - _EPOCH).days + 1) * DAY - 1
 # T09:00: · 00.000Z
 _CLOCK = np.dtype([("minute", "V7"), ("rest", "V7")])
 
@@ -30,8 +32,8 @@ Texts = npt.NDArray[np.void]
 
 
 def timestamp(time: int) -> str:
-    """RFC 3339 in UTC with milliseconds; ``time`` in milliseconds, years 1970 to 9999."""
-    day, of_day = divmod(time, DAY)
+    """RFC 3339 in UTC with milliseconds; what no date can say is the first or the last moment of all."""
+    day, of_day = divmod(min(max(time, _FIRST), _LAST), DAY)
     minute, rest = divmod(of_day, MINUTE)
     return f"{_day(day)}T{minute // 60:02}:{minute % 60:02}:{rest // SECOND:02}.{rest % SECOND:03}Z"
 

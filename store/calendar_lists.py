@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
 import orjson
 from redis import Redis
 from redis.client import Pipeline
@@ -58,7 +59,7 @@ class CalendarLists:
         return {
             connection_id: each
             for connection_id, each in lists.items()
-            if newer_than is None or each.read_at >= newer_than
+            if each is not None and (newer_than is None or each.read_at >= newer_than)
         }
 
     def store(self, pipe: Pipeline, connection_id: str, calendars: CalendarList) -> None:
@@ -76,8 +77,9 @@ def _key(connection_id: str) -> str:
     return f"calendars:{connection_id}"
 
 
-def _read(value: bytes | str) -> CalendarList:
-    stored = orjson.loads(value)
-    return CalendarList(
-        stored["read_at"], tuple(ListedCalendar(**calendar) for calendar in stored["calendars"])
-    )
+def _read(value: bytes | str) -> CalendarList | None:
+    """A list as it was kept; None for what another version has kept, or is none: it is read anew."""
+    try:
+        return msgspec.json.decode(value, type=CalendarList)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None

@@ -13,6 +13,9 @@ FORMAT = b"\x01"
 KEY_ID_BYTES = 4
 NONCE_BYTES = 12
 
+# What tells of a ciphertext by which key it was sealed.
+PREFIX_BYTES = len(FORMAT) + KEY_ID_BYTES
+
 
 class Undecipherable(Exception):
     """No key of the ring opens this ciphertext in this place."""
@@ -34,11 +37,16 @@ class Keyring:
     def __repr__(self) -> str:
         return f"<Keyring of {len(self._keys)}>"
 
+    @property
+    def prefix(self) -> bytes:
+        """How everything begins that the first key has sealed."""
+        return FORMAT + self._first
+
     def encrypt(self, text: str, place: str) -> bytes:
         """``text`` sealed for ``place``."""
         nonce = os.urandom(NONCE_BYTES)
         sealed = self._keys[self._first].encrypt(nonce, text.encode(), place.encode())
-        return FORMAT + self._first + nonce + sealed
+        return self.prefix + nonce + sealed
 
     def decrypt(self, sealed: bytes, place: str) -> str:
         """The text sealed for ``place``.

@@ -37,3 +37,6 @@ class Sealed:
         except Undecipherable:
             log.warning("what waited as %s was lost: its encryption key is gone", key.partition(":")[0])
             return None
+        except msgspec.DecodeError:
+            log.warning("what waited as %s was lost: another version has left it", key.partition(":")[0])
+            return None

@@ -71,6 +71,9 @@ class Settings:
     google_per_minute: int
     google_per_minute_and_user: int
     microsoft_per_mailbox: int
+    breaker_accounts: int
+    breaker_failures: int
+    breaker_pause_seconds: float
     busy_ttl_seconds: float
     busy_stale_seconds: float
     failure_ttl_seconds: float
@@ -158,6 +161,10 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         google: int = env.int("GOOGLE_PER_MINUTE", 10_000, validate=validate.Range(min=2))
         google_user: int = env.int("GOOGLE_PER_MINUTE_AND_USER", 600, validate=validate.Range(min=2))
         mailbox: int = env.int("MICROSOFT_PER_MAILBOX", 10_000, validate=validate.Range(min=2))
+        # More accounts than fail by chance before one is answered; more failures than a hiccup makes.
+        accounts: int = env.int("BREAKER_ACCOUNTS", 10, validate=validate.Range(min=0))
+        failures: int = env.int("BREAKER_FAILURES", 3, validate=validate.Range(min=0))
+        pause: float = env.float("BREAKER_PAUSE", 15.0, validate=validate.Range(min=0.1, max=600))
         ttl: float = env.float("BUSY_TTL", 60.0, validate=validate.Range(min=0, max=86_400))
         stale: float = env.float("BUSY_STALE", 0.0, validate=validate.Range(min=0, max=86_400))
         failure_ttl: float = env.float("FAILURE_TTL", 5.0, validate=validate.Range(min=0, max=60))
@@ -210,6 +217,9 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         google_per_minute=google,
         google_per_minute_and_user=google_user,
         microsoft_per_mailbox=mailbox,
+        breaker_accounts=accounts,
+        breaker_failures=failures,
+        breaker_pause_seconds=pause,
         busy_ttl_seconds=ttl,
         busy_stale_seconds=stale,
         failure_ttl_seconds=failure_ttl,

@@ -9,6 +9,7 @@ from redis import Redis
 
 from store.activity import Activity
 from store.authorizations import Authorizations
+from store.breakers import Breakers
 from store.busy_cache import BusyCache
 from store.calendar_lists import CalendarLists
 from store.crypto import Keyring
@@ -57,8 +58,8 @@ class Stores:
             if opened is not None:
                 opened.close()
         # They speak to a Redis or a database that is closed.
-        caches = ("busy", "calendar_lists", "directory", "flights", "line", "quotas", "throttle", "watching")
-        for name in ("activity", "key_use", "presence", *caches):
+        caches = ("breakers", "busy", "calendar_lists", "directory", "flights", "line", "quotas", "throttle")
+        for name in ("activity", "key_use", "presence", "watching", *caches):
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -162,6 +163,18 @@ class Stores:
                 "google": Limit(settings.google_per_minute_and_user, 60),
                 "microsoft": Limit(settings.microsoft_per_mailbox, 600),
             },
+            pause=settings.breaker_pause_seconds,
+        )
+
+    @cached_property
+    def breakers(self) -> Breakers:
+        """Who is not asked for a while, because they do not answer."""
+        settings = self.settings
+        return Breakers(
+            self.redis,
+            accounts=settings.breaker_accounts,
+            failures=settings.breaker_failures,
+            pause=settings.breaker_pause_seconds,
         )
 
     @cached_property

@@ -6,7 +6,8 @@ an even pace. Half of a limit may go at once and the other half over its window,
 provider's sees more than the limit, wherever it begins, but for calls that are made again.
 
 A provider that refuses us names a time: until then the scope of its refusal is held, for every worker. And a
-mailbox takes a few calls at once: each has a lease there, which ends by itself when its holder dies.
+mailbox takes a few calls at once: each has a lease there, which ends by itself when its holder dies. Whoever
+does not answer is not asked at all, see ``store.breakers``.
 
 https://developers.google.com/workspace/calendar/api/guides/quota
 https://learn.microsoft.com/en-us/graph/throttling-limits
@@ -24,6 +25,8 @@ from redis import Redis
 from redis.client import Pipeline
 from redis.exceptions import RedisError
 
+from store import breakers
+
 log = logging.getLogger(__name__)
 
 # Graph's own: for one app and mailbox.
@@ -40,11 +43,14 @@ ASK_FOR_LEASE = 50
 # Seconds: who names a longer time has made a mistake, or will say so again.
 LONGEST_HOLD = 3600.0
 
-# KEYS: scopes, mailboxes. ARGV: now or "", milliseconds left, milliseconds of a lease, horizon, ask again,
-# ask for lease, calls at once, number of scopes; for each scope interval and tolerance; for each call the
-# numbers of its scopes, its cost, the number of its mailbox or 0, its lease.
-# Returns for each call how many milliseconds it has to wait, whether its turn is paid, and why it waits.
-ASK = """
+# KEYS: scopes, their breakers, mailboxes. ARGV: now or "", milliseconds left, milliseconds of a lease,
+# horizon, ask again, ask for lease, calls at once, pause of a breaker, number of scopes; for each scope
+# interval and tolerance; for each call the numbers of its scopes, its cost, the number of its mailbox or 0,
+# its lease. Returns for each call how many milliseconds it has to wait, whether its turn is paid, and why
+# it waits, or that it probes.
+ASK = (
+    breakers.LOOK
+    + """
 local now = tonumber(ARGV[1])
 if not now then
     local time = redis.call('TIME')
@@ -52,14 +58,15 @@ if not now then
 end
 local left, lease, horizon = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local again, again_for_lease, most = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local count = tonumber(ARGV[8])
-local at = 9
+local pause, count = tonumber(ARGV[8]), tonumber(ARGV[9])
+local at = 10
 local scopes = {}
 for n = 1, count do
     local kept = redis.call('HMGET', KEYS[n], 'paced', 'held', 'named')
     scopes[n] = {
         interval = tonumber(ARGV[at]), tolerance = tonumber(ARGV[at + 1]),
-        paced = tonumber(kept[1]) or 0, held = tonumber(kept[2]) or 0, named = tonumber(kept[3]) or 0
+        paced = tonumber(kept[1]) or 0, held = tonumber(kept[2]) or 0, named = tonumber(kept[3]) or 0,
+        breaker = breaker(KEYS[count + n])
     }
     at = at + 2
 end
@@ -68,15 +75,19 @@ while at <= #ARGV do
     local of = {scopes[tonumber(ARGV[at])], scopes[tonumber(ARGV[at + 1])]}
     local cost, mailbox, id = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), ARGV[at + 4]
     at = at + 5
-    local held, named, delay = 0, 0, 0
+    local account = of[2].breaker.key
+    local held, named, delay, closed = 0, 0, 0, 0
     for _, scope in ipairs(of) do
+        closed = math.max(closed, shut(scope.breaker, account, id, now, pause))
         held = math.max(held, scope.held - now)
         named = math.max(named, scope.named - now)
         scope.after = math.max(scope.paced, now) + math.min(cost * scope.interval, scope.tolerance)
         delay = math.max(delay, scope.after - scope.tolerance - now)
     end
     local wait, paid, why = 0, 0, 'pace'
-    if held > 0 then
+    if closed > 0 then
+        wait, why = closed, 'open'
+    elseif held > 0 then
         wait, why = held, held > named and 'backoff' or 'told'
     elseif cost > 0 and delay > math.min(horizon, left) then
         wait = delay > left and delay or again
@@ -87,7 +98,7 @@ while at <= #ARGV do
         end
     end
     if wait <= 0 and mailbox > 0 then
-        local key = KEYS[count + mailbox]
+        local key = KEYS[2 * count + mailbox]
         redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
         -- Redis may be asked twice when its answer is lost: who has a lease keeps it.
         if redis.call('ZCARD', key) < most or redis.call('ZSCORE', key, id) then
@@ -95,6 +106,11 @@ while at <= #ARGV do
             if redis.call('PTTL', key) < lease then redis.call('PEXPIRE', key, lease) end
         else
             wait, why = again_for_lease, 'mailbox'
+        end
+    end
+    if wait <= 0 then
+        for _, scope in ipairs(of) do
+            if try(scope.breaker, account, id, now, lease) then why = 'probe' end
         end
     end
     answers[#answers + 1] = math.ceil(wait)
@@ -109,6 +125,7 @@ for n, scope in ipairs(scopes) do
 end
 return answers
 """
+)
 
 # KEYS: scopes. ARGV: whether the provider has named the time; for each scope, milliseconds to hold it for.
 # Returns for how long one of them is held by a time that was named.
@@ -177,6 +194,10 @@ class Why(StrEnum):
     BACKOFF = "backoff"
     # For a call to the same mailbox to end.
     MAILBOX = "mailbox"
+    # For who does not answer to be asked again.
+    OPEN = "open"
+    # For nothing, but to find out whether they do.
+    PROBE = "probe"
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,13 +218,23 @@ _WHYS = {each.encode(): each for each in Why}
 class Throttle:
     """The limits of each provider, by its name: ``projects`` for all of us, ``accounts`` for each account.
 
+    ``pause`` is that of the breakers, in seconds.
+
     Redis knows an account by our id of its connection: what address it has is only what a caller says, and
     must not spend another's calls. A mailbox is known by its address, as two may have connected it: who names
     another's can make it wait, though not for long.
     """
 
-    def __init__(self, redis: Redis, projects: Mapping[str, Limit], accounts: Mapping[str, Limit]) -> None:
+    def __init__(
+        self,
+        redis: Redis,
+        projects: Mapping[str, Limit],
+        accounts: Mapping[str, Limit],
+        *,
+        pause: float = 0.0,
+    ) -> None:
         self._redis = redis
+        self._pause = int(pause * 1000)
         self._projects = projects
         self._accounts = accounts
 
@@ -221,9 +252,12 @@ class Throttle:
         No turn is given beyond ``left``; a lease lasts for ``lease``. ``now`` is another clock, for tests.
         """
         limits: dict[str, Limit] = {}
+        looked: dict[str, None] = {}
         for each in asks:
             limits[_project(each.provider)] = self._projects[each.provider]
             limits[_account(each.provider, each.account)] = self._accounts[each.provider]
+            looked[breakers.provider_key(each.provider)] = None
+            looked[breakers.account_key(each.provider, each.account)] = None
         scopes = {name: number for number, name in enumerate(limits, 1)}
         leased = dict.fromkeys(_mailbox(each.mailbox) for each in asks if each.mailbox is not None)
         mailboxes = {name: number for number, name in enumerate(leased, 1)}
@@ -235,6 +269,7 @@ class Throttle:
             ASK_AGAIN,
             ASK_FOR_LEASE,
             CALLS_AT_ONCE,
+            self._pause,
             len(scopes),
         ]
         for limit in limits.values():
@@ -247,7 +282,8 @@ class Throttle:
                 0 if each.mailbox is None else mailboxes[_mailbox(each.mailbox)],
                 each.lease,
             )
-        pipe.eval(ASK, len(scopes) + len(mailboxes), *scopes, *mailboxes, *args)
+        keys = [*scopes, *looked, *mailboxes]
+        pipe.eval(ASK, len(keys), *keys, *args)
 
     @staticmethod
     def answers(result: object, asks: Sequence[Ask]) -> list[Answer]:
@@ -257,7 +293,9 @@ class Throttle:
             return [GO] * len(asks)
         told = cast(list[Any], result)
         return [
-            Answer(wait / 1000, bool(paid) or not ask.calls, _WHYS[why]) if wait > 0 else GO
+            Answer(max(0, wait) / 1000, bool(paid) or not ask.calls, _WHYS[why])
+            if wait > 0 or _WHYS[why] is Why.PROBE
+            else GO
             for ask, wait, paid, why in zip(asks, told[::3], told[1::3], told[2::3], strict=True)
         ]
 

@@ -23,7 +23,7 @@ from app.up import sandbox_environment
 from app.web import create_app
 from providers.sandbox.client import Sandbox, SandboxAccount
 from providers.sandbox.process import running
-from store import embedded_redis
+from store import breakers, embedded_redis
 from store.database import Database
 from store.queries import api_keys, organizations
 from store.settings import Settings, read_settings
@@ -82,6 +82,9 @@ def environment(sandbox_process: str, tmp_path_factory: pytest.TempPathFactory) 
         "ALMANAC_GOOGLE_PER_MINUTE": "10000000",
         "ALMANAC_GOOGLE_PER_MINUTE_AND_USER": "1000000",
         "ALMANAC_MICROSOFT_PER_MAILBOX": "10000000",
+        # A test fails as often as it likes, and the next one is none the worse for it.
+        "ALMANAC_BREAKER_ACCOUNTS": "0",
+        "ALMANAC_BREAKER_FAILURES": "0",
         # Receivers are on this machine, and those that are away come back soon.
         "ALMANAC_WEBHOOKS_ALLOW_PRIVATE": "true",
         "ALMANAC_WEBHOOKS_RETRY_SECONDS": ",".join(["0.3"] * 300),
@@ -180,6 +183,21 @@ def stores(settings: Settings, database: Database) -> Iterator[Stores]:
     """Stores of the test's own, on the same database and Redis."""
     with Stores(settings) as stores:
         yield stores
+
+
+@pytest.fixture
+def shut(stores: Stores) -> Iterator[Callable[..., None]]:
+    """Have a provider be left alone, as if it had not answered: ``shut("google", seconds=60)``."""
+
+    def make(provider: str, *, ago: float = 0.0, seconds: float = 60.0, probed: float = 0.0) -> None:
+        clock, _ = stores.redis.time()
+        moments = {"since": clock - ago, "until": clock + seconds, "trying": clock + probed}
+        in_milliseconds = {name: int(moment * 1000) for name, moment in moments.items()}
+        stores.redis.hset(breakers.provider_key(provider), mapping=in_milliseconds)
+
+    yield make
+    if found := stores.redis.keys("breaker:*"):
+        stores.redis.delete(*found)
 
 
 @pytest.fixture

@@ -18,6 +18,9 @@ from workers.traffic import AccountTraffic
 
 log = logging.getLogger(__name__)
 
+# Of the deadline of a request: a provider that takes so long is down for whoever waits.
+PATIENCE = 0.25
+
 
 def open_account(
     runtime: Runtime, credentials: Credentials, *, grace: float = 0.0
@@ -25,7 +28,14 @@ def open_account(
     """The adapter for a connection, and the account it is to be used with."""
     provider = runtime.providers[ProviderName(credentials.provider)]
     tokens = ConnectionTokens(runtime.stores, provider.oauth, credentials)
-    traffic = AccountTraffic(runtime.stores.throttle, credentials.provider, credentials.id)
+    stores = runtime.stores
+    traffic = AccountTraffic(
+        stores.throttle,
+        stores.breakers,
+        credentials.provider,
+        credentials.id,
+        patience=runtime.settings.fanout_deadline_seconds * PATIENCE,
+    )
     asking = request_ids.current.get()
     return provider.calendars, Account(credentials.email, credentials.scope, tokens, traffic, grace, asking)
 

@@ -99,4 +99,7 @@ def _transport_options(url: str) -> dict[str, float]:
     options: dict[str, float] = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
     if url.startswith(("redis", "unix")):
         options["socket_connect_timeout"] = 2.0
+        # It answers at once, or within the second that a worker's pop takes; a network that has lost the
+        # connection never does, and without this a worker would wait for ever.
+        options["socket_timeout"] = 5.0
     return options

@@ -22,7 +22,8 @@ from store.calendar_lists import CalendarList
 from store.queries import connections
 from store.queries.connections import Credentials, SealedConnection
 from store.throttle import GO, Answer, Ask, Throttle, Why
-from workers import activity, tracing, traffic
+from workers import activity, broken, tracing, traffic
+from workers.broken import BROKEN
 from workers.fanout import LEFTOVER_SECONDS, reply_list, work_list
 from workers.jobs import Job, ReadBusy, Reply, numbered, pack_body, pack_reply, unpack_job
 from workers.places import Share
@@ -56,7 +57,6 @@ TO_GIVE_UP = 0.01
 LEASE_MARGIN = 1.0
 
 GONE = Failed(Reason.NOT_FOUND, "The connection was removed")
-BROKEN = Failed(Reason.PROVIDER_ERROR, "Something went wrong on our side while asking this account")
 
 # Does one job by a deadline; without credentials where no connection is there yet.
 Perform = Callable[[Runtime, Job, Credentials | None, float], Reply]
@@ -78,6 +78,8 @@ class Taken:
     ask: Ask | None = None
     # What it says when it comes to nothing but waiting.
     failed: Failed = BROKEN
+    # It finds out whether they answer again.
+    probes: bool = False
 
 
 class Waiting(NamedTuple):
@@ -89,10 +91,13 @@ class Waiting(NamedTuple):
 
 
 class Done(NamedTuple):
-    """A job that is over. ``generation`` is that of its connection's cache, noted before it began."""
+    """A job that is over. ``body`` is its reply as it travels; ``generation`` is that of its connection's
+    cache, noted before it began.
+    """
 
     taken: Taken
     reply: Reply
+    body: bytes
     generation: bytes
 
 
@@ -188,6 +193,7 @@ class Drain:
         room = self._room(places)
         replies, work = reply_list(self._fanout), work_list(self._fanout)
         with self._runtime.stores.redis.pipeline(transaction=False) as pipe:
+            self._runtime.stores.breakers.tell(pipe)
             for each in finished:
                 self._finish(pipe, each)
             if self._answered:
@@ -225,11 +231,11 @@ class Drain:
         self._sharing.take(each.flight for each in taken)
         try:
             self._load(taken)
-        except Exception:
+        except Exception as error:
             # Whatever it is: these jobs have been taken.
             log.exception("connections could not be loaded")
             for each in taken:
-                self._give_up(each, BROKEN)
+                self._give_up(each, broken.because(error))
         else:
             self._ahead += taken
 
@@ -247,11 +253,11 @@ class Drain:
             return 0
         try:
             generations, answers = self._ask(taken)
-        except Exception:
+        except Exception as error:
             # Whatever it is: these jobs have been taken.
             log.exception("the turns of jobs could not be had")
             for each in taken:
-                self._give_up(each, BROKEN)
+                self._give_up(each, broken.because(error))
             return 0
         started = 0
         for each in taken:
@@ -312,7 +318,11 @@ class Drain:
         if taken.ask is not None and answer.paid:
             taken.ask = replace(taken.ask, calls=0)
         if not answer.wait:
+            taken.probes = answer.why is Why.PROBE
             return True
+        if taken.row is not None and answer.why is Why.OPEN:
+            self._give_up(taken, traffic.refused(taken.row, answer))
+            return False
         if taken.row is not None and (taken.failed is BROKEN or answer.why is not Why.MAILBOX):
             taken.failed = traffic.throttled(taken.row, answer)
         when = time.monotonic() + answer.wait
@@ -324,11 +334,11 @@ class Drain:
 
     def _give_up(self, taken: Taken, failed: Failed) -> None:
         """Answer for a job that is not begun."""
-        if failed is not BROKEN:
+        if not broken.by_us(failed):
             activity.failed(self._counters, taken.job, taken.row, [failed])
         body = pack_body(Reply(failed=failed))
         self._answered.append(numbered(taken.number, body))
-        if failed.reason is Reason.RATE_LIMITED:
+        if failed.reason is Reason.RATE_LIMITED or not failed.asked:
             # The provider has spoken for all who wait, and each would be told so after the other.
             self._sharing.land(taken.flight, body, failed=False)
         else:
@@ -337,7 +347,6 @@ class Drain:
 
     def _work(self, taken: Taken, generation: bytes) -> Done:
         """Runs in a place. Whatever happens, the job is answered: nobody waits for nothing."""
-        reply = Reply(failed=BROKEN)
         try:
             credentials = None
             if taken.row is not None:
@@ -347,9 +356,12 @@ class Drain:
                 reply = self._perform(self._runtime, taken.job, credentials, self._deadline)
                 tracing.failed(span, reply.failed)
             activity.done(self._counters, taken.job, taken.row, reply, time.monotonic() - began)
-        except Exception:
+            body = pack_body(reply)
+        except Exception as error:
             log.exception("a job failed unexpectedly", extra={"connection": taken.job.connection})
-        return Done(taken, reply, generation)
+            reply = Reply(failed=broken.because(error))
+            body = pack_body(reply)
+        return Done(taken, reply, body, generation)
 
     def _tell_late(self) -> None:
         """Answer for the reads that go on beyond the deadline: their request gives up."""
@@ -365,6 +377,8 @@ class Drain:
         del self._in_flight[taken.id]
         if taken.ask is not None:
             stores.throttle.release(pipe, taken.ask)
+            if taken.probes:
+                stores.breakers.leave(pipe, taken.ask.provider, taken.ask.account, taken.ask.lease)
         if reply.listed is not None and job.connection is not None:
             calendars = CalendarList(reply.read_at, reply.listed)
             stores.calendar_lists.store(pipe, job.connection, calendars)
@@ -382,12 +396,11 @@ class Drain:
                     read_at=reply.read_at,
                     generation=done.generation,
                 )
-        body = pack_body(reply)
         if taken.id not in self._told:
-            self._answered.append(numbered(taken.number, body))
+            self._answered.append(numbered(taken.number, done.body))
         if reply.whole() or time.monotonic() < self._deadline:
-            failed = reply.refused() and reply.failed is not BROKEN
-            self._sharing.land(taken.flight, body, failed=failed)
+            failed = reply.refused() and not broken.by_us(reply.failed)
+            self._sharing.land(taken.flight, done.body, failed=failed)
         else:
             # What has failed for want of time need not fail for who has more.
             self._sharing.abandon([taken.flight])

@@ -25,6 +25,14 @@ NUMBER = struct.Struct("<I")
 DIGEST = 15
 
 
+class Garbled(ValueError):
+    """A message that nobody of this version has packed."""
+
+
+# What the shapes of others lead to.
+_SHAPE_ERRORS = (struct.error, KeyError, TypeError, ValueError, OverflowError, msgspec.ValidationError)
+
+
 @dataclass(frozen=True, slots=True)
 class ReadBusy:
     """Read the busy periods of some calendars of one connection over ``[start, end)``, in milliseconds.
@@ -214,9 +222,16 @@ def pack_job(number: int, job: Job, flight: str | None = None) -> bytes:
 
 
 def unpack_job(data: bytes) -> Packed:
-    """The other side of ``pack_job``."""
-    number, name, fields, *flight = orjson.loads(data)
-    return Packed(number, msgspec.convert(fields, KINDS[name]), *flight)
+    """The other side of ``pack_job``.
+
+    :raise Garbled: for anything else
+    """
+    try:
+        number, name, fields, *flight = orjson.loads(data)
+        number, flight = msgspec.convert((number, flight), tuple[int, list[str | None]])
+        return Packed(number, msgspec.convert(fields, KINDS[name]), *flight)
+    except _SHAPE_ERRORS as error:
+        raise Garbled("not a job") from error
 
 
 def same_read(job: Job) -> str:
@@ -236,7 +251,12 @@ def numbered(number: int, body: bytes) -> bytes:
 
 
 def unpack_reply(data: bytes) -> tuple[int, Reply]:
-    """The other side of ``pack_reply``."""
+    """The other side of ``pack_reply``.
+
+    :raise Garbled: for anything else
+    """
+    if len(data) < NUMBER.size:
+        raise Garbled("not a reply")
     return NUMBER.unpack_from(data)[0], unpack_body(data[NUMBER.size :])
 
 
@@ -266,7 +286,17 @@ def pack_body(reply: Reply) -> bytes:
 
 
 def unpack_body(data: bytes) -> Reply:
-    """The other side of ``pack_body``."""
+    """The other side of ``pack_body``.
+
+    :raise Garbled: for anything else; periods that are missing are never free time
+    """
+    try:
+        return _unpack_body(data)
+    except _SHAPE_ERRORS as error:
+        raise Garbled("not a reply") from error
+
+
+def _unpack_body(data: bytes) -> Reply:
     end = HEADER.size + HEADER.unpack_from(data)[0]
     header = orjson.loads(data[HEADER.size : end])
     times = np.frombuffer(data, dtype="<i8", offset=end)
@@ -274,19 +304,23 @@ def unpack_body(data: bytes) -> Reply:
     at = 0
     for calendar, result in header["outcomes"]:
         if isinstance(result, int):
+            if result < 0 or at + 2 * result > times.size:
+                raise ValueError("fewer periods than were packed")
             outcomes[calendar] = Read(
                 Intervals(times[at : at + result], times[at + result : at + 2 * result])
             )
             at += 2 * result
         else:
             outcomes[calendar] = msgspec.convert(result, Failed)
+    if at != times.size:
+        raise ValueError("more periods than were packed")
     return Reply(
-        read_at=header["readAt"],
+        read_at=msgspec.convert(header["readAt"], int),
         failed=msgspec.convert(header["failed"], Failed | None),
         listed=msgspec.convert(header["listed"], tuple[ListedCalendar, ...] | None),
         outcomes=outcomes,
         calendars=msgspec.convert(header["calendars"], tuple[Calendar, ...]),
         events=msgspec.convert(header["events"], dict[str, tuple[Event, ...] | Failed]),
-        made=header["made"],
+        made=msgspec.convert(header["made"], bool),
         finding=msgspec.convert(header["finding"], Finding | None),
     )

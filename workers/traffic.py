@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from providers.base import Failed
-from providers.errors import ProjectRateLimited, ProviderError, RateLimited, Reason
+from providers.errors import (
+    ProjectRateLimited,
+    ProviderError,
+    RateLimited,
+    Reason,
+    TimedOut,
+    Unavailable,
+)
 from providers.google import errors as google
 from providers.google.client import CALENDARS_PER_QUERY, RANGE_PER_QUERY
 from providers.http import late
 from providers.microsoft import errors as microsoft
 from providers.names import ProviderName
 from providers.scopes import Operation
+from store.breakers import Breakers
 from store.queries.connections import SealedConnection
 from store.throttle import Answer, Ask, Throttle, Why
 from workers.jobs import (
@@ -31,19 +41,36 @@ TITLES: dict[str, str] = {
 
 
 class AccountTraffic:
-    """The ``Traffic`` of one account: what the provider refuses to it is heard by all workers."""
+    """The ``Traffic`` of one account: what the provider does to it is heard by all workers.
 
-    def __init__(self, throttle: Throttle, provider: str, connection: str) -> None:
+    ``patience``: who has not waited for so many seconds cannot say that nobody answers.
+    """
+
+    def __init__(
+        self, throttle: Throttle, breakers: Breakers, provider: str, connection: str, *, patience: float
+    ) -> None:
         self._throttle = throttle
+        self._breakers = breakers
         self._provider = provider
         self._connection = connection
+        self._patience = patience
 
-    def failed(self, error: ProviderError, pause: float) -> float:
-        """Hold the account, or all accounts, when the provider throttles.
+    def answered(self) -> None:
+        """The provider answers, to this account at least."""
+        self._breakers.answered(self._provider, self._connection)
+
+    def failed(self, error: ProviderError, pause: float, *, given_up: bool) -> float | None:
+        """Hold the account, or all accounts, when the provider throttles; count it when it does not answer.
 
         The call itself waits for what the provider has told anyone, but not for others' guesses: it is how
         we learn that the throttling is over.
         """
+        if isinstance(error, RateLimited):
+            self.answered()
+        elif self._tells(error, given_up=given_up) and self._breakers.failed(
+            self._provider, self._connection, given_up=given_up
+        ):
+            return None
         held = self._throttle.hold(
             self._provider,
             self._connection,
@@ -52,6 +79,10 @@ class AccountTraffic:
             project=isinstance(error, ProjectRateLimited),
         )
         return max(pause, held)
+
+    def _tells(self, error: ProviderError, *, given_up: bool) -> bool:
+        """Whether a failure tells of the provider: one that is slow answers when it is given more time."""
+        return not isinstance(error, TimedOut) or (given_up and error.waited >= self._patience)
 
 
 def ask(job: Job, row: SealedConnection, lease: str) -> Ask | None:
@@ -97,6 +128,17 @@ def throttled(row: SealedConnection, answer: Answer) -> Failed:
         return overdue(row)
     wait = None if answer.why is Why.BACKOFF else answer.wait
     return Failed(Reason.RATE_LIMITED, f"{TITLES[row.provider]} asks us to slow down", retry_after=wait)
+
+
+def refused(row: SealedConnection, answer: Answer) -> Failed:
+    """What becomes of a job while nobody is asked."""
+    return replace(Failed.because(unanswered(row.provider, answer)), asked=False)
+
+
+def unanswered(provider: str, answer: Answer) -> Unavailable:
+    """The error for a call that is not made, as those before it were not answered."""
+    message = f"{TITLES[provider]} has not been answering; try again in a moment"
+    return Unavailable(message, retry_after=answer.wait)
 
 
 def overdue(row: SealedConnection) -> Failed:

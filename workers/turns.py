@@ -11,9 +11,9 @@ from dataclasses import replace
 from providers.errors import RateLimited
 from providers.names import ProviderName
 from store.queries.connections import Credentials
-from store.throttle import Answer, Ask, Throttle
+from store.throttle import GO, Answer, Ask, Throttle, Why
 from workers.runtime import Runtime
-from workers.traffic import TITLES
+from workers.traffic import TITLES, unanswered
 
 # Seconds to wait in all: whoever waits holds a place that requests lack.
 PATIENCE = 1.0
@@ -26,13 +26,17 @@ def turn(runtime: Runtime, credentials: Credentials, calls: int, *, deadline: fl
     """Wait a moment until an account may be called so often; its calls end by ``deadline``.
 
     :raise RateLimited: when that takes longer than a moment
+    :raise Unavailable: while the account, or its provider, is not asked as it does not answer
     """
     until = min(deadline, time.monotonic() + PATIENCE)
     microsoft = credentials.provider == ProviderName.MICROSOFT
     mailbox = (credentials.email or credentials.id) if microsoft else None
+    answer = GO
     ask = Ask(credentials.provider, credentials.id, calls, mailbox, f"upkeep:{secrets.token_hex(8)}")
     try:
         while (answer := _answer(runtime, ask, until, deadline)).wait:
+            if answer.why is Why.OPEN:
+                raise unanswered(credentials.provider, answer)
             if time.monotonic() + answer.wait >= until:
                 title = TITLES[credentials.provider]
                 raise RateLimited(f"{title} asks us to slow down", retry_after=answer.wait)
@@ -42,7 +46,10 @@ def turn(runtime: Runtime, credentials: Credentials, calls: int, *, deadline: fl
         yield
     finally:
         with runtime.stores.redis.pipeline(transaction=False) as pipe:
+            runtime.stores.breakers.tell(pipe)
             runtime.stores.throttle.release(pipe, ask)
+            if answer.why is Why.PROBE:
+                runtime.stores.breakers.leave(pipe, ask.provider, ask.account, ask.lease)
             pipe.execute()
 
 

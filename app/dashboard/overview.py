@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from flask import url_for
@@ -12,10 +13,13 @@ from sqlalchemy.orm import Session
 from app import health, registrations
 from app.dashboard.blueprint import blp, page
 from app.dashboard.providers import badge_of
+from app.exposition import PROVIDERS
 from app.registrations import Registration
 from app.services import services
+from store.breakers import Breaker
 from store.queries import api_keys, connections, deliveries, organizations, users
 from store.queries.connections import Standing
+from workers.traffic import TITLES
 
 # Connections that have ended, the latest: who sees more has found the page of users.
 MOST_ENDED = 5
@@ -26,6 +30,14 @@ PARTS = {
     "redis": ("Redis", "Check that it runs, and ALMANAC_REDIS_URL."),
     "worker": ("Worker", "Start one: almanac worker. Without it no calendar is read."),
 }
+
+
+class Silent(NamedTuple):
+    """A provider that is not asked ``since`` a moment, if its breaker is open, or that has such accounts."""
+
+    title: str
+    breaker: Breaker
+    since: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +91,19 @@ def overview() -> ResponseReturnValue:
 @blp.get("/overview/health")
 def overview_health() -> ResponseReturnValue:
     """Whether the parts answer: asked by themselves, as an absent worker takes a second."""
-    parts = [(*PARTS[name], trouble is None) for name, trouble in health.troubles().items()]
-    return page("overview_health.html", parts=parts)
+    troubles = health.troubles()
+    parts = [(*PARTS[name], trouble is None) for name, trouble in troubles.items()]
+    return page("overview_health.html", parts=parts, silent=[] if troubles["redis"] else _silent())
+
+
+def _silent() -> list[Silent]:
+    """The providers that are not asked just now, or not for all accounts."""
+    standing = services().stores.breakers.standing(PROVIDERS)
+    return [
+        Silent(TITLES[provider], breaker, datetime.now(UTC) - timedelta(seconds=breaker.ago))
+        for provider, breaker in standing.items()
+        if breaker.open or breaker.accounts
+    ]
 
 
 def _figures(session: Session) -> Figures:

@@ -19,19 +19,19 @@ from store.queries.dashboard_sessions import SignedIn
 
 log = logging.getLogger(__name__)
 
-_SECRET = "session"
+_KEPT_AS = "session"
 
 
 def recognise() -> bool:
     """Whether this request comes from a browser that is signed in, whose caller the API's parts then know."""
-    secret = session.get(_SECRET)
+    secret = session.get(_KEPT_AS)
     if not secret:
         return False
     # A session that is ended changes what counts: the very next page of that browser notices.
     remembered = services().stores.directory.current()
     found = remembered.recall(("dashboard session", digest(secret)), lambda: _load(secret))
     if found is None or found.ended:
-        session.pop(_SECRET)
+        session.pop(_KEPT_AS)
         return False
     _note(found, remembered)
     g.dashboard_session = found
@@ -74,7 +74,7 @@ def begin(administrator: Administrator) -> None:
             agent=request.headers.get("User-Agent", ""),
         )
     session.clear()
-    session[_SECRET] = secret
+    session[_KEPT_AS] = secret
     session.permanent = True
 
 

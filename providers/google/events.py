@@ -26,6 +26,7 @@ from providers.google.errors import PROVIDER, Deleted, Outdated
 from providers.google.payloads import EventRecord
 from providers.http import Json, unreadable
 from providers.instants import DAY, utc_text
+from providers.shapes import SHAPE_ERRORS
 
 # How often an event is read and written anew when others change it in between.
 TRIES = 4
@@ -146,7 +147,7 @@ def _living(page: Json, calendar: GoogleCalendar) -> list[Json]:
     """The events of a page; what is cancelled is left out."""
     try:
         return [each for each in page.get("items", ()) if not parse_events.is_cancelled(each)]
-    except parse_events.SHAPE_ERRORS:
+    except SHAPE_ERRORS:
         raise unreadable(PROVIDER, calendar.operation) from None
 
 
@@ -183,7 +184,7 @@ def _parsed(calendar: GoogleCalendar, record: EventRecord) -> Event:
 def _property(calendar: GoogleCalendar, record: Json, name: str) -> str | None:
     try:
         return parse_events.private(cast("EventRecord", record), name)
-    except parse_events.SHAPE_ERRORS:
+    except SHAPE_ERRORS:
         raise unreadable(PROVIDER, calendar.operation) from None
 
 

@@ -24,11 +24,14 @@ def every_page(fetch: Fetch, query: Mapping[str, str], operation: str) -> Iterat
     seen: set[str] = set()
     while True:
         page = fetch(asked)
-        if not isinstance(page.get("items", []), list):
+        token = page.get("nextPageToken")
+        # No list is not an empty list, and a token that is none is not the end.
+        if not isinstance(page.get("items"), list) or not (
+            token is None or (isinstance(token, str) and token)
+        ):
             raise unreadable(PROVIDER, operation)
         yield page
-        token = page.get("nextPageToken")
-        if not token:
+        if token is None:
             return
         if token in seen:
             raise ProviderError(f"The pages of {PROVIDER} do not end", operation=operation)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
+from providers import periods
 from providers.base import Calendar
 from providers.google.errors import PROVIDER, error_for_reason
 from providers.google.payloads import BusyPeriod, CalendarListEntry, CalendarListPage, FreeBusyCalendar
 from providers.http import unreadable
 from providers.instants import instant
 from providers.names import ProviderName
+from providers.shapes import SHAPE_ERRORS, array, flag, identifier, original, text
 
 Period = tuple[int, int]
 
-# Newer than the role words of the API: may write, but not see what is private.
-_ROLES = {"writerWithoutPrivateAccess": "writer"}
+# Newer than the role words of the API is the second: may write, but not see what is private. Whatever comes
+# next is taken for the least.
+_ROLES = {"writer": "writer", "writerWithoutPrivateAccess": "writer", "reader": "reader", "owner": "owner"}
 
 
 def calendars(page: CalendarListPage, operation: str) -> list[Calendar]:
@@ -24,28 +27,25 @@ def calendars(page: CalendarListPage, operation: str) -> list[Calendar]:
 
     :raise Unavailable: when this is no such page
     """
-    if "items" not in page and page.get("kind") != "calendar#calendarList":
-        raise unreadable(PROVIDER, operation)
     try:
-        return [calendar(entry) for entry in page.get("items", []) if not entry.get("deleted")]
-    except (KeyError, TypeError, AttributeError):
+        return [calendar(entry) for entry in array(page["items"]) if not flag(entry.get("deleted"))]
+    except SHAPE_ERRORS:
         raise unreadable(PROVIDER, operation) from None
 
 
 def calendar(entry: CalendarListEntry) -> Calendar:
     """One entry of the list; the user's own name for it wins over the owner's."""
-    role = entry.get("accessRole", "freeBusyReader")
     return Calendar(
-        id=entry["id"],
+        id=identifier(entry["id"]),
         provider=ProviderName.GOOGLE,
-        subject=entry.get("summaryOverride") or entry.get("summary", ""),
-        access_role=_ROLES.get(role, role),
-        primary=entry.get("primary", False),
-        selected=entry.get("selected", False),
-        background_color=entry.get("backgroundColor", ""),
-        foreground_color=entry.get("foregroundColor", ""),
-        time_zone=entry.get("timeZone", "UTC"),
-        original=cast("dict[str, Any]", entry),
+        subject=text(entry.get("summaryOverride")) or text(entry.get("summary")),
+        access_role=_ROLES.get(text(entry.get("accessRole")), "freeBusyReader"),
+        primary=flag(entry.get("primary")),
+        selected=flag(entry.get("selected")),
+        background_color=text(entry.get("backgroundColor")),
+        foreground_color=text(entry.get("foregroundColor")),
+        time_zone=text(entry.get("timeZone", "UTC")),
+        original=original(entry),
     )
 
 
@@ -68,11 +68,11 @@ def _periods(entry: FreeBusyCalendar, operation: str) -> list[Period]:
     try:
         if errors := entry.get("errors"):
             raise error_for_reason(errors[0].get("reason", ""), operation)
-        return [_period(each) for each in entry["busy"]]
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError):
+        return [_period(each) for each in array(entry["busy"])]
+    except SHAPE_ERRORS:
         # "busy" missing is not "busy" empty.
         raise unreadable(PROVIDER, operation) from None
 
 
 def _period(period: BusyPeriod) -> Period:
-    return instant(period["start"]), instant(period["end"], up=True)
+    return periods.ordered(instant(period["start"]), instant(period["end"], up=True))

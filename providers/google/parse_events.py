@@ -6,15 +6,17 @@ https://developers.google.com/workspace/calendar/api/v3/reference/events#resourc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 from zoneinfo import ZoneInfo
 
+from providers import periods
 from providers.events import Attendee, Event, ResponseStatus
 from providers.google.errors import PROVIDER
 from providers.google.payloads import EventAttendee, EventEdge, EventRecord
 from providers.http import Json, unreadable
 from providers.instants import instant, wall_instant
 from providers.names import ProviderName
+from providers.shapes import SHAPE_ERRORS, flag, identifier, original, text
 
 # Our own properties, private to the copy in one calendar. Events in people's calendars carry these names:
 # they must never change. What ties the copies of a unified event together; where it is held online, when not
@@ -22,9 +24,6 @@ from providers.names import ProviderName
 META_ID = "metaId"
 MEETING_URL = "meetingUrl"
 REQUEST = "almanacRequest"
-
-# OSError: the name of a folder of zones is not the name of one.
-SHAPE_ERRORS = (KeyError, TypeError, AttributeError, ValueError, OverflowError, OSError)
 
 _ANSWERS = frozenset(ResponseStatus)
 
@@ -48,34 +47,35 @@ class Reader:
             raise unreadable(PROVIDER, self.operation) from None
 
     def _event(self, record: EventRecord, zone: str) -> Event:
-        start, end = record["start"], record["end"]
+        edges = record["start"], record["end"]
+        start, end = periods.ordered(_instant(edges[0], zone), _instant(edges[1], zone, up=True))
         return Event(
-            id=_text(record["id"]),
+            id=identifier(record["id"]),
             calendar_id=self.calendar_id,
             provider=ProviderName.GOOGLE,
             meta_id=private(record, META_ID),
-            subject=_text(record.get("summary", "")),
-            description=_text(record.get("description", "")),
-            location=_text(record.get("location", "")),
-            start=_instant(start, zone),
-            end=_instant(end, zone, up=True),
-            all_day="date" in start,
+            subject=text(record.get("summary", "")),
+            description=text(record.get("description", "")),
+            location=text(record.get("location", "")),
+            start=start,
+            end=end,
+            all_day="date" in edges[0],
             meeting_url=meeting_url(record),
             mark=private(record, REQUEST),
             attendees=tuple(self._attendee(each) for each in record.get("attendees") or ()),
-            original=cast("dict[str, Any]", record),
+            original=original(record),
         )
 
     def _attendee(self, entry: EventAttendee) -> Attendee:
         # A guest who is known by a profile alone has no address.
-        email = _text(entry.get("email", ""))
+        email = text(entry.get("email", ""))
         answer = entry.get("responseStatus")
         own = bool(email) and email.lower() == (self.email or "").lower()
         return Attendee(
             email=email,
-            is_self=bool(entry.get("self")) or own,
+            is_self=flag(entry.get("self")) or own,
             response_status=ResponseStatus(answer) if answer in _ANSWERS else ResponseStatus.NEEDS_ACTION,
-            original=cast("dict[str, Any]", entry),
+            original=original(entry),
         )
 
 
@@ -92,7 +92,7 @@ def is_all_day(record: EventRecord) -> bool:
 def private(record: EventRecord, name: str) -> str | None:
     """What an event has for a property of ours; nothing is also what it was emptied to."""
     found = ((record.get("extendedProperties") or {}).get("private") or {}).get(name)
-    return _text(found) or None if found is not None else None
+    return text(found) or None if found is not None else None
 
 
 def kept_url(record: EventRecord) -> str | None:
@@ -120,7 +120,7 @@ def meeting_url(record: EventRecord) -> str | None:
     entries = (record.get("conferenceData") or {}).get("entryPoints") or ()
     video = (each.get("uri") for each in entries if each.get("entryPointType") == "video")
     found = kept_url(record) or record.get("hangoutLink") or next(video, None)
-    return None if found is None else _text(found)
+    return None if found is None else text(found)
 
 
 def _instant(edge: EventEdge, zone: str, *, up: bool = False) -> int:
@@ -132,9 +132,3 @@ def _instant(edge: EventEdge, zone: str, *, up: bool = False) -> int:
 
 def _object(value: object) -> Json:
     return value if isinstance(value, dict) else {}
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError("not a text")
-    return value

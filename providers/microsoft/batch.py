@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import orjson
 
-from providers.errors import AuthorizationInvalid, ProviderError
+from providers.errors import AuthorizationInvalid, ProviderError, RateLimited
 from providers.http import Bearer, Call, Json, Reply, send, unreadable
 from providers.microsoft.correlation import correlation
 from providers.microsoft.errors import PROVIDER, error_for
@@ -50,6 +50,7 @@ class Batches:
         self._bearer = bearer
         self._deadline = deadline
         self._answered = False
+        self._part_answered = False
 
     def fetch(self, parts: Sequence[Part]) -> dict[str, Answer]:
         """An answer or an error for every part, by its id.
@@ -89,17 +90,37 @@ class Batches:
         rejected = [part for part in parts if (reply := replies.get(part.id)) and reply.status == 401]
         if rejected:
             self._bearer.renew(PROVIDER, self.operation, deadline=self._deadline)
-        waits = {part: self._wait(answers[part.id], replies.get(part.id), tries) for part in parts}
+        heard = self._heard(answers[part.id] for part in parts)
+        waits = {part: self._wait(answers[part.id], replies.get(part.id), tries, heard) for part in parts}
         patient = {part: wait for part, wait in waits.items() if wait is not None and part not in rejected}
         if patient:
             time.sleep(max(patient.values()))
         return [*rejected, *patient]
 
-    def _wait(self, answer: Answer, reply: Reply | None, tries: int) -> float | None:
-        """Seconds before a part is asked again; only for what Graph itself answered so."""
+    def _heard(self, answers: Iterable[Answer]) -> ProviderError | None:
+        """Note whether the mailbox answers; while no part was answered, the failure that speaks for all."""
+        failed: list[ProviderError] = []
+        for answer in answers:
+            if isinstance(answer, ProviderError) and answer.retryable:
+                failed.append(answer)
+            else:
+                self._part_answered = True
+                self._bearer.answered()
+        return None if self._part_answered or not failed else failed[0]
+
+    def _wait(
+        self, answer: Answer, reply: Reply | None, tries: int, speaks: ProviderError | None
+    ) -> float | None:
+        """Seconds before a part is asked again; only for what Graph itself answered so.
+
+        Of the parts that have failed all workers hear once, and of those that are throttled.
+        """
         if reply is None or not isinstance(answer, ProviderError):
             return None
-        return wait_before_retry(answer, tries, deadline=self._deadline, traffic=self._bearer.traffic)
+        told = answer is speaks or isinstance(answer, RateLimited)
+        return wait_before_retry(
+            answer, tries, deadline=self._deadline, traffic=self._bearer.traffic if told else None
+        )
 
     def _answer(self, reply: Reply | None) -> Answer:
         if reply is None or (reply.ok and reply.body is None):
@@ -115,6 +136,7 @@ class Batches:
             "POST",
             f"{self.base}/$batch",
             orjson.dumps(body),
+            envelope=True,
             headers=correlation(self._bearer),
         )
         answer = send(call, error_for, deadline=self._deadline, bearer=self._bearer)

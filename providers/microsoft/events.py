@@ -35,6 +35,7 @@ from providers.microsoft.mailbox import (
 from providers.microsoft.pages import Pages
 from providers.microsoft.parse_events import Reader
 from providers.microsoft.payloads import GraphEvent
+from providers.shapes import SHAPE_ERRORS
 
 # Whole events on a page, bodies and all; Graph allows a thousand.
 EVENTS_PER_PAGE = 250
@@ -71,11 +72,11 @@ def carrying(mailbox: Mailbox, calendar_id: str, meta_id: str) -> GraphEvent | N
     if isinstance(pages, ProviderError):
         raise pages
     try:
-        found = [each for page in pages for each in cast("list[GraphEvent]", page["value"])]
+        found = [each for page in pages for each in cast("list[GraphEvent]", parse.values(page))]
         exact = [e for e in found if properties.value(e, properties.META_ID) == meta_id]
         living = [each for each in exact if not each.get("isCancelled")]
         return min(living, key=lambda each: (parse_events.created(each), each["id"]), default=None)
-    except parse.SHAPE_ERRORS:
+    except SHAPE_ERRORS:
         raise unreadable(PROVIDER, mailbox.operation) from None
 
 
@@ -180,7 +181,7 @@ def _patch(
 ) -> None:
     try:
         body: Json = writing.changed(changes, known, midnights)
-    except parse.SHAPE_ERRORS:
+    except SHAPE_ERRORS:
         raise unreadable(PROVIDER, mailbox.operation) from None
     if not body:
         return

@@ -7,6 +7,7 @@ from datetime import UTC, timedelta, timezone, tzinfo
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
+from providers import periods
 from providers.base import Calendar
 from providers.errors import AccessDenied, ProviderError
 from providers.http import Json, unreadable
@@ -17,6 +18,7 @@ from providers.microsoft.pages import Pages
 from providers.microsoft.payloads import DateTimeTimeZone, GraphCalendar, GraphEvent
 from providers.microsoft.zones import iana_zone
 from providers.names import ProviderName
+from providers.shapes import SHAPE_ERRORS, array, flag, identifier, original, text
 
 Period = tuple[int, int]
 
@@ -31,9 +33,6 @@ Zone = str | None | ProviderError
 # other: too much of it is blocked, but nothing busy looks free.
 FIRST_MIDNIGHT = timezone(timedelta(hours=14))
 LAST_MIDNIGHT = timezone(timedelta(hours=-12))
-
-# What a payload of another shape than expected leads to.
-SHAPE_ERRORS = (KeyError, TypeError, AttributeError, ValueError, OverflowError)
 
 
 class UnknownZone(ProviderError):
@@ -63,31 +62,50 @@ def busy(pages: Iterable[Json], zone: Zone, operation: str) -> list[Period]:
         time in a zone nobody knows; Unavailable for what is no page of events
     """
     try:
-        events = [event for page in pages for event in cast("list[GraphEvent]", page["value"])]
+        events = [event for page in pages for event in cast("list[GraphEvent]", values(page))]
         return [period(event, zone, operation) for event in events if blocks(event)]
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, operation) from None
 
 
+def values(page: Json) -> list[Any]:
+    """What a page holds."""
+    return array(page["value"])
+
+
+def is_cancelled(event: GraphEvent) -> bool:
+    """Whether nothing is left of an event but its record."""
+    return flag(event.get("isCancelled"))
+
+
 def blocks(event: GraphEvent) -> bool:
     """Whether the owner is busy: not when cancelled, declined, free or merely elsewhere."""
     response = (event.get("responseStatus") or {}).get("response")
-    return not event.get("isCancelled") and response != "declined" and event.get("showAs") not in NOT_BUSY
+    return not is_cancelled(event) and response != "declined" and event.get("showAs") not in NOT_BUSY
 
 
 def period(event: GraphEvent, zone: Zone, operation: str) -> Period:
     """When an event is; ``zone`` is as for :func:`busy`, and so are the errors, save those of the shape."""
     start, end = event["start"], event["end"]
-    if event.get("isAllDay") and _is_midnight(start) and _is_midnight(end):
+    # From midnight to midnight it may be whole days of another zone: which of the two has to be said.
+    if _is_midnight(start) and _is_midnight(end) and _is_all_day(event):
         # Dates in truth: labelled with the zone asked for, but not shifted into it.
         if isinstance(zone, ProviderError):
             raise zone
         begins, ends = (FIRST_MIDNIGHT, LAST_MIDNIGHT) if zone is None else (ZoneInfo(zone),) * 2
-        return wall_instant(start["dateTime"], begins), wall_instant(end["dateTime"], ends, up=True)
-    return (
+        return periods.ordered(
+            wall_instant(start["dateTime"], begins), wall_instant(end["dateTime"], ends, up=True)
+        )
+    return periods.ordered(
         wall_instant(start["dateTime"], _zone(start, operation)),
         wall_instant(end["dateTime"], _zone(end, operation), up=True),
     )
+
+
+def _is_all_day(event: GraphEvent) -> bool:
+    if not isinstance(event["isAllDay"], bool):
+        raise TypeError("no boolean")
+    return event["isAllDay"]
 
 
 def _is_midnight(moment: DateTimeTimeZone) -> bool:
@@ -110,7 +128,7 @@ def calendars(pages: Iterable[Json], email: str | None, zone: str, operation: st
     :raise Unavailable: for what is no page of calendars
     """
     try:
-        found = [each for page in pages for each in cast("list[GraphCalendar]", page["value"])]
+        found = [each for page in pages for each in cast("list[GraphCalendar]", values(page))]
         own = {_owner(each) for each in found if each.get("isDefaultCalendar")} | {(email or "").lower()}
         return [_calendar(each, own - {""}, zone) for each in found]
     except SHAPE_ERRORS:
@@ -120,16 +138,16 @@ def calendars(pages: Iterable[Json], email: str | None, zone: str, operation: st
 def _calendar(entry: GraphCalendar, own: set[str], zone: str) -> Calendar:
     color = colors.background(entry.get("color", ""), entry.get("hexColor") or "")
     return Calendar(
-        id=entry["id"],
+        id=identifier(entry["id"]),
         provider=ProviderName.MICROSOFT,
-        subject=entry.get("name", ""),
+        subject=text(entry.get("name")),
         access_role=_role(entry, own),
-        primary=bool(entry.get("isDefaultCalendar")),
+        primary=flag(entry.get("isDefaultCalendar")),
         selected=True,
         background_color=color,
         foreground_color=colors.foreground(color),
         time_zone=zone,
-        original=cast("dict[str, Any]", entry),
+        original=original(entry),
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 from providers.errors import ProviderError
 from providers.events import Attendee, Event, ResponseStatus
@@ -17,6 +17,7 @@ from providers.microsoft import body, parse, properties
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.payloads import GraphAttendee, GraphEvent
 from providers.names import ProviderName
+from providers.shapes import SHAPE_ERRORS, flag, identifier, original, text
 
 # Any other word, "none" and "notResponded" included, is no answer yet.
 _RESPONSES = {
@@ -46,9 +47,9 @@ class Reader:
         :raise ProviderError: as :meth:`event`, when any of them cannot be read
         """
         try:
-            found = [each for page in pages for each in cast("list[GraphEvent]", page["value"])]
-            living = [each for each in found if not each.get("isCancelled")]
-        except parse.SHAPE_ERRORS:
+            found = [each for page in pages for each in cast("list[GraphEvent]", parse.values(page))]
+            living = [each for each in found if not parse.is_cancelled(each)]
+        except SHAPE_ERRORS:
             raise unreadable(PROVIDER, self.operation) from None
         return [self.event(each) for each in living]
 
@@ -60,26 +61,26 @@ class Reader:
         """
         try:
             return self._event(record)
-        except parse.SHAPE_ERRORS:
+        except SHAPE_ERRORS:
             raise unreadable(PROVIDER, self.operation) from None
 
     def _event(self, record: GraphEvent) -> Event:
         start, end = parse.period(record, self.zone, self.operation)
         return Event(
-            id=_required(record["id"]),
+            id=identifier(record["id"]),
             calendar_id=self.calendar_id,
             provider=ProviderName.MICROSOFT,
             meta_id=properties.value(record, properties.META_ID),
-            subject=_text(record.get("subject")),
+            subject=text(record.get("subject")),
             description=_description(record),
             location=place(record),
             start=start,
             end=end,
-            all_day=bool(record.get("isAllDay")),
+            all_day=flag(record.get("isAllDay")),
             meeting_url=meeting_url(record),
             mark=properties.value(record, properties.REQUEST),
             attendees=tuple(self._attendee(each, record) for each in record.get("attendees") or ()),
-            original=cast("dict[str, Any]", record),
+            original=original(record),
         )
 
     def _attendee(self, entry: GraphAttendee, record: GraphEvent) -> Attendee:
@@ -90,7 +91,7 @@ class Reader:
             # In one's own copy the answer stands on the event; the entry may not know of it.
             response = (record.get("responseStatus") or {}).get("response")
         status = _RESPONSES.get(response or "", ResponseStatus.NEEDS_ACTION)
-        return Attendee(email, is_self, status, cast("dict[str, Any]", entry))
+        return Attendee(email, is_self, status, original(entry))
 
 
 def one_zone(zone: parse.Zone) -> str | ProviderError:
@@ -109,21 +110,21 @@ def meeting_url(record: GraphEvent) -> str | None:
 
 def join_url(record: GraphEvent) -> str | None:
     """The link of Graph's own online meeting."""
-    return _text((record.get("onlineMeeting") or {}).get("joinUrl")) or None
+    return text((record.get("onlineMeeting") or {}).get("joinUrl")) or None
 
 
 def place(record: GraphEvent) -> str:
-    return _text((record.get("location") or {}).get("displayName"))
+    return text((record.get("location") or {}).get("displayName"))
 
 
 def address(entry: GraphAttendee) -> str:
     """Empty for those who have none, such as members of the same tenant that have left."""
-    return _text((entry.get("emailAddress") or {}).get("address"))
+    return text((entry.get("emailAddress") or {}).get("address"))
 
 
 def html(record: GraphEvent) -> str:
     """The body as it came; it was asked for as HTML."""
-    return _text((record.get("body") or {}).get("content"))
+    return text((record.get("body") or {}).get("content"))
 
 
 def created(record: GraphEvent) -> int:
@@ -133,22 +134,7 @@ def created(record: GraphEvent) -> int:
 
 def _description(record: GraphEvent) -> str:
     """The body as text, for which was asked, without what Graph adds to it."""
-    text = "\n".join(_text((record.get("body") or {}).get("content")).split("\r\n"))
+    found = "\n".join(text((record.get("body") or {}).get("content")).split("\r\n"))
     if record.get("isOnlineMeeting"):
-        text = body.without_block(text, join_url(record))
-    return text.rstrip("\n")
-
-
-def _text(value: str | None) -> str:
-    """Empty for null; for anything else that is no text, the shape is not what it should be."""
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise TypeError("no text")
-    return value
-
-
-def _required(value: str) -> str:
-    if not _text(value):
-        raise ValueError("an event without an id")
-    return value
+        found = body.without_block(found, join_url(record))
+    return found.rstrip("\n")

@@ -11,6 +11,7 @@ from typing import cast
 from urllib.parse import quote
 
 from providers.microsoft.payloads import ExtendedProperty, GraphEvent
+from providers.shapes import text
 
 _FIELD = "singleValueExtendedProperties"
 
@@ -45,7 +46,7 @@ def value(event: GraphEvent, property_id: str) -> str | None:
     """What an event has for a property, None for nothing; nothing is also what it was emptied to."""
     known = event.get("singleValueExtendedProperties") or ()
     found = (each for each in known if _folded(each["id"]) == _folded(property_id))
-    return next((each["value"] or None for each in found), None)
+    return next((text(each["value"]) or None for each in found), None)
 
 
 def written(values: Mapping[str, str | None]) -> list[ExtendedProperty] | None:

@@ -171,8 +171,8 @@ def open_credentials(row: SealedConnection | OAuthConnection, keyring: Keyring) 
         email=row.email,
         scope=frozenset(row.scope),
         tokens=Tokens(
-            access_token=keyring.decrypt(row.sealed_access_token, _place(row.id, "access")),
-            refresh_token=keyring.decrypt(refresh, _place(row.id, "refresh")) if refresh else None,
+            access_token=keyring.decrypt(row.sealed_access_token, place(row.id, "access")),
+            refresh_token=keyring.decrypt(refresh, place(row.id, "refresh")) if refresh else None,
             expires_at=row.expires_at,
         ),
     )
@@ -362,11 +362,12 @@ def _sealed(connection_id: str, keyring: Keyring, tokens: Tokens) -> dict[str, A
     """The columns that hold tokens."""
     access, refresh = tokens.access_token, tokens.refresh_token
     return {
-        "sealed_access_token": keyring.encrypt(access, _place(connection_id, "access")),
-        "sealed_refresh_token": refresh and keyring.encrypt(refresh, _place(connection_id, "refresh")),
+        "sealed_access_token": keyring.encrypt(access, place(connection_id, "access")),
+        "sealed_refresh_token": refresh and keyring.encrypt(refresh, place(connection_id, "refresh")),
         "expires_at": tokens.expires_at,
     }
 
 
-def _place(connection_id: str, column: str) -> str:
+def place(connection_id: str, column: str) -> str:
+    """What a token is bound to; ``column`` is ``access`` or ``refresh``."""
     return f"oauth_connections/{connection_id}/{column}"

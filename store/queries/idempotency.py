@@ -75,7 +75,7 @@ def claim(
 
 def keep(session: Session, keyring: Keyring, claim: Claim, answer: str) -> bool:
     """Store the answer of the work that was claimed; False when the claim had passed to another."""
-    sealed = keyring.encrypt(answer, _place(claim))
+    sealed = keyring.encrypt(answer, place(claim.api_key_id, claim.digest))
     return _end(session, claim, sealed_answer=sealed, expires_at=now() + LIFETIME)
 
 
@@ -116,7 +116,7 @@ def _standing(session: Session, keyring: Keyring, wanted: Claim, fingerprint: st
         return Refusal.OTHER_REQUEST
     if row.sealed_answer is None:
         return Refusal.UNDER_WAY
-    return Answered(keyring.decrypt(row.sealed_answer, _place(wanted)))
+    return Answered(keyring.decrypt(row.sealed_answer, place(wanted.api_key_id, wanted.digest)))
 
 
 def _end(session: Session, claim: Claim, **state: Any) -> bool:
@@ -138,5 +138,6 @@ def _is(claim: Claim) -> ColumnElement[bool]:
     )
 
 
-def _place(claim: Claim) -> str:
-    return f"idempotency_keys/{claim.api_key_id}/{claim.digest}/answer"
+def place(api_key_id: int, digest: str) -> str:
+    """What an answer is bound to."""
+    return f"idempotency_keys/{api_key_id}/{digest}/answer"

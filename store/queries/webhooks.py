@@ -79,7 +79,7 @@ def create(
         organization_id=within,
         url=url,
         events=list(events),
-        sealed_secret=keyring.encrypt(secret, _place(endpoint_id)),
+        sealed_secret=keyring.encrypt(secret, place(endpoint_id)),
     )
     session.add(row)
     session.flush()
@@ -91,7 +91,7 @@ def open_secret(endpoint_id: str, sealed: bytes, keyring: Keyring) -> str:
 
     :raise Undecipherable: when its key is no longer on the ring
     """
-    return keyring.decrypt(sealed, _place(endpoint_id))
+    return keyring.decrypt(sealed, place(endpoint_id))
 
 
 def opens(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
@@ -228,5 +228,6 @@ def _endpoints(within: int | None) -> Select[WebhookEndpoint]:
     return query if within is None else query.where(WebhookEndpoint.organization_id == within)
 
 
-def _place(endpoint_id: str) -> str:
+def place(endpoint_id: str) -> str:
+    """What a secret is bound to."""
     return f"webhook_endpoints/{endpoint_id}/secret"

@@ -23,6 +23,9 @@ from tests.conftest import Api
 
 ACTOR = "administrator ada"
 
+# In an application's config: the last record that was there before.
+AUDITED = "AUDITED"
+
 
 def caller_of(app: Flask) -> Api:
     with services_of(app).stores.database.writing() as session:
@@ -58,8 +61,10 @@ def saved(app: Flask) -> dict[str, SealedClient]:
 
 
 def audited(app: Flask) -> list[tuple[str, str, str]]:
+    """What was written down since the record that is noted as ``AUDITED``."""
     with services_of(app).stores.database.reading() as session:
-        found = session.scalars(select(AuditRecord).order_by(AuditRecord.id))
+        new = AuditRecord.id > (app.config.get(AUDITED) or 0)
+        found = session.scalars(select(AuditRecord).where(new).order_by(AuditRecord.id))
         return [(each.actor, each.action, each.subject) for each in found]
 
 

@@ -10,9 +10,11 @@ import pytest
 from werkzeug.test import TestResponse
 
 from app.auth import OPEN_ENDPOINTS, READS_BY_POST, WRITES_BY_GET
+from app.errors import whole_request_failed
 from store.queries import api_keys
 from tests.app.routes import routes
 from tests.conftest import Api
+from workers import broken
 
 RANGE = {"start": "2026-12-03", "end": "2026-12-04"}
 MOMENT = {"at": "2026-12-03T09:00:00Z"}
@@ -388,3 +390,10 @@ def test_users_are_read_and_deleted_while_redis_is_down(api, new_app, new_user, 
     assert api.get(f"/users/{user}").status_code == 200
     assert api.delete(f"/users/{user}").status_code == 200
     assert api.get(f"/users/{user}").status_code == 404
+
+
+def test_a_worker_without_a_database_is_our_own_being_out_of_service():
+    answer = whole_request_failed(broken.DOWN)
+
+    assert (answer.status, answer.headers) == (503, {"Retry-After": "1"})
+    assert whole_request_failed(broken.BROKEN).status == 502

@@ -41,8 +41,8 @@ def test_every_setting_is_documented():
 def test_plain_make_lists_every_command():
     listed = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
-    testing = ("test", "test-browser", "test-clients", "test-generators", "test-long")
-    for command in ("setup", "demo", *testing, "screenshots", "check", "bench", "fix", "lock"):
+    testing = ("test", "test-browser", "test-clients", "test-generators", "test-long", "test-security")
+    for command in ("setup", "demo", *testing, "screenshots", "check", "audit", "bench", "fix", "lock"):
         assert re.search(rf"^ +make {command} ", listed, re.MULTILINE), command
 
 

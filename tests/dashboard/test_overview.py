@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -184,3 +185,25 @@ def test_a_part_that_does_not_answer_is_named_with_what_to_do(here):
 @pytest.mark.parametrize("path", ["/", "/overview/health"])
 def test_it_takes_no_form(signed_in, path):
     assert signed_in.post(path, {}).status == 405
+
+
+def test_a_provider_that_is_not_asked_is_told_with_since_when_and_until_when(here, stores, shut):
+    def rows():
+        found = [words(each) for each in here.browser.get("/overview/health").html.select(".rows li")]
+        return [each for each in found if each.startswith(("Google", "Microsoft"))]
+
+    assert rows() == []
+    shut("google", ago=90, seconds=9.5)
+    expires = (stores.redis.time()[0] + 60) * 1000
+    stores.redis.zadd("breaker:microsoft:open", {"breaker:microsoft:a": expires})
+    google, microsoft = rows()
+    assert google.startswith("Google Calendar is not asked Since ")
+    assert (
+        " UTC it has not been answering. Until it does, its calendars are named as failed at once" in google
+    )
+    assert re.search(r"The first request in ([1-9]|10) seconds or later tries it again\.", google)
+    assert microsoft.startswith("Microsoft 365 1 account is not asked The provider answers, but not for it.")
+    shut("google", seconds=-9)
+    assert "The next request tries it again." in rows()[0]
+    shut("google", seconds=-9, probed=60)
+    assert "It is being tried just now." in rows()[0]

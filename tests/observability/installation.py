@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import time
@@ -36,6 +37,8 @@ class Installation:
     stores: Stores
     key: str
     folder: Path
+    environment: dict[str, str]
+    commands: dict[str, list[str]]
     parts: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     session: requests.Session = field(default_factory=requests.Session)
 
@@ -70,16 +73,30 @@ class Installation:
         """The lines of a part that logs JSON; each has to be that."""
         return [orjson.loads(line) for line in self.output(part).splitlines()]
 
+    def start(self, part: str, **changed: str) -> None:
+        """Run a part, with some variables of its environment changed."""
+        with (self.folder / f"{part}.log").open("ab") as log:
+            self.parts[part] = subprocess.Popen(
+                self.commands[part], env=self.environment | changed, stderr=log, stdout=log
+            )
+
     def stop(self, part: str) -> None:
         """End a part in its own time."""
+        self._end(part, signal.SIGTERM)
+
+    def kill(self, part: str) -> None:
+        """End a part before it can do anything about it."""
+        self._end(part, signal.SIGKILL)
+
+    def _end(self, part: str, how: signal.Signals) -> None:
         process = self.parts.pop(part)
-        process.terminate()
+        process.send_signal(how)
         process.wait(timeout=STOP_SECONDS)
 
 
-def until(holds: Callable[[], Any]) -> Any:
+def until(holds: Callable[[], Any], patience: float = PATIENCE) -> Any:
     """What ``holds`` answers as soon as it is true; fails when it never is."""
-    give_up = time.monotonic() + PATIENCE
+    give_up = time.monotonic() + patience
     while not (found := holds()):
         assert time.monotonic() < give_up, "it does not come to pass"
         time.sleep(0.05)
@@ -94,9 +111,10 @@ def installed(
     web: int = 1,
     workers: Sequence[str] = ("worker1",),
     beat: bool = False,
+    patience: float = START_SECONDS,
     **changed: str,
 ) -> Iterator[Installation]:
-    """Start it; ``changed`` are variables of its environment."""
+    """Start it, within ``patience`` seconds; ``changed`` are variables of its environment."""
     port = free_port()
     ours = environment | {"ALMANAC_DATA_DIR": str(folder), "PATH": os.environ["PATH"], **changed}
     settings = settings_of(ours)
@@ -109,16 +127,15 @@ def installed(
         stores.database.upgrade()
         with stores.database.writing() as session:
             key = api_keys.create(session, prefix="alm_", name="observed")
-        made = Installation(f"http://127.0.0.1:{port}", settings, stores, key, folder)
-        made.session.trust_env = False
         commands = {name: processes.worker(settings, name) for name in workers}
         commands |= {"beat": processes.beat(settings)} if beat else {}
         commands |= {"web": processes.web("127.0.0.1", port, web)} if web else {}
-        for name, command in commands.items():
-            log = closing.enter_context((folder / f"{name}.log").open("wb"))
-            made.parts[name] = subprocess.Popen(command, env=ours, stderr=log, stdout=log)
+        made = Installation(f"http://127.0.0.1:{port}", settings, stores, key, folder, ours, commands)
+        made.session.trust_env = False
         closing.callback(_stop, made)
-        _wait(made, web=bool(web), worker=bool(workers))
+        for name in commands:
+            made.start(name)
+        _wait(made, web=bool(web), worker=bool(workers), patience=patience)
         yield made
 
 
@@ -129,8 +146,8 @@ def _stop(made: Installation) -> None:
         process.wait(timeout=STOP_SECONDS)
 
 
-def _wait(made: Installation, *, web: bool, worker: bool) -> None:
-    give_up = time.monotonic() + START_SECONDS
+def _wait(made: Installation, *, web: bool, worker: bool, patience: float) -> None:
+    give_up = time.monotonic() + patience
     while web:
         assert all(part.poll() is None for part in made.parts.values()), made.output()
         assert time.monotonic() < give_up, "it does not start"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import socket
 import struct
 import time
@@ -112,6 +113,16 @@ def test_an_answer_that_breaks_off_is_unavailable_even_when_its_beginning_is_jso
     script.act(answer)
     with pytest.raises(Unavailable, match="could not be reached") as raised:
         sent(script)
+    is_fit_for_people(raised.value)
+
+
+def test_an_answer_that_unpacks_beyond_all_bounds_is_unreadable(script, is_fit_for_people):
+    # JSON all the same: what is refused is its length.
+    packed = gzip.compress(b"{}" + b" " * (transport.MOST_BYTES + 1), compresslevel=1)
+    assert len(packed) < transport.MOST_BYTES / 100
+    script.say(body=packed, Content_Encoding="gzip")
+    with pytest.raises(Unavailable, match="unreadable answer") as raised:
+        sent(script, left=60)
     is_fit_for_people(raised.value)
 
 

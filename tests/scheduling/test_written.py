@@ -38,6 +38,12 @@ def test_timestamps_are_utc_with_milliseconds(time):
     assert timestamp(time) == plain(time)
 
 
+def test_a_moment_that_no_date_can_say_is_the_first_or_the_last_of_all():
+    """Providers have events that begin in the year 1, in a zone in which it began sooner."""
+    assert timestamp(at("0001-01-01T00:00:00") - 1) == "0001-01-01T00:00:00.000Z"
+    assert timestamp(LAST + 1) == plain(LAST)
+
+
 @given(near, st.integers(0, 10**9))
 def test_busy_periods_are_written_as_json_would(starts, length):
     pairs = [(start, min(start + length, LAST)) for start in starts]

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from redis import Redis
 
 from store.crypto import Keyring
 from store.database import Database
+from store.stores import Stores
 from tests import services
 
 
@@ -38,3 +40,14 @@ def fresh_database(empty_database: Database) -> Database:
 @pytest.fixture
 def keyring() -> Keyring:
     return Keyring([secrets.token_bytes(32)])
+
+
+@pytest.fixture(params=["embedded", "server"])
+def redis(request: pytest.FixtureRequest, stores: Stores) -> Iterator[Redis]:
+    """The Redis in the wheel, which is older, and the one of the machine."""
+    if request.param == "embedded":
+        yield stores.redis
+        return
+    services.redis_server().require()
+    with Redis.from_url(services.REDIS) as found:
+        yield found

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import text as sql
+from sqlalchemy.exc import DatabaseError
 
 from store.queries import audit
 
@@ -43,3 +45,28 @@ def test_a_search_reads_actor_deed_and_subject(fresh_database, text, found):
 
     with fresh_database.reading() as session:
         assert {row.subject for row in audit.page(session, text)} == found
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [
+        "UPDATE audit_records SET actor = 'nobody'",
+        "DELETE FROM audit_records",
+        "DELETE FROM audit_records WHERE subject = 'user-0'",
+        "TRUNCATE audit_records",
+    ],
+)
+def test_the_database_refuses_to_change_what_is_written(fresh_database, deed):
+    if deed.startswith("TRUNCATE") and fresh_database.url.get_backend_name() == "sqlite":
+        deed = "DELETE FROM audit_records WHERE 1"
+    with fresh_database.writing() as session:
+        audit.record(session, actor="ops", action="deleteUser", subject="user-0")
+
+    with (
+        pytest.raises(DatabaseError, match="neither changed nor deleted"),
+        fresh_database.writing() as session,
+    ):
+        session.execute(sql(deed))
+
+    with fresh_database.reading() as session:
+        assert [(row.actor, row.subject) for row in audit.page(session)] == [("ops", "user-0")]

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from alembic import command
-from sqlalchemy import inspect
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
 
-from store.database import Database, alembic_config
-from store.models import Base, User
+from alembic import command
+from alembic.script import ScriptDirectory
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    Connection,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    insert,
+    inspect,
+    select,
+)
+
+from store.database import MIGRATIONS, Database, alembic_config
+from store.models import Base, User, UtcDateTime
 
 
 def test_migrations_make_the_tables_of_the_models(empty_database: Database):
@@ -36,3 +53,75 @@ def test_the_way_down_leaves_nothing(fresh_database: Database):
 
     left = set(inspect(fresh_database.engine).get_table_names()) & set(Base.metadata.tables)
     assert not left
+
+
+def test_each_step_down_and_up_again_keeps_what_both_sides_can_hold(fresh_database: Database):
+    with fresh_database.engine.begin() as connection:
+        fill(connection)
+    revisions = [script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()]
+    assert len(revisions) > 5
+
+    with fresh_database.engine.connect() as connection:
+        for here, below in pairwise([*revisions, "base"]):
+            before = rows(connection)
+            connection.commit()
+            for step, target in (
+                (command.downgrade, below),
+                (command.upgrade, here),
+                (command.downgrade, below),
+            ):
+                with connection.begin():
+                    step(alembic_config(connection), target)
+                kept = rows(connection)
+                connection.rollback()
+                assert lost(before, kept) == [], f"{step.__name__} to {target}"
+                before = kept
+    assert not before
+
+
+def fill(connection: Connection) -> None:
+    """A row in every table; what it refers to has the same values in the same columns."""
+    for table in Base.metadata.sorted_tables:
+        connection.execute(insert(table).values({column: value(column) for column in table.columns}))
+
+
+def value(column: Column[Any]) -> Any:
+    """What its type can hold, as little like its default as possible."""
+    for key in column.foreign_keys:
+        return value(key.column)
+    match column.type:
+        case UtcDateTime():
+            return datetime(2026, 11, 20, 9, 30, 59, 123456, tzinfo=UTC)
+        case JSON():
+            return {"ä": [1, None]}
+        case LargeBinary():
+            return b"\x00\xff\x01"
+        case Boolean():
+            return True
+        case Integer():
+            return 7
+        case String():
+            return f"ä{column.name}"[: column.type.length]
+    raise TypeError(f"{column} is of a new type: say here what it holds")
+
+
+def rows(connection: Connection) -> dict[str, list[dict[str, Any]]]:
+    """Every row of every table that is there, as the database itself has it."""
+    there = MetaData()
+    there.reflect(connection)
+    return {
+        name: [dict(row) for row in connection.execute(select(table)).mappings()]
+        for name, table in there.tables.items()
+        if name != "alembic_version"
+    }
+
+
+def lost(before: dict[str, list[dict[str, Any]]], after: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """What both sides of a step have room for, and is not the same on both."""
+    found = []
+    for table in before.keys() & after.keys():
+        if len(before[table]) != len(after[table]):
+            found.append(f"{len(before[table])} rows of {table} became {len(after[table])}")
+        for old, new in zip(before[table], after[table], strict=False):
+            found += [f"{table}.{name}" for name in old.keys() & new.keys() if old[name] != new[name]]
+    return found

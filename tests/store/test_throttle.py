@@ -13,7 +13,6 @@ from redis.exceptions import ConnectionError
 
 from store.stores import Stores
 from store.throttle import CALLS_AT_ONCE, GO, HORIZON, Answer, Ask, Limit, Throttle, Why
-from tests import services
 
 LOOSE = Limit(10**6, 60)
 
@@ -37,19 +36,6 @@ def google(account="ada", calls=1) -> Ask:
 
 def mailbox(lease, *, mailbox="ada@contoso.example", calls=0) -> Ask:
     return Ask("microsoft", f"connection-{lease}", calls, mailbox, lease)
-
-
-@pytest.fixture(params=["embedded", "server"])
-def redis(request, stores: Stores):
-    """The Redis in the wheel, which is older, and the one of the machine."""
-    if request.param == "embedded":
-        yield stores.redis
-        return
-    services.redis_server().require()
-    import redis as client
-
-    with client.Redis.from_url(services.REDIS) as found:
-        yield found
 
 
 @pytest.fixture

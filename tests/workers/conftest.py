@@ -26,6 +26,7 @@ from store.queries.webhooks import Event
 from store.settings import Settings
 from tests.conftest import settings_of
 from tests.receiver import Receiver, receiving
+from tests.workers.providing import Provider, providing
 from workers.celery_app import Almanac, create_celery
 from workers.drain import Drain, Perform
 from workers.fanout import Fanout, Shared, reply_list, work_list
@@ -290,3 +291,28 @@ def ask(runtime: Runtime, celery: Almanac, flights: Flights) -> Callable[..., li
         )
 
     return gather
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    """Both providers at once."""
+    with providing() as provider:
+        yield provider
+
+
+@pytest.fixture
+def new_worker(apart: Settings, runtime: Runtime, provider: Provider) -> Iterator[Callable[..., Runtime]]:
+    """Make a worker of its own, whose providers are ``provider``: ``new_worker(google_per_minute=10)``."""
+    made: list[Runtime] = []
+
+    def make(**changed: Any) -> Runtime:
+        there = replace(
+            apart.providers, google_api_url=provider.url, microsoft_graph_url=f"{provider.url}/v1.0"
+        )
+        made.append(Runtime(replace(apart, providers=there, **changed)))
+        made[-1].__dict__["places"] = Places(64)
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.stores.close()

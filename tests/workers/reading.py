@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from typing import Any
 
-from providers.base import Failed
+from providers.base import Failed, Read
 from providers.errors import Reason
 from store.queries.connections import Credentials
-from tests.workers.conftest import read_one
-from workers.jobs import Job, Reply
+from tests.workers.conftest import DAY, put_work, read_one, replies, run_drain
+from workers import reads
+from workers.jobs import Job, ReadBusy, Reply
 from workers.runtime import Runtime
 
 REFUSED = Failed(Reason.PROVIDER_ERROR, "refused")
@@ -46,3 +48,17 @@ def waiting(runtime: Runtime, count: int) -> None:
     while not (keys := redis.keys("flight:*")) or any(redis.hlen(key) < count + 1 for key in keys):
         assert time.monotonic() < give_up
         time.sleep(0.01)
+
+
+def read(
+    runtime: Runtime, fanout: str, connections: list[str], *, seconds: float = 10.0, week: int = 0
+) -> Any:
+    """Read the main calendar of each connection in one fan-out; returns its replies."""
+    span = (week * 7 * DAY, (week + 1) * 7 * DAY)
+    put_work(runtime, fanout, [ReadBusy(each, ("primary",), *span) for each in connections])
+    run_drain(runtime, fanout, reads.perform, seconds=seconds)
+    return [reply for _, reply in replies(runtime, fanout)]
+
+
+def was_read(reply: Any) -> bool:
+    return reply.failed is None and all(isinstance(each, Read) for each in reply.outcomes.values())

@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from redis.exceptions import RedisError
 
-from providers.base import Failed
+from providers.base import Calendar, Failed
 from providers.errors import Reason
+from providers.names import ProviderName
 from store.busy_cache import CalendarKey
 from store.calendar_lists import CalendarList, ListedCalendar
 from store.database import Database
@@ -31,9 +32,10 @@ from tests.workers.conftest import (
     run_drain,
     start_redis,
 )
-from workers.drain import BROKEN, GONE
+from workers.broken import BROKEN, DOWN
+from workers.drain import GONE
 from workers.fanout import reply_list, work_list
-from workers.jobs import ReadBusy, Reply
+from workers.jobs import Garbled, ReadBusy, Reply
 from workers.places import Places
 from workers.runtime import Runtime
 
@@ -88,6 +90,23 @@ def test_a_job_that_fails_unexpectedly_is_answered_and_the_others_are_too(runtim
     assert "planted" not in BROKEN.message
 
 
+def test_a_reply_that_cannot_be_packed_fails_its_own_job_alone(runtime, connected):
+    deep: dict[str, object] = {}
+    for _ in range(300):
+        deep = {"deeper": deep}
+    calendar = Calendar("a", ProviderName.GOOGLE, "", "owner", True, True, "", "", "UTC", deep)
+
+    def perform(runtime, job, credentials, deadline):
+        if period_end(job.calendars[0]) % 2:
+            return Reply(calendars=(calendar,))
+        return read_one(runtime, job, credentials, deadline)
+
+    put_work(runtime, "f", busy_jobs(connected(), 4))
+    run_drain(runtime, "f", perform)
+    assert [reply.failed for _, reply in replies(runtime, "f")] == [BROKEN, None] * 2
+    assert all_places_free(runtime)
+
+
 def test_a_connection_that_is_gone_is_named_and_the_others_are_read(runtime, connected):
     removed, stays = connected(), connected()
     with runtime.stores.database.writing() as session:
@@ -116,7 +135,7 @@ def test_without_a_database_every_job_fails_and_none_is_lost(runtime, connected,
     run_drain(runtime, "f", read_one)
     told = replies(runtime, "f")
     assert [number for number, _ in told] == list(range(50))
-    assert {reply.failed for _, reply in told} == {BROKEN}
+    assert {reply.failed for _, reply in told} == {DOWN}
     assert all_places_free(runtime)
 
 
@@ -194,7 +213,7 @@ def test_a_small_request_is_served_while_a_large_one_holds_every_place(runtime, 
 
 def test_a_job_that_cannot_be_understood_costs_no_place(runtime):
     runtime.stores.redis.rpush(work_list("f"), b"foreign")
-    with pytest.raises(ValueError, match="literal"):
+    with pytest.raises(Garbled):
         run_drain(runtime, "f", read_one)
     assert all_places_free(runtime)
 

@@ -2,113 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from providers.base import Read
 from providers.errors import Reason
 from providers.names import ProviderName
-from store.settings import Settings
 from store.throttle import ASK_FOR_LEASE, Limit
 from tests.app.days import MORNING, meeting, starts
 from tests.workers.conftest import DAY, put_work, replies, run_drain
+from tests.workers.reading import read, was_read
 from workers import drain, reads, writes
 from workers.jobs import CreateEvent, DeleteEvent, FreshToken, ReadBusy, ReadEvents, Redeem, Revoke
-from workers.places import Places
-from workers.runtime import Runtime
 from workers.traffic import calls
 
 GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
-
-
-@dataclass
-class Provider:
-    """Answers every read with nothing busy after a while, unless ``refusal`` says otherwise."""
-
-    url: str = ""
-    seconds: float = 0.0
-    refusal: Callable[[], tuple[int, dict[str, str], Any] | None] = lambda: None
-    running: int = 0
-    most: int = 0
-    asked: list[float] = field(default_factory=list)
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def answer(self, path: str, body: Any) -> tuple[int, dict[str, str], Any]:
-        with self.lock:
-            self.running += 1
-            self.most = max(self.most, self.running)
-            self.asked.append(time.monotonic())
-            refused = self.refusal()
-        time.sleep(self.seconds)
-        with self.lock:
-            self.running -= 1
-        if refused is not None:
-            return refused
-        if path.endswith("/freeBusy"):
-            return 200, {}, {"calendars": {each["id"]: {"busy": []} for each in body["items"]}}
-        parts = [{"id": part["id"], "status": 200, "body": {"value": []}} for part in body["requests"]]
-        return 200, {}, {"responses": parts}
-
-
-@pytest.fixture
-def provider() -> Iterator[Provider]:
-    """Both providers at once."""
-    provider = Provider()
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            status, headers, answer = provider.answer(self.path, body)
-            content = json.dumps(answer).encode()
-            self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(content))}.items():
-                self.send_header(name, value)
-            # Who asked may have given up.
-            with suppress(ConnectionError):
-                self.end_headers()
-                self.wfile.write(content)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    provider.url = f"http://127.0.0.1:{server.server_port}"
-    yield provider
-    server.shutdown()
-    server.server_close()
-
-
-@pytest.fixture
-def new_worker(apart: Settings, runtime: Runtime, provider: Provider) -> Iterator[Callable[..., Runtime]]:
-    """Make a worker of its own, whose providers are the one above: ``new_worker(google_per_minute=10)``."""
-    made: list[Runtime] = []
-
-    def make(**changed: Any) -> Runtime:
-        there = replace(
-            apart.providers, google_api_url=provider.url, microsoft_graph_url=f"{provider.url}/v1.0"
-        )
-        made.append(Runtime(replace(apart, providers=there, **changed)))
-        made[-1].__dict__["places"] = Places(64)
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.stores.close()
 
 
 @pytest.fixture
@@ -116,20 +29,6 @@ def mailbox(sandbox: Any, connected: Callable[..., str]) -> Callable[[], str]:
     """Connect the same mailbox for one user more."""
     account = sandbox.account("microsoft", "ada@contoso.example")
     return lambda: connected(account)
-
-
-def read(
-    runtime: Runtime, fanout: str, connections: list[str], *, seconds: float = 10.0, week: int = 0
-) -> Any:
-    """Read the main calendar of each connection in one fan-out; returns its replies."""
-    span = (week * 7 * DAY, (week + 1) * 7 * DAY)
-    put_work(runtime, fanout, [ReadBusy(each, ("primary",), *span) for each in connections])
-    run_drain(runtime, fanout, reads.perform, seconds=seconds)
-    return [reply for _, reply in replies(runtime, fanout)]
-
-
-def was_read(reply: Any) -> bool:
-    return reply.failed is None and all(isinstance(each, Read) for each in reply.outcomes.values())
 
 
 def test_a_mailbox_has_four_calls_at_once_whoever_asks(new_worker, provider, mailbox):

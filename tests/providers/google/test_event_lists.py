@@ -215,6 +215,9 @@ def test_one_event_that_makes_no_sense_fails_its_calendar_and_is_not_left_out(sc
     [
         {},
         {"items": []},
+        {"timeZone": "UTC"},
+        {"timeZone": "UTC", "items": [], "nextPageToken": ""},
+        {"timeZone": "UTC", "items": [], "nextPageToken": {}},
         {"timeZone": 7, "items": []},
         {"timeZone": "UTC", "items": None},
         {"timeZone": "UTC", "items": {}},

@@ -56,6 +56,23 @@ def test_an_error_inside_a_200_is_an_error(reason, error):
     assert type(raised.value) is error
 
 
+@pytest.mark.parametrize(
+    "calendar",
+    [
+        {},
+        {"busy": None},
+        {"busy": {}},
+        {"busy": ""},
+        {"busy": [BUSY | {"start": None}]},
+        {"busy": [{"start": BUSY["end"], "end": BUSY["start"]}]},
+    ],
+    ids=str,
+)
+def test_what_is_no_list_of_periods_is_not_free_time(calendar):
+    with pytest.raises(Unavailable, match="unreadable"):
+        parse.busy(answer(**calendar), "c", OPERATION)
+
+
 ENTRY = {
     "kind": "calendar#calendarListEntry",
     "id": "en.german#holiday@group.v.calendar.google.com",
@@ -86,6 +103,8 @@ def test_the_users_own_name_for_a_calendar_wins():
         ("writerWithoutPrivateAccess", "writer"),
         ("writer", "writer"),
         ("owner", "owner"),
+        ("none", "freeBusyReader"),
+        ("notYetInvented", "freeBusyReader"),
     ],
 )
 def test_roles_are_four(role, ours):
@@ -98,10 +117,23 @@ def test_deleted_entries_are_no_calendars():
 
 
 def test_an_empty_page_is_a_page():
-    assert parse.calendars({"kind": "calendar#calendarList"}, OPERATION) == []
+    assert parse.calendars({"kind": "calendar#calendarList", "items": []}, OPERATION) == []
 
 
-@pytest.mark.parametrize("page", [{}, {"items": None}, {"items": ["odd"]}, {"items": [{}]}, {"error": {}}])
+@pytest.mark.parametrize(
+    "page",
+    [
+        {},
+        {"kind": "calendar#calendarList"},
+        {"items": None},
+        {"items": {}},
+        {"items": ["odd"]},
+        {"items": [{}]},
+        {"items": [ENTRY | {"deleted": "true"}]},
+        {"items": [ENTRY | {"selected": "true"}]},
+        {"error": {}},
+    ],
+)
 def test_what_is_no_page_is_no_empty_list(page):
     with pytest.raises(Unavailable):
         parse.calendars(page, OPERATION)

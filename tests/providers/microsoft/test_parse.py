@@ -138,8 +138,16 @@ def test_dates_at_the_ends_of_the_calendar_do_not_crash(zone):
         {},
         {"value": None},
         {"value": [{"showAs": "busy"}]},
+        {"value": {}},
+        {"value": ""},
         {"value": ["odd"]},
         {"value": [event(start=None)]},
+        {"value": [event(start=at("2026-12-03T10:00:00"), end=at("2026-12-03T09:00:00"))]},
+        {"value": [all_day("2026-12-04", "2026-12-03")]},
+        # Neither true nor false: it is not known whether time is taken, nor in which zone a day is.
+        {"value": [event(isCancelled="false")]},
+        {"value": [all_day("2026-12-03", "2026-12-04") | {"isAllDay": None}]},
+        {"value": [all_day("2026-12-03", "2026-12-04") | {"isAllDay": "true"}]},
     ],
 )
 def test_what_is_no_page_of_events_is_not_free_time(page):
@@ -204,7 +212,17 @@ def test_the_owner_of_the_default_calendar_is_the_account_itself():
     assert [each.access_role for each in found] == ["owner", "owner"]
 
 
-@pytest.mark.parametrize("page", [{}, {"value": None}, {"value": [{}]}, {"value": ["odd"]}])
+@pytest.mark.parametrize(
+    "page",
+    [
+        {},
+        {"value": None},
+        {"value": {}},
+        {"value": [{}]},
+        {"value": ["odd"]},
+        {"value": [CALENDAR | {"name": 7}]},
+    ],
+)
 def test_what_is_no_page_of_calendars_is_no_empty_list(page):
     with pytest.raises(Unavailable):
         parse.calendars([page], None, "UTC", OPERATION)

@@ -1,0 +1,257 @@
+"""Who is not asked for a while, because they do not answer: decided by all workers together, in Redis.
+
+A breaker is closed while its calls are answered. It opens when they fail, and then nobody calls. After a
+pause one job may, as a probe: an answer closes the breaker, a failure begins the pause anew. Each account
+has one, which opens after so many failures in a row. Each provider has one, which opens when so many
+accounts in a row have failed and none was answered in between. An account counts there once, with its first
+failure since it was answered: those that go on failing while others are answered never stand for their
+provider. For the same reason those that have failed wait for one pause more before they may probe it.
+
+A failure counts as soon as it happens. Answers are noted in the process, and told with whatever it says next
+to Redis. What happens while Redis is away is never told, so that nothing opens or closes for it later.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from redis import Redis
+from redis.client import Pipeline
+from redis.exceptions import RedisError
+
+log = logging.getLogger(__name__)
+
+# Milliseconds after which a failure that was not followed by another is forgotten.
+REMEMBERED = 3_600_000
+
+# Seconds after which an answer that was noted proves nothing any more.
+STALE = 5.0
+
+# For scripts that ask whether calls may begin. "key" is a breaker, "account" that of who asks.
+#
+# shut: milliseconds until it may be asked again, none or less when it may now.
+# try: note who probes what is open, for as long as its lease lasts; whether it does.
+LOOK = """
+local function breaker(key)
+    local kept = redis.call('HMGET', key, 'until', 'trying', 'by')
+    return {key = key, due = tonumber(kept[1]), trying = tonumber(kept[2]) or 0, by = kept[3]}
+end
+local function shut(breaker, account, id, now, pause)
+    if not breaker.due or (breaker.by == id and breaker.trying > now) then return 0 end
+    local rest = math.max(breaker.due, breaker.trying) - now
+    if rest <= 0 and redis.call('SISMEMBER', breaker.key .. ':failing', account) == 1 then
+        rest = breaker.due + pause - now
+    end
+    return rest
+end
+local function try(breaker, account, id, now, lease)
+    if breaker.due then
+        breaker.trying, breaker.by = now + lease, id
+        redis.call('HSET', breaker.key, 'trying', breaker.trying, 'by', id, 'account', account)
+    end
+    return breaker.due
+end
+"""
+
+NOW = """
+local now = tonumber(ARGV[1])
+if not now then
+    local time = redis.call('TIME')
+    now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+"""
+
+# KEYS: the breakers of a provider and of an account. ARGV: now or "", whether the call is given up, after how
+# many accounts and after how many failures they open (0: never), milliseconds of the pause and for which to
+# remember. Returns for both whether they are open, and whether they have just been opened.
+FAILED = (
+    NOW
+    + """
+local provider, account = KEYS[1], KEYS[2]
+local limits, pause, remembered = {tonumber(ARGV[3]), tonumber(ARGV[4])}, tonumber(ARGV[5]), tonumber(ARGV[6])
+local probed = {}
+for n, key in ipairs(KEYS) do
+    local kept = redis.call('HMGET', key, 'trying', 'account')
+    probed[n] = kept[2] == account and tonumber(kept[1]) > now
+end
+local counts = {0, 0}
+if ARGV[2] == '1' or probed[1] or probed[2] then
+    counts[2] = redis.call('HINCRBY', account, 'failures', 1)
+    if counts[2] == 1 then redis.call('SADD', provider .. ':failing', account) end
+    counts[1] = redis.call('SCARD', provider .. ':failing')
+    for _, key in ipairs({account, provider, provider .. ':failing'}) do
+        redis.call('PEXPIRE', key, remembered)
+    end
+end
+local answer = {}
+for n, key in ipairs(KEYS) do
+    local open = redis.call('HEXISTS', key, 'until')
+    local opens = open == 0 and limits[n] > 0 and counts[n] >= limits[n]
+    if opens or probed[n] then
+        redis.call('HSETNX', key, 'since', now)
+        redis.call('HSET', key, 'until', now + pause)
+        redis.call('HDEL', key, 'trying', 'by', 'account')
+        redis.call('PEXPIRE', key, remembered)
+        if n == 2 then
+            redis.call('ZADD', provider .. ':open', now + remembered, account)
+            redis.call('PEXPIRE', provider .. ':open', remembered)
+        end
+    end
+    answer[n] = (open == 1 or opens) and 1 or 0
+    answer[n + 2] = opens and 1 or 0
+end
+return answer
+"""
+)
+
+# KEYS: the breaker of a provider, then those of the accounts that were answered.
+ANSWERED = """
+local provider, failing, open = KEYS[1], KEYS[1] .. ':failing', KEYS[1] .. ':open'
+local kept = redis.call('HMGET', provider, 'until', 'account')
+for n = 2, #KEYS do
+    if redis.call('DEL', KEYS[n]) == 1 then redis.call('ZREM', open, KEYS[n]) end
+    if kept[1] and kept[2] == KEYS[n] then
+        -- What was held against accounts meanwhile was the provider's.
+        for _, each in ipairs(redis.call('SMEMBERS', failing)) do
+            redis.call('DEL', each)
+            redis.call('ZREM', open, each)
+        end
+        redis.call('DEL', provider)
+        kept = {}
+    end
+end
+if not kept[1] then redis.call('DEL', failing) end
+"""
+
+# KEYS: breakers. ARGV: who probed and has learnt nothing.
+LEAVE = """
+for _, key in ipairs(KEYS) do
+    if redis.call('HGET', key, 'by') == ARGV[1] then redis.call('HDEL', key, 'trying', 'by', 'account') end
+end
+"""
+
+# KEYS: breakers of providers. ARGV: now or "". Returns for each for how long it has been open and in how long
+# it is due, in milliseconds, whether it is open, whether it is probed, and how many accounts' are open.
+STANDING = (
+    NOW
+    + """
+local answer = {}
+for _, key in ipairs(KEYS) do
+    local kept = redis.call('HMGET', key, 'since', 'until', 'trying')
+    answer[#answer + 1] = kept[2] and now - kept[1] or 0
+    answer[#answer + 1] = kept[2] and math.max(0, kept[2] - now) or 0
+    answer[#answer + 1] = kept[2] and 1 or 0
+    answer[#answer + 1] = (tonumber(kept[3]) or 0) > now and 1 or 0
+    answer[#answer + 1] = redis.call('ZCOUNT', key .. ':open', now, '+inf')
+end
+return answer
+"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """How the breakers of one provider stand; times in seconds.
+
+    ``ago`` is since when it is open, ``due`` until when nobody is asked; ``probed``: somebody is just now.
+    ``accounts`` is how many accounts' are open.
+    """
+
+    open: bool = False
+    ago: float = 0.0
+    due: float = 0.0
+    probed: bool = False
+    accounts: int = 0
+
+
+class Breakers:
+    """``accounts`` in a row open a provider's, ``failures`` in a row an account's; 0 is never.
+
+    ``pause`` in seconds.
+    """
+
+    def __init__(self, redis: Redis, *, accounts: int, failures: int, pause: float) -> None:
+        self.pause = pause
+        self._redis = redis
+        self._limits = (accounts, failures)
+        self._lock = threading.Lock()
+        # Who was answered, by provider, and when it was noted last.
+        self._answered: dict[tuple[str, str], float] = {}
+
+    def failed(self, provider: str, account: str, *, given_up: bool, now: float | None = None) -> bool:
+        """A call has failed; whether its account is not to be called again now.
+
+        Only a call that is ``given_up`` counts, unless it was a probe. Without Redis nothing is learnt of it.
+        ``now`` is another clock, for tests, here and below.
+        """
+        if not any(self._limits):
+            return False
+        clock = "" if now is None else int(now * 1000)
+        arguments = clock, int(given_up), *self._limits, int(self.pause * 1000), REMEMBERED
+        keys = provider_key(provider), account_key(provider, account)
+        try:
+            with self._redis.pipeline(transaction=False) as pipe:
+                # What was answered before.
+                self.tell(pipe)
+                pipe.eval(FAILED, len(keys), *keys, *arguments)
+                told = cast(list[int], pipe.execute()[-1])
+        except RedisError as error:
+            log.warning("a provider's failure could not be shared: %s", type(error).__name__)
+            return False
+        if told[2]:
+            log.warning("%s does not answer and is not asked for %g seconds", provider, self.pause)
+        if told[3]:
+            log.info("an account is not asked for %g seconds", self.pause, extra={"connection": account})
+        return bool(told[0] or told[1])
+
+    def answered(self, provider: str, account: str) -> None:
+        """Note that a call was answered; :meth:`tell` says it."""
+        if any(self._limits):
+            with self._lock:
+                self._answered[provider, account] = time.monotonic()
+
+    def tell(self, pipe: Pipeline) -> None:
+        """Queue on ``pipe`` who was answered since this was last called."""
+        with self._lock:
+            noted, self._answered = self._answered, {}
+        young = time.monotonic() - STALE
+        accounts: dict[str, list[str]] = {}
+        for (provider, account), moment in noted.items():
+            if moment >= young:
+                accounts.setdefault(provider, []).append(account_key(provider, account))
+        for provider, keys in accounts.items():
+            pipe.eval(ANSWERED, 1 + len(keys), provider_key(provider), *keys)
+
+    @staticmethod
+    def leave(pipe: Pipeline, provider: str, account: str, by: str) -> None:
+        """Queue the end of a probe, after what it has learnt was told; if that is nothing, another may."""
+        pipe.eval(LEAVE, 2, provider_key(provider), account_key(provider, account), by)
+
+    def standing(self, providers: Sequence[str], *, now: float | None = None) -> Mapping[str, Breaker]:
+        """How the breakers of each provider stand.
+
+        :raise redis.RedisError: when Redis is down
+        """
+        keys = [provider_key(each) for each in providers]
+        clock = "" if now is None else int(now * 1000)
+        told = cast(list[Any], self._redis.eval(STANDING, len(keys), *keys, clock))
+        each = zip(told[::5], told[1::5], told[2::5], told[3::5], told[4::5], strict=True)
+        return {
+            provider: Breaker(bool(open_), ago / 1000, due / 1000, bool(probed), accounts)
+            for provider, (ago, due, open_, probed, accounts) in zip(providers, each, strict=True)
+        }
+
+
+def provider_key(provider: str) -> str:
+    """The breaker of a provider."""
+    return f"breaker:{provider}"
+
+
+def account_key(provider: str, account: str) -> str:
+    """The breaker of an account, which goes by our id of its connection."""
+    return f"breaker:{provider}:{account}"

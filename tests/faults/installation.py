@@ -1,0 +1,150 @@
+"""A whole installation that may be broken: each part a process, on servers of its own, with people in it."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import requests
+
+from providers.sandbox.client import Sandbox, SandboxAccount
+from store.settings import new_secrets
+from tests.app.at_provider import AtProvider
+from tests.faults import truth
+from tests.faults.questions import Question, about
+from tests.faults.servers import Server
+from tests.faults.truth import Period
+from tests.faults.witness import Witness
+from tests.observability.installation import Installation, installed, until
+
+PROVIDERS = ("google", "microsoft")
+
+# In which everything has started, however much else this machine has to do.
+PATIENCE = 300.0
+
+# Seconds that a request of these installations waits for its providers.
+DEADLINE = 3.0
+
+
+@dataclass
+class Broken:
+    """An installation to break and to mend; ``parts`` of it are processes by name, ``servers`` too."""
+
+    installation: Installation
+    servers: dict[str, Server]
+    sandbox: Sandbox
+    people: Mapping[str, list[Period]]
+    accounts: Mapping[str, SandboxAccount]
+    writers: Mapping[str, SandboxAccount]
+    questions: list[Question]
+    slug: str
+
+    def witness(self, name: str) -> Witness:
+        """Clients of it, who call what they make by that name."""
+        paths = {
+            f"/users/{user}/calendar/events/{account.provider}/primary": f"/users/{user}/calendar/busy"
+            for user, account in self.writers.items()
+        }
+        return Witness(self.installation.url, self.installation.key, self.questions, paths, name)
+
+    def mend(self) -> None:
+        """Whatever a test before has left."""
+        self.sandbox.clear_faults()
+        for server in self.servers.values():
+            if not server.answers():
+                server.start()
+        for part in self.installation.commands:
+            if part not in self.installation.parts:
+                self.installation.start(part)
+        until(self.ready, PATIENCE)
+
+    def ready(self) -> bool:
+        try:
+            return self.installation.session.get(f"{self.installation.url}/readyz", timeout=10).ok
+        except requests.ConnectionError:
+            return False
+
+    @contextmanager
+    def hanging(self, part: str) -> Iterator[None]:
+        """A part that is there and does nothing."""
+        process = self.installation.parts[part]
+        process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGCONT)
+
+    def subjects(self, name: str) -> list[str]:
+        """What the providers themselves have of the events that were called by a name."""
+        return sorted(
+            subject
+            for account in self.writers.values()
+            for subject in AtProvider(self.sandbox, account).subjects()
+            if subject.startswith(f"{name} ")
+        )
+
+
+@contextmanager
+def broken(
+    environment: Mapping[str, str],
+    sandbox: Sandbox,
+    folder: Path,
+    servers: dict[str, Server],
+    *,
+    web: int = 2,
+    **changed: str,
+) -> Iterator[Broken]:
+    """Start the servers, an installation on them, and connect its people."""
+    with ExitStack() as closing:
+        for server in servers.values():
+            closing.callback(server.stop)
+            server.start()
+        secret, encryption = new_secrets()
+        ours = dict(environment) | {"ALMANAC_SECRET_KEY": secret, "ALMANAC_ENCRYPTION_KEYS": encryption}
+        ours["ALMANAC_FANOUT_DEADLINE"] = str(DEADLINE)
+        for name, server in servers.items():
+            ours[f"ALMANAC_{name.upper()}_URL"] = server.url
+        # Two workers, so that one may be lost.
+        made = closing.enter_context(
+            installed(
+                ours, folder, web=web, workers=("worker1", "worker2"), beat=True, patience=PATIENCE, **changed
+            )
+        )
+        yield _peopled(made, servers, sandbox, folder.name)
+
+
+def _peopled(made: Installation, servers: dict[str, Server], sandbox: Sandbox, name: str) -> Broken:
+    people: dict[str, list[Period]] = {}
+    accounts: dict[str, SandboxAccount] = {}
+    for n in range(6):
+        user, busy = f"{name}-{n}", [truth.at(hour) for hour in (8 + n % 3, 12, 14 + n)]
+        events = [truth.body(period) for period in busy]
+        accounts[user] = sandbox.account(PROVIDERS[n % 2], f"{user}@example.com", events=events)
+        people[made.user(user, accounts[user])] = busy
+    writers = {}
+    for provider in PROVIDERS:
+        account = sandbox.account(provider, f"{name}-{provider}@example.com")
+        writers[made.user(f"{name}-{provider}", account)] = account
+    slug = made.call("POST", "/organizations", json={"slug": name, "name": None}).json()["data"]["slug"]
+    joined = made.call("POST", f"/organizations/{slug}/members", json={"userIds": list(people)})
+    assert joined.status_code == 201, joined.text
+    questions = about(people, slug)
+    return Broken(made, servers, sandbox, people, accounts, writers, questions, slug)
+
+
+@contextmanager
+def server_folder(name: str) -> Iterator[Path]:
+    """A folder that another user of this machine, as whom a server runs, can reach."""
+    folder = Path(tempfile.mkdtemp(prefix=f"almanac-{name}-"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started, of a web server those that answer."""
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

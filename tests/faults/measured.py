@@ -1,0 +1,104 @@
+"""What a fault did to the clients: asserted, and kept for docs/reliability.md."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+
+from tests.faults.document import MEASURED
+from tests.faults.installation import Broken
+from tests.faults.questions import Verdict
+from tests.faults.witness import Witness
+
+# In which answers must be right again, on any machine.
+BACK = 240.0
+
+
+@dataclass
+class Measured:
+    """A row of the table. ``again`` are the writes that were sent again, each done once in the end."""
+
+    test: str
+    fault: str
+    answers: dict[str, int]
+    slowest: float
+    back: float
+    writes: int
+    again: int
+    lost: str = "nothing"
+
+
+@dataclass
+class Case:
+    """One fault: what it is called, who looks on, and how long it took to be over."""
+
+    witness: Witness
+    sees: set[str]
+    seconds: float | None = field(default=None)
+
+    def look(self, seconds: float) -> None:
+        """Let the clients see the fault for so long."""
+        self.witness.look(seconds)
+
+    def until_seen(self) -> None:
+        """Let them go on until they have seen all that they must: on a busy machine that takes a while."""
+        give_up = time.monotonic() + BACK
+        while not self.sees <= set(self.witness.outcomes()):
+            assert time.monotonic() < give_up, self.witness.outcomes()
+            self.witness.look(0.2)
+
+    def back(self) -> None:
+        """From this moment until the last answer that was not right is what is measured."""
+        began = time.monotonic()
+        first = self.witness.back(BACK)
+        self.witness.look(1.0)
+        self.seconds = max(first, self.witness.last_trouble() - began)
+
+
+@contextmanager
+def fault(
+    world: Broken, test: str, what: str, *, sees: set[str], may: set[str] = frozenset()
+) -> Iterator[Case]:
+    """Break something in the block. Clients must see each answer of ``sees`` and none beyond ``may``.
+
+    Whatever they see, nobody's busy time is free and no write is lost or made twice.
+    """
+    world.mend()
+    name = re.sub(r"\W+", "-", test.partition("::")[2])
+    witness = world.witness(name)
+    witness.back(BACK)
+    with witness:
+        witness.look(0.5)
+        case = Case(witness, sees)
+        yield case
+    assert not witness.wrong, witness.wrong[:5]
+    assert case.seconds is not None, "nobody has waited until all was right"
+    seen = witness.outcomes()
+    assert sees <= set(seen), seen
+    # What was under way elsewhere is 409 for whoever repeats it; that comes later.
+    assert set(seen) <= sees | set(may) | {Verdict.RIGHT}, seen
+    slowest = witness.slowest()
+    again = witness.settle()
+    nothing_lost(world, witness, name)
+    writes = len(witness.writes)
+    keep(Measured(test, what, dict(seen), round(slowest, 1), round(case.seconds, 1), writes, again))
+
+
+def nothing_lost(world: Broken, witness: Witness, name: str) -> None:
+    """Every write is there, and there once."""
+    events = [write.body["subject"] for write in witness.writes if "subject" in write.body]
+    assert world.subjects(name) == sorted(events)
+    users = {write.body["id"] for write in witness.writes if "id" in write.body}
+    listed = [each["id"] for each in world.installation.get("/users").json()["data"]]
+    assert sorted(each for each in listed if each in users) == sorted(users)
+
+
+def keep(measured: Measured) -> None:
+    """In the file from which the document's table is made; other tests' rows stay."""
+    rows = {row["test"]: row for row in json.loads(MEASURED.read_text())} if MEASURED.exists() else {}
+    rows[measured.test] = asdict(measured)
+    MEASURED.write_text(json.dumps([rows[test] for test in sorted(rows)], indent=2) + "\n")

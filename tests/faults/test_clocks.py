@@ -1,0 +1,62 @@
+"""Clocks that jump, and clocks of two hosts that differ: workers live in another hour than web."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults import servers
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
+
+NAMED = "names what it could not read"
+WORKERS = ("worker1", "worker2")
+
+
+@pytest.fixture
+def clock(world, tmp_path):
+    """A file that says by how much the workers' clock of the day is off; the monotonic one goes on."""
+    library = servers.faketime()
+    library.require()
+    offset = tmp_path / "offset"
+    offset.write_text("+0")
+    lying = {
+        "LD_PRELOAD": str(library.version),
+        "FAKETIME_TIMESTAMP_FILE": str(offset),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+    }
+    restart(world, **lying)
+    yield offset
+    restart(world)
+
+
+def restart(world, **environment):
+    for worker in WORKERS:
+        world.installation.stop(worker)
+        world.installation.start(worker, **environment)
+
+
+def test_the_clock_of_workers_jumps_ahead(world, fault, clock):
+    what = "the workers' clock jumps an hour ahead, then back"
+    with fault(world, what, sees={"502", NAMED}, may={"409"}) as case:
+        clock.write_text("+3600")
+        case.look(6.0)
+        case.until_seen()
+        clock.write_text("+0")
+        case.back()
+
+
+def test_the_clock_of_workers_jumps_back(world, fault, clock):
+    what = "the workers' clock jumps an hour back, and stays there"
+    with fault(world, what, sees=set(), may={"502", NAMED}) as case:
+        clock.write_text("-3600")
+        case.look(3.0)
+        case.back()
+
+
+def test_the_clock_of_workers_is_a_second_ahead(world, fault, clock):
+    what = "the workers' clock is a second ahead of that of web"
+    with fault(world, what, sees=set(), may={"502", NAMED}) as case:
+        clock.write_text("+1")
+        case.look(3.0)
+        case.back()

@@ -1,0 +1,47 @@
+"""Providers that are down, throttle, flap, hang or answer nonsense."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
+
+NAMED = "names what it could not read"
+
+ILLS = {
+    "503": ("a provider is down (503)", {"status": 503}, {"502"}),
+    "429": (
+        "a provider throttles (429, `Retry-After: 2`)",
+        {"status": 429, "retry_after": 2},
+        {"429"},
+    ),
+    "html": ("a provider answers a page of HTML", {"body": "html"}, {"502"}),
+    "truncated": ("a provider answers half of its JSON", {"body": "truncated"}, {"502"}),
+    "reset": ("a provider resets every connection", {"body": "reset"}, {"502"}),
+    "hanging": ("a provider takes a minute", {"latency_ms": 60_000}, {"502"}),
+}
+
+
+@pytest.mark.parametrize("provider", ["google", "microsoft"])
+@pytest.mark.parametrize("ill", ILLS)
+def test_a_provider_is_ill(world, fault, ill, provider):
+    what, struck, sees = ILLS[ill]
+    what = what.replace("a provider", provider.capitalize())
+    with fault(world, what, sees={NAMED}, may=sees | {"422", "502", "429", "409"}) as case:
+        world.sandbox.fault(provider=provider, **struck)
+        case.look(4.0)
+        case.until_seen()
+        world.sandbox.clear_faults()
+        case.back()
+
+
+def test_both_providers_flap(world, fault):
+    with fault(
+        world, "both providers are down every other half second", sees=set(), may={NAMED, "502", "429"}
+    ) as case:
+        for _ in range(6):
+            world.sandbox.fault(status=503)
+            case.look(0.5)
+            world.sandbox.clear_faults()
+            case.look(0.5)
+        case.back()

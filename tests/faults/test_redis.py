@@ -1,0 +1,83 @@
+"""Redis that is gone, that comes back empty, that hangs, and that is far away."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.faults import proxy
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
+
+NAMED = "names what it could not read"
+
+
+def test_redis_is_gone_for_a_while(world, fault):
+    redis = world.servers["redis"]
+    with fault(
+        world, "Redis is killed, and started three seconds later", sees={"503"}, may={"502", NAMED}
+    ) as case:
+        redis.stop()
+        case.look(3.0)
+        case.until_seen()
+        redis.start()
+        case.back()
+
+
+def test_redis_comes_back_empty(world, fault):
+    redis = world.servers["redis"]
+    with fault(world, "Redis is emptied (`FLUSHALL`)", sees=set(), may={"502", "503", NAMED}) as case:
+        for _ in range(3):
+            case.look(1.0)
+            redis.order("FLUSHALL")
+        case.back()
+
+
+def test_redis_hangs(world, fault):
+    redis = world.servers["redis"]
+    with fault(
+        world, "Redis hangs for six seconds (`CLIENT PAUSE`)", sees={"503"}, may={"502", NAMED}
+    ) as case:
+        redis.order("CLIENT", "PAUSE", 6000, "ALL")
+        case.look(6.0)
+        case.back()
+
+
+def test_redis_stands_still(world, fault):
+    redis = world.servers["redis"]
+    with fault(
+        world, "Redis stands still for twelve seconds (SIGSTOP)", sees={"503"}, may={"502", NAMED}
+    ) as case:
+        with redis.still():
+            case.look(12.0)
+            case.until_seen()
+        case.back()
+
+
+@pytest.fixture
+def network(world):
+    """Between the installation and Redis, which is restarted for it."""
+    redis, port = world.servers["redis"], world.servers["redis"].port
+    redis.stop()
+    redis.move()
+    redis.start()
+    with proxy.network(port, redis.port) as made:
+        yield made
+    redis.stop()
+    redis.move(port)
+    redis.start()
+
+
+def test_redis_is_far_away(world, fault, network):
+    with fault(world, "every answer of Redis takes 100 ms", sees=set(), may={"502", "503", NAMED}) as case:
+        network.seconds = 0.05
+        case.look(8.0)
+        network.seconds = 0.0
+        case.back()
+
+
+def test_connections_to_redis_are_lost_without_a_word(world, fault, network):
+    with fault(
+        world, "the network loses every connection to Redis without a word", sees={"503"}, may={"502", NAMED}
+    ) as case:
+        network.forget()
+        case.back()

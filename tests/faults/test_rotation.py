@@ -1,0 +1,52 @@
+"""Another encryption key, in the steps of docs/operations.md, while clients ask and write."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from store.settings import new_secrets
+from tests.app.test_cli import ALMANAC
+from tests.faults.witness import CUT_OFF, REFUSED
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
+
+
+def test_another_encryption_key(small, fault):
+    what = "the encryption key is replaced: three restarts, and `almanac db reseal`"
+    may = {"502", "503", "names what it could not read", CUT_OFF}
+    old, new = small.installation.settings.encryption_keys, new_secrets()[1]
+    with fault(small, what, sees={REFUSED}, may=may) as case:
+        written = small.installation.environment["ALMANAC_ENCRYPTION_KEYS"]
+        assert len(old) == 1
+        restart(small, f"{written},{new}")
+        restart(small, f"{new},{written}")
+        case.look(1.0)
+        told = almanac(small, "db", "reseal")
+        assert told.endswith("Everything is sealed with the first key: the others may go\n")
+        assert new not in told
+        assert written not in told
+        restart(small, new)
+        case.back()
+
+
+def restart(world, keys):
+    """All parts, with other keys."""
+    installation = world.installation
+    installation.environment["ALMANAC_ENCRYPTION_KEYS"] = keys
+    for part in ("worker1", "worker2", "web"):
+        installation.stop(part)
+        installation.start(part)
+
+
+def almanac(world, *words):
+    ran = subprocess.run(
+        [str(ALMANAC), *words],
+        env=world.installation.environment | {"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout

@@ -1,0 +1,52 @@
+"""Web processes that are killed, and a server that is told to end while it is asked."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from tests.faults.installation import children
+from tests.faults.witness import CUT_OFF, REFUSED
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
+
+
+def test_a_web_process_is_killed(world, fault):
+    what = "one of two web processes is killed, three times"
+    with fault(world, what, sees={CUT_OFF}, may={REFUSED}) as case:
+        # Requests, writes among them, take long enough to be under way.
+        world.sandbox.fault(latency_ms=200)
+        for _ in range(3):
+            case.look(1.5)
+            os.kill(children(world.installation.parts["web"].pid)[0], signal.SIGKILL)
+        world.sandbox.clear_faults()
+        case.back()
+
+
+def test_the_web_server_is_killed(world, fault):
+    what = "the whole web server is killed, then started"
+    with fault(world, what, sees={CUT_OFF, REFUSED}, may={"502", "503"}) as case:
+        world.sandbox.fault(latency_ms=200)
+        case.look(1.5)
+        processes = children(world.installation.parts["web"].pid)
+        world.installation.kill("web")
+        for each in processes:
+            os.kill(each, signal.SIGKILL)
+        case.look(1.0)
+        world.sandbox.clear_faults()
+        world.installation.start("web")
+        case.back()
+
+
+def test_the_web_server_ends_in_its_own_time(world, fault):
+    """Whoever was let in is answered; whoever comes later finds nobody."""
+    what = "the web server is told to end (SIGTERM), then started"
+    with fault(world, what, sees={REFUSED}, may={"502", "503"}) as case:
+        world.sandbox.fault(latency_ms=300)
+        case.look(1.5)
+        world.installation.stop("web")
+        world.sandbox.clear_faults()
+        world.installation.start("web")
+        case.back()

@@ -1,0 +1,30 @@
+"""What the properties of this folder share, and the sum of what they tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from providers.microsoft import client, events
+from providers.sandbox.client import Sandbox
+from tests.fuzz import counting
+from tests.fuzz.conversations import NAMES, Recorded, record
+from tests.fuzz.operations import OPERATIONS
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was tried in this process."""
+    for what, number in sorted(counting.tried.items()):
+        terminalreporter.write_line(f"fuzzing: {number} {what}")
+
+
+@pytest.fixture(scope="session", params=NAMES)
+def recorded(request: pytest.FixtureRequest, sandbox_process: str) -> Iterator[Recorded]:
+    """What a provider says in every operation; Graph's pages are short, so that there are some."""
+    sandbox = Sandbox(sandbox_process)
+    sandbox.reset()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(client, "EVENTS_PER_PAGE", 3)
+        patch.setattr(events, "EVENTS_PER_PAGE", 3)
+        yield record(sandbox, request.param, OPERATIONS)

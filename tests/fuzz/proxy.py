@@ -1,0 +1,105 @@
+"""Between the workers and the sandbox: passes everything on, and bends the answers of who is being tried."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from random import Random
+
+import requests
+
+from tests.fuzz.conversations import Asked, Conversation
+from tests.fuzz.mutations import mutated
+
+PASSED_ON = ("Authorization", "Content-Type", "Prefer", "If-Match", "Accept")
+PASSED_BACK = ("Content-Type", "ETag", "Retry-After")
+# Of the questions of one case, which is answered wrong: most cases have one or two.
+FIRST = (0, 0, 0, 1, 1, 2)
+
+
+class Case:
+    """One account's trial: an answer is bent alike however often it is asked for."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+        self._target = self._random.choice(FIRST)
+        self._lock = threading.Lock()
+        self.heard = Conversation("busy")
+        self.bent = 0
+
+    def answer(self, asked: Asked, status: int, content: bytes) -> tuple[int, bytes]:
+        """What is answered in the place of this."""
+        with self._lock:
+            known = self.heard.answers.get(asked.key)
+            if known is not None and known[0] is not asked:
+                if status < 300 and known[1] < 300:
+                    return known[1], known[2]
+            elif len(self.heard.answers) == self._target:
+                content, self.bent = mutated(content, self._random), self.bent + 1
+            self.heard.answers[asked.key] = asked, status, content
+            return status, content
+
+
+@dataclass
+class Proxy:
+    """``cases`` by the access token of the account that is tried."""
+
+    url: str = ""
+    cases: dict[str, Case] = field(default_factory=dict)
+
+
+@contextmanager
+def between(sandbox: str) -> Iterator[Proxy]:
+    """A proxy in front of the sandbox."""
+    proxy = Proxy()
+    local = threading.local()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def handle_any(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
+            if not hasattr(local, "session"):
+                local.session = requests.Session()
+                local.session.trust_env = False
+            headers = {name: self.headers[name] for name in PASSED_ON if name in self.headers}
+            # Page links are told as they have to be asked for: here.
+            headers["Host"] = self.headers["Host"]
+            got = local.session.request(
+                self.command,
+                sandbox + self.path,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                timeout=30,
+            )
+            status, content = got.status_code, got.content
+            case = proxy.cases.get(self.headers.get("Authorization", "").removeprefix("Bearer "))
+            if case is not None:
+                status, content = case.answer(Asked(self.command, self.path, body), status, content)
+            self.send_response(status)
+            for name in PASSED_BACK:
+                if name in got.headers:
+                    self.send_header(name, got.headers[name])
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    proxy.url = f"http://127.0.0.1:{server.server_port}"
+    yield proxy
+    server.shutdown()
+    server.server_close()
+    thread.join()

@@ -1,0 +1,180 @@
+"""What lies in Redis and travels in lists, with wrong bytes: read right, or refused in the known way."""
+
+from __future__ import annotations
+
+import fakeredis
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.errors import Invalid
+from app.paging import after, cut_by_place
+from providers.base import Failed, Read
+from providers.errors import Reason
+from providers.events import Draft
+from scheduling.intervals import Intervals
+from store.authorizations import Authorization, Authorizations, Redemption
+from store.busy_cache import FORMAT, HEAD, BusyCache, CalendarKey
+from store.calendar_lists import CalendarList, CalendarLists, ListedCalendar
+from store.crypto import Keyring, Undecipherable
+from store.line import Line
+from store.proposals import Proposal, Proposals
+from tests.fuzz.counting import count
+from tests.fuzz.operations import KEY, WRITTEN
+from workers.jobs import (
+    CreateEvent,
+    Garbled,
+    ListCalendars,
+    ReadBusy,
+    Reply,
+    pack_body,
+    pack_job,
+    pack_reply,
+    unpack_body,
+    unpack_job,
+    unpack_reply,
+)
+
+WEEK = 7 * 86_400_000
+CALENDAR = CalendarKey("connection", "primary")
+KEYRING = Keyring([b"k" * 32])
+PERIODS = Intervals.of([(1000, 2000), (5000, 9000)])
+REPLY = Reply(
+    read_at=7,
+    listed=(ListedCalendar("ada@example.com", True),),
+    outcomes={"primary": Read(PERIODS), "other": Failed(Reason.NOT_FOUND, "gone")},
+)
+JOBS = (
+    ReadBusy("connection", ("primary",), 0, WEEK),
+    ListCalendars("connection"),
+    CreateEvent("connection", "primary", Draft(WRITTEN, KEY, KEY)),
+)
+
+
+@st.composite
+def spoilt(draw: st.DrawFn, whole: bytes) -> bytes:
+    """Any bytes at all, or the right ones with some lost, added or changed."""
+    count("bytes of ours spoilt")
+    kind = draw(st.integers(0, 4))
+    place = draw(st.integers(0, len(whole)))
+    if kind == 0:
+        return draw(st.binary(max_size=200))
+    if kind == 1:
+        return whole[:place]
+    if kind == 2:
+        return whole[place:]
+    if kind == 3:
+        return whole[:place] + draw(st.binary(min_size=1, max_size=32)) + whole[place:]
+    return whole[:place] + draw(st.binary(min_size=1, max_size=4)) + whole[place + 1 :]
+
+
+@given(st.data())
+def test_a_reply_is_whole_or_refused(data: st.DataObject):
+    whole = pack_reply(3, REPLY)
+    bent = data.draw(spoilt(whole))
+    try:
+        _, reply = unpack_reply(bent)
+    except Garbled:
+        return
+    # What was changed may be a number; what is gone is noticed.
+    if len(bent) < len(whole) and "primary" in reply.outcomes:
+        outcome = reply.outcomes["primary"]
+        assert isinstance(outcome, Failed) or len(outcome.busy) == len(PERIODS)
+
+
+@pytest.mark.parametrize("lost", range(1, 64))
+def test_periods_that_are_lost_on_the_way_are_no_free_time(lost):
+    with pytest.raises(Garbled):
+        unpack_body(pack_body(REPLY)[:-lost])
+
+
+@given(st.data())
+def test_a_job_is_whole_or_refused(data: st.DataObject):
+    bent = data.draw(spoilt(pack_job(3, data.draw(st.sampled_from(JOBS)), "flight")))
+    try:
+        packed = unpack_job(bent)
+    except Garbled:
+        return
+    assert isinstance(packed.number, int)
+
+
+@given(st.data())
+def test_a_bucket_that_is_none_counts_as_not_read(data: st.DataObject):
+    """A number that was changed in its place is not noticed: Redis is ours."""
+    redis = fakeredis.FakeRedis()
+    cache = BusyCache(redis, Line(redis), ttl_seconds=60, bucket=WEEK)
+    name = f"busy:{CALENDAR.connection}:{CALENDAR.calendar}:0"
+    bucket = HEAD.pack(FORMAT, 500) + HEAD.pack(1000, 2000) + HEAD.pack(5000, 9000)
+    bent = data.draw(st.binary(max_size=80) | st.integers(0, 47).map(lambda length: bucket[:length]))
+    redis.set(name, bent)
+    known = cache.load([CALENDAR], 0, WEEK)
+    aligned = len(bent) >= HEAD.size and not len(bent) % HEAD.size
+    assert bool(known.missing) == (not aligned or HEAD.unpack_from(bent)[0] != FORMAT)
+
+
+@given(st.data())
+def test_a_calendar_list_that_is_none_counts_as_not_read(data: st.DataObject):
+    redis = fakeredis.FakeRedis()
+    lists = CalendarLists(redis, 60)
+    kept = CalendarList(5, (ListedCalendar("ada@example.com", True), ListedCalendar("team", False)))
+    lists.store(redis.pipeline(), "c", kept)
+    with redis.pipeline() as pipe:
+        lists.store(pipe, "c", kept)
+        pipe.execute()
+    assert lists.load(["c"]) == {"c": kept}
+    redis.set("calendars:c", data.draw(spoilt(redis.get("calendars:c"))))
+    found = lists.load(["c"], newer_than=0)
+    assert all(isinstance(each, CalendarList) for each in found.values())
+
+
+AUTHORIZATION = Authorization(
+    1, "google", ("calendar",), True, "https://a", True, None, "alm_1", None, "verifier"
+)
+
+
+@given(st.data())
+def test_what_waits_sealed_is_whole_or_lost(data: st.DataObject):
+    redis = fakeredis.FakeRedis()
+    authorizations, proposals = Authorizations(redis, KEYRING), Proposals(redis, KEYRING)
+    state = authorizations.begin(AUTHORIZATION)
+    code = authorizations.hand_over(Redemption(AUTHORIZATION, "code"))
+    proposal = Proposal("google", "id", "secret", None, "https://a")
+    name = proposals.hand_over(proposal)
+    for key in list(redis.scan_iter()):
+        redis.set(key, data.draw(spoilt(redis.get(key))))
+    assert authorizations.take(state) in (None, AUTHORIZATION)
+    assert authorizations.receive(code) in (None, Redemption(AUTHORIZATION, "code"))
+    assert proposals.receive(name) in (None, proposal)
+
+
+def test_what_another_version_has_sealed_is_lost():
+    redis = fakeredis.FakeRedis()
+    authorizations = Authorizations(redis, KEYRING)
+    state = authorizations.begin(AUTHORIZATION)
+    (key,) = redis.scan_iter()
+    redis.set(key, KEYRING.encrypt('{"user_id": "one"}', key.decode()))
+    assert authorizations.take(state) is None
+
+
+@given(st.data())
+def test_a_secret_opens_whole_or_not_at_all(data: st.DataObject):
+    sealed = KEYRING.encrypt("token", "here")
+    bent = data.draw(spoilt(sealed))
+    try:
+        assert KEYRING.decrypt(bent, "here") == "token"
+    except Undecipherable:
+        assert bent != sealed
+
+
+@given(st.text(max_size=60) | st.binary(max_size=60).map(lambda data: data.decode("latin-1")))
+def test_a_cursor_is_ours_or_refused(cursor: str):
+    count("cursors tried")
+    rows = [("a", 1), ("b", 2)]
+    for read in (
+        lambda: after({"cursor": cursor}),
+        lambda: cut_by_place({"cursor": cursor, "limit": 1}, rows, lambda row: row),
+    ):
+        try:
+            read()
+        except Invalid:
+            continue

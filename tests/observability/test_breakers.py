@@ -1,0 +1,138 @@
+"""A provider dies in an installation with two workers: it is named at once, probed once, and well again."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.observability.installation import Installation, installed, until
+from tests.observability.scraping import scrape
+
+# With a whole installation: too long for the default run.
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+
+WEEK = {"start": "2026-12-03", "end": "2026-12-10"}
+ACCOUNTS, PAUSE, DEADLINE = 10, 4.0, 12.0
+OPERATION = {"google": "google.freebusy.query", "microsoft": "microsoft.batch"}
+
+
+@pytest.fixture(scope="module")
+def made(environment, tmp_path_factory, sandbox_process):
+    settings = {
+        "ALMANAC_BREAKER_ACCOUNTS": str(ACCOUNTS),
+        "ALMANAC_BREAKER_FAILURES": "3",
+        "ALMANAC_BREAKER_PAUSE": str(PAUSE),
+        "ALMANAC_FANOUT_DEADLINE": str(DEADLINE),
+    }
+    folder = tmp_path_factory.mktemp("breakers")
+    with installed(environment, folder, workers=("worker1", "worker2"), **settings) as made:
+        yield made
+
+
+@pytest.fixture
+def members(made, sandbox, unique):
+    """An organization of so many members of one provider, three of the other; it, and who those many are."""
+
+    def make(provider: str, count: int = 2 * ACCOUNTS) -> tuple[str, set[str]]:
+        slug, other = unique("acme"), {"google": "microsoft", "microsoft": "google"}[provider]
+        assert made.call("POST", "/organizations", json={"slug": slug, "name": None}).ok
+        people = {
+            made.user(unique(each), sandbox.account(each, f"{n}@{each}.example")): each
+            for each, number in ((provider, count), (other, 3))
+            for n in range(number)
+        }
+        added = made.call("POST", f"/organizations/{slug}/members", json={"userIds": list(people)})
+        assert added.ok, added.text
+        return slug, {user for user, each in people.items() if each == provider}
+
+    yield make
+    if found := made.stores.redis.keys("breaker:*"):
+        made.stores.redis.delete(*found)
+
+
+def ask(made: Installation, slug: str) -> tuple[dict[str, Any], float]:
+    """The organization's slots, read anew, and how long that took."""
+    began = time.monotonic()
+    answer = made.get(f"/organizations/{slug}/scheduling", {"Cache-Control": "no-cache"}, **WEEK)
+    assert answer.status_code == 200, answer.text
+    return answer.json(), time.monotonic() - began
+
+
+def named(answer: dict[str, Any]) -> set[str]:
+    return {each["customId"] for each in answer["failedUsers"]}
+
+
+def offered(answer: dict[str, Any]) -> set[str]:
+    return {each["userId"] for each in answer["data"]["availableSlots"]}
+
+
+def breaker(made: Installation, provider: str) -> Any:
+    return made.stores.breakers.standing([provider])[provider]
+
+
+@pytest.mark.parametrize("provider", ["google", "microsoft"])
+@pytest.mark.parametrize("fault", [{"status": 503}, {"body": "reset"}, {"latency_ms": 60_000}], ids=str)
+def test_a_provider_dies_and_comes_back(made, members, sandbox, provider, fault):
+    slug, dead = members(provider)
+    answer, _ = ask(made, slug)
+    assert named(answer) == set()
+
+    sandbox.fault(provider=provider, **fault)
+    answer, _ = ask(made, slug)
+    assert named(answer) == dead
+    # What hangs is waited for beyond the deadline of the request.
+    until(lambda: breaker(made, provider).open)
+    made.stores.redis.hset(f"breaker:{provider}", "until", int((time.time() + 600) * 1000))
+    # What was under way when it opened comes to its end.
+    settled(sandbox)
+    sandbox.forget_requests()
+    for _ in range(3):
+        answer, took = ask(made, slug)
+        assert named(answer) == dead
+        assert len(offered(answer)) == 3
+        assert took < DEADLINE / 3
+    assert calls(sandbox, provider) == 0
+    assert {each["message"] for each in answer["failedUsers"]} == {
+        f"{'Google Calendar' if provider == 'google' else 'Microsoft 365'} has not been answering; "
+        "try again in a moment"
+    }
+    told = scrape(made)
+    assert told("almanac_breaker_open", provider=provider) == 1
+    assert told.sum("almanac_breaker_open") == 1
+    assert made.session.get(f"{made.url}/readyz", timeout=10).ok
+
+    # The time is over for those that have failed too: both workers have many who would probe.
+    made.stores.redis.hset(f"breaker:{provider}", "until", 1)
+    answer, _ = ask(made, slug)
+    assert named(answer) == dead
+    until(lambda: not breaker(made, provider).probed)
+    # What hangs is given a second try.
+    assert calls(sandbox, provider) == (2 if "latency_ms" in fault else 1)
+    assert breaker(made, provider).open
+
+    sandbox.clear_faults()
+
+    def well() -> bool:
+        return not named(ask(made, slug)[0])
+
+    until(well)
+    assert not breaker(made, provider).open
+    assert scrape(made).sum("almanac_breaker_open") == 0
+
+
+def settled(sandbox: Any) -> None:
+    """Wait until nobody calls any more."""
+
+    def quiet() -> bool:
+        before = sandbox.requests().total
+        # Longer than the pause before a try.
+        time.sleep(2.0)
+        return sandbox.requests().total == before
+
+    until(quiet)
+
+
+def calls(sandbox: Any, provider: str) -> int:
+    return sandbox.requests().by_operation.get(OPERATION[provider], 0)

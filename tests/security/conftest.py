@@ -1,0 +1,39 @@
+"""Two tenants on one installation, and keys of every kind."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+
+import pytest
+from sqlalchemy import delete
+
+from providers.sandbox.client import Sandbox
+from store.models import WebhookEndpoint
+from store.stores import Stores
+from tests.conftest import Api
+from tests.security import tenants
+from tests.security.tenants import Tenant
+
+
+@pytest.fixture(autouse=True)
+def nobody_listens(stores: Stores) -> Iterator[None]:
+    """Endpoints of one test hear nothing of another, and nothing is on its way while it looks."""
+
+    def forget() -> None:
+        with stores.database.writing() as session:
+            session.execute(delete(WebhookEndpoint))
+
+    forget()
+    yield
+    forget()
+
+
+@pytest.fixture
+def new_tenant(api: Api, sandbox: Sandbox, stores: Stores, worker: None) -> Callable[..., Tenant]:
+    """Make an organization with everything in it: ``new_tenant("microsoft")``."""
+
+    def make(provider: str = "google") -> Tenant:
+        return tenants.settle(api, sandbox, stores, f"planted{secrets.token_hex(4)}", provider)
+
+    return make

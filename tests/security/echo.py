@@ -1,0 +1,45 @@
+"""A provider of ill will: whatever it is asked, it fails, and repeats what it was sent."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+STATUSES = (400, 401, 403, 404, 409, 429, 500, 503, 200)
+
+
+@contextmanager
+def echoing() -> Iterator[str]:
+    """Where it listens."""
+    statuses = itertools.cycle(STATUSES)
+
+    class Handler(BaseHTTPRequestHandler):
+        def handle_any(self) -> None:
+            sent = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode(errors="replace")
+            said = f"{self.command} {self.path} {self.headers} {sent}"
+            error = {"code": said, "message": said, "status": said, "errors": [{"reason": said}]}
+            body = json.dumps({"error": error, "error_description": said, "responses": said}).encode()
+            self.send_response(next(statuses), said.replace("\r", " ").replace("\n", " "))
+            for name in ("X-Said", "WWW-Authenticate", "Location"):
+                self.send_header(name, said.replace("\r", " ").replace("\n", " "))
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()

@@ -1,0 +1,161 @@
+"""Every call of the API, as one that succeeds for whoever owns what it names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+DAY = {"start": "2026-12-03", "end": "2026-12-04"}
+MOMENT = DAY | {"at": "2026-12-03T09:00:00Z"}
+NINE = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
+WEEKLY = {"schedules": [{"days": ["thursday"], "start": "09:00", "end": "17:00"}]}
+TOKENS = {"accessToken": "access", "refreshToken": "refresh", "scope": ["openid"]}
+CONSENT = {"code": "{code}", "state": "{state}"}
+MEMBERS = {"userIds": ["{userId}"]}
+URL = "http://127.0.0.1:9/hook"
+
+NAME = re.compile(r"\{(\w+)\}")
+
+
+@dataclass(frozen=True)
+class Row:
+    """``status`` is what the owner gets, ``foreign`` what a key of another organization does.
+
+    ``kind`` says what a key needs: to ``read``, to ``write``, or to ``show`` tokens. ``bound`` is what a key
+    of the owner's organization gets where that is not what a key of all gets. ``ends``: what it names is
+    another afterwards, or nobody's. In ``query`` and ``body``, names in braces stand for the owner's things.
+    """
+
+    operation: str
+    status: int = 200
+    foreign: int = 404
+    bound: int | None = None
+    kind: str = "read"
+    ends: bool = False
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: Any = None
+
+    @property
+    def method(self) -> str:
+        return self.operation.partition(" ")[0]
+
+    @property
+    def path(self) -> str:
+        return self.operation.partition(" ")[2]
+
+    @property
+    def names(self) -> set[str]:
+        """What it names that is somebody's."""
+        return set(NAME.findall(f"{self.path} {self.query} {self.body}")) - {"provider", "new", "code"}
+
+    def request(self, names: Mapping[str, str]) -> tuple[str, str, dict[str, Any]]:
+        """Method, path below ``/v1`` and the rest, in such names."""
+        escaped = {name: quote(value, safe="") for name, value in names.items()}
+        more: dict[str, Any] = {"query_string": _filled(dict(self.query), names)}
+        if self.body is not None:
+            more["json"] = _filled(self.body, names)
+        return self.method, self.path.format(**escaped), more
+
+
+def _filled(value: Any, names: Mapping[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {name: _filled(each, names) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_filled(each, names) for each in value]
+    return NAME.sub(lambda found: names[found[1]], value) if isinstance(value, str) else value
+
+
+def read(operation: str, **more: Any) -> Row:
+    return Row(operation, **more)
+
+
+def write(operation: str, status: int = 200, **more: Any) -> Row:
+    return Row(operation, status, kind="write", **more)
+
+
+USER, ORG = "/users/{userId}", "/organizations/{orgSlug}"
+OAUTH = USER + "/oauth/{provider}"
+EVENTS = USER + "/calendar/events"
+EVENT = EVENTS + "/{provider}/{calendarId}/{eventId}"
+META = EVENTS + "/meta/{metaId}"
+HOOK = "/webhooks/{webhookId}"
+
+ROWS = (
+    read("GET /users"),
+    write("POST /users", 201, ends=True, body={"id": "{new}", "organizationSlugs": ["{orgSlug}"]}),
+    read(f"GET {USER}"),
+    write(f"PUT {USER}", ends=True, body={"userId": "{new}"}),
+    write(f"DELETE {USER}", ends=True),
+    read(f"GET {USER}/organizations"),
+    read("GET /organizations"),
+    write("POST /organizations", ends=True, bound=403, body={"slug": "{new}", "name": "New"}),
+    read(f"GET {ORG}"),
+    write(f"PUT {ORG}", body={"name": "Renamed"}),
+    write(f"DELETE {ORG}", ends=True, bound=403),
+    read(f"GET {ORG}/members"),
+    write(f"POST {ORG}/members", body=MEMBERS),
+    write(f"DELETE {ORG}/members", ends=True, body=MEMBERS),
+    read(f"GET {USER}/oauth"),
+    read(f"GET {OAUTH}"),
+    write(f"POST {OAUTH}", 201, ends=True, body=TOKENS),
+    write(f"DELETE {OAUTH}", ends=True),
+    write(f"POST {OAUTH}/authorize", body={}),
+    # They hand out what changes a connection.
+    write(f"GET {OAUTH}/link"),
+    write(f"GET {USER}/oauth/links"),
+    write(
+        "POST /users/oauth/{provider}/verify",
+        ends=True,
+        foreign=400,
+        body={"code": "{code}", "state": "{state}"},
+    ),
+    read(f"GET {OAUTH}/token", kind="show"),
+    read(f"GET {USER}/calendar"),
+    read(f"GET {USER}/calendar/busy", query=DAY),
+    read(f"GET {EVENTS}", query=DAY),
+    write(f"POST {EVENTS}/{{provider}}/{{calendarId}}", 201, body=NINE),
+    read(f"GET {EVENT}"),
+    write(f"PUT {EVENT}", body={"subject": "Changed"}),
+    write(f"DELETE {EVENT}", ends=True),
+    write(f"POST {EVENTS}/meta", 201, body=NINE),
+    read(f"GET {META}"),
+    write(f"PUT {META}", body={"subject": "Changed"}),
+    write(f"DELETE {META}", ends=True),
+    read(f"GET {ORG}/calendar/busy", query=DAY),
+    read(f"GET {ORG}/scheduling", query=DAY),
+    read(f"GET {USER}/scheduling", query=DAY),
+    # They take a body and change nothing.
+    read(f"POST {USER}/scheduling", query=DAY, body=WEEKLY),
+    read("POST /users/scheduling", foreign=200, query=DAY, body={"users": [{"id": "{userId}"}]}),
+    read(f"GET {USER}/scheduling/explain", query=MOMENT),
+    read(f"POST {USER}/scheduling/explain", query=MOMENT, body=WEEKLY),
+    read(f"GET {ORG}/scheduling/explain", query=MOMENT),
+    read("GET /webhooks"),
+    write("POST /webhooks", 201, body={"url": URL}),
+    write(f"DELETE {HOOK}", ends=True),
+    read(f"GET {HOOK}/deliveries"),
+    write(f"POST {HOOK}/deliveries/{{deliveryId}}/replay"),
+)
+
+# Without a key by design: what stands for it, and the status of one who has nothing to show.
+OPEN = {
+    "GET /oauth/{provider}/callback": 400,
+    "POST /push/google": 404,
+    "POST /push/microsoft": 400,
+    "GET /openapi.json": 200,
+    "GET /docs": 200,
+}
+
+FOREIGN = tuple(row for row in ROWS if row.names)
+
+
+def strangers(row: Row, own: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """The names of a request that names something of theirs: all of it, and one thing among one's own."""
+    whole = {name: theirs[name] for name in row.names if theirs[name] != own.get(name)}
+    yield {**own, **whole}
+    if len(whole) > 1:
+        for name, value in whole.items():
+            yield {**own, name: value}

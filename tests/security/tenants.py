@@ -1,0 +1,136 @@
+"""Two organizations with everything in them, and words that only the other one's people may read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import requests
+from sqlalchemy import select
+from werkzeug.test import TestResponse
+
+from providers.sandbox.client import Sandbox, SandboxAccount
+from store.models import Base, WebhookDelivery, now
+from store.queries import connections, organizations, webhooks
+from store.queries.webhooks import Event
+from store.stores import Stores
+from tests.app.at_provider import AtProvider
+from tests.conftest import Api, connect
+from tests.security.matrix import NINE, URL
+
+# Written now and then, whoever asks for what.
+UNASKED = {("api_keys", "last_used_at")}
+
+
+@dataclass
+class Tenant:
+    """An organization with one member; ``names`` are its things, by the names that the matrix has."""
+
+    names: dict[str, str]
+    accounts: list[SandboxAccount]
+    words: frozenset[str]
+
+    @property
+    def slug(self) -> str:
+        return self.names["orgSlug"]
+
+    @property
+    def user(self) -> str:
+        return self.names["userId"]
+
+
+def settle(api: Api, sandbox: Sandbox, stores: Stores, word: str, provider: str = "google") -> Tenant:
+    """Make one of which every identifier, name and text holds ``word``."""
+    names = {
+        "userId": f"user-{word}",
+        "orgSlug": f"org-{word}",
+        "calendarId": "primary",
+        "metaId": f"meta-{word}",
+        "provider": provider,
+        "new": f"new-{word}",
+    }
+    _made(api.post("/organizations", {"slug": names["orgSlug"], "name": f"Name {word}"}), 200)
+    _made(api.post("/users", {"id": names["userId"], "organizationSlugs": [names["orgSlug"]]}), 201)
+    event = {"subject": f"Subject {word}", "description": f"Text {word}", **NINE}
+    accounts = []
+    for each, domain in (("google", "google.example"), ("microsoft", "contoso.example")):
+        account = sandbox.account(each, f"{word}@{domain}", events=[event])
+        connect(api, names["userId"], account)
+        accounts.append(account)
+    by_provider = {each.provider: each for each in accounts}
+    (there,) = AtProvider(sandbox, by_provider[provider]).events()
+    names["eventId"] = there["id"]
+    unified = f"/users/{names['userId']}/calendar/events/meta"
+    _made(api.post(unified, event | {"metaId": names["metaId"]}), 201)
+    tenant = Tenant(names, accounts, frozenset())
+    _listen(tenant, stores, word)
+    tokens = {token for each in accounts for token in (each.access_token, each.refresh_token)}
+    tenant.words = frozenset({word, names["eventId"], names["webhookId"], names["deliveryId"]} | tokens)
+    return tenant
+
+
+def _listen(tenant: Tenant, stores: Stores, word: str) -> None:
+    """An endpoint, and something that was sent to it."""
+    with stores.database.writing() as session:
+        number = organizations.ids(session, [tenant.slug], within=None)[tenant.slug]
+        endpoint, _ = webhooks.create(
+            session, stores.keyring, url=f"{URL}/{word}", events=list(Event), within=number
+        )
+        (connection, *_) = connections.of_user(session, tenant.user, within=None) or ()
+        webhooks.record(session, Event.CALENDAR_CHANGED, connection.id, calendar_id="primary")
+        told = session.scalars(
+            select(WebhookDelivery).where(WebhookDelivery.endpoint_id == endpoint.id)
+        ).one()
+        told.next_attempt_at, told.delivered_at = None, now()
+        tenant.names |= {"webhookId": endpoint.id, "deliveryId": told.id}
+
+
+def consent(api: Api, tenant: Tenant) -> dict[str, str]:
+    """The names of a consent that has been given and not been used yet."""
+    path = f"/users/{tenant.user}/oauth/{tenant.names['provider']}/link"
+    link = _made(api.get(path), 200)["link"]
+    account = next(each for each in tenant.accounts if each.provider == tenant.names["provider"])
+    hint = {"login_hint": account.email}
+    landed = requests.get(link, params=hint, allow_redirects=False, timeout=10).headers["Location"]
+    query = parse_qs(urlsplit(landed).query)
+    return {name: query[name][0] for name in ("code", "state")}
+
+
+def of_nobody(names: Mapping[str, str]) -> dict[str, str]:
+    """Names of the same shape and length, of nothing that there is."""
+    kept = ("provider", "calendarId", "new")
+    return {name: value if name in kept else _other(value) for name, value in names.items()}
+
+
+def _other(value: str) -> str:
+    last = "0" if value[-1] != "0" else "1"
+    return value[:-1] + last
+
+
+def _made(answer: TestResponse, status: int) -> Any:
+    assert answer.status_code == status, answer.text
+    assert answer.json is not None
+    return answer.json["data"]
+
+
+def digest(stores: Stores) -> dict[str, str]:
+    """What is in each table, as a hash."""
+    found = {}
+    with stores.database.reading() as session:
+        for table in Base.metadata.sorted_tables:
+            columns = [each for each in table.columns if (table.name, each.name) not in UNASKED]
+            rows = sorted(repr(tuple(row)) for row in session.execute(select(*columns)))
+            found[table.name] = hashlib.sha256("\n".join(rows).encode()).hexdigest()
+    return found
+
+
+def leaks(answer: TestResponse, words: frozenset[str], said: str) -> Iterator[str]:
+    """The words of somebody else's that an answer tells, and that the request did not say itself."""
+    told = f"{answer.status} {answer.headers} {answer.get_data(as_text=True)}"
+    return (word for word in words if word in told and word not in said)
+
+
+Settle = Callable[..., Tenant]

@@ -1,0 +1,106 @@
+"""What no measurement would show: how secrets are compared and made, read from the code itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from store.models import ApiKey, Base, DashboardSession, Invitation
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("app", "workers", "scheduling", "providers", "store")
+SECRET = re.compile(r"secret|token|password|digest|signature|verifier|csrf", re.IGNORECASE)
+
+# Found by the database, by a hash of what was sent: how long that takes says nothing of what is kept.
+BY_HASH = {
+    ("store/queries/api_keys.py", "ApiKey.digest == digest(key)"),
+    ("store/queries/api_keys.py", "ApiKey.digest == digest(which)"),
+    ("store/queries/administrators.py", "Invitation.digest == _digest(secret)"),
+    ("store/queries/dashboard_sessions.py", "DashboardSession.digest == _digest(secret)"),
+    ("store/queries/idempotency.py", "IdempotencyKey.digest == claim.digest"),
+    ("store/queries/idempotency.py", "IdempotencyKey.claim == claim.token"),
+}
+# Nobody outside knows when these are compared, or chooses what is.
+OURS = {
+    ("app/dashboard/sign_in.py", "form.data['again'] != form.data['password']"),
+    ("app/dashboard/forms.py", "name != 'csrf_token'"),
+    ("app/doctor/outside.py", "finding == SECRET_UNSEEN"),
+    ("providers/token_errors.py", "word == 'invalid_token'"),
+    ("workers/tokens.py", "self._tokens.access_token == rejected.reveal"),
+}
+COMPARED = {"store/queries/channels.py", "app/metrics.py"}
+
+# Retries are spread by chance, demo data is made by it.
+BY_CHANCE = {"app/demo.py", "providers/retries.py", "workers/webhooks.py"}
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    """The code that runs in an installation; the sandbox has no secrets."""
+    for package in PACKAGES:
+        for file in sorted((ROOT / package).rglob("*.py")):
+            if "sandbox" not in file.parts:
+                yield str(file.relative_to(ROOT)), ast.parse(file.read_text())
+
+
+def test_no_secret_is_compared_letter_by_letter():
+    compared = {
+        (file, ast.unparse(node))
+        for file, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare)
+        and any(isinstance(each, ast.Eq | ast.NotEq) for each in node.ops)
+        and SECRET.search(ast.unparse(node))
+    }
+
+    assert compared == BY_HASH | OURS
+
+
+def test_what_is_compared_by_us_is_compared_in_the_same_time():
+    calls = {
+        file
+        for file, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "hmac.compare_digest"
+    }
+
+    assert calls == COMPARED
+
+
+def test_chance_that_can_be_foretold_makes_no_secret():
+    by_chance = {
+        file
+        for file, tree in modules()
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Import) and any(each.name == "random" for each in node.names))
+        or (isinstance(node, ast.ImportFrom) and node.module in ("random", "numpy.random"))
+    }
+
+    assert by_chance == BY_CHANCE
+
+
+def test_no_table_has_a_secret_that_can_be_read():
+    """Each is a hash or is sealed; what is named like a secret and is none is named here."""
+    named = {
+        f"{table.name}.{column.name}"
+        for table in Base.metadata.sorted_tables
+        for column in table.columns
+        if re.search(r"secret|token$|password|key$|answer|code", column.name)
+        and not re.match(r"sealed_|.*_hash$|.*digest$", column.name)
+    }
+
+    assert named == set()
+    assert all(table.digest.type.length == 64 for table in (ApiKey, DashboardSession, Invitation))
+
+
+def test_no_command_goes_through_a_shell_and_no_object_is_read_from_bytes():
+    names = {
+        alias.name
+        for _, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+
+    assert not names & {"pickle", "marshal", "shelve", "yaml", "dill", "xml", "commands"}

@@ -1,0 +1,194 @@
+"""Every route by every kind of key: a key of one organization reaches its members, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from flask import Flask
+from werkzeug.test import TestResponse
+
+from store.stores import Stores
+from tests.conftest import Api
+from tests.security import keys
+from tests.security.keys import BOUND, ENDED, IN_FORCE, IN_QUERY, REFUSED, Headers, Kind
+from tests.security.matrix import FOREIGN, OPEN, ROWS, Row, strangers
+from tests.security.tenants import Settle, consent, digest, leaks, of_nobody
+
+DOCS = Path(__file__).parents[2] / "docs/security.md"
+# Of the request, or of the moment.
+OWN_HEADERS = {"X-Request-Id", "Date", "Age"}
+READ_ONLY, NO_TOKENS = "This API key is read-only", "This API key may not show tokens"
+ONE_OF_EACH = pytest.mark.parametrize("provider", ["google", "microsoft"])
+
+
+def ask(api: Api, row: Row, names: Mapping[str, str], headers: Headers | None = None) -> TestResponse:
+    method, path, more = row.request(names)
+    if headers is None:
+        return api.call(method, path, **more)
+    return api.client.open(f"/v1{path}", method=method, headers=headers, **more)
+
+
+def judged(answer: TestResponse, names: Mapping[str, str]) -> tuple[int, str, dict[str, str]]:
+    """What an answer tells, but for the names that were sent."""
+    text = answer.get_data(as_text=True)
+    for name, value in names.items():
+        text = text.replace(value, f"<{name}>")
+    kept = {name: value for name, value in answer.headers.items() if name not in OWN_HEADERS}
+    return answer.status_code, text, kept
+
+
+def test_every_route_is_in_the_matrix(app):
+    rows = [row.operation for row in ROWS]
+    names = {f"<{word}>": f"{{{word}}}" for word in _words(app)}
+    there = {
+        f"{method} {_braced(rule.rule, names).removeprefix('/v1')}"
+        for rule in app.url_map.iter_rules()
+        if rule.rule.startswith("/v1/")
+        for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}
+    }
+
+    assert there == set(rows) | OPEN.keys()
+    assert len(rows) == len(set(rows))
+
+
+def _words(app: Flask) -> set[str]:
+    return {name for rule in app.url_map.iter_rules() for name in rule.arguments}
+
+
+def _braced(rule: str, names: Mapping[str, str]) -> str:
+    bare = re.sub(r"<(?:[^:<>]+:)?([^<>]+)>", r"<\1>", rule)
+    for name, braced in names.items():
+        bare = bare.replace(name, braced)
+    return bare
+
+
+def test_the_documentation_counts_what_is_tried(app):
+    told = DOCS.read_text()
+
+    assert f"{len(ROWS)} routes" in told
+    assert f"{len(IN_FORCE)} kinds of keys in force" in told
+    assert f"{len(REFUSED) + len(ENDED)} that are not" in told
+
+
+# --- without a key in force
+
+
+@pytest.fixture(params=[*REFUSED, *ENDED])
+def refused(request, stores, api, new_organization) -> Headers:
+    """What is sent in the place of a key."""
+    kind = request.param
+    if kind in REFUSED:
+        return REFUSED[kind](keys.create(stores, Kind(shows_tokens=True)))
+    ended = {
+        "revoked": keys.revoked,
+        "expired": keys.expired,
+        "of a deleted organization": lambda stores: keys.orphaned(stores, new_organization()),
+    }
+    return {"Authorization": f"Bearer {ended[kind](stores)}"}
+
+
+@pytest.fixture
+def nobodys() -> dict[str, str]:
+    names = {"userId": "nobody", "orgSlug": "nowhere", "metaId": "x", "eventId": "x", "calendarId": "primary"}
+    ids = {"webhookId": f"wh_{0:024x}", "deliveryId": f"msg_{0:032x}", "provider": "google", "new": "new"}
+    return names | ids | {"code": "x", "state": "x"}
+
+
+def test_without_a_key_in_force_no_route_answers_anything(api, refused: Headers, nobodys, stores):
+    before = digest(stores)
+    sentences = set()
+
+    for row in ROWS:
+        answer = ask(api, row, nobodys, refused)
+        assert answer.status_code == 401, row
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+        sentences.add(answer.get_data(as_text=True))
+
+    assert len(sentences) == 1
+    assert digest(stores) == before
+
+
+@pytest.mark.parametrize("name", IN_QUERY)
+def test_a_key_in_the_query_is_none(api, nobodys, name: str):
+    for row in ROWS:
+        method, path, more = row.request(nobodys)
+        more["query_string"] = {**more["query_string"], name: api.key}
+        answer = api.client.open(f"/v1{path}", method=method, **more)
+        assert answer.status_code == 401, row
+        assert api.key not in answer.text
+
+
+def test_what_asks_for_no_key_knows_nobody(api, nobodys):
+    for operation, status in OPEN.items():
+        answer = ask(api, Row(operation), nobodys, {})
+        assert answer.status_code == status, operation
+
+
+# --- with one
+
+
+@pytest.fixture
+def caller(app: Flask, stores: Stores) -> Callable[..., Api]:
+    """Make a caller with a key of some kind, of a tenant when it is bound."""
+    return lambda kind, tenant: Api(app.test_client(), keys.create(stores, kind, tenant.slug))
+
+
+@pytest.mark.parametrize("kind", BOUND)
+def test_what_is_foreign_does_not_exist(caller, new_tenant: Settle, api, stores, kind: str):
+    own, theirs = new_tenant(), new_tenant()
+    bearer = caller(BOUND[kind], own)
+    other = theirs.names | consent(api, theirs)
+    # A state is used up by whoever presents it; the code that belongs to it is always sent along.
+    mine = own.names | consent(api, own) | {"code": other["code"]}
+    before = digest(stores)
+
+    for row in FOREIGN:
+        for names in strangers(row, mine, other):
+            unknown = names | of_nobody({n: v for n, v in names.items() if v != mine.get(n)})
+            told, none = (ask(bearer, row, each) for each in (names, unknown))
+            assert list(leaks(told, theirs.words, str(row.request(names)))) == [], (row, told.text)
+            assert judged(told, names) == judged(none, unknown), row
+            expected(BOUND[kind], row, told, names)
+
+    assert digest(stores) == before
+
+
+def expected(rights: Kind, row: Row, answer: TestResponse, names: Mapping[str, str]) -> None:
+    """A key without the right hears so of everything; one that has it, that there is no such thing."""
+    if not rights.may(row.kind):
+        refusal = NO_TOKENS if row.kind == "show" else READ_ONLY
+        assert (answer.status_code, answer.json) == (403, {"data": None, "error": refusal}), row
+        return
+    assert answer.status_code == row.foreign, (row, answer.text)
+    if row.foreign == 200:
+        nobody = {"status": "error", "error": "User not found", "failedCalendars": []}
+        assert answer.json == {"data": [{"userId": names["userId"], **nobody}]}
+
+
+@pytest.mark.parametrize("kind", IN_FORCE)
+def test_what_is_ones_own_is_answered_as_far_as_the_rights_of_the_key_go(
+    caller, new_tenant: Settle, api, stores, kind: str
+):
+    """The same calls by whom they are for: what is refused above is refused for whose it is alone."""
+    rights, own = IN_FORCE[kind], new_tenant()
+    bearer = caller(rights, own)
+
+    before = digest(stores)
+    for row in ROWS:
+        if not rights.may(row.kind):
+            assert ask(bearer, row, own.names | {"code": "x", "state": "x"}).status_code == 403, row
+    assert digest(stores) == before
+    for row in ROWS:
+        if rights.may(row.kind):
+            names = own.names | (consent(api, own) if "state" in row.names else {})
+            answer = ask(bearer, row, names)
+            assert answer.status_code == (row.bound if rights.bound and row.bound else row.status), (
+                row,
+                answer.text,
+            )
+            if row.ends:
+                own = new_tenant()
+                bearer = caller(rights, own)

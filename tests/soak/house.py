@@ -1,0 +1,115 @@
+"""The whole installation under load, and its people at the sandbox."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from app.up import sandbox_environment
+from providers.sandbox.client import Sandbox
+from providers.sandbox.process import running
+from store.settings import new_secrets
+from tests import services
+from tests.observability.installation import Installation, installed
+from tests.soak.model import MINUTE, START, Calendar, Period, Person, text
+from tests.webhook_receiver import Receiver
+
+PROVIDERS = ("google", "microsoft")
+# Seconds for which the cache may show what was there before a change made elsewhere.
+TTL = 4
+DEADLINE = 3
+MEETINGS = 12
+
+
+@dataclass
+class House:
+    """``circles`` are the people of each client, who are an organization of that number too."""
+
+    installation: Installation
+    sandbox: Sandbox
+    receiver: Receiver
+    circles: list[list[Person]]
+    database: str
+
+
+@contextmanager
+def house(people: int, clients: int, seed: int) -> Iterator[House]:
+    """Web with two processes, two workers, beat, sandbox, a Redis of its own; PostgreSQL where it is."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="almanac-soak-")))
+        sandbox = Sandbox(stack.enter_context(running()))
+        present = services.postgresql().present
+        url = (
+            stack.enter_context(services.own_database()) if present else f"sqlite:///{folder / 'almanac.db'}"
+        )
+        secret, encryption = new_secrets()
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("ALMANAC_")}
+        environment = clean | sandbox_environment(sandbox.url)
+        environment |= {
+            "ALMANAC_DATABASE_URL": url,
+            "ALMANAC_SECRET_KEY": secret,
+            "ALMANAC_ENCRYPTION_KEYS": encryption,
+            "ALMANAC_BUSY_TTL": str(TTL),
+            "ALMANAC_FANOUT_DEADLINE": str(DEADLINE),
+            "ALMANAC_FAILURE_TTL": "0",
+            "ALMANAC_WEBHOOKS_ALLOW_PRIVATE": "true",
+            # The sandbox has no quotas, and this is no ordinary day.
+            "ALMANAC_GOOGLE_PER_MINUTE": "10000000",
+            "ALMANAC_GOOGLE_PER_MINUTE_AND_USER": "1000000",
+            "ALMANAC_MICROSOFT_PER_MAILBOX": "10000000",
+        }
+        receiver = Receiver()
+        receiver.up()
+        stack.callback(receiver.down)
+        made = stack.enter_context(
+            installed(environment, folder, web=2, workers=("worker1", "worker2"), beat=True)
+        )
+        answer = made.call("POST", "/webhooks", json={"url": receiver.url})
+        assert answer.status_code == 201, answer.text
+        random = Random(seed)
+        circles = [
+            [_person(made, sandbox, random, n) for n in range(c, people, clients)] for c in range(clients)
+        ]
+        for number, circle in enumerate(circles):
+            _organize(made, f"circle-{number}", [person.user for person in circle])
+        yield House(made, sandbox, receiver, circles, "PostgreSQL" if present else "SQLite")
+
+
+def _person(made: Installation, sandbox: Sandbox, random: Random, number: int) -> Person:
+    """Every third has both accounts."""
+    providers = PROVIDERS if number % 3 == 2 else (PROVIDERS[number % 2],)
+    calendars = [_calendar(sandbox, random, provider, number) for provider in providers]
+    user = made.user(f"person-{number}", *(each.account for each in calendars))
+    return Person(user, calendars)
+
+
+def _calendar(sandbox: Sandbox, random: Random, provider: str, number: int) -> Calendar:
+    meetings = [meeting(random) for _ in range(MEETINGS)]
+    account = sandbox.account(
+        provider,
+        f"person-{number}@{provider}.example",
+        events=[{"start": text(a), "end": text(b), "subject": "Seeded"} for a, b in meetings],
+    )
+    return Calendar(account, {f"seeded-{n}": each for n, each in enumerate(meetings)})
+
+
+def meeting(random: Random) -> Period:
+    """Whole minutes of the week that is asked for."""
+    start = START + random.randrange(0, 7 * 24 * 60 - 180) * MINUTE
+    return start, start + random.choice((15, 25, 30, 45, 60, 90, 120)) * MINUTE
+
+
+def _organize(made: Installation, slug: str, users: list[str]) -> None:
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("/organizations", {"slug": slug, "name": None}),
+        (f"/organizations/{slug}/members", {"userIds": users}),
+    ]
+    for path, body in calls:
+        answer = made.call("POST", path, json=body)
+        assert answer.ok, answer.text

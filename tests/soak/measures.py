@@ -1,0 +1,98 @@
+"""Processes and Redis over time: what they hold, and whether it grows."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import linear_regression
+from subprocess import Popen
+
+from redis import Redis
+
+MIB = 2**20
+PAUSE = 2.0
+# What a process may grow in a minute, in MiB, and still be called flat.
+FLAT = 1.0
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One look at a process."""
+
+    at: float
+    memory: int
+    files: int
+    threads: int
+
+
+def look(process: int, at: float) -> Sample | None:
+    """A process as it is; None when it has ended, or the system does not tell."""
+    folder = Path(f"/proc/{process}")
+    try:
+        status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+        files = len(list((folder / "fd").iterdir()))
+    except OSError:
+        return None
+    return Sample(at, int(status["VmRSS"].split()[0]) * 1024, files, int(status["Threads"]))
+
+
+def family(process: int) -> list[int]:
+    """A process and all that it has started."""
+    found = [process]
+    for each in found:
+        for task in Path(f"/proc/{each}/task").glob("*/children"):
+            found += [int(child) for child in task.read_text().split()]
+    return found
+
+
+@dataclass
+class Measures:
+    """Looks at everything every other second, from a thread of its own; a context."""
+
+    parts: Mapping[str, Popen[bytes]]
+    redis: Redis
+    samples: dict[str, list[Sample]] = field(default_factory=dict)
+    # Moment, bytes, keys, clients.
+    kept: list[tuple[float, int, int, int]] = field(default_factory=list)
+
+    def __enter__(self) -> Measures:
+        self.began = time.monotonic()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(PAUSE):
+            self.take()
+
+    def take(self) -> None:
+        """Look once."""
+        at = time.monotonic() - self.began
+        for part, process in self.parts.items():
+            for number, each in enumerate(family(process.pid)):
+                if (sample := look(each, at)) is not None:
+                    self.samples.setdefault(f"{part}.{number}" if number else part, []).append(sample)
+        about = self.redis.info()
+        self.kept.append((at, about["used_memory"], self.redis.dbsize(), about["connected_clients"]))
+
+    def growth(self, name: str, after: float) -> float:
+        """MiB a minute by least squares, once it has warmed up."""
+        return _slope([(each.at, each.memory) for each in self.samples[name] if each.at >= after])
+
+    def redis_growth(self, after: float) -> float:
+        return _slope([(at, size) for at, size, _, _ in self.kept if at >= after])
+
+
+def _slope(points: list[tuple[float, int]]) -> float:
+    if len(points) < 3:
+        return 0.0
+    slope, _ = linear_regression([at / 60 for at, _ in points], [size / MIB for _, size in points])
+    return slope

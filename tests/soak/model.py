@@ -1,0 +1,134 @@
+"""What is truly busy: every change is noted when it is made, and what an answer may still show after it.
+
+One client owns each person, so that nothing of a person changes while their answer is on its way.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from providers.sandbox.client import SandboxAccount
+
+Period = tuple[int, int]
+State = frozenset[Period]
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+# Thursday 2026-12-03, where a week of the cache begins: what is asked of a calendar was read at one moment.
+START = 1_796_256_000_000
+END = START + 7 * 24 * HOUR
+
+
+@dataclass
+class Calendar:
+    """The main calendar of an account.
+
+    ``events`` are those that are there, by id. ``earlier`` are the pictures that a cache may still show, each
+    with the moment at which it stops being an excuse.
+    """
+
+    account: SandboxAccount
+    events: dict[str, Period] = field(default_factory=dict)
+    earlier: list[tuple[float, State]] = field(default_factory=list)
+    # Until then a write whose answer was unclear may yet be done.
+    in_doubt: float = 0.0
+
+    @property
+    def now(self) -> State:
+        return frozenset(self.events.values())
+
+    def changed_elsewhere(self, before: State, patience: float) -> None:
+        """Note a change that the service was not told of: it may show the picture before for so long."""
+        self.earlier.append((time.monotonic() + patience, before))
+
+    def written(self) -> None:
+        """After a write of our own, or a fresh read, there is no excuse."""
+        self.earlier.clear()
+
+    def states(self, asked_at: float) -> list[State]:
+        """All that an answer to a question of that moment may show, the truth first."""
+        self.earlier = [each for each in self.earlier if each[0] > asked_at]
+        return list(dict.fromkeys([self.now, *(state for _, state in reversed(self.earlier))]))
+
+
+@dataclass
+class Person:
+    """A user with one account, or with one of each provider."""
+
+    user: str
+    calendars: list[Calendar]
+
+    def in_doubt(self) -> bool:
+        return any(each.in_doubt > 0 for each in self.calendars)
+
+
+def combinations(calendars: Sequence[Calendar], asked_at: float) -> Iterator[tuple[State, ...]]:
+    """Every way in which the pictures of several calendars may stand together."""
+    return itertools.product(*(each.states(asked_at) for each in calendars))
+
+
+def merged(periods: Sequence[Period] | State, start: int, end: int) -> list[Period]:
+    """The union, within a range: minute by minute, as it is easiest to believe."""
+    minutes = sorted({at for a, b in periods for at in range(max(a, start), min(b, end), MINUTE)})
+    found: list[Period] = []
+    for at in minutes:
+        if found and found[-1][1] == at:
+            found[-1] = (found[-1][0], at + MINUTE)
+        else:
+            found.append((at, at + MINUTE))
+    return found
+
+
+@dataclass(frozen=True)
+class Question:
+    """What slots are asked for; all in milliseconds, windows in minutes of the UTC day."""
+
+    start: int
+    end: int
+    duration: int
+    padding: int
+    overlaps: int
+    window: tuple[int, int] | None
+
+    def query(self) -> dict[str, str]:
+        """As a caller writes it."""
+        asked = {
+            "start": text(self.start),
+            "end": text(self.end),
+            "slotDuration": str(self.duration // MINUTE),
+            "padding": str(self.padding // MINUTE),
+            "maxOverlaps": str(self.overlaps),
+        }
+        if self.window is not None:
+            asked["earliestTimeEachDay"], asked["latestTimeEachDay"] = (
+                f"{at // 60:02}:{at % 60:02}" for at in self.window
+            )
+        return asked
+
+    def slots(self, calendars: Sequence[State]) -> list[Period]:
+        """The slots of one person: each minute is looked at, and counted."""
+        depth = dict.fromkeys(range(self.start, self.end, MINUTE), 0)
+        for state in calendars:
+            for a, b in merged(state, self.start - 2 * HOUR, self.end + 2 * HOUR):
+                for at in range(max(a - self.padding, self.start), min(b + self.padding, self.end), MINUTE):
+                    depth[at] += 1
+        found: list[Period] = []
+        run = 0
+        for at, count in depth.items():
+            run = run + MINUTE if count <= self.overlaps and self._allowed(at) else 0
+            if run == self.duration:
+                found.append((at + MINUTE - run, at + MINUTE))
+                run = 0
+        return found
+
+    def _allowed(self, at: int) -> bool:
+        if self.window is None:
+            return True
+        return self.window[0] <= at // MINUTE % 1440 < self.window[1]
+
+
+def text(at: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at // 1000))

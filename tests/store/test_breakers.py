@@ -1,0 +1,385 @@
+"""Breakers do what a slow and obvious model does, and those who fail by themselves open no other's."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import fakeredis
+import pybreaker
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from redis import Redis
+from redis.exceptions import ConnectionError
+
+from store import breakers
+from store.breakers import Breakers
+from store.stores import Stores
+from store.throttle import Answer, Ask, Limit, Throttle, Why
+
+ACCOUNTS, FAILURES, PAUSE, LEASE = 3, 2, 10.0, 7.0
+START = 1_800_000_000.0
+LOOSE = Limit(10**6, 60)
+
+
+@dataclass
+class Both:
+    """The breakers of one provider and the throttle that heeds them, on one Redis."""
+
+    redis: Redis
+    provider: str = "google"
+    accounts: int = ACCOUNTS
+    failures: int = FAILURES
+    pause: float = PAUSE
+    asked: int = 0
+
+    def __post_init__(self) -> None:
+        limits = {self.provider: LOOSE}
+        self.throttle = Throttle(self.redis, limits, limits, pause=self.pause)
+        self.breakers = Breakers(self.redis, accounts=self.accounts, failures=self.failures, pause=self.pause)
+
+    def ask(self, account: str, *, by: str | None = None, lease=LEASE, now: float | None = None) -> Answer:
+        self.asked += 1
+        asks = [Ask(self.provider, account, 0, None, by or f"job:{self.asked}")]
+        with self.redis.pipeline(transaction=False) as pipe:
+            self.throttle.ask(pipe, asks, left=60.0, lease=lease, now=now)
+            (told,) = pipe.execute(raise_on_error=False)
+        return Throttle.answers(told, asks)[0]
+
+    def fail(self, account: str, *, given_up: bool = True, now: float | None = None) -> bool:
+        return self.breakers.failed(self.provider, account, given_up=given_up, now=now)
+
+    def answer(self, account: str) -> None:
+        self.breakers.answered(self.provider, account)
+        with self.redis.pipeline(transaction=False) as pipe:
+            self.breakers.tell(pipe)
+            pipe.execute()
+
+    def leave(self, account: str, by: str) -> None:
+        with self.redis.pipeline(transaction=False) as pipe:
+            self.breakers.leave(pipe, self.provider, account, by)
+            pipe.execute()
+
+    def standing(self, now: float | None = None) -> breakers.Breaker:
+        return self.breakers.standing([self.provider], now=now)[self.provider]
+
+
+@dataclass
+class State:
+    """One breaker of the model: open when it has ``until``; ``probe`` is an account, and its time."""
+
+    failures: int = 0
+    until: float | None = None
+    probe: tuple[str, float] | None = None
+
+
+@dataclass
+class Model:
+    """What breakers are to do, with objects in the place of scripts."""
+
+    provider: State = field(default_factory=State)
+    of: dict[str, State] = field(default_factory=dict)
+    failing: set[str] = field(default_factory=set)
+
+    def ask(self, account: str, now: float) -> str:
+        own = self.of.get(account, State())
+        concerned = [state for state in (self.provider, own) if state.until is not None]
+        for state in concerned:
+            assert state.until is not None
+            patience = PAUSE if state is self.provider and account in self.failing else 0.0
+            if now < state.until + patience or (state.probe is not None and now < state.probe[1]):
+                return "open"
+        for state in concerned:
+            state.probe = account, now + LEASE
+        return "probe" if concerned else "go"
+
+    def fail(self, account: str, now: float, *, given_up: bool) -> None:
+        own = self.of.setdefault(account, State())
+        probed = [
+            state
+            for state in (self.provider, own)
+            if state.probe is not None and state.probe[0] == account and now < state.probe[1]
+        ]
+        if given_up or probed:
+            own.failures += 1
+            if own.failures == 1:
+                self.failing.add(account)
+            if own.until is None and own.failures >= FAILURES:
+                own.until = now + PAUSE
+            if self.provider.until is None and len(self.failing) >= ACCOUNTS:
+                self.provider.until = now + PAUSE
+        for state in probed:
+            state.until, state.probe = now + PAUSE, None
+
+    def answer(self, account: str) -> None:
+        self.of.pop(account, None)
+        if self.provider.until is None:
+            self.failing.clear()
+        elif self.provider.probe is not None and self.provider.probe[0] == account:
+            for each in self.failing:
+                self.of.pop(each, None)
+            self.failing.clear()
+            self.provider = State()
+
+    def open_accounts(self) -> int:
+        return sum(state.until is not None for state in self.of.values())
+
+
+STEPS = st.lists(
+    st.tuples(
+        # Seconds that pass, about as long as a pause, a lease, or nothing.
+        st.sampled_from([0.0, 0.0, 0.0, 1.0, 3.0, 7.0, 10.0, 11.0]),
+        st.sampled_from(["ask", "ask", "fail", "fail", "try", "answer"]),
+        st.sampled_from("abcde"),
+    ),
+    max_size=60,
+)
+
+
+@given(steps=STEPS)
+def test_they_do_what_the_model_does(steps):
+    both, model, now = Both(fakeredis.FakeRedis()), Model(), START
+    for passed, deed, account in steps:
+        now += passed
+        match deed:
+            case "ask":
+                answer = both.ask(account, now=now)
+                told = "open" if answer.wait else "probe" if answer.why is Why.PROBE else "go"
+                assert told == model.ask(account, now)
+                assert (answer.why is Why.OPEN) == (told == "open")
+            case "answer":
+                both.answer(account)
+                model.answer(account)
+            case _:
+                both.fail(account, given_up=deed == "fail", now=now)
+                model.fail(account, now, given_up=deed == "fail")
+        standing = both.standing(now)
+        assert standing.open == (model.provider.until is not None)
+        assert standing.accounts == model.open_accounts()
+
+
+class Clock(datetime):
+    """What pybreaker takes for the time."""
+
+    moment = datetime.fromtimestamp(START, UTC)
+
+    @classmethod
+    def now(cls, tz=None) -> datetime:
+        return cls.moment
+
+
+@given(steps=st.lists(st.tuples(st.sampled_from([0, 1, 5, 10, 11]), st.booleans()), max_size=25))
+def test_one_account_after_another_call_is_treated_as_pybreaker_does(steps):
+    """Where it can be compared: one caller at a time, who learns what came of a call before the next one."""
+    both = Both(fakeredis.FakeRedis(), accounts=0)
+    theirs = pybreaker.CircuitBreaker(fail_max=FAILURES, reset_timeout=PAUSE)
+    elapsed = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pybreaker, "datetime", Clock)
+        for passed, good in steps:
+            elapsed += passed
+            now = START + elapsed
+            Clock.moment = datetime.fromtimestamp(START, UTC) + timedelta(seconds=elapsed)
+            called = []
+
+            def call(good: bool = good, called: list[bool] = called) -> None:
+                called.append(good)
+                if not good:
+                    raise OSError
+
+            with suppress(OSError, pybreaker.CircuitBreakerError):
+                theirs.call(call)
+            goes = not both.ask("ada", now=now).wait
+            assert goes == bool(called)
+            if goes and good:
+                both.answer("ada")
+            elif goes:
+                both.fail("ada", now=now)
+            open_ = theirs.current_state != pybreaker.STATE_CLOSED
+            assert both.standing(now).accounts == open_
+
+
+@pytest.fixture
+def new(redis: Redis) -> Callable[..., Both]:
+    """Breakers of a provider that nobody else uses, on either Redis."""
+    return lambda **changed: Both(redis, provider=f"provider-{secrets.token_hex(6)}", **changed)
+
+
+def test_a_provider_opens_once_so_many_accounts_have_failed_and_says_so_once(new, caplog):
+    both = new()
+    assert [both.fail(each) for each in ("ada", "bob")] == [False, False]
+    assert both.standing() == breakers.Breaker()
+    assert both.fail("cid")
+    assert both.fail("dan")
+    answer = both.ask("eve")
+    assert answer.why is Why.OPEN
+    assert PAUSE - 5 < answer.wait <= PAUSE
+    standing = both.standing()
+    assert (standing.open, standing.probed, standing.accounts) == (True, False, 0)
+    assert 0 <= standing.ago < 5
+    assert PAUSE - 5 < standing.due <= PAUSE
+    assert caplog.text.count("does not answer and is not asked for 10 seconds") == 1
+
+
+def test_accounts_that_go_on_failing_while_others_are_answered_never_open_it(new):
+    both = new(failures=0)
+    for _ in range(5):
+        for each in ("ada", "bob"):
+            both.fail(each)
+        both.answer("well")
+    for each in ("ada", "bob", "cid", "dan"):
+        assert not both.fail(each)
+    assert not both.standing().open
+    # One more that has been well so far, and nobody is answered.
+    assert both.fail("well")
+
+
+def test_many_failures_of_one_account_open_its_own_and_nobody_elses(new):
+    both = new(accounts=2)
+    assert [both.fail("ada") for _ in range(FAILURES + 1)] == [False, True, True]
+    assert both.ask("ada").why is Why.OPEN
+    assert not both.ask("bob").wait
+    assert both.standing() == breakers.Breaker(accounts=1)
+
+
+def test_a_call_that_is_to_be_made_again_does_not_count(new):
+    both = new()
+    for each in "abcdefgh" * 3:
+        assert not both.fail(each, given_up=False)
+    assert not both.ask("ada").wait
+
+
+def test_of_all_who_ask_after_the_pause_one_probes_and_its_answer_closes(new):
+    both = new(pause=0.0)
+    for each in ("ada", "bob", "cid"):
+        both.fail(each)
+    asked = [both.ask(f"new-{n}") for n in range(5)]
+    assert [each.why is Why.PROBE for each in asked] == [True] + [False] * 4
+    assert all(each.why is Why.OPEN for each in asked[1:])
+    assert both.standing().probed
+    # What another account was answered is from before.
+    both.answer("dan")
+    assert both.standing().open
+    both.answer("new-0")
+    assert both.standing() == breakers.Breaker()
+    assert not any(both.ask(each).wait for each in ("ada", "bob", "new-1"))
+    # Nothing is held against anybody.
+    assert not both.redis.keys(f"breaker:{both.provider}*")
+
+
+def test_a_probe_that_fails_begins_the_pause_anew_and_is_not_tried_again(new):
+    both = new(pause=0.0)
+    for each in ("ada", "bob", "cid"):
+        both.fail(each)
+    assert both.ask("dan").why is Why.PROBE
+    both.breakers.pause = 60.0
+    assert both.fail("dan", given_up=False)
+    assert both.standing().due > 50
+    assert both.ask("eve").why is Why.OPEN
+
+
+def test_a_probe_keeps_its_turn_when_redis_is_asked_twice_and_loses_it_with_its_lease(new):
+    both = new(pause=0.0)
+    for each in ("ada", "bob", "cid"):
+        both.fail(each)
+    assert both.ask("dan", by="job").why is Why.PROBE
+    assert both.ask("dan", by="job").why is Why.PROBE
+    assert both.ask("eve").why is Why.OPEN
+    both.leave("dan", "somebody else's")
+    assert both.ask("eve").why is Why.OPEN
+    # It had no occasion to call.
+    both.leave("dan", "job")
+    assert both.ask("eve", lease=0.0).why is Why.PROBE
+    # The next one died.
+    assert both.ask("fay").why is Why.PROBE
+
+
+def test_who_has_failed_lets_others_probe_first():
+    both, now = Both(fakeredis.FakeRedis()), START
+    for each in ("ada", "bob", "cid"):
+        both.fail(each, now=now)
+    now += PAUSE
+    assert both.ask("ada", now=now).wait == PAUSE
+    assert both.ask("dan", by="job", now=now).why is Why.PROBE
+    both.leave("dan", "job")
+    assert both.ask("ada", now=now + PAUSE).why is Why.PROBE
+
+
+def test_switched_off_nothing_opens_and_nothing_is_kept(new):
+    both = new(accounts=0, failures=0)
+    for each in "abcdefgh" * 3:
+        assert not both.fail(each)
+    both.answer("a")
+    assert not both.ask("a").wait
+    assert not both.redis.keys(f"breaker:{both.provider}*")
+
+
+def test_everything_is_forgotten_in_time(new):
+    both = new()
+    for each in ("ada", "ada", "bob", "cid"):
+        both.fail(each)
+    both.ask("dan")
+    keys = both.redis.keys(f"breaker:{both.provider}*")
+    assert len(keys) == 6
+    assert all(0 < both.redis.pttl(key) <= breakers.REMEMBERED for key in keys)
+
+
+@pytest.fixture
+def cut_off(stores: Stores, monkeypatch) -> Both:
+    """Breakers whose Redis does not come, until the test mends it."""
+    both = Both(stores.redis, provider=f"provider-{secrets.token_hex(6)}")
+
+    def away(*_args, **_more):
+        raise ConnectionError("away")
+
+    monkeypatch.setattr(stores.redis.connection_pool, "get_connection", away)
+    return both
+
+
+def test_what_happens_while_redis_is_away_opens_nothing_and_closes_nothing(cut_off, monkeypatch, caplog):
+    cut_off.breakers.answered(cut_off.provider, "ada")
+    for each in ("ada", "bob", "cid", "dan"):
+        assert not cut_off.fail(each)
+    assert "ConnectionError" in caplog.text
+    monkeypatch.undo()
+    for each in ("ada", "bob"):
+        cut_off.fail(each)
+    with cut_off.redis.pipeline(transaction=False) as pipe:
+        cut_off.breakers.tell(pipe)
+        assert not pipe.command_stack
+    assert cut_off.fail("cid")
+
+
+def test_an_answer_that_was_long_noted_proves_nothing(stores, monkeypatch):
+    both = Both(stores.redis, provider=f"provider-{secrets.token_hex(6)}")
+    both.breakers.answered(both.provider, "dan")
+    monkeypatch.setattr(breakers, "STALE", -1.0)
+    for each in ("ada", "bob"):
+        both.fail(each)
+    assert both.fail("cid")
+
+
+def test_what_was_answered_before_a_failure_is_told_before_it(new):
+    both = new()
+    for each in ("ada", "bob"):
+        both.fail(each)
+    both.breakers.answered(both.provider, "dan")
+    assert not both.fail("cid")
+    assert not both.standing().open
+
+
+def test_a_redis_that_came_back_empty_asks_everybody(new, caplog):
+    caplog.set_level(logging.INFO)
+    both = new()
+    for each in ("ada", "ada", "bob", "cid"):
+        both.fail(each)
+    assert both.ask("dan").why is Why.OPEN
+    both.redis.delete(*both.redis.keys(f"breaker:{both.provider}*"))
+    # The answer of a probe that Redis has forgotten.
+    both.answer("eve")
+    assert not any(both.ask(each).wait for each in ("ada", "dan"))

@@ -1,0 +1,154 @@
+"""Another encryption key: everything is sealed anew, nothing that was stored meanwhile is lost."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import LargeBinary, select, update
+
+from store import resealing
+from store.crypto import Keyring
+from store.models import Base, IdempotencyKey, OAuthConnection, User, now
+from store.queries import api_keys, connections, idempotency, provider_clients, webhooks
+from store.queries.connections import Tokens
+from store.queries.provider_clients import StoredClient
+
+OLD, NEW = secrets.token_bytes(32), secrets.token_bytes(32)
+
+
+@pytest.fixture
+def both():
+    """The old key opens, the new one seals."""
+    return Keyring([NEW, OLD])
+
+
+@pytest.fixture
+def new():
+    return Keyring([NEW])
+
+
+@pytest.fixture
+def connected(fresh_database):
+    """Connections whose tokens the old key has sealed; one has no refresh token."""
+    with fresh_database.writing() as session:
+        return [connect(session, Keyring([OLD]), n) for n in range(5)]
+
+
+def connect(session, keyring, n):
+    user = User(custom_id=f"user-{n}")
+    session.add(user)
+    session.flush()
+    tokens = Tokens(f"access-{n}", f"refresh-{n}" if n else None, None)
+    row, _ = connections.replace(
+        session, keyring, user_id=user.id, provider="google", email=None, scope=[], tokens=tokens
+    )
+    return row.id
+
+
+def tokens(database, keyring):
+    with database.reading() as session:
+        rows = session.scalars(select(OAuthConnection)).all()
+        return {row.id: connections.open_credentials(row, keyring).tokens for row in rows}
+
+
+def run(database, keyring, batch=2):
+    """What was sealed anew in each column, and what no key opens."""
+    told = {
+        str(each.column): (each.sealed, each.closed)
+        for each in resealing.reseal(database, keyring, batch=batch)
+    }
+    return {column: counts for column, counts in told.items() if any(counts)}
+
+
+def test_every_column_of_ciphertexts_is_known():
+    binary = {
+        (table.name, column.name)
+        for table in Base.metadata.tables.values()
+        for column in table.columns
+        if isinstance(column.type, LargeBinary)
+    }
+    assert {(each.model.__tablename__, each.column.key) for each in resealing.EVERY} == binary
+
+
+def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both, new):
+    old = Keyring([OLD])
+    with fresh_database.writing() as session:
+        provider_clients.save(session, old, "google", StoredClient("id", "client-secret", None))
+        endpoint, secret = webhooks.create(session, old, url="https://a.example", events=[], within=None)
+        api_keys.create(session, prefix="alm_", name="caller")
+        asked = {"api_key_id": 1, "digest": "d", "fingerprint": "f"}
+        claim = idempotency.claim(session, old, **asked, until=now() + timedelta(minutes=1))
+        assert idempotency.keep(session, old, claim, "the answer")
+    before = tokens(fresh_database, both)
+
+    assert run(fresh_database, both) == {
+        "oauth_connections.sealed_access_token": (5, 0),
+        "oauth_connections.sealed_refresh_token": (4, 0),
+        "provider_clients.sealed_secret": (1, 0),
+        "webhook_endpoints.sealed_secret": (1, 0),
+        "idempotency_keys.sealed_answer": (1, 0),
+    }
+
+    assert not resealing.left(fresh_database, new)
+    assert tokens(fresh_database, new) == before
+    with fresh_database.writing() as session:
+        row = provider_clients.load(session)["google"]
+        assert provider_clients.open_client(row, new).secret == "client-secret"
+        assert webhooks.opens(session, new, 10) == (1, 0)
+        (sealed,) = session.scalars(select(webhooks.WebhookEndpoint.sealed_secret))
+        assert webhooks.open_secret(endpoint.id, sealed, new) == secret
+        kept = idempotency.claim(session, new, **asked, until=now())
+        assert kept == idempotency.Answered("the answer")
+    # Nothing is done twice.
+    assert run(fresh_database, both) == {}
+
+
+def test_a_token_that_is_renewed_meanwhile_stays(fresh_database, connected, both):
+    column = resealing.EVERY[0]
+    rows = resealing._older(fresh_database, both, column, after=None, limit=10)
+    with fresh_database.writing() as session:
+        connections.renew(session, both, connected[3], Tokens("renewed", "also", None))
+
+    progress = resealing.Progress(column)
+    resealing._seal(fresh_database, both, rows, progress)
+
+    assert progress.sealed == 4
+    assert tokens(fresh_database, both)[connected[3]].access_token == "renewed"
+
+
+def test_what_no_key_opens_is_counted_and_left(fresh_database, connected, both):
+    lost = {"sealed_access_token": Keyring([secrets.token_bytes(32)]).encrypt("x", "elsewhere")}
+    with fresh_database.writing() as session:
+        session.execute(update(OAuthConnection).where(OAuthConnection.id == connected[0]).values(lost))
+
+    assert run(fresh_database, both)["oauth_connections.sealed_access_token"] == (4, 1)
+    assert resealing.left(fresh_database, both) == {"oauth_connections.sealed_access_token": 1}
+
+
+def test_it_goes_on_where_it_was_interrupted(fresh_database, connected, both):
+    first = next(resealing.reseal(fresh_database, both, batch=2))
+    assert first.sealed == 2
+    assert resealing.left(fresh_database, both)["oauth_connections.sealed_access_token"] == 3
+
+    assert run(fresh_database, both)["oauth_connections.sealed_access_token"] == (3, 0)
+
+
+def test_rows_of_a_key_of_two_columns_come_batch_by_batch(fresh_database, both):
+    old = Keyring([OLD])
+    with fresh_database.writing() as session:
+        for _ in range(2):
+            api_keys.create(session, prefix="alm_", name="caller")
+        for n in range(5):
+            session.add(
+                IdempotencyKey(
+                    api_key_id=1 + n % 2,
+                    digest=f"d{n}",
+                    fingerprint="f",
+                    sealed_answer=old.encrypt("answer", idempotency.place(1 + n % 2, f"d{n}")),
+                    expires_at=now() + timedelta(hours=1),
+                )
+            )
+
+    assert run(fresh_database, both) == {"idempotency_keys.sealed_answer": (5, 0)}

@@ -1,0 +1,276 @@
+"""Who does not answer is left alone, by all workers: over sockets, with the sandbox."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from providers.base import Read
+from providers.errors import Reason, Unavailable
+from providers.events import Changes, Draft
+from providers.sandbox.client import Sandbox
+from store.breakers import provider_key
+from store.settings import Settings
+from tests.workers.conftest import DAY, put_work, replies, run_drain
+from tests.workers.reading import read, was_read
+from workers import reads, writes
+from workers.jobs import CreateEvent, ReadBusy, ReadEvents, Reply
+from workers.places import Places
+from workers.runtime import Runtime
+from workers.turns import turn
+
+ACCOUNTS, FAILURES = 4, 2
+DEAD = pytest.mark.parametrize("fault", [{"status": 503}, {"body": "reset"}, {"body": "html"}], ids=str)
+BOTH = pytest.mark.parametrize("provider_name", ["google", "microsoft"])
+OTHER = {"google": "microsoft", "microsoft": "google"}
+TITLES = {"google": "Google Calendar", "microsoft": "Microsoft 365"}
+
+
+@pytest.fixture
+def at_sandbox(apart: Settings, runtime: Runtime) -> Iterator[Callable[..., Runtime]]:
+    """Make a worker of its own, with breakers."""
+    made: list[Runtime] = []
+
+    def make(**changed: Any) -> Runtime:
+        chosen = {
+            "breaker_accounts": ACCOUNTS,
+            "breaker_failures": 0,
+            "breaker_pause_seconds": 60.0,
+        } | changed
+        made.append(Runtime(replace(apart, **chosen)))
+        made[-1].__dict__["places"] = Places(64)
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.stores.close()
+
+
+@pytest.fixture
+def people(sandbox: Sandbox, connected: Callable[..., str]) -> Callable[..., list[str]]:
+    """Connect so many accounts of a provider, named after ``name``; returns the connections."""
+
+    def make(provider: str, count: int, name: str = "p") -> list[str]:
+        return [connected(sandbox.account(provider, f"{name}{n}@example.com")) for n in range(count)]
+
+    return make
+
+
+def not_asked(reply: Reply) -> bool:
+    return reply.failed is not None and not reply.failed.asked
+
+
+def pause_passes(runtime: Runtime, provider: str) -> None:
+    """Let the time be over for which a provider is not asked."""
+    assert runtime.stores.redis.hset(provider_key(provider), "until", 1) == 0
+
+
+def standing(runtime: Runtime, provider: str) -> Any:
+    return runtime.stores.breakers.standing([provider])[provider]
+
+
+def calls(sandbox: Sandbox, provider: str) -> int:
+    """HTTP requests to a provider: each read here makes one."""
+    operation = {"google": "google.freebusy.query", "microsoft": "microsoft.batch"}[provider]
+    return sandbox.requests().by_operation.get(operation, 0)
+
+
+@DEAD
+@BOTH
+def test_what_one_worker_has_found_dead_the_other_leaves_alone_and_reads_the_rest(
+    at_sandbox, sandbox, people, provider_name, fault
+):
+    first, second = at_sandbox(), at_sandbox()
+    dead, well = people(provider_name, ACCOUNTS), people(OTHER[provider_name], 2)
+    sandbox.fault(provider=provider_name, **fault)
+    found = read(first, "one", dead + well)
+    assert [was_read(each) for each in found] == [False] * ACCOUNTS + [True] * 2
+    assert all(each.failed.asked for each in found[:ACCOUNTS])
+    assert standing(second, provider_name).open
+    assert not standing(second, OTHER[provider_name]).open
+
+    sandbox.forget_requests()
+    found = read(second, "two", dead + well, week=1)
+    assert [not_asked(each) for each in found] == [True] * ACCOUNTS + [False] * 2
+    assert all(was_read(each) for each in found[ACCOUNTS:])
+    assert calls(sandbox, provider_name) == 0
+    told = found[0].failed
+    assert (told.reason, told.message) == (
+        Reason.PROVIDER_ERROR,
+        f"{TITLES[provider_name]} has not been answering; try again in a moment",
+    )
+    assert 50 < told.retry_after <= 60
+
+
+def test_a_provider_that_hangs_costs_one_deadline_and_no_second(at_sandbox, sandbox, people):
+    there = at_sandbox(fanout_deadline_seconds=1.0)
+    dead = people("google", ACCOUNTS)
+    sandbox.fault(provider="google", latency_ms=60_000)
+    assert not any(map(not_asked, read(there, "one", dead, seconds=1.0)))
+    assert standing(there, "google").open
+    sandbox.forget_requests()
+    assert all(map(not_asked, read(there, "two", dead, seconds=60.0, week=1)))
+    assert sandbox.requests().total == 0
+
+
+@DEAD
+@BOTH
+def test_one_probe_is_made_after_the_pause_and_recovery_closes(
+    at_sandbox, sandbox, people, provider_name, fault
+):
+    workers = [at_sandbox(), at_sandbox()]
+    dead, newcomers = people(provider_name, ACCOUNTS), people(provider_name, 6, name="new")
+    sandbox.fault(provider=provider_name, **fault)
+    read(workers[0], "one", dead)
+    pause_passes(workers[0], provider_name)
+
+    sandbox.forget_requests()
+    found = read(workers[0], "two", newcomers)
+    assert [not_asked(each) for each in found].count(False) == 1
+    # Not even made again.
+    assert calls(sandbox, provider_name) == 1
+    assert all(map(not_asked, read(workers[1], "three", newcomers, week=1)))
+    assert calls(sandbox, provider_name) == 1
+    assert 50 < standing(workers[1], provider_name).due <= 60
+
+    sandbox.clear_faults()
+    pause_passes(workers[0], provider_name)
+    found = read(workers[1], "four", newcomers[1:], week=2)
+    assert [was_read(each) for each in found].count(True) == 1
+    assert calls(sandbox, provider_name) == 2
+    assert not standing(workers[0], provider_name).open
+    assert all(map(was_read, read(workers[0], "five", dead + newcomers, week=3)))
+
+
+def test_a_probe_that_never_came_to_call_leaves_its_turn_to_the_next(at_sandbox, sandbox, people, connected):
+    there = at_sandbox()
+    sandbox.fault(provider="google", status=503)
+    read(there, "one", people("google", ACCOUNTS))
+    sandbox.clear_faults()
+    pause_passes(there, "google")
+    # Its token has to be renewed first, which the provider refuses.
+    (ended,) = read(there, "two", [connected(access_token="", refresh_token=None)])
+    assert ended.failed.reason is Reason.AUTHORIZATION_INVALID
+    assert standing(there, "google").open
+    assert was_read(*read(there, "three", people("google", 1, name="new")))
+    assert not standing(there, "google").open
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"status": 401},
+        {"status": 403},
+        {"status": 404},
+        {"status": 400},
+        {"status": 429, "retry_after": 60},
+        # It costs nobody any time.
+        {"status": 503, "retry_after": 60},
+    ],
+    ids=str,
+)
+@BOTH
+def test_a_refusal_opens_nothing(at_sandbox, sandbox, people, provider_name, fault):
+    there = at_sandbox(breaker_failures=1)
+    sandbox.fault(provider=provider_name, **fault)
+    refused = read(there, "one", people(provider_name, ACCOUNTS))
+    assert not any(map(was_read, refused))
+    assert not there.stores.redis.keys("breaker:*")
+
+
+@BOTH
+def test_one_dead_mailbox_opens_only_itself(at_sandbox, sandbox, people, provider_name):
+    there = at_sandbox(breaker_failures=FAILURES, breaker_accounts=2)
+    dead, *well = people(provider_name, 3)
+    sandbox.fault(email="p0@example.com", status=503)
+    for week in range(FAILURES):
+        found = read(there, f"f{week}", [dead, *well], week=week)
+        assert [was_read(each) for each in found] == [False, True, True]
+    sandbox.forget_requests()
+    found = read(there, "last", [dead, *well], week=FAILURES)
+    assert [not_asked(each) for each in found] == [True, False, False]
+    assert calls(sandbox, provider_name) == 2
+    assert standing(there, provider_name).accounts == 1
+    assert not standing(there, provider_name).open
+
+    sandbox.clear_faults()
+    there.stores.redis.hset(f"breaker:{provider_name}:{dead}", "until", 1)
+    assert was_read(*read(there, "mended", [dead], week=FAILURES + 1))
+    assert standing(there, provider_name).accounts == 0
+
+
+def test_a_mailbox_that_fails_inside_batches_that_succeed_is_dead_too(at_sandbox, sandbox, people):
+    there = at_sandbox(breaker_failures=FAILURES)
+    (dead,) = people("microsoft", 1)
+    sandbox.fault(email="p0@example.com", operation="microsoft.calendarView.list", status=503)
+    sandbox.fault(email="p0@example.com", operation="microsoft.mailboxSettings.get", status=503)
+    for week in range(FAILURES):
+        assert not was_read(*read(there, f"f{week}", [dead], week=week))
+    assert not_asked(*read(there, "last", [dead], week=FAILURES))
+
+
+@BOTH
+def test_a_calendar_that_fails_by_itself_opens_nothing(at_sandbox, sandbox, connected, provider_name):
+    there = at_sandbox(breaker_failures=1, breaker_accounts=1)
+    calendars = [{"id": "main@example.com", "primary": True}, {"id": "side@example.com"}]
+    account = connected(sandbox.account(provider_name, "ada@example.com", calendars=calendars))
+    sandbox.fault(
+        calendar_id="side@example.com",
+        **({"reason": "backendError"} if provider_name == "google" else {"status": 503}),
+    )
+    put_work(there, "f", [ReadBusy(account, ("primary", "side@example.com"), 0, 7 * DAY)])
+    run_drain(there, "f", reads.perform, seconds=10)
+    ((_, reply),) = replies(there, "f")
+    assert [isinstance(each, Read) for each in reply.outcomes.values()] == [True, False]
+    assert not there.stores.redis.keys("breaker:*")
+
+
+def test_five_of_a_hundred_calls_that_fail_open_nothing(new_worker, provider, connected):
+    chance = random.Random(5)
+    provider.refusal = lambda: (503, {}, {}) if chance.random() < 0.05 else None
+    provider.seconds = 0.01
+    there = new_worker(breaker_accounts=2, breaker_failures=2)
+    people = [connected() for _ in range(60)]
+    for week in range(2):
+        found = read(there, f"f{week}", people, seconds=60, week=week)
+        assert not any(map(not_asked, found))
+    # Some have failed, and were asked again.
+    assert len(provider.asked) > 120
+    assert not standing(there, "google").open
+    assert standing(there, "google").accounts == 0
+
+
+@BOTH
+def test_a_write_is_refused_before_anything_is_sent(at_sandbox, sandbox, people, provider_name):
+    there = at_sandbox()
+    sandbox.fault(provider=provider_name, status=503)
+    (writer, *dead) = people(provider_name, ACCOUNTS + 1)
+    read(there, "one", dead)
+    sandbox.forget_requests()
+    draft = Draft(Changes(subject="Planning"), "0" * 64, "1" * 64)
+    put_work(there, "w", [CreateEvent(writer, "primary", draft)])
+    run_drain(there, "w", writes.perform, seconds=10)
+    ((_, reply),) = replies(there, "w")
+    assert not_asked(reply)
+    assert (reply.failed.reason, reply.failed.repeated) == (Reason.PROVIDER_ERROR, False)
+    put_work(there, "e", [ReadEvents(writer, ("primary",), 0, DAY)])
+    run_drain(there, "e", reads.perform, seconds=10)
+    assert not_asked(replies(there, "e")[0][1])
+    assert sandbox.requests().total == 0
+
+
+def test_upkeep_leaves_it_alone_too(at_sandbox, sandbox, people, opened):
+    there = at_sandbox()
+    sandbox.fault(provider="google", status=503)
+    dead = people("google", ACCOUNTS)
+    read(there, "one", dead)
+    with (
+        pytest.raises(Unavailable, match="has not been answering") as told,
+        turn(there, opened(dead[0]), 1, deadline=1e9),
+    ):
+        pytest.fail("it has its turn")
+    assert told.value.retry_after > 50

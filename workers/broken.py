@@ -1,0 +1,26 @@
+"""What a job answers that has failed by our own doing."""
+
+from __future__ import annotations
+
+from redis.exceptions import RedisError
+from sqlalchemy.exc import SQLAlchemyError
+
+from providers.base import Failed
+from providers.errors import Problem, Reason
+
+BROKEN = Failed(Reason.PROVIDER_ERROR, "Something went wrong on our side while asking this account")
+DOWN = Failed(
+    Reason.PROVIDER_ERROR,
+    "The service was not available for a moment while asking this account",
+    problem=Problem.OUT_OF_SERVICE,
+)
+
+
+def because(error: Exception) -> Failed:
+    """The database or Redis is down, which passes; or nobody knows what it is."""
+    return DOWN if isinstance(error, SQLAlchemyError | RedisError) else BROKEN
+
+
+def by_us(failed: Failed | None) -> bool:
+    """Whether it says nothing of the account."""
+    return failed in (BROKEN, DOWN)
