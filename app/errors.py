@@ -138,11 +138,12 @@ def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = 
         beside["operation"] = failed.operation
         if valid_scopes is not None:
             beside["validScopes"] = list(valid_scopes)
-    if failed.retry_after is not None:
+    limited = failed.reason is Reason.RATE_LIMITED
+    if failed.retry_after is not None and (limited or not failed.asked):
         # Whole seconds, rounded up: coming back too early costs another refusal.
         seconds = max(1, int(-(-failed.retry_after // 1)))
         headers["Retry-After"] = str(seconds)
-        if failed.reason is Reason.RATE_LIMITED:
+        if limited:
             beside["retryAfter"] = seconds
     return ApiError(
         failed.message,

@@ -357,10 +357,10 @@ def test_what_happens_while_redis_is_away_opens_nothing_and_closes_nothing(cut_o
 
 def test_an_answer_that_was_long_noted_proves_nothing(stores, monkeypatch):
     both = Both(stores.redis, provider=f"provider-{secrets.token_hex(6)}")
-    both.breakers.answered(both.provider, "dan")
-    monkeypatch.setattr(breakers, "STALE", -1.0)
     for each in ("ada", "bob"):
         both.fail(each)
+    both.breakers.answered(both.provider, "dan")
+    monkeypatch.setattr(breakers, "STALE", -1.0)
     assert both.fail("cid")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from providers.base import Read
-from providers.errors import Reason, Unavailable
+from providers.errors import Reason, TimedOut, Unavailable
 from providers.events import Changes, Draft
 from providers.sandbox.client import Sandbox
 from store.breakers import provider_key
@@ -21,6 +21,7 @@ from workers import reads, writes
 from workers.jobs import CreateEvent, ReadBusy, ReadEvents, Reply
 from workers.places import Places
 from workers.runtime import Runtime
+from workers.traffic import AccountTraffic
 from workers.turns import turn
 
 ACCOUNTS, FAILURES = 4, 2
@@ -274,3 +275,13 @@ def test_upkeep_leaves_it_alone_too(at_sandbox, sandbox, people, opened):
     ):
         pytest.fail("it has its turn")
     assert told.value.retry_after > 50
+
+
+def test_who_is_slow_has_all_its_time_before_it_counts(at_sandbox):
+    there = at_sandbox(breaker_failures=1)
+    traffic = AccountTraffic(there.stores.throttle, there.stores.breakers, "google", "ada", patience=2.0)
+    slow, hurried = TimedOut("late", waited=5.0), TimedOut("late", waited=0.5)
+    assert traffic.failed(slow, 0.25, given_up=False) == 0.25
+    assert traffic.failed(hurried, 0.25, given_up=True) == 0.25
+    assert not there.stores.redis.keys("breaker:*")
+    assert traffic.failed(slow, 0.25, given_up=True) is None
