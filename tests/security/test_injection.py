@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -194,7 +195,9 @@ def test_no_field_of_a_body_breaks_anything(api, tenant: Tenant, operations, row
     assert places
     for place in places:
         for value in (*SHARP, *VALUES):
-            answer = api.call(method, path, json=_put(good, place, value), **more)
+            # Our own writer of JSON, which the client would use, writes no number of this length.
+            body = json.dumps(_put(good, place, value))
+            answer = api.call(method, path, data=body, content_type="application/json", **more)
             harmless(answer, (place, value))
 
 

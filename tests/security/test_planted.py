@@ -147,9 +147,8 @@ def test_no_secret_is_anywhere_but_where_it_belongs(whole, sandbox, collector, s
     }
     assert [where for where, content in places.items() if not content] == []
     # What is there is found: a message of the broker, a line of a log, a word that was asked for.
-    assert (
-        planted.found({"task": "reads.drain", "user": "mallory"}, places)[0][1] == "what goes through Redis"
-    )
+    assert ("task", "what goes through Redis") in planted.found({"task": "reads.drain"}, places)
+    assert ("user", "answers") in planted.found({"user": "mallory"}, places)
     places |= planted.kept(whole.folder, but=THEIRS)
 
     assert len(secrets) > 15
