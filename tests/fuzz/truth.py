@@ -50,6 +50,16 @@ def _graph(conversation: Conversation, calendars: list[str]) -> Claims:
     return {each: _graph_one(conversation, pages, each) for each in calendars}
 
 
+def _zone(conversation: Conversation, pages: dict[str, dict[str, object]]) -> str:
+    """That of the mailbox. An event has to begin at some time: in a list of them it is then UTC's."""
+    try:
+        return strict.mailbox_zone(pages.get("/me/mailboxSettings", {}))
+    except Garbage:
+        if conversation.operation == "events":
+            return "UTC"
+        raise
+
+
 def _graph_one(
     conversation: Conversation, pages: dict[str, dict[str, object]], calendar: str
 ) -> list[Period] | None:
@@ -57,7 +67,7 @@ def _graph_one(
     paths = [path for path in pages if unquote(path).startswith(name)]
     read = strict.graph_events if conversation.operation == "events" else strict.graph_busy
     try:
-        zone = strict.mailbox_zone(pages.get("/me/mailboxSettings", {}))
+        zone = _zone(conversation, pages)
         # Where the first page ends, another begins, whose path the link tells.
         found: list[Period] = []
         path = next((each for each in paths if "skip" not in each.lower()), None)

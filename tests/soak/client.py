@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
 from random import Random
 from typing import Any
 from urllib.parse import quote
@@ -28,6 +27,7 @@ from tests.soak.model import (
     text,
 )
 from tests.soak.records import Records
+from tests.soak.spelling import edge, minutes, period, periods
 
 # What the provider, or a fault of it, makes of a request.
 PROVIDERS_FAULT = {429, 502, 503}
@@ -82,7 +82,7 @@ class Client:
         if fresh:
             for each in read:
                 each.written()
-        found = _periods(body["data"])
+        found = periods(body["data"])
         wanted = (merged(frozenset().union(*states), START, END) for states in combinations(read, asked))
         self._check(found, wanted, f"busy of {person.user} without {failed}", asked)
         return None
@@ -149,13 +149,13 @@ class Client:
         body = answer.json()
         failed = {each["customId"] for each in body["failedUsers"]}
         self._records.count(answered=len(self.people) - len(failed), named=len(failed), checked=1)
-        found = set(_minutes(_periods(body["data"])))
+        found = set(minutes(periods(body["data"])))
         # Of each calendar what every picture of it has, and what any has.
         sure: set[int] = set()
         possible: set[int] = set()
         for person in self.people:
             for calendar in person.calendars:
-                pictures = [set(_minutes(merged(each, START, END))) for each in calendar.states(asked)]
+                pictures = [set(minutes(merged(each, START, END))) for each in calendar.states(asked)]
                 possible |= set().union(*pictures)
                 if person.user not in failed:
                     sure |= pictures[0].intersection(*pictures)
@@ -279,7 +279,7 @@ class Client:
                 del calendar.events[event]
             else:
                 made = there.post(
-                    **{name: _edge(there, at) for name, at in zip(("start", "end"), period, strict=True)}
+                    **{name: edge(there, at) for name, at in zip(("start", "end"), period, strict=True)}
                 )
                 calendar.events[made["id"]] = period
         except (AssertionError, requests.RequestException):
@@ -325,7 +325,7 @@ class Client:
                 continue
             there = AtProvider(self._house.sandbox, calendar.account)
             try:
-                found = {each["id"]: _period(each) for each in there.events()}
+                found = {each["id"]: period(each) for each in there.events()}
             except (AssertionError, requests.RequestException, ValueError):
                 continue
             before = calendar.now
@@ -365,7 +365,7 @@ class Client:
 
     def _check_slots(self, person: Person, question: Question, slots: Sequence[Any], asked: float) -> None:
         wanted = (question.slots(states) for states in combinations(person.calendars, asked))
-        self._check(_periods(slots), wanted, f"slots of {person.user} for {question.query()}", asked)
+        self._check(periods(slots), wanted, f"slots of {person.user} for {question.query()}", asked)
 
     def _check(self, found: list[Period], wanted: Iterable[list[Period]], what: str, asked: float) -> None:
         self._records.count(checked=1)
@@ -393,28 +393,3 @@ SHARES: dict[Callable[[Client], None], int] = {
     Client.unified: 1,
     Client.elsewhere: 2,
 }
-
-
-def _periods(items: Sequence[Any]) -> list[Period]:
-    return [(_instant(each["start"]), _instant(each["end"])) for each in items]
-
-
-def _minutes(periods: Iterable[Period]) -> Iterable[int]:
-    return (at for a, b in periods for at in range(a, b, MINUTE))
-
-
-def _instant(written: str) -> int:
-    return round(datetime.fromisoformat(written).timestamp() * 1000)
-
-
-def _edge(there: AtProvider, at: int) -> dict[str, str]:
-    if there.provider == "google":
-        return {"dateTime": text(at)}
-    return {"dateTime": text(at).rstrip("Z"), "timeZone": "UTC"}
-
-
-def _period(event: Any) -> Period:
-    """Google has an offset, Graph has UTC unless it was asked for another zone."""
-    edges = (event[name]["dateTime"] for name in ("start", "end"))
-    start, end = (each if each.endswith("Z") or each[-6] in "+-" else f"{each[:19]}Z" for each in edges)
-    return _instant(start), _instant(end)
