@@ -97,7 +97,9 @@ class Client:
         return None
 
     def slots_of_several(self) -> None:
-        people = [each for each in self._random.sample(self.people, 4) if not each.in_doubt()]
+        people = [
+            each for each in self._random.sample(self.people, min(4, len(self.people))) if not each.in_doubt()
+        ]
         question = self._question()
         body = {"users": [{"id": each.user} for each in people]}
         query = {name: each for name, each in question.query().items() if not name.endswith("EachDay")}
