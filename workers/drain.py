@@ -8,9 +8,9 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple, cast
+from typing import cast
 
 from redis.client import Pipeline
 from redis.exceptions import RedisError
@@ -20,8 +20,8 @@ from providers.errors import Reason
 from store.busy_cache import CalendarKey
 from store.calendar_lists import CalendarList
 from store.queries import connections
-from store.queries.connections import Credentials, SealedConnection
-from store.throttle import GO, Answer, Ask, Throttle, Why
+from store.queries.connections import Credentials
+from store.throttle import GO, Answer, Throttle, Why
 from workers import activity, broken, tracing, traffic
 from workers.broken import BROKEN
 from workers.fanout import LEFTOVER_SECONDS, reply_list, work_list
@@ -30,6 +30,7 @@ from workers.places import Share
 from workers.reads import goes_on
 from workers.runtime import Runtime
 from workers.sharing import Sharing
+from workers.taken import Done, Taken, Waiting
 
 log = logging.getLogger(__name__)
 
@@ -60,45 +61,6 @@ GONE = Failed(Reason.NOT_FOUND, "The connection was removed")
 
 # Does one job by a deadline; without credentials where no connection is there yet.
 Perform = Callable[[Runtime, Job, Credentials | None, float], Reply]
-
-
-@dataclass(slots=True)
-class Taken:
-    """A job that was taken; ``row`` is its connection, ``ask`` what it has to ask of the throttle.
-
-    ``id`` is its own: a request may send a job twice, under the same number.
-    """
-
-    id: int
-    number: int
-    job: Job
-    # Who else waits for it, if others may.
-    flight: str | None = None
-    row: SealedConnection | None = None
-    ask: Ask | None = None
-    # What it says when it comes to nothing but waiting.
-    failed: Failed = BROKEN
-    # It finds out whether they answer again.
-    probes: bool = False
-
-
-class Waiting(NamedTuple):
-    """A job that has no turn before ``when``, a moment of ``time.monotonic()``. It holds no place."""
-
-    when: float
-    id: int
-    taken: Taken
-
-
-class Done(NamedTuple):
-    """A job that is over. ``body`` is its reply as it travels; ``generation`` is that of its connection's
-    cache, noted before it began.
-    """
-
-    taken: Taken
-    reply: Reply
-    body: bytes
-    generation: bytes
 
 
 class Drain:

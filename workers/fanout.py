@@ -7,6 +7,7 @@ list under one deadline: what has not arrived by then has failed, what did arriv
 
 from __future__ import annotations
 
+import logging
 import math
 import secrets
 import time
@@ -22,10 +23,13 @@ from store.activity import Activity
 from store.flights import Flights, Turn, Wish
 from store.stores import LONGEST_POP
 from workers import tracing
+from workers.broken import BROKEN
 from workers.celery_app import Almanac
-from workers.jobs import Job, Reply, pack_job, same_read, unpack_body, unpack_job, unpack_reply
+from workers.jobs import NUMBER, Garbled, Job, Reply, numbered, pack_job, same_read, unpack_job, unpack_reply
 from workers.queues import Queue
 from workers.waiting_room import WaitingRoom
+
+log = logging.getLogger(__name__)
 
 DRAIN = {Queue.READS: "reads.drain", Queue.WRITES: "writes.drain"}
 
@@ -186,7 +190,7 @@ class Fanout:
         try:
             for (number, job), (turn, value) in zip(jobs.items(), turns, strict=True):
                 if turn is Turn.LANDED:
-                    request.replies[number] = unpack_body(value)
+                    request.replies |= [_understood(numbered(number, value))]
                 elif turn is Turn.ALONE:
                     request.waiting.pop(number, None)
                     request.asked.add(number)
@@ -231,12 +235,21 @@ class Fanout:
             first = self._redis.blpop([name], timeout=max(pause, SHORTEST_POP))
             if first is not None:
                 more = self._redis.lpop(name, len(request.jobs)) or []
-                replies.update(unpack_reply(data) for data in cast(list[bytes], [first[1], *more]))
+                replies.update(_understood(data) for data in cast(list[bytes], [first[1], *more]))
             if request.shared is not None and time.monotonic() >= look and request.left > 0:
                 # A reader that died leaves its flight to whoever asks next.
                 if lacking := request.lacking():
                     self._claim(request, lacking, request.shared, name)
                 look = time.monotonic() + request.patience()
+
+
+def _understood(data: bytes) -> tuple[int, Reply]:
+    """A reply under its number; one that cannot be read, as of a worker of another version, has failed."""
+    try:
+        return unpack_reply(data)
+    except Garbled:
+        log.exception("a reply cannot be read")
+        return NUMBER.unpack_from(data)[0], Reply(failed=BROKEN)
 
 
 @dataclass(slots=True)

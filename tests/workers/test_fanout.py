@@ -19,6 +19,8 @@ from providers.scopes import Operation
 from tests.app.days import DAY, PROVIDERS, meeting
 from tests.conftest import settings_of
 from tests.workers.conftest import busy_jobs, period_end, read_one
+from workers import drain
+from workers.broken import BROKEN
 from workers.celery_app import create_celery
 from workers.fanout import DRAIN, LATE, Fanout, work_list
 from workers.jobs import ListCalendars, pack_job
@@ -79,6 +81,23 @@ def test_the_last_moment_before_the_deadline_is_not_waited_out_for_ever(
         [ListCalendars("nobody")], queue=Queue.READS, deadline=in_seconds(tenths_of_a_millisecond / 10_000)
     )
     assert (reply.failed, time.monotonic() - began < 20) == (LATE, True)
+
+
+def test_a_reply_that_cannot_be_read_has_failed_and_the_others_count(
+    fanout, serve, connected, runtime, monkeypatch
+):
+    pack = drain.pack_body
+    # As a worker of another version might pack it.
+    monkeypatch.setattr(drain, "pack_body", lambda reply: b"?" if 2 in ends(reply) else pack(reply))
+    serve(read_one)
+
+    replies = fanout.gather(busy_jobs(connected(), 5), queue=Queue.READS, deadline=in_seconds(20))
+
+    assert [reply.failed for reply in replies] == [None, BROKEN, None, None, None]
+
+
+def ends(reply):
+    return [end for _, read in reply.read() for end in read.ends]
 
 
 def test_nothing_to_do_sends_nothing(fanout, runtime):
