@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.fences import DOCUMENTS
+from tests.docs.fences import DOCUMENTS, ROOT
 
 # They come with the parts that they describe.
 WRITTEN_ELSEWHERE: frozenset[str] = frozenset()
@@ -28,3 +28,10 @@ def anchors(text: str) -> set[str]:
     """The anchors that GitHub gives to headings."""
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_every_test_that_a_document_names_is_there():
+    named = {path for file in DOCUMENTS for path in re.findall(r"`(tests/[\w/]+\.py)`", file.read_text())}
+
+    assert named
+    assert {path for path in named if not (ROOT / path).is_file()} == set()
