@@ -7,8 +7,8 @@ UV := $(BIN)/uv
 TEST_PROCESSES ?= 3
 # A container's habit: every process that the suite starts would compile all that it imports, anew.
 unexport PYTHONDONTWRITEBYTECODE
-# Each has a target of its own.
-APART := clients or generators or browser or long or faults or security or fuzz
+# These have targets of their own.
+ALL_OTHERS := not clients and not generators and not browser and not long and not faults and not security and not fuzz
 SOURCES := app workers scheduling providers store clients tests
 
 .DEFAULT_GOAL := help
@@ -56,7 +56,7 @@ demo: setup ## start everything with demo data; prints a curl line that answers
 	@$(BIN)/almanac demo
 
 test: setup ## the whole suite; needs no service, uses those that are there
-	@$(BIN)/python -m pytest -m "not ($(APART))" -n $(TEST_PROCESSES) --dist worksteal
+	@$(BIN)/python -m pytest -m "$(ALL_OTHERS)" -n $(TEST_PROCESSES) --dist worksteal
 
 test-long: setup ## 10 000 examples of each property, histories of the cache, schemathesis at length; ONLY="not schemathesis"
 	@$(BIN)/python -m pytest -m long $(if $(ONLY),-k "$(ONLY)")

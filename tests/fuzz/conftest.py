@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -19,12 +20,26 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"fuzzing: {number} {what}")
 
 
-@pytest.fixture(scope="session", params=NAMES)
-def recorded(request: pytest.FixtureRequest, sandbox_process: str) -> Iterator[Recorded]:
-    """What a provider says in every operation; Graph's pages are short, so that there are some."""
-    sandbox = Sandbox(sandbox_process)
-    sandbox.reset()
+@contextmanager
+def short_pages() -> Iterator[None]:
+    """Graph's pages are short, so that there are some."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(client, "EVENTS_PER_PAGE", 3)
         patch.setattr(events, "EVENTS_PER_PAGE", 3)
-        yield record(sandbox, request.param, OPERATIONS)
+        yield
+
+
+@pytest.fixture(scope="session", params=NAMES)
+def recorded(request: pytest.FixtureRequest, sandbox_process: str) -> Recorded:
+    """What a provider says in every operation."""
+    sandbox = Sandbox(sandbox_process)
+    sandbox.reset()
+    with short_pages():
+        return record(sandbox, request.param, OPERATIONS)
+
+
+@pytest.fixture(autouse=True)
+def paged() -> Iterator[None]:
+    """What was recorded is asked for in the same pages. Other tests in this process have theirs."""
+    with short_pages():
+        yield
