@@ -18,8 +18,8 @@ from werkzeug.test import TestResponse
 from store.models import IdempotencyKey, WebhookEndpoint, now
 from tests.app.routes import METHODS
 from tests.contract import calendars, explain, records, webhooks
-from tests.contract.rows import Row
-from tests.contract.shapes import ERROR, THROTTLED, misfits
+from tests.contract.rows import THROTTLED, Row
+from tests.contract.shapes import ERROR, misfits
 from tests.contract.world import World
 
 pytestmark = pytest.mark.usefixtures("worker")
