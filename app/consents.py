@@ -126,7 +126,8 @@ def finish(authorization: Authorization, code: str) -> None:
     stores, settings = services().stores, services().settings
     job = Redeem(stores.authorizations.hand_over(Redemption(authorization, code)))
     deadline = time.monotonic() + settings.fanout_deadline_seconds
-    (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline)
+    # The state is used up: whoever is turned away now could only begin anew.
+    (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline, finishing=True)
     if reply.failed is not None:
         raise _failed(reply.failed)
 

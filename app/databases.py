@@ -51,4 +51,7 @@ def reseal(data: Path | None) -> None:
             f"Not sealed with the first key: {remaining}. Keep the other keys; "
             "restart what still runs with another first key, and run this again"
         )
-    click.echo("Everything is sealed with the first key: the others may go")
+    click.echo(
+        "Everything is sealed with the first key. Once all that runs seals with it, and ten minutes later "
+        "(consents under way), the others may go"
+    )

@@ -15,7 +15,6 @@ from store.queries import audit, channels, connections
 from store.queries.connections import ConnectionRef
 from workers.jobs import Revoke, StopChannels
 from workers.queues import Queue
-from workers.waiting_room import TurnedAway
 
 log = logging.getLogger(__name__)
 
@@ -75,10 +74,11 @@ def _revoke(refs: list[ConnectionRef]) -> None:
 def _ask(jobs: Sequence[Revoke | StopChannels], what: str) -> None:
     """Have workers end something at the provider, if they can."""
     try:
+        # Nobody comes back for it: what is not ended now stays good at the provider.
         replies = services().fanout.gather(
-            jobs, queue=Queue.WRITES, deadline=time.monotonic() + REVOKE_SECONDS
+            jobs, queue=Queue.WRITES, deadline=time.monotonic() + REVOKE_SECONDS, finishing=True
         )
-    except (RedisError, BrokerError, TurnedAway) as error:
+    except (RedisError, BrokerError) as error:
         log.warning("%s are forgotten without being ended: %s", what, type(error).__name__)
         return
     for job, reply in zip(jobs, replies, strict=True):

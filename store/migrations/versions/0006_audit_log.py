@@ -17,6 +17,12 @@ def upgrade() -> None:
                 f"CREATE TRIGGER audit_records_no_{deed.lower()} BEFORE {deed} ON audit_records "
                 f"BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END"
             )
+        # INSERT OR REPLACE deletes without a word to the trigger above.
+        op.execute(
+            "CREATE TRIGGER audit_records_no_replace BEFORE INSERT ON audit_records "
+            "WHEN EXISTS (SELECT 1 FROM audit_records WHERE id = NEW.id) "
+            f"BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END"
+        )
         return
     op.execute(
         "CREATE FUNCTION audit_records_stay() RETURNS trigger LANGUAGE plpgsql AS "
@@ -30,8 +36,8 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     if op.get_bind().dialect.name == "sqlite":
-        for deed in ("UPDATE", "DELETE"):
-            op.execute(f"DROP TRIGGER audit_records_no_{deed.lower()}")
+        for deed in ("update", "delete", "replace"):
+            op.execute(f"DROP TRIGGER audit_records_no_{deed}")
         return
     op.execute("DROP TRIGGER audit_records_stay ON audit_records")
     op.execute("DROP FUNCTION audit_records_stay()")

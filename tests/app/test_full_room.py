@@ -1,0 +1,58 @@
+"""What must not be turned away although as many wait for workers as may: nobody could come back for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.services import EXTENSION
+from tests.app import consenting
+from tests.app.consenting import ADA, BOTH, arrive, connected, consent, link
+from tests.app.days import DAY
+from workers.waiting_room import Full
+
+pytestmark = pytest.mark.usefixtures("worker")
+allowing = consenting.allowing
+
+
+@pytest.fixture
+def full(monkeypatch):
+    """Every room of an application is full from now on."""
+
+    def fill(app):
+        def refuse(queue, name, seconds):
+            raise Full("as many as may wait")
+
+        monkeypatch.setattr(app.extensions[EXTENSION].fanout._room, "enter", refuse)
+
+    return fill
+
+
+def test_a_read_is_turned_away(api, app, sandbox, new_user, full):
+    user = new_user(sandbox.account("google", ADA))
+    full(app)
+
+    answer = api.get(f"/users/{user}/calendar/busy", **DAY)
+
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
+
+
+@BOTH
+def test_who_has_consented_is_connected(allowing, sandbox, new_user, provider, full):
+    sandbox.account(provider, ADA)
+    user = new_user()
+    landed = consent(link(allowing, user, provider))
+    full(allowing.client.application)
+
+    answer = arrive(allowing, landed)
+
+    assert answer.status_code == 200
+    assert "is connected with" in answer.text
+    assert connected(allowing, user, provider)["email"] == ADA
+
+
+def test_a_grant_that_is_forgotten_is_ended(api, app, sandbox, new_user, full):
+    user = new_user(sandbox.account("google", ADA))
+    full(app)
+
+    assert api.delete(f"/users/{user}/oauth/google").status_code == 200
+    assert sandbox.requests().by_operation == {"google.revoke": 1}
