@@ -239,10 +239,8 @@ def test_the_demo_answers_the_line_that_it_prints_and_leaves_nothing_behind():
         assert probe.connect_ex(("127.0.0.1", demo.port)) != 0
 
 
-BROKERS = ("redis", pytest.param("rabbitmq", marks=pytest.mark.long))
-
-
-@pytest.mark.parametrize("broker", BROKERS)
+@pytest.mark.long
+@pytest.mark.parametrize("broker", ["redis", "rabbitmq"])
 def test_everything_runs_on_services_of_the_machine(broker: str, tmp_path: Path):
     """PostgreSQL and Redis, with Redis and with RabbitMQ as the broker."""
     services.postgresql().require()

@@ -20,6 +20,8 @@ from tests.security.keys import Kind
 from tests.security.matrix import DAY, FOREIGN, ROWS, Row
 from tests.security.tenants import Settle, Tenant, consent, digest, leaks
 
+pytestmark = pytest.mark.security
+
 READS = [row for row in FOREIGN if row.kind == "read"]
 LISTS = ("/users", "/organizations", "/webhooks")
 AVAILABILITY = [row for row in READS if "/busy" in row.path or "/scheduling" in row.path]

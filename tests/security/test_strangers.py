@@ -16,6 +16,8 @@ from tests.security.keys import IN_FORCE
 from tests.security.matrix import ROWS
 from tests.security.tenants import Settle, Tenant, digest, leaks
 
+pytestmark = pytest.mark.security
+
 # What whoever is not signed in may see.
 OPEN = ("/sign-in", "/welcome/")
 ANYBODY = Person("ada", "seven quiet calendars")

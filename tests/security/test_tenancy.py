@@ -97,6 +97,7 @@ def nobodys() -> dict[str, str]:
     return names | ids | {"code": "x", "state": "x"}
 
 
+@pytest.mark.security
 def test_without_a_key_in_force_no_route_answers_anything(api, refused: Headers, nobodys, stores):
     before = digest(stores)
     sentences = set()
@@ -136,6 +137,7 @@ def caller(app: Flask, stores: Stores) -> Callable[..., Api]:
     return lambda kind, tenant: Api(app.test_client(), keys.create(stores, kind, tenant.slug))
 
 
+@pytest.mark.security
 @pytest.mark.parametrize("kind", BOUND)
 def test_what_is_foreign_does_not_exist(caller, new_tenant: Settle, api, stores, kind: str):
     own, theirs = new_tenant(), new_tenant()
@@ -168,6 +170,7 @@ def expected(rights: Kind, row: Row, answer: TestResponse, names: Mapping[str, s
         assert answer.json == {"data": [{"userId": names["userId"], **nobody}]}
 
 
+@pytest.mark.security
 @pytest.mark.parametrize("kind", IN_FORCE)
 def test_what_is_ones_own_is_answered_as_far_as_the_rights_of_the_key_go(
     caller, new_tenant: Settle, api, stores, kind: str

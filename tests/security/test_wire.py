@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from app.processes import WEB_THREADS
 from tests.app.serving import web_server
 
 pytestmark = pytest.mark.security
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.security
 SMUGGLED = "smuggled-7f3a"
 ANSWER = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
 # As many as a process has threads, and more.
-SLOW = 80
+SLOW = WEB_THREADS + 18
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ branch_labels = None
 depends_on = None
 
 REFUSAL = "audit records are neither changed nor deleted"
+AGAIN = "WHEN EXISTS (SELECT 1 FROM audit_records WHERE id = NEW.id)"
 
 
 def upgrade() -> None:
@@ -19,8 +20,7 @@ def upgrade() -> None:
             )
         # INSERT OR REPLACE deletes without a word to the trigger above.
         op.execute(
-            "CREATE TRIGGER audit_records_no_replace BEFORE INSERT ON audit_records "
-            "WHEN EXISTS (SELECT 1 FROM audit_records WHERE id = NEW.id) "
+            f"CREATE TRIGGER audit_records_no_replace BEFORE INSERT ON audit_records {AGAIN} "
             f"BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END"
         )
         return
