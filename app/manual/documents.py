@@ -22,6 +22,8 @@ GROUPS = {
     "How it is made": ["architecture", "decisions", "benchmarks"],
 }
 NAMES = tuple(chain.from_iterable(GROUPS.values()))
+# Where programs write their figures.
+_COMMENT = re.compile(r"^<!--.*?-->$", re.MULTILINE)
 # What documents show or hand out.
 FILES = frozenset({".svg", ".png", ".json"})
 
@@ -42,7 +44,7 @@ class Document:
 @cache
 def document(name: str) -> Document:
     """The document of one of ``NAMES``."""
-    tokens = _MARKDOWN.parse((FOLDER / f"{name}.md").read_text())
+    tokens = _MARKDOWN.parse(_COMMENT.sub("", (FOLDER / f"{name}.md").read_text()))
     title = next(inner.content for token, inner in pairwise(tokens) if token.tag == "h1")
     _name_sections(tokens)
     # Our own text: raw HTML in it is shown as text, and links lead to pages of ours or are written out in it.

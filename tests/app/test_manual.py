@@ -33,6 +33,7 @@ def test_every_document_has_a_page_and_every_link_on_it_leads_somewhere(client):
     assert {f"{name}.md" for name in documents.NAMES} == {file.name for file in DOCUMENTS[1:]}
     for name in documents.NAMES:
         shown = page(client, f"/docs/{name}")
+        assert "<!--" not in shown.text
         for each in shown.select("main a[href]"):
             target, _, anchor = each["href"].partition("#")
             if target.endswith(".json"):
