@@ -1,4 +1,4 @@
-"""The socket of a client that is not waited for beyond patience: gunicorn waits for ever, with a thread each."""
+"""The socket of a client, who is waited for only so long: gunicorn waits for ever, with a thread for each."""
 
 from __future__ import annotations
 
