@@ -38,6 +38,10 @@ def web(host: str, port: int, processes: int) -> list[str]:
     command += ["--limit-request-field_size", str(LONGEST_HEADER)]
     # Which proxies are believed is a setting of ours; gunicorn would believe whoever is on this machine.
     command += ["--forwarded-allow-ips", ""]
+    # Not the kernel's way to send a file, which knows no limit of time: see app/hurried.py.
+    command += ["--no-sendfile"]
+    # Another door to stop the server by, in a place that all installations of one user share.
+    command += ["--no-control-socket"]
     # A request may wait for the fan-out's deadline; a worker that says nothing for longer is stuck.
     command += ["--timeout", "60", "--graceful-timeout", "15", "--keep-alive", "15"]
     return command

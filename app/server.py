@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import secrets
 import select
-import socket
-import time
 from typing import Any
 
 import orjson
@@ -15,6 +12,7 @@ from gunicorn import glogging
 from gunicorn.http import message
 from gunicorn.workers.gthread import ThreadWorker
 
+from app.hurried import Hurried
 from app.processes import LONGEST_HEADER, LONGEST_REQUEST_LINE, MOST_HEADERS
 from app.request_ids import HEADER
 from app.services import EXTENSION
@@ -33,34 +31,6 @@ SENTENCES = {
 }
 
 
-# For how long a request is waited for in all, in seconds: gunicorn itself waits for ever, with a thread each.
-PATIENCE = 15.0
-
-
-class _Hurried(socket.socket):
-    """A client's connection that has so much time left to send its request."""
-
-    left = PATIENCE
-
-    def recv(self, *args: Any) -> bytes:
-        """What has come; a client that has used up its time counts as one that has gone."""
-        before, began = self.gettimeout(), time.monotonic()
-        if before == 0.0:
-            return super().recv(*args)
-        if self.left <= 0:
-            raise ConnectionResetError(errno.ECONNRESET, "too slow")
-        self.settimeout(self.left if before is None else min(before, self.left))
-        try:
-            return super().recv(*args)
-        except TimeoutError:
-            if before is not None:
-                raise
-            raise ConnectionResetError(errno.ECONNRESET, "too slow") from None
-        finally:
-            self.left -= time.monotonic() - began
-            self.settimeout(before)
-
-
 class Worker(ThreadWorker):
     """Threads, as gunicorn's own; it connects before its first request, and refuses in our words."""
 
@@ -73,12 +43,22 @@ class Worker(ThreadWorker):
 
     def enqueue_req(self, conn: Any) -> None:
         """Have a thread read a request and answer it."""
-        if not isinstance(conn.sock, _Hurried):
+        if not isinstance(conn.sock, Hurried):
             timeout = conn.sock.gettimeout()
-            conn.sock = _Hurried(fileno=conn.sock.detach())
+            conn.sock = Hurried(fileno=conn.sock.detach())
             conn.sock.settimeout(timeout)
-        conn.sock.left = PATIENCE
+        conn.sock.begin()
         super().enqueue_req(conn)
+
+    def handle(self, conn: Any) -> Any:
+        """Read a request and answer it; part here from a client whose last it was.
+
+        gunicorn would wait for its goodbye on the main thread, and let nobody in meanwhile.
+        """
+        more = super().handle(conn)
+        if not more:
+            conn.sock.part()
+        return more
 
     def set_accept_enabled(self, enabled: bool) -> None:
         """Take connections or not. Who ends takes the last that wait, and lets nobody else in.

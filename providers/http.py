@@ -98,7 +98,7 @@ class Bearer:
         """That of an account."""
         return cls(account.tokens, account.traffic, account.grace, account.request_id)
 
-    def read(self) -> None:
+    def end_grace(self) -> None:
         """Note that a call has read something: from now on the deadline is the end, so that it is told."""
         self.grace = 0.0
 
@@ -141,7 +141,7 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
             if bearer is None or reply.status != 401:
                 answer = _answer(call, reply, error_for)
                 if bearer is not None:
-                    bearer.read()
+                    bearer.end_grace()
                     if not call.envelope:
                         bearer.answered()
                 return answer

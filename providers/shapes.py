@@ -46,7 +46,10 @@ def array(value: object) -> list[Any]:
 
 
 def original(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record as it came, to be passed on: orjson reads what is nested deeper than it writes."""
+    """A record as it came, to be passed on: orjson reads what is nested deeper than it writes.
+
+    What lies inside a record, such as an attendee, is passed on with it and needs no look of its own.
+    """
     around: object = record
     for _ in range(AROUND):
         around = [around]

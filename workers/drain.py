@@ -25,7 +25,18 @@ from store.throttle import GO, Answer, Throttle, Why
 from workers import activity, broken, tracing, traffic
 from workers.broken import BROKEN
 from workers.fanout import LEFTOVER_SECONDS, reply_list, work_list
-from workers.jobs import Job, ReadBusy, Reply, numbered, pack_body, pack_reply, unpack_job
+from workers.jobs import (
+    Garbled,
+    Job,
+    Packed,
+    ReadBusy,
+    Reply,
+    address,
+    numbered,
+    pack_body,
+    pack_reply,
+    unpack_job,
+)
 from workers.places import Share
 from workers.reads import goes_on
 from workers.runtime import Runtime
@@ -189,7 +200,7 @@ class Drain:
     def _take(self, popped: Sequence[bytes]) -> None:
         """Have these jobs ready for their places."""
         self._exhausted = not self._left
-        taken = [Taken(next(self._ids), *unpack_job(data)) for data in popped]
+        taken = [Taken(next(self._ids), *job) for data in popped if (job := self._understood(data))]
         self._sharing.take(each.flight for each in taken)
         try:
             self._load(taken)
@@ -200,6 +211,17 @@ class Drain:
                 self._give_up(each, broken.because(error))
         else:
             self._ahead += taken
+
+    def _understood(self, data: bytes) -> Packed | None:
+        """A job; one that cannot be read, as of a web server of another version, has failed."""
+        try:
+            return unpack_job(data)
+        except Garbled:
+            log.exception("a job cannot be read")
+        if to := address(data):
+            self._answered.append(pack_reply(to.number, Reply(failed=BROKEN)))
+            self._sharing.abandon([to.flight])
+        return None
 
     def _spare(self) -> list[Taken]:
         """Jobs to have ready for places that come free before the next turn."""

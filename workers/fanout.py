@@ -25,7 +25,7 @@ from store.stores import LONGEST_POP
 from workers import tracing
 from workers.broken import BROKEN
 from workers.celery_app import Almanac
-from workers.jobs import NUMBER, Garbled, Job, Reply, numbered, pack_job, same_read, unpack_job, unpack_reply
+from workers.jobs import NUMBER, Garbled, Job, Reply, address, numbered, pack_job, same_read, unpack_reply
 from workers.queues import Queue
 from workers.waiting_room import WaitingRoom
 
@@ -144,8 +144,8 @@ class Fanout:
                 self._room.leave(pipe, request.queue, request.name)
                 dropped, *_ = pipe.execute()
             # Others may wait for what nobody begins any more.
-            flights = [unpack_job(data).flight for data in dropped]
-            self._flights.abandon(self._redis, [each for each in flights if each is not None])
+            addresses = [address(data) for data in dropped]
+            self._flights.abandon(self._redis, [each.flight for each in addresses if each and each.flight])
             if given_up := {number: request.waiting[number] for number in request.lacking()}:
                 self._flights.leave(request.reply_list, given_up)
             self._count(request)

@@ -6,7 +6,7 @@ import hashlib
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, get_args
+from typing import Annotated, NamedTuple, get_args
 
 import msgspec
 import numpy as np
@@ -208,8 +208,15 @@ class Reply:
                 yield calendar, outcome.busy
 
 
+class Address(NamedTuple):
+    """Where the reply to a job goes: its number, and the flight that it makes for others too, if any."""
+
+    number: Annotated[int, msgspec.Meta(ge=0, lt=2 ** (8 * NUMBER.size))]
+    flight: str | None = None
+
+
 class Packed(NamedTuple):
-    """A job as it travels; ``flight`` is the flight that it makes for others too, if any."""
+    """A job as it travels; ``number`` and ``flight`` as in :class:`Address`."""
 
     number: int
     job: Job
@@ -228,10 +235,19 @@ def unpack_job(data: bytes) -> Packed:
     """
     try:
         number, name, fields, *flight = orjson.loads(data)
-        number, flight = msgspec.convert((number, flight), tuple[int, list[str | None]])
-        return Packed(number, msgspec.convert(fields, KINDS[name]), *flight)
+        to = msgspec.convert((number, *flight), Address)
+        return Packed(to.number, msgspec.convert(fields, KINDS[name]), to.flight)
     except _SHAPE_ERRORS as error:
         raise Garbled("not a job") from error
+
+
+def address(data: bytes) -> Address | None:
+    """Whom a job is for, whatever it asks; None when not even that can be read."""
+    try:
+        number, _, _, *flight = orjson.loads(data)
+        return msgspec.convert((number, *flight), Address)
+    except _SHAPE_ERRORS:
+        return None
 
 
 def same_read(job: Job) -> str:

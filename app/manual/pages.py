@@ -16,7 +16,8 @@ blp = Blueprint("manual", __name__, template_folder="templates", static_folder="
 @blp.after_request
 def _protect(response: Response) -> Response:
     response.headers.update(HEADERS)
-    response.headers["Cache-Control"] = "public, max-age=300"
+    if response.status_code < 400:
+        response.headers["Cache-Control"] = "public, max-age=300"
     return response
 
 

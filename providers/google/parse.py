@@ -44,7 +44,7 @@ def calendar(entry: CalendarListEntry) -> Calendar:
         selected=flag(entry.get("selected")),
         background_color=text(entry.get("backgroundColor")),
         foreground_color=text(entry.get("foregroundColor")),
-        time_zone=text(entry.get("timeZone", "UTC")),
+        time_zone=text(entry.get("timeZone")) or "UTC",
         original=original(entry),
     )
 

@@ -75,7 +75,7 @@ class Reader:
             email=email,
             is_self=flag(entry.get("self")) or own,
             response_status=ResponseStatus(answer) if answer in _ANSWERS else ResponseStatus.NEEDS_ACTION,
-            original=original(entry),
+            original=cast("Json", entry),
         )
 
 

@@ -147,7 +147,7 @@ class Batches:
 
     def _read(self, responses: Iterable[Any]) -> Iterator[tuple[str, Reply]]:
         for each in responses:
-            if isinstance(each, dict) and isinstance(each.get("status"), int):
+            if isinstance(each, dict) and type(each.get("status")) is int:
                 yield str(each.get("id")), self._reply(cast("BatchPart", each))
 
     def _reply(self, part: BatchPart) -> Reply:

@@ -91,7 +91,7 @@ class Reader:
             # In one's own copy the answer stands on the event; the entry may not know of it.
             response = (record.get("responseStatus") or {}).get("response")
         status = _RESPONSES.get(response or "", ResponseStatus.NEEDS_ACTION)
-        return Attendee(email, is_self, status, original(entry))
+        return Attendee(email, is_self, status, cast("Json", entry))
 
 
 def one_zone(zone: parse.Zone) -> str | ProviderError:

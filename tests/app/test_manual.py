@@ -55,6 +55,17 @@ def test_nothing_else_is_shown(client, path):
     assert client.get(f"/docs/{path}").status_code == 404
 
 
+@pytest.mark.parametrize("path", ["nothing", "nothing.png"])
+def test_what_is_not_there_is_not_kept(client, path):
+    answer = client.get(f"/docs/{path}")
+    assert answer.status_code == 404
+    assert "Cache-Control" not in answer.headers
+
+
+def test_where_it_begins_is_kept(client):
+    assert client.get("/docs").headers["Cache-Control"] == "public, max-age=300"
+
+
 def test_a_page_has_the_headers_of_the_dashboard(client):
     headers = client.get("/docs/errors").headers
 

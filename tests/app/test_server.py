@@ -11,7 +11,9 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from gunicorn.config import Config
 
+from app import processes
 from app.server import Worker
 from tests.app.serving import web_server
 from tests.conftest import Api
@@ -125,6 +127,12 @@ def test_identifiers_with_slashes_and_of_any_length_reach_their_route(get, path)
 )
 def test_other_identifiers_and_paths_are_refused_as_what_they_are(get, path, status, error):
     assert get(path) == (status, {"data": None, "error": error})
+
+
+def test_it_opens_no_door_beside_its_port_and_sends_with_a_limit_of_time():
+    _, _, module, *words = processes.web("127.0.0.1", 0, 1)
+    understood = Config().parser().parse_args(words)
+    assert (module, understood.control_socket_disable, understood.sendfile) == ("gunicorn", True, False)
 
 
 def test_what_breaks_outside_the_application_is_logged_without_the_address(caplog):

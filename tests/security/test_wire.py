@@ -176,6 +176,7 @@ def test_no_answer_leads_to_a_host_of_the_caller_s_choice(port, path: bytes):
 # --- those who take their time
 
 
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 UNFINISHED = {
     "a head": b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ",
     "a body": POST + b"Content-Length: 1000\r\n\r\n{",
@@ -192,6 +193,36 @@ def test_who_never_ends_a_request_keeps_nobody_else_waiting_for_long(port, what:
             connection.sendall(UNFINISHED[what])
 
         # Longer than the server is patient, and shorter than for ever.
-        answer = talk(port, b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", patience=90)
+        answer = talk(port, HEALTH, patience=90)
 
         assert answer.startswith(b"HTTP/1.1 200 "), answer
+
+
+@pytest.fixture(scope="module")
+def impatient(environment: dict[str, str], database: object) -> Iterator[int]:
+    """The port of a server that waits for two seconds only."""
+    with web_server(environment, count=1, worker="tests.security.impatient.Worker") as number:
+        yield number
+
+
+# As many as a process has threads, and more.
+DEAF = WEB_THREADS + 16
+TURNS = 30
+UNTAKEN = {
+    "a file": b"GET /static/swagger-ui/swagger-ui-bundle.js HTTP/1.1\r\nHost: x\r\n\r\n" * TURNS,
+    "a text": b"GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n" * TURNS,
+    "a goodbye": HEALTH,
+}
+
+
+@pytest.mark.parametrize("what", UNTAKEN)
+def test_who_does_not_take_an_answer_keeps_nobody_else_waiting_for_long(impatient, what: str):
+    with ExitStack() as held:
+        for _ in range(DEAF):
+            connection = held.enter_context(socket.create_connection(("127.0.0.1", impatient), timeout=20))
+            connection.sendall(UNTAKEN[what])
+
+        # Until the others have asked for more than their sockets hold: each in turn begins one answer.
+        for _ in range(TURNS):
+            answer = talk(impatient, HEALTH, patience=60)
+            assert answer.startswith(b"HTTP/1.1 200 "), answer

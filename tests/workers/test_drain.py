@@ -35,7 +35,7 @@ from tests.workers.conftest import (
 from workers.broken import BROKEN, DOWN
 from workers.drain import GONE
 from workers.fanout import reply_list, work_list
-from workers.jobs import Garbled, ReadBusy, Reply
+from workers.jobs import ReadBusy, Reply
 from workers.places import Places
 from workers.runtime import Runtime
 
@@ -211,11 +211,32 @@ def test_a_small_request_is_served_while_a_large_one_holds_every_place(runtime, 
     assert len(replies(runtime, "large")) == 40
 
 
-def test_a_job_that_cannot_be_understood_costs_no_place(runtime):
-    runtime.stores.redis.rpush(work_list("f"), b"foreign")
-    with pytest.raises(Garbled):
-        run_drain(runtime, "f", read_one)
+def test_a_job_that_cannot_be_understood_fails_alone(runtime, connected, caplog):
+    put_work(runtime, "f", busy_jobs(connected(), 3))
+    redis = runtime.stores.redis
+    redis.hset("flight:shared", "at", 1)
+    # As a web server of another version might pack it, and as nobody does.
+    redis.lpush(work_list("f"), b'[3, "ReadMoods", {"connection": "c"}, "shared"]', b"foreign")
+    run_drain(runtime, "f", read_one)
+    assert [(number, reply.failed) for number, reply in replies(runtime, "f")] == [
+        (0, None),
+        (1, None),
+        (2, None),
+        (3, BROKEN),
+    ]
+    assert not redis.exists("flight:shared")
+    assert caplog.text.count("a job cannot be read") == 2
     assert all_places_free(runtime)
+
+
+def test_jobs_that_cannot_be_understood_end_no_work_that_goes_on(runtime, connected):
+    def perform(runtime, job, credentials, deadline):
+        runtime.stores.redis.rpush(work_list("f"), b"foreign")
+        return read_one(runtime, job, credentials, deadline)
+
+    put_work(runtime, "f", busy_jobs(connected(), 20))
+    run_drain(runtime, "f", perform)
+    assert [reply.failed for _, reply in replies(runtime, "f")] == [None] * 20
 
 
 def test_a_value_in_the_caches_way_costs_nobody_a_reply(runtime, connected, caplog):

@@ -72,6 +72,18 @@ def test_without_a_worker_every_job_is_late(fanout, connected, runtime):
     assert not runtime.stores.redis.keys("fanout:*")
 
 
+def test_what_nobody_has_taken_and_nobody_can_read_costs_no_answer(fanout, connected, runtime, monkeypatch):
+    send = fanout._send
+
+    def send_with_foreign(request, jobs):
+        send(request, jobs)
+        runtime.stores.redis.rpush(request.work, b"foreign")
+
+    monkeypatch.setattr(fanout, "_send", send_with_foreign)
+    (reply,) = fanout.gather(busy_jobs(connected(), 1), queue=Queue.READS, deadline=in_seconds(0.3))
+    assert reply.failed == LATE
+
+
 @pytest.mark.parametrize("tenths_of_a_millisecond", range(-1, 60, 2))
 def test_the_last_moment_before_the_deadline_is_not_waited_out_for_ever(
     fanout, connected, tenths_of_a_millisecond

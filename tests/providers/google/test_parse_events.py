@@ -81,6 +81,22 @@ def test_an_event_as_google_tells_it():
     )
 
 
+def test_a_record_is_looked_through_once_whoever_is_invited(monkeypatch):
+    looked = []
+    monkeypatch.setattr(parse_events, "original", lambda record: looked.append(record) or record)
+    event = read()
+    assert looked == [event.original]
+    assert [each.original for each in event.attendees] == REVIEW["attendees"]
+
+
+def test_an_attendee_that_cannot_be_written_again_makes_an_event_unreadable():
+    deep: dict[str, Any] = {}
+    for _ in range(300):
+        deep = {"deeper": deep}
+    with pytest.raises(Unavailable):
+        read(attendees=[{"email": "bob@example.com", "more": deep}])
+
+
 @pytest.mark.parametrize("name", ["summary", "description", "location", "attendees", "extendedProperties"])
 def test_what_an_event_does_not_tell_is_empty(name):
     event = read(**{name: ...})

@@ -316,6 +316,14 @@ def test_a_part_that_is_missing_or_unreadable_fails_its_calendar(script, scripte
     assert outcome.reason is Reason.PROVIDER_ERROR
 
 
+@pytest.mark.parametrize("status", [True, 200.0, "200"])
+def test_a_part_whose_status_is_no_number_is_unreadable(script, scripted_account, status):
+    script.say(body={"responses": [{"id": "0", "status": status, "body": {"error": {"code": "x"}}}]})
+    outcome = busy(scripted(script), scripted_account, ["c"], left=10)["c"]
+    assert isinstance(outcome, Failed)
+    assert "unreadable" in outcome.message
+
+
 @pytest.mark.parametrize("answer", [{}, {"responses": None}, {"responses": {}}])
 def test_a_batch_without_responses_is_unreadable(script, scripted_account, answer):
     script.say(body=answer)

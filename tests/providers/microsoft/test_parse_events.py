@@ -50,6 +50,14 @@ def read(zone: Any = "UTC", email: str | None = "adelev@contoso.onmicrosoft.com"
     return Reader("cal", email, zone, OPERATION).event(record)
 
 
+def test_a_record_is_looked_through_once_whoever_is_invited(monkeypatch):
+    looked = []
+    monkeypatch.setattr(parse_events, "original", lambda record: looked.append(record) or record)
+    event = read()
+    assert looked == [event.original]
+    assert [each.original for each in event.attendees] == LUNCH["attendees"]
+
+
 def test_an_event_as_graph_tells_it():
     event = read()
     assert event == Event(

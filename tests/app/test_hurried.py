@@ -1,0 +1,76 @@
+"""The socket of a client that is waited for only so long, at both ends."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from app import hurried
+from app.hurried import Hurried
+
+# More than a pair of sockets holds.
+ANSWER = bytes(4 * 1024 * 1024)
+
+
+@pytest.fixture
+def pair(monkeypatch) -> Iterator[tuple[Hurried, socket.socket]]:
+    """Our end of a connection, with little patience, and the client's."""
+    monkeypatch.setattr(hurried, "PATIENCE", 0.2)
+    ours, theirs = socket.socketpair()
+    with Hurried(fileno=ours.detach()) as end, theirs:
+        end.begin()
+        yield end, theirs
+
+
+def test_who_takes_nothing_has_gone(pair):
+    ours, _ = pair
+    with pytest.raises(ConnectionResetError):
+        ours.sendall(ANSWER)
+
+
+def test_who_says_nothing_has_gone(pair):
+    ours, _ = pair
+    with pytest.raises(ConnectionResetError):
+        ours.recv(1)
+
+
+def test_who_has_gone_is_not_waited_for_again(pair):
+    ours, _ = pair
+    ours.left = 0.0
+    for again in (lambda: ours.recv(1), lambda: ours.send(b"x"), lambda: ours.sendall(b"x")):
+        with pytest.raises(ConnectionResetError):
+            again()
+    ours.begin()
+    assert ours.send(b"x") == 1
+
+
+def test_what_is_taken_gives_time_and_never_more_than_there_was(pair, monkeypatch):
+    ours, _ = pair
+    monkeypatch.setattr(hurried, "PATIENCE", 90.0)
+    for left, least, most in ((30.0, 31.0, 40.0), (85.0, 86.0, 90.0)):
+        ours.left = left
+        ours.sendall(bytes(10 * hurried.BYTES_A_SECOND))
+        assert least < ours.left <= most
+
+
+def test_an_answer_arrives_whole_with_the_wait_that_was_set(pair):
+    ours, theirs = pair
+    ours.settimeout(60)
+    ours.sendall(b"first")
+    ours.setblocking(False)
+    assert ours.send(b"second") == 6
+    assert theirs.recv(64) == b"firstsecond"
+    assert ours.gettimeout() == 0.0
+
+
+def test_parting_tells_the_client_and_leaves_the_socket_to_be_closed(pair):
+    ours, theirs = pair
+    ours.part()
+    assert theirs.recv(1) == b""
+    assert ours.fileno() >= 0
+    with pytest.raises(ConnectionResetError):
+        ours.recv(1)
+    ours.close()
+    ours.part()
