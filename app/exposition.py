@@ -15,7 +15,7 @@ from prometheus_client.core import (
 from prometheus_client.utils import floatToGoString
 
 from providers.names import ProviderName
-from store.breakers import Breaker
+from store.breakers import Breaker, Family, Guarded
 from store.counts import GROUPS, READS, REQUESTS, STATUSES, WRITES
 from store.latency import BOUNDS, Latency
 from store.presence import Present
@@ -30,20 +30,20 @@ LIMITS = [str(floatToGoString(bound / 1000)) for bound in BOUNDS]  # type: ignor
 Timed = Iterable[tuple[tuple[str, ...], Latency]]
 
 PROVIDERS = tuple(each.value for each in ProviderName)
+GUARDED = tuple(Guarded(provider, family) for provider in PROVIDERS for family in Family)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
     """What there is to tell; None where a part did not answer.
 
-    ``breakers`` are by provider; ``records`` are the connections by provider, and the webhook deliveries that
-    wait.
+    ``records`` are the connections by provider, and the webhook deliveries that wait.
     """
 
     version: str
     counted: Totals
     present: Present
-    breakers: Mapping[str, Breaker]
+    breakers: Mapping[Guarded, Breaker]
     records: tuple[Mapping[str, Standing], int] | None
     queues: Mapping[Queue, int] | None
 
@@ -117,14 +117,15 @@ class Exposition:
         yield failures
 
     def _breakers(self) -> Iterator[Metric]:
-        about = "Whether a provider is not asked, as it does not answer: 1, or 0"
-        open_ = GaugeMetricFamily("almanac_breaker_open", about, labels=["provider"])
+        labels = ["provider", "calls"]
+        about = "Whether a provider is not asked, as it does not answer such calls: 1, or 0"
+        open_ = GaugeMetricFamily("almanac_breaker_open", about, labels=labels)
         about = "Accounts that are not asked, as their provider does not answer for them"
-        accounts = GaugeMetricFamily("almanac_breaker_accounts_open", about, labels=["provider"])
-        for provider in PROVIDERS:
-            each = self._found.breakers.get(provider, Breaker())
-            open_.add_metric([provider], int(each.open))
-            accounts.add_metric([provider], each.accounts)
+        accounts = GaugeMetricFamily("almanac_breaker_accounts_open", about, labels=labels)
+        for guarded in GUARDED:
+            each = self._found.breakers.get(guarded, Breaker())
+            open_.add_metric(guarded, int(each.open))
+            accounts.add_metric(guarded, each.accounts)
         yield from (open_, accounts)
 
     def _calls(self, kind: str, words: str, done: Mapping[str, Latency]) -> Iterator[Metric]:

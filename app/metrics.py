@@ -14,11 +14,11 @@ from flask import Flask, Response, request
 from prometheus_client.exposition import choose_encoder
 
 from app.errors import Unauthenticated
-from app.exposition import PROVIDERS, Exposition, Found
+from app.exposition import GUARDED, Exposition, Found
 from app.parts import Trouble
 from app.services import Services, services
 from store import totals
-from store.breakers import Breaker
+from store.breakers import Breaker, Guarded
 from store.presence import Present
 from store.queries import connections, deliveries
 from store.queries.connections import Standing
@@ -59,8 +59,8 @@ def metrics() -> Response:
     return Response(encode(exposition), content_type=content_type)
 
 
-def _counts(stores: Stores) -> tuple[Totals, Present, Mapping[str, Breaker]]:
-    return totals.read(stores.redis), stores.presence.present(), stores.breakers.standing(PROVIDERS)
+def _counts(stores: Stores) -> tuple[Totals, Present, Mapping[Guarded, Breaker]]:
+    return totals.read(stores.redis), stores.presence.present(), stores.breakers.standing(GUARDED)
 
 
 def _records(wired: Services) -> tuple[dict[str, Standing], int]:

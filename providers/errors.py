@@ -72,6 +72,12 @@ class TimedOut(Unavailable):
         self.waited = waited
 
 
+class OutOfMeans(Unavailable):
+    """This machine lacks what a call needs, and the provider has no part in that."""
+
+    problem = Problem.OUT_OF_SERVICE
+
+
 class RateLimited(Unavailable):
     """The provider throttles us."""
 

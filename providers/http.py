@@ -13,7 +13,7 @@ import orjson
 
 from providers import transport
 from providers.base import Account, Token, TokenSource, Traffic
-from providers.errors import GrantGone, ProviderError, TimedOut, Unavailable
+from providers.errors import GrantGone, OutOfMeans, ProviderError, TimedOut, Unavailable
 from providers.retries import retry_after, wait_before_retry
 
 JSON = "application/json"
@@ -200,6 +200,9 @@ def _attempt(call: Call, token: Token | None, deadline: float, grace: float) -> 
     except transport.OutOfTime:
         # "from None" here and below: requests' own errors carry the URL.
         raise late(call.provider, call.operation, waited=time.monotonic() - began) from None
+    except transport.NotSent:
+        message = "The service lacks the means to ask this account just now"
+        raise OutOfMeans(message, operation=call.operation) from None
     except transport.NoAnswer:
         raise Unavailable(f"{call.provider} could not be reached", operation=call.operation) from None
     except transport.TooLong:

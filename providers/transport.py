@@ -6,6 +6,9 @@ environment are all things that must not happen to these calls, and the pool ser
 
 from __future__ import annotations
 
+import errno
+import os
+import socket
 import ssl
 import threading
 import time
@@ -36,6 +39,9 @@ MOST_BYTES = 64 * 1024 * 1024
 POOLS = 16
 CONNECTIONS = 256
 
+# What the system says when it lacks something itself, whoever is called.
+OUR_OWN = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
+
 _building = threading.Lock()
 
 
@@ -45,6 +51,10 @@ class OutOfTime(Exception):
 
 class NoAnswer(Exception):
     """The connection failed, or broke off before the answer was whole."""
+
+
+class NotSent(Exception):
+    """This machine has run out of what a connection needs: files, or memory."""
 
 
 class TooLong(Exception):
@@ -168,6 +178,7 @@ def exchange(
 
     :raise OutOfTime: at the timeout, or at ``deadline`` when that comes first
     :raise NoAnswer: when the connection failed or broke off
+    :raise NotSent: when that is our own fault
     :raise TooLong: when there is more than ``MOST_BYTES`` of it
     """
     left = deadline - time.monotonic()
@@ -183,7 +194,28 @@ def exchange(
     except (requests.Timeout, ReadTimeoutError) as error:
         raise OutOfTime from error
     except (requests.RequestException, HTTPError, OSError) as error:
-        raise NoAnswer from error
+        raise (NotSent if _is_ours(error) else NoAnswer) from error
+
+
+def _is_ours(error: BaseException | None) -> bool:
+    """Whether the system has refused a connection, and not the other side: it says so at the root."""
+    while error is not None:
+        if isinstance(error, socket.gaierror):
+            # A resolver that can open no file says only that there is no such name.
+            return not _opens()
+        if isinstance(error, OSError) and error.errno in OUR_OWN:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _opens() -> bool:
+    """Whether this process can open a file."""
+    try:
+        os.close(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return False
+    return True
 
 
 def _prepared(method: str, url: str, headers: dict[str, str], body: bytes | None) -> requests.PreparedRequest:

@@ -7,6 +7,8 @@ accounts in a row have failed and none was answered in between. An account count
 failure since it was answered: those that go on failing while others are answered never stand for their
 provider. For the same reason those that have failed wait for one pause more before they may probe it.
 
+All this is so for each family of calls by itself, so that no operation is shut for the fault of another.
+
 A failure counts as soon as it happens. Answers are noted in the process, and told with whatever it says next
 to Redis. What happens while Redis is away is never told, so that nothing opens or closes for it later.
 """
@@ -18,7 +20,8 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from enum import StrEnum
+from typing import Any, NamedTuple, cast
 
 from redis import Redis
 from redis.client import Pipeline
@@ -34,7 +37,8 @@ STALE = 5.0
 
 # For scripts that ask whether calls may begin. "key" is a breaker, "account" that of who asks.
 #
-# shut: milliseconds until it may be asked again, none or less when it may now.
+# shut: milliseconds until it may be asked again, none or less when it may now; whether somebody who probes
+# will know in a moment.
 # try: note who probes what is open, for as long as its lease lasts; whether it does.
 LOOK = """
 local function breaker(key)
@@ -42,12 +46,13 @@ local function breaker(key)
     return {key = key, due = tonumber(kept[1]), trying = tonumber(kept[2]) or 0, by = kept[3]}
 end
 local function shut(breaker, account, id, now, pause)
-    if not breaker.due or (breaker.by == id and breaker.trying > now) then return 0 end
-    local rest = math.max(breaker.due, breaker.trying) - now
+    if not breaker.due or (breaker.by == id and breaker.trying > now) then return 0, false end
+    local rest = breaker.due - now
+    if rest <= 0 and breaker.trying > now then return 0, true end
     if rest <= 0 and redis.call('SISMEMBER', breaker.key .. ':failing', account) == 1 then
         rest = breaker.due + pause - now
     end
-    return rest
+    return rest, false
 end
 local function try(breaker, account, id, now, lease)
     if breaker.due then
@@ -98,6 +103,7 @@ for n, key in ipairs(KEYS) do
         redis.call('HDEL', key, 'trying', 'by', 'account')
         redis.call('PEXPIRE', key, remembered)
         if n == 2 then
+            redis.call('ZREMRANGEBYSCORE', provider .. ':open', '-inf', now)
             redis.call('ZADD', provider .. ':open', now + remembered, account)
             redis.call('PEXPIRE', provider .. ':open', remembered)
         end
@@ -154,9 +160,26 @@ return answer
 )
 
 
+class Family(StrEnum):
+    """Calls that a provider answers or fails together."""
+
+    BUSY = "busy"
+    CALENDARS = "calendars"
+    EVENTS = "events"
+    WRITES = "writes"
+    CHANNELS = "channels"
+
+
+class Guarded(NamedTuple):
+    """What has breakers of its own: a family of calls to one provider."""
+
+    provider: str
+    family: Family
+
+
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """How the breakers of one provider stand; times in seconds.
+    """How the breakers of one family stand; times in seconds.
 
     ``ago`` is since when it is open, ``due`` until when nobody is asked; ``probed``: somebody is just now.
     ``accounts`` is how many accounts' are open.
@@ -180,10 +203,12 @@ class Breakers:
         self._redis = redis
         self._limits = (accounts, failures)
         self._lock = threading.Lock()
-        # Who was answered, by provider, and when it was noted last.
-        self._answered: dict[tuple[str, str], float] = {}
+        # Who was answered, and when it was noted last.
+        self._answered: dict[tuple[Guarded, str], float] = {}
+        # Who probes in this process, and whether it was answered last.
+        self._probes: dict[tuple[Guarded, str], bool] = {}
 
-    def failed(self, provider: str, account: str, *, given_up: bool, now: float | None = None) -> bool:
+    def failed(self, guarded: Guarded, account: str, *, given_up: bool, now: float | None = None) -> bool:
         """A call has failed; whether its account is not to be called again now.
 
         Only a call that is ``given_up`` counts, unless it was a probe. Without Redis nothing is learnt of it.
@@ -193,7 +218,10 @@ class Breakers:
             return False
         clock = "" if now is None else int(now * 1000)
         arguments = clock, int(given_up), *self._limits, int(self.pause * 1000), REMEMBERED
-        keys = provider_key(provider), account_key(provider, account)
+        keys = provider_key(guarded), account_key(guarded, account)
+        with self._lock:
+            if (guarded, account) in self._probes:
+                self._probes[guarded, account] = False
         try:
             with self._redis.pipeline(transaction=False) as pipe:
                 # What was answered before.
@@ -204,54 +232,72 @@ class Breakers:
             log.warning("a provider's failure could not be shared: %s", type(error).__name__)
             return False
         if told[2]:
-            log.warning("%s does not answer and is not asked for %g seconds", provider, self.pause)
+            log.warning("%s does not answer (%s) and is not asked for %g seconds", *guarded, self.pause)
         if told[3]:
             log.info("an account is not asked for %g seconds", self.pause, extra={"connection": account})
         return bool(told[0] or told[1])
 
-    def answered(self, provider: str, account: str) -> None:
+    def answered(self, guarded: Guarded, account: str) -> None:
         """Note that a call was answered; :meth:`tell` says it."""
         if any(self._limits):
             with self._lock:
-                self._answered[provider, account] = time.monotonic()
+                self._answered[guarded, account] = time.monotonic()
+                if (guarded, account) in self._probes:
+                    self._probes[guarded, account] = True
 
     def tell(self, pipe: Pipeline) -> None:
         """Queue on ``pipe`` who was answered since this was last called."""
         with self._lock:
             noted, self._answered = self._answered, {}
         young = time.monotonic() - STALE
-        accounts: dict[str, list[str]] = {}
-        for (provider, account), moment in noted.items():
+        accounts: dict[Guarded, list[str]] = {}
+        for (guarded, account), moment in noted.items():
             if moment >= young:
-                accounts.setdefault(provider, []).append(account_key(provider, account))
-        for provider, keys in accounts.items():
-            pipe.eval(ANSWERED, 1 + len(keys), provider_key(provider), *keys)
+                accounts.setdefault(guarded, []).append(account)
+        for guarded, each in accounts.items():
+            _answered(pipe, guarded, each)
 
-    @staticmethod
-    def leave(pipe: Pipeline, provider: str, account: str, by: str) -> None:
-        """Queue the end of a probe, after what it has learnt was told; if that is nothing, another may."""
-        pipe.eval(LEAVE, 2, provider_key(provider), account_key(provider, account), by)
+    def probes(self, guarded: Guarded, account: str) -> None:
+        """Note that a job of this process probes, until it is to :meth:`leave`."""
+        with self._lock:
+            self._probes[guarded, account] = False
 
-    def standing(self, providers: Sequence[str], *, now: float | None = None) -> Mapping[str, Breaker]:
-        """How the breakers of each provider stand.
+    def leave(self, pipe: Pipeline, guarded: Guarded, account: str, by: str) -> None:
+        """Queue what a probe has learnt, then its end; if it has learnt nothing, another may.
+
+        Its answer may have been taken by :meth:`tell` for another pipeline, which may come later.
+        """
+        with self._lock:
+            answered = self._probes.pop((guarded, account), False)
+        if answered:
+            _answered(pipe, guarded, [account])
+        pipe.eval(LEAVE, 2, provider_key(guarded), account_key(guarded, account), by)
+
+    def standing(self, every: Sequence[Guarded], *, now: float | None = None) -> Mapping[Guarded, Breaker]:
+        """How the breakers of each family stand.
 
         :raise redis.RedisError: when Redis is down
         """
-        keys = [provider_key(each) for each in providers]
+        keys = [provider_key(each) for each in every]
         clock = "" if now is None else int(now * 1000)
         told = cast(list[Any], self._redis.eval(STANDING, len(keys), *keys, clock))
         each = zip(told[::5], told[1::5], told[2::5], told[3::5], told[4::5], strict=True)
         return {
-            provider: Breaker(bool(open_), ago / 1000, due / 1000, bool(probed), accounts)
-            for provider, (ago, due, open_, probed, accounts) in zip(providers, each, strict=True)
+            guarded: Breaker(bool(open_), ago / 1000, due / 1000, bool(probed), accounts)
+            for guarded, (ago, due, open_, probed, accounts) in zip(every, each, strict=True)
         }
 
 
-def provider_key(provider: str) -> str:
+def _answered(pipe: Pipeline, guarded: Guarded, accounts: Sequence[str]) -> None:
+    keys = [provider_key(guarded), *(account_key(guarded, each) for each in accounts)]
+    pipe.eval(ANSWERED, len(keys), *keys)
+
+
+def provider_key(guarded: Guarded) -> str:
     """The breaker of a provider."""
-    return f"breaker:{provider}"
+    return f"breaker:{guarded.provider}:{guarded.family}"
 
 
-def account_key(provider: str, account: str) -> str:
+def account_key(guarded: Guarded, account: str) -> str:
     """The breaker of an account, which goes by our id of its connection."""
-    return f"breaker:{provider}:{account}"
+    return f"{provider_key(guarded)}:{account}"

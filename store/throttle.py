@@ -26,6 +26,7 @@ from redis.client import Pipeline
 from redis.exceptions import RedisError
 
 from store import breakers
+from store.breakers import Family, Guarded
 
 log = logging.getLogger(__name__)
 
@@ -43,11 +44,11 @@ ASK_FOR_LEASE = 50
 # Seconds: who names a longer time has made a mistake, or will say so again.
 LONGEST_HOLD = 3600.0
 
-# KEYS: scopes, their breakers, mailboxes. ARGV: now or "", milliseconds left, milliseconds of a lease,
-# horizon, ask again, ask for lease, calls at once, pause of a breaker, number of scopes; for each scope
-# interval and tolerance; for each call the numbers of its scopes, its cost, the number of its mailbox or 0,
-# its lease. Returns for each call how many milliseconds it has to wait, whether its turn is paid, and why
-# it waits, or that it probes.
+# KEYS: scopes, breakers, mailboxes. ARGV: now or "", milliseconds left, milliseconds of a lease,
+# horizon, ask again, ask for lease, calls at once, pause of a breaker, number of scopes, of breakers;
+# for each scope interval and tolerance; for each call the numbers of its scopes and of its breakers, first
+# the provider's, its cost, the number of its mailbox or 0, its lease. Returns for each call how many
+# milliseconds it has to wait, whether its turn is paid, and why it waits, or that it probes.
 ASK = (
     breakers.LOOK
     + """
@@ -58,35 +59,48 @@ if not now then
 end
 local left, lease, horizon = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local again, again_for_lease, most = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local pause, count = tonumber(ARGV[8]), tonumber(ARGV[9])
-local at = 10
+local pause, count, guards = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
+local at = 11
 local scopes = {}
 for n = 1, count do
     local kept = redis.call('HMGET', KEYS[n], 'paced', 'held', 'named')
     scopes[n] = {
         interval = tonumber(ARGV[at]), tolerance = tonumber(ARGV[at + 1]),
-        paced = tonumber(kept[1]) or 0, held = tonumber(kept[2]) or 0, named = tonumber(kept[3]) or 0,
-        breaker = breaker(KEYS[count + n])
+        paced = tonumber(kept[1]) or 0, held = tonumber(kept[2]) or 0, named = tonumber(kept[3]) or 0
     }
     at = at + 2
 end
-local answers = {}
+local breakers = {}
+for n = 1, guards do breakers[n] = breaker(KEYS[count + n]) end
+local function closed(call)
+    local rest, probed = 0, false
+    for _, each in ipairs(call.breakers) do
+        local more, tried = shut(each, call.account, call.id, now, pause)
+        rest, probed = math.max(rest, more), probed or tried
+    end
+    return rest, probed
+end
+local answers, refused = {}, {}
 while at <= #ARGV do
     local of = {scopes[tonumber(ARGV[at])], scopes[tonumber(ARGV[at + 1])]}
-    local cost, mailbox, id = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3]), ARGV[at + 4]
-    at = at + 5
-    local account = of[2].breaker.key
-    local held, named, delay, closed = 0, 0, 0, 0
+    local call = {breakers = {breakers[tonumber(ARGV[at + 2])], breakers[tonumber(ARGV[at + 3])]}}
+    local cost, mailbox, id = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5]), ARGV[at + 6]
+    at = at + 7
+    call.account, call.id, call.answer = call.breakers[2].key, id, #answers
+    local rest, probed = closed(call)
+    local held, named, delay = 0, 0, 0
     for _, scope in ipairs(of) do
-        closed = math.max(closed, shut(scope.breaker, account, id, now, pause))
         held = math.max(held, scope.held - now)
         named = math.max(named, scope.named - now)
         scope.after = math.max(scope.paced, now) + math.min(cost * scope.interval, scope.tolerance)
         delay = math.max(delay, scope.after - scope.tolerance - now)
     end
     local wait, paid, why = 0, 0, 'pace'
-    if closed > 0 then
-        wait, why = closed, 'open'
+    if rest > 0 then
+        wait, why = rest, 'open'
+        refused[#refused + 1] = call
+    elseif probed then
+        wait, why = again, 'probed'
     elseif held > 0 then
         wait, why = held, held > named and 'backoff' or 'told'
     elseif cost > 0 and delay > math.min(horizon, left) then
@@ -98,7 +112,7 @@ while at <= #ARGV do
         end
     end
     if wait <= 0 and mailbox > 0 then
-        local key = KEYS[2 * count + mailbox]
+        local key = KEYS[count + guards + mailbox]
         redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
         -- Redis may be asked twice when its answer is lost: who has a lease keeps it.
         if redis.call('ZCARD', key) < most or redis.call('ZSCORE', key, id) then
@@ -109,13 +123,20 @@ while at <= #ARGV do
         end
     end
     if wait <= 0 then
-        for _, scope in ipairs(of) do
-            if try(scope.breaker, account, id, now, lease) then why = 'probe' end
+        for _, each in ipairs(call.breakers) do
+            if try(each, call.account, id, now, lease) then why = 'probe' end
         end
     end
     answers[#answers + 1] = math.ceil(wait)
     answers[#answers + 1] = paid
     answers[#answers + 1] = why
+end
+-- Who has failed lets others probe first, and waits for them once they do.
+for _, call in ipairs(refused) do
+    local rest, probed = closed(call)
+    if rest <= 0 and probed then
+        answers[call.answer + 1], answers[call.answer + 3] = again, 'probed'
+    end
 end
 for n, scope in ipairs(scopes) do
     if scope.changed then
@@ -175,7 +196,8 @@ MICROSOFT_APP = Limit(130_000, 10)
 class Ask:
     """A wish to call a provider for an account ``calls`` times, 0 when that turn is paid already.
 
-    ``mailbox``: where the call needs a lease, if anywhere; ``lease`` is its name there.
+    ``family``: whose breakers it heeds. ``mailbox``: where the call needs a lease, if anywhere; ``lease`` is
+    its name there, and that of who probes.
     """
 
     provider: str
@@ -183,6 +205,12 @@ class Ask:
     calls: int
     mailbox: str | None
     lease: str
+    family: Family
+
+    @property
+    def guarded(self) -> Guarded:
+        """What its breakers guard."""
+        return Guarded(self.provider, self.family)
 
 
 class Why(StrEnum):
@@ -198,6 +226,8 @@ class Why(StrEnum):
     OPEN = "open"
     # For nothing, but to find out whether they do.
     PROBE = "probe"
+    # For who finds that out.
+    PROBED = "probed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,12 +282,12 @@ class Throttle:
         No turn is given beyond ``left``; a lease lasts for ``lease``. ``now`` is another clock, for tests.
         """
         limits: dict[str, Limit] = {}
-        looked: dict[str, None] = {}
+        looked: dict[str, int] = {}
         for each in asks:
             limits[_project(each.provider)] = self._projects[each.provider]
             limits[_account(each.provider, each.account)] = self._accounts[each.provider]
-            looked[breakers.provider_key(each.provider)] = None
-            looked[breakers.account_key(each.provider, each.account)] = None
+            for breaker in _breakers(each):
+                looked.setdefault(breaker, len(looked) + 1)
         scopes = {name: number for number, name in enumerate(limits, 1)}
         leased = dict.fromkeys(_mailbox(each.mailbox) for each in asks if each.mailbox is not None)
         mailboxes = {name: number for number, name in enumerate(leased, 1)}
@@ -271,6 +301,7 @@ class Throttle:
             CALLS_AT_ONCE,
             self._pause,
             len(scopes),
+            len(looked),
         ]
         for limit in limits.values():
             args += limit.interval, limit.tolerance
@@ -278,6 +309,7 @@ class Throttle:
             args += (
                 scopes[_project(each.provider)],
                 scopes[_account(each.provider, each.account)],
+                *(looked[breaker] for breaker in _breakers(each)),
                 each.calls,
                 0 if each.mailbox is None else mailboxes[_mailbox(each.mailbox)],
                 each.lease,
@@ -321,6 +353,10 @@ class Throttle:
         except RedisError as error:
             log.warning("a provider's throttling could not be shared: %s", type(error).__name__)
             return 0.0
+
+
+def _breakers(ask: Ask) -> tuple[str, str]:
+    return breakers.provider_key(ask.guarded), breakers.account_key(ask.guarded, ask.account)
 
 
 def _project(provider: str) -> str:

@@ -23,7 +23,8 @@ from app.up import sandbox_environment
 from app.web import create_app
 from providers.sandbox.client import Sandbox, SandboxAccount
 from providers.sandbox.process import running
-from store import breakers, embedded_redis
+from store import embedded_redis
+from store.breakers import Family, Guarded, account_key, provider_key
 from store.database import Database
 from store.queries import api_keys, organizations
 from store.settings import Settings, read_settings
@@ -187,13 +188,23 @@ def stores(settings: Settings, database: Database) -> Iterator[Stores]:
 
 @pytest.fixture
 def shut(stores: Stores) -> Iterator[Callable[..., None]]:
-    """Have a provider be left alone, as if it had not answered: ``shut("google", seconds=60)``."""
+    """Have a provider, or one account, be left alone, as if it had not answered: ``shut("google")``."""
 
-    def make(provider: str, *, ago: float = 0.0, seconds: float = 60.0, probed: float = 0.0) -> None:
+    def make(
+        provider: str,
+        account: str | None = None,
+        *,
+        family: Family = Family.BUSY,
+        ago: float = 0.0,
+        seconds: float = 60.0,
+        probed: float = 0.0,
+    ) -> None:
+        guarded = Guarded(provider, family)
+        key = account_key(guarded, account) if account else provider_key(guarded)
         clock, _ = stores.redis.time()
         moments = {"since": clock - ago, "until": clock + seconds, "trying": clock + probed}
         in_milliseconds = {name: int(moment * 1000) for name, moment in moments.items()}
-        stores.redis.hset(breakers.provider_key(provider), mapping=in_milliseconds)
+        stores.redis.hset(key, mapping=in_milliseconds)
 
     yield make
     if found := stores.redis.keys("breaker:*"):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from providers.base import Account, CalendarProvider
 from providers.errors import GrantGone, ProviderError
 from providers.names import ProviderName
+from store.breakers import Family, Guarded
 from store.queries import connections
 from store.queries.connections import Credentials
 from workers import request_ids
@@ -23,21 +24,25 @@ PATIENCE = 0.25
 
 
 def open_account(
-    runtime: Runtime, credentials: Credentials, *, grace: float = 0.0
+    runtime: Runtime, credentials: Credentials, family: Family, *, grace: float = 0.0
 ) -> tuple[CalendarProvider, Account]:
-    """The adapter for a connection, and the account it is to be used with."""
+    """The adapter for a connection, and the account it is to be used with, for one family of calls."""
     provider = runtime.providers[ProviderName(credentials.provider)]
     tokens = ConnectionTokens(runtime.stores, provider.oauth, credentials)
-    stores = runtime.stores
-    traffic = AccountTraffic(
-        stores.throttle,
-        stores.breakers,
-        credentials.provider,
+    traffic = traffic_of(runtime, credentials, family)
+    asking = request_ids.current.get()
+    return provider.calendars, Account(credentials.email, credentials.scope, tokens, traffic, grace, asking)
+
+
+def traffic_of(runtime: Runtime, credentials: Credentials, family: Family) -> AccountTraffic:
+    """What one family of an account's calls has to do with everybody else's."""
+    return AccountTraffic(
+        runtime.stores.throttle,
+        runtime.stores.breakers,
+        Guarded(credentials.provider, family),
         credentials.id,
         patience=runtime.settings.fanout_deadline_seconds * PATIENCE,
     )
-    asking = request_ids.current.get()
-    return provider.calendars, Account(credentials.email, credentials.scope, tokens, traffic, grace, asking)
 
 
 @contextmanager

@@ -23,4 +23,4 @@ def because(error: Exception) -> Failed:
 
 def by_us(failed: Failed | None) -> bool:
     """Whether it says nothing of the account."""
-    return failed in (BROKEN, DOWN)
+    return failed is not None and (failed == BROKEN or failed.problem is Problem.OUT_OF_SERVICE)

@@ -13,6 +13,7 @@ from providers.base import Failed, Outcome
 from providers.errors import ProviderError, Reason
 from providers.names import ProviderName
 from scheduling.intervals import Intervals, clip
+from store.breakers import Family
 from store.locks import LockTimeout, round_lock
 from store.models import Channel
 from store.queries import channels
@@ -81,13 +82,13 @@ def _renew(runtime: Runtime, row: Channel) -> bool:
         heir = channels.heir(session, row)
     if heir is not None:
         return _succeeded(runtime, row, heir)
-    _, account = open_account(runtime, credentials)
+    _, account = open_account(runtime, credentials, Family.CHANNELS)
     provider = runtime.providers[ProviderName(credentials.provider)]
     try:
         deadline = time.monotonic() + SECONDS_FOR_EACH
         with (
             minding_the_grant(runtime, row.connection_id),
-            turn(runtime, credentials, 1, deadline=deadline),
+            turn(runtime, credentials, 1, Family.CHANNELS, deadline=deadline),
         ):
             expires_at = provider.channels.extend(account, row.provider_id or "", deadline=deadline)
     except ProviderError as error:
@@ -204,7 +205,7 @@ def _audit(runtime: Runtime, audit: _Audit) -> bool:
 
 def _read(runtime: Runtime, credentials: Credentials, audit: _Audit) -> Outcome:
     """What the provider says of the calendar, over all that is kept of it."""
-    provider, account = open_account(runtime, credentials)
+    provider, account = open_account(runtime, credentials, Family.BUSY)
     calendar = audit.row.calendar
     start, end = min(audit.kept)[0], max(audit.kept)[1]
     deadline = time.monotonic() + SECONDS_FOR_EACH
@@ -212,7 +213,7 @@ def _read(runtime: Runtime, credentials: Credentials, audit: _Audit) -> Outcome:
     try:
         with (
             minding_the_grant(runtime, credentials.id),
-            turn(runtime, credentials, cost, deadline=deadline),
+            turn(runtime, credentials, cost, Family.BUSY, deadline=deadline),
         ):
             return provider.busy(account, [calendar], start, end, deadline=deadline)[calendar]
     except ProviderError as error:

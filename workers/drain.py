@@ -303,6 +303,8 @@ class Drain:
             taken.ask = replace(taken.ask, calls=0)
         if not answer.wait:
             taken.probes = answer.why is Why.PROBE
+            if taken.ask is not None and taken.probes:
+                self._runtime.stores.breakers.probes(taken.ask.guarded, taken.ask.account)
             return True
         if taken.row is not None and answer.why is Why.OPEN:
             self._give_up(taken, traffic.refused(taken.row, answer))
@@ -362,7 +364,7 @@ class Drain:
         if taken.ask is not None:
             stores.throttle.release(pipe, taken.ask)
             if taken.probes:
-                stores.breakers.leave(pipe, taken.ask.provider, taken.ask.account, taken.ask.lease)
+                stores.breakers.leave(pipe, taken.ask.guarded, taken.ask.account, taken.ask.lease)
         if reply.listed is not None and job.connection is not None:
             calendars = CalendarList(reply.read_at, reply.listed)
             stores.calendar_lists.store(pipe, job.connection, calendars)

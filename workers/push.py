@@ -13,6 +13,7 @@ from redis.exceptions import RedisError
 from providers.base import ChannelOpened, ChannelWanted, Token
 from providers.errors import ProviderError
 from providers.names import ProviderName
+from store.breakers import Family
 from store.busy_cache import CalendarKey
 from store.crypto import Undecipherable
 from store.models import Channel, now
@@ -157,11 +158,11 @@ def close(
     deadline: float | None = None,
 ) -> None:
     """End a channel at its provider, if it lets us; else it ends by itself, and what it tells is refused."""
-    _, account = open_account(runtime, credentials)
+    _, account = open_account(runtime, credentials, Family.CHANNELS)
     provider = runtime.providers[ProviderName(credentials.provider)]
     deadline = deadline or _deadline()
     try:
-        with turn(runtime, credentials, 1, deadline=deadline):
+        with turn(runtime, credentials, 1, Family.CHANNELS, deadline=deadline):
             provider.channels.close(account, provider_id, resource, deadline=deadline)
     except ProviderError as error:
         log.info("a channel could not be closed: %s", error.reason, extra={"connection": credentials.id})
@@ -183,12 +184,12 @@ def credentials_of(runtime: Runtime, connection: str) -> Credentials | None:
 def _open(
     runtime: Runtime, credentials: Credentials, key: CalendarKey, wanted: ChannelWanted
 ) -> ChannelOpened:
-    _, account = open_account(runtime, credentials)
+    _, account = open_account(runtime, credentials, Family.CHANNELS)
     provider = runtime.providers[ProviderName(credentials.provider)]
     deadline = _deadline()
     with (
         minding_the_grant(runtime, credentials.id),
-        turn(runtime, credentials, 1, deadline=deadline),
+        turn(runtime, credentials, 1, Family.CHANNELS, deadline=deadline),
     ):
         return provider.channels.open(account, key.calendar, wanted, deadline=deadline)
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from providers.base import Account, CalendarProvider, Failed, Outcome
 from providers.errors import ProviderError
+from store.breakers import Family
 from store.calendar_lists import ListedCalendar
 from store.queries.connections import Credentials
-from workers.accounts import minding_the_grant, open_account
+from workers.accounts import minding_the_grant, open_account, traffic_of
 from workers.jobs import GetEvent, Job, ListCalendars, ReadBusy, ReadEvents, Reply, ShowCalendars
 from workers.runtime import Runtime
+from workers.traffic import family
 
 
 def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadline: float) -> Reply:
@@ -18,9 +21,11 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
     if credentials is None:
         raise TypeError(f"{job!r} is not a read")
     grace = runtime.grace if goes_on(job) else 0.0
-    provider, account = open_account(runtime, credentials, grace=grace)
+    provider, account = open_account(runtime, credentials, family(job), grace=grace)
     if isinstance(job, ReadBusy):
-        return _read_busy(runtime, provider, account, job, deadline)
+        # A list that is not to be had says nothing of busy periods, nor one that is.
+        lister = replace(account, traffic=traffic_of(runtime, credentials, Family.CALENDARS))
+        return _read_busy(runtime, provider, account, lister, job, deadline)
     try:
         with minding_the_grant(runtime, credentials.id):
             return _read(provider, account, job, deadline)
@@ -37,7 +42,12 @@ def goes_on(job: Job) -> bool:
 
 
 def _read_busy(
-    runtime: Runtime, provider: CalendarProvider, account: Account, job: ReadBusy, deadline: float
+    runtime: Runtime,
+    provider: CalendarProvider,
+    account: Account,
+    lister: Account,
+    job: ReadBusy,
+    deadline: float,
 ) -> Reply:
     read_at = _now()
     listed: tuple[ListedCalendar, ...] | None = None
@@ -45,7 +55,7 @@ def _read_busy(
     try:
         with minding_the_grant(runtime, job.connection):
             if job.calendars is None:
-                listed = _list(provider, account, deadline)
+                listed = _list(provider, lister, deadline)
             calendars = job.calendars or tuple(calendar.asked_as for calendar in listed or ())
             if calendars:
                 outcomes = provider.busy(account, calendars, job.start, job.end, deadline=deadline)

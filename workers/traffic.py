@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from providers.base import Failed
 from providers.errors import (
+    OutOfMeans,
     ProjectRateLimited,
     ProviderError,
     RateLimited,
@@ -19,7 +20,7 @@ from providers.http import late
 from providers.microsoft import errors as microsoft
 from providers.names import ProviderName
 from providers.scopes import Operation
-from store.breakers import Breakers
+from store.breakers import Breakers, Family, Guarded
 from store.queries.connections import SealedConnection
 from store.throttle import Answer, Ask, Throttle, Why
 from workers.jobs import (
@@ -41,23 +42,23 @@ TITLES: dict[str, str] = {
 
 
 class AccountTraffic:
-    """The ``Traffic`` of one account: what the provider does to it is heard by all workers.
+    """The ``Traffic`` of one account, for one family of calls: what happens to it is heard by all workers.
 
     ``patience``: who has not waited for so many seconds cannot say that nobody answers.
     """
 
     def __init__(
-        self, throttle: Throttle, breakers: Breakers, provider: str, connection: str, *, patience: float
+        self, throttle: Throttle, breakers: Breakers, guarded: Guarded, connection: str, *, patience: float
     ) -> None:
         self._throttle = throttle
         self._breakers = breakers
-        self._provider = provider
+        self._guarded = guarded
         self._connection = connection
         self._patience = patience
 
     def answered(self) -> None:
         """The provider answers, to this account at least."""
-        self._breakers.answered(self._provider, self._connection)
+        self._breakers.answered(self._guarded, self._connection)
 
     def failed(self, error: ProviderError, pause: float, *, given_up: bool) -> float | None:
         """Hold the account, or all accounts, when the provider throttles; count it when it does not answer.
@@ -68,11 +69,11 @@ class AccountTraffic:
         if isinstance(error, RateLimited):
             self.answered()
         elif self._tells(error, given_up=given_up) and self._breakers.failed(
-            self._provider, self._connection, given_up=given_up
+            self._guarded, self._connection, given_up=given_up
         ):
             return None
         held = self._throttle.hold(
-            self._provider,
+            self._guarded.provider,
             self._connection,
             pause if isinstance(error, RateLimited) else 0.0,
             named=isinstance(error, RateLimited) and error.retry_after is not None,
@@ -82,6 +83,8 @@ class AccountTraffic:
 
     def _tells(self, error: ProviderError, *, given_up: bool) -> bool:
         """Whether a failure tells of the provider: one that is slow answers when it is given more time."""
+        if isinstance(error, OutOfMeans):
+            return False
         return not isinstance(error, TimedOut) or (given_up and error.waited >= self._patience)
 
 
@@ -92,7 +95,19 @@ def ask(job: Job, row: SealedConnection, lease: str) -> Ask | None:
         return None
     # Graph alone limits how many calls a mailbox takes at once.
     mailbox = (row.email or row.id) if row.provider == ProviderName.MICROSOFT else None
-    return Ask(row.provider, row.id, cost, mailbox, lease)
+    return Ask(row.provider, row.id, cost, mailbox, lease, family(job))
+
+
+def family(job: Job) -> Family:
+    """What a job is after; a list of calendars that it reads on its way is no part of that."""
+    match job:
+        case ListCalendars() | ShowCalendars():
+            return Family.CALENDARS
+        case ReadEvents() | GetEvent():
+            return Family.EVENTS
+        case CreateEvent() | UpdateEvent() | DeleteEvent():
+            return Family.WRITES
+    return Family.BUSY
 
 
 def calls(provider: ProviderName, job: Job) -> int:
@@ -123,6 +138,8 @@ def calls(provider: ProviderName, job: Job) -> int:
 
 def throttled(row: SealedConnection, answer: Answer) -> Failed:
     """What has become of a job that has no turn before its deadline; nothing of it was done."""
+    if answer.why is Why.PROBED:
+        return refused(row, answer)
     if answer.why is Why.MAILBOX:
         # The calls before it have not come to an end.
         return overdue(row)

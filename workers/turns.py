@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from providers.errors import RateLimited
 from providers.names import ProviderName
+from store.breakers import Family
 from store.queries.connections import Credentials
 from store.throttle import GO, Answer, Ask, Throttle, Why
 from workers.runtime import Runtime
@@ -22,7 +23,9 @@ MARGIN = 1.0
 
 
 @contextmanager
-def turn(runtime: Runtime, credentials: Credentials, calls: int, *, deadline: float) -> Iterator[None]:
+def turn(
+    runtime: Runtime, credentials: Credentials, calls: int, family: Family, *, deadline: float
+) -> Iterator[None]:
     """Wait a moment until an account may be called so often; its calls end by ``deadline``.
 
     :raise RateLimited: when that takes longer than a moment
@@ -32,24 +35,28 @@ def turn(runtime: Runtime, credentials: Credentials, calls: int, *, deadline: fl
     microsoft = credentials.provider == ProviderName.MICROSOFT
     mailbox = (credentials.email or credentials.id) if microsoft else None
     answer = GO
-    ask = Ask(credentials.provider, credentials.id, calls, mailbox, f"upkeep:{secrets.token_hex(8)}")
+    lease = f"upkeep:{secrets.token_hex(8)}"
+    ask = Ask(credentials.provider, credentials.id, calls, mailbox, lease, family)
     try:
         while (answer := _answer(runtime, ask, until, deadline)).wait:
-            if answer.why is Why.OPEN:
+            late = time.monotonic() + answer.wait >= until
+            if answer.why is Why.OPEN or (late and answer.why is Why.PROBED):
                 raise unanswered(credentials.provider, answer)
-            if time.monotonic() + answer.wait >= until:
+            if late:
                 title = TITLES[credentials.provider]
                 raise RateLimited(f"{title} asks us to slow down", retry_after=answer.wait)
             if answer.paid:
                 ask = replace(ask, calls=0)
             time.sleep(answer.wait)
+        if answer.why is Why.PROBE:
+            runtime.stores.breakers.probes(ask.guarded, ask.account)
         yield
     finally:
         with runtime.stores.redis.pipeline(transaction=False) as pipe:
             runtime.stores.breakers.tell(pipe)
             runtime.stores.throttle.release(pipe, ask)
             if answer.why is Why.PROBE:
-                runtime.stores.breakers.leave(pipe, ask.provider, ask.account, ask.lease)
+                runtime.stores.breakers.leave(pipe, ask.guarded, ask.account, ask.lease)
             pipe.execute()
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from providers.base import Token
 from providers.errors import ProviderError
+from store.breakers import Family
 from store.crypto import Undecipherable
 from store.locks import LockTimeout, round_lock
 from store.models import OAuthConnection
@@ -53,7 +54,7 @@ def _renew(runtime: Runtime, row: OAuthConnection) -> bool:
     deadline = time.monotonic() + SECONDS_FOR_EACH
     try:
         credentials = connections.open_credentials(row, runtime.stores.keyring)
-        _, account = open_account(runtime, credentials)
+        _, account = open_account(runtime, credentials, Family.BUSY)
         with minding_the_grant(runtime, row.id):
             account.tokens.renewed(Token(credentials.tokens.access_token), deadline=deadline)
     except ProviderError:

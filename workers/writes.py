@@ -6,6 +6,7 @@ from providers.base import Account, CalendarProvider, Failed, Token
 from providers.errors import EventNotFound, EventUnreadable, ProviderError, RateLimited, Unavailable
 from providers.events import Event
 from providers.names import ProviderName
+from store.breakers import Family
 from store.queries.connections import Credentials
 from workers import push, webhooks
 from workers.accounts import minding_the_grant, open_account
@@ -66,7 +67,7 @@ def _revoke(runtime: Runtime, credentials: Credentials, deadline: float) -> None
 def _write_event(
     runtime: Runtime, job: CreateEvent | UpdateEvent | DeleteEvent, credentials: Credentials, deadline: float
 ) -> Reply:
-    provider, account = open_account(runtime, credentials)
+    provider, account = open_account(runtime, credentials, Family.WRITES)
     changed = True
     try:
         with minding_the_grant(runtime, credentials.id):

@@ -13,10 +13,10 @@ from sqlalchemy.orm import Session
 from app import health, registrations
 from app.dashboard.blueprint import blp, page
 from app.dashboard.providers import badge_of
-from app.exposition import PROVIDERS
+from app.exposition import GUARDED
 from app.registrations import Registration
 from app.services import services
-from store.breakers import Breaker
+from store.breakers import Breaker, Family
 from store.queries import api_keys, connections, deliveries, organizations, users
 from store.queries.connections import Standing
 from workers.traffic import TITLES
@@ -32,10 +32,23 @@ PARTS = {
 }
 
 
+WORDS = {
+    Family.BUSY: "busy periods",
+    Family.CALENDARS: "lists of calendars",
+    Family.EVENTS: "events",
+    Family.WRITES: "changes of events",
+    Family.CHANNELS: "push channels",
+}
+
+
 class Silent(NamedTuple):
-    """A provider that is not asked ``since`` a moment, if its breaker is open, or that has such accounts."""
+    """A provider that is not asked ``since`` a moment, if its breaker is open, or that has such accounts.
+
+    ``calls`` is in words what it is not asked.
+    """
 
     title: str
+    calls: str
     breaker: Breaker
     since: datetime
 
@@ -98,10 +111,15 @@ def overview_health() -> ResponseReturnValue:
 
 def _silent() -> list[Silent]:
     """The providers that are not asked just now, or not for all accounts."""
-    standing = services().stores.breakers.standing(PROVIDERS)
+    standing = services().stores.breakers.standing(GUARDED)
     return [
-        Silent(TITLES[provider], breaker, datetime.now(UTC) - timedelta(seconds=breaker.ago))
-        for provider, breaker in standing.items()
+        Silent(
+            TITLES[guarded.provider],
+            WORDS[guarded.family],
+            breaker,
+            datetime.now(UTC) - timedelta(seconds=breaker.ago),
+        )
+        for guarded, breaker in standing.items()
         if breaker.open or breaker.accounts
     ]
 

@@ -90,12 +90,27 @@ class Batches:
         rejected = [part for part in parts if (reply := replies.get(part.id)) and reply.status == 401]
         if rejected:
             self._bearer.renew(PROVIDER, self.operation, deadline=self._deadline)
-        heard = self._heard(answers[part.id] for part in parts)
-        waits = {part: self._wait(answers[part.id], replies.get(part.id), tries, heard) for part in parts}
+        waits = self._waits(parts, replies, answers, tries)
         patient = {part: wait for part, wait in waits.items() if wait is not None and part not in rejected}
         if patient:
             time.sleep(max(patient.values()))
         return [*rejected, *patient]
+
+    def _waits(
+        self, parts: Sequence[Part], replies: dict[str, Reply], answers: dict[str, Answer], tries: int
+    ) -> dict[Part, float | None]:
+        """Seconds before each part is asked again; where the one that speaks is not, only the throttled."""
+        speaks = self._heard(answers[part.id] for part in parts)
+        waits: dict[Part, float | None] = {}
+        silent = False
+        # The one that speaks is the first that failed: the others hear what it was told.
+        for part in parts:
+            answer = answers[part.id]
+            throttled = isinstance(answer, RateLimited)
+            hears = throttled or not silent
+            waits[part] = self._wait(answer, replies.get(part.id), tries, speaks) if hears else None
+            silent |= answer is speaks and not throttled and waits[part] is None
+        return waits
 
     def _heard(self, answers: Iterable[Answer]) -> ProviderError | None:
         """Note whether the mailbox answers; while no part was answered, the failure that speaks for all."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
+from store.breakers import Family
 from store.models import OAuthConnection, User
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, starts
 from tests.app.two_accounts import Both
@@ -69,7 +70,7 @@ def test_what_is_cached_is_answered_all_the_same(api, sandbox, new_user, shut):
 def test_an_event_is_not_written(api, sandbox, new_user, shut, provider):
     user = new_user(sandbox.account(provider, "ada@example.com"))
     sandbox.forget_requests()
-    shut(provider)
+    shut(provider, family=Family.WRITES)
     answer = api.post(f"/users/{user}/calendar/events/{provider}/primary", {"subject": "x", **BUSY[0]})
     assert (answer.status_code, answer.json["error"]) == (502, SENTENCE[provider])
     assert 50 < int(answer.headers["Retry-After"]) <= 60
@@ -79,7 +80,7 @@ def test_an_event_is_not_written(api, sandbox, new_user, shut, provider):
 @BOTH
 def test_a_unified_event_leaves_no_copy_and_the_answer_is_sure_of_it(api, sandbox, new_user, shut, provider):
     both = Both.connected(api, sandbox, new_user)
-    shut(provider)
+    shut(provider, family=Family.WRITES)
     answer = both.create(metaId="m-1", subject="Half")
     assert answer.status_code == 502
     assert answer.json["error"] == f"{SENTENCE[provider]}. This request has left no copy"
@@ -90,7 +91,7 @@ def test_an_account_alone_is_left_alone(api, sandbox, new_user, shut, stores):
     other = new_user(sandbox.account("google", "bob@example.com"))
     with stores.database.reading() as session:
         (row,) = session.scalars(select(OAuthConnection).join(User).where(User.custom_id == user))
-    shut(f"google:{row.id}")
+    shut("google", row.id)
     assert api.get(f"/users/{user}/scheduling", **DAY).status_code == 502
     assert api.get(f"/users/{other}/scheduling", **DAY).status_code == 200
     # Nobody has to connect anything anew.
@@ -100,10 +101,11 @@ def test_an_account_alone_is_left_alone(api, sandbox, new_user, shut, stores):
 def test_metrics_tell_it_and_readiness_does_not(api, shut, stores):
     shut("google")
     ends = (stores.redis.time()[0] + 60) * 1000
-    stores.redis.zadd("breaker:microsoft:open", {"a": ends, "b": ends, "gone": 1})
+    stores.redis.zadd("breaker:microsoft:busy:open", {"a": ends, "b": ends, "gone": 1})
     found = parse(api.client.get("/metrics").text)
-    assert found("almanac_breaker_open", provider="google") == 1
-    assert found("almanac_breaker_open", provider="microsoft") == 0
-    assert found("almanac_breaker_accounts_open", provider="google") == 0
-    assert found("almanac_breaker_accounts_open", provider="microsoft") == 2
+    assert found("almanac_breaker_open", provider="google", calls="busy") == 1
+    assert found("almanac_breaker_open", provider="google", calls="events") == 0
+    assert found.sum("almanac_breaker_open") == 1
+    assert found("almanac_breaker_accounts_open", provider="microsoft", calls="busy") == 2
+    assert found.sum("almanac_breaker_accounts_open") == 2
     assert api.client.get("/readyz").status_code == 200

@@ -195,14 +195,14 @@ def test_a_provider_that_is_not_asked_is_told_with_since_when_and_until_when(her
     assert rows() == []
     shut("google", ago=90, seconds=9.5)
     expires = (stores.redis.time()[0] + 60) * 1000
-    stores.redis.zadd("breaker:microsoft:open", {"breaker:microsoft:a": expires})
+    stores.redis.zadd("breaker:microsoft:events:open", {"a": expires})
     google, microsoft = rows()
-    assert google.startswith("Google Calendar is not asked Since ")
-    assert (
-        " UTC it has not been answering. Until it does, its calendars are named as failed at once" in google
-    )
+    assert google.startswith("Google Calendar: busy periods is not asked Since ")
+    assert " UTC it has not been answering such calls. Until it does, they fail at once" in google
     assert re.search(r"The first request in ([1-9]|10) seconds or later tries it again\.", google)
-    assert microsoft.startswith("Microsoft 365 1 account is not asked The provider answers, but not for it.")
+    assert microsoft.startswith(
+        "Microsoft 365: events 1 account is not asked The provider answers, but not for it."
+    )
     shut("google", seconds=-9)
     assert "The next request tries it again." in rows()[0]
     shut("google", seconds=-9, probed=60)

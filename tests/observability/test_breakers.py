@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from store.breakers import Family, Guarded
 from tests.observability.installation import Installation, installed, until
 from tests.observability.scraping import scrape
 
@@ -69,7 +70,8 @@ def offered(answer: dict[str, Any]) -> set[str]:
 
 
 def breaker(made: Installation, provider: str) -> Any:
-    return made.stores.breakers.standing([provider])[provider]
+    guarded = Guarded(provider, Family.BUSY)
+    return made.stores.breakers.standing([guarded])[guarded]
 
 
 @pytest.mark.parametrize("provider", ["google", "microsoft"])
@@ -84,7 +86,7 @@ def test_a_provider_dies_and_comes_back(made, members, sandbox, provider, fault)
     assert named(answer) == dead
     # What hangs is waited for beyond the deadline of the request.
     until(lambda: breaker(made, provider).open)
-    made.stores.redis.hset(f"breaker:{provider}", "until", int((time.time() + 600) * 1000))
+    made.stores.redis.hset(f"breaker:{provider}:busy", "until", int((time.time() + 600) * 1000))
     # What was under way when it opened comes to its end.
     settled(sandbox)
     sandbox.forget_requests()
@@ -99,12 +101,12 @@ def test_a_provider_dies_and_comes_back(made, members, sandbox, provider, fault)
         "try again in a moment"
     }
     told = scrape(made)
-    assert told("almanac_breaker_open", provider=provider) == 1
+    assert told("almanac_breaker_open", provider=provider, calls="busy") == 1
     assert told.sum("almanac_breaker_open") == 1
     assert made.session.get(f"{made.url}/readyz", timeout=10).ok
 
     # The time is over for those that have failed too: both workers have many who would probe.
-    made.stores.redis.hset(f"breaker:{provider}", "until", 1)
+    made.stores.redis.hset(f"breaker:{provider}:busy", "until", 1)
     answer, _ = ask(made, slug)
     assert named(answer) == dead
     until(lambda: not breaker(made, provider).probed)

@@ -10,7 +10,7 @@ import pytest
 
 from app.activity import CLASSES
 from app.exposition import Exposition, Found
-from store.breakers import Breaker
+from store.breakers import Breaker, Family, Guarded
 from store.counts import Cache, Counts
 from store.latency import BOUNDS, Latency
 from store.presence import Present
@@ -46,7 +46,7 @@ def full():
         "1.0",
         Totals(counts, {("reads", "google"): 1.0}, {"asked": 1}),
         Present({"worker1@a": (1, 64)}, 1.0),
-        {"google": Breaker(open=True, accounts=1)},
+        {Guarded("google", Family.BUSY): Breaker(open=True, accounts=1)},
         ({"google": Standing(1, 1)}, 1),
         dict.fromkeys(Queue, 0),
     )

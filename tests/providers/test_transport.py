@@ -93,3 +93,36 @@ def test_a_connection_outlives_the_thread_that_opened_it(script: Any):
         thread.start()
         thread.join()
     assert len({each["peer"] for each in script.asked}) == 1
+
+
+OUT_OF_FILES = """
+import contextlib, os, resource, sys, time
+from providers import transport
+from providers.google.errors import error_for
+from providers.http import Call, send
+from providers.errors import OutOfMeans
+transport.prepare()
+more, most = 64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (more, most))
+with contextlib.suppress(OSError):
+    while True:
+        os.open(os.devnull, os.O_RDONLY)
+call = Call("Google Calendar", "calendar.freebusy.query", "GET", sys.argv[1], repeatable=False)
+try:
+    send(call, error_for, deadline=time.monotonic() + 60)
+except OutOfMeans as error:
+    print(error.problem, error.message, sep="|")
+"""
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_machine_that_has_no_file_left_does_not_blame_the_provider(host):
+    """Whether it is the connection that cannot be made, or the name that cannot be looked up."""
+    program = [sys.executable, "-c", OUT_OF_FILES, f"http://{host}:1/"]
+    ran = subprocess.run(program, capture_output=True, check=True, text=True)
+    assert ran.stdout.strip() == "outOfService|The service lacks the means to ask this account just now"
+
+
+def test_a_name_that_is_not_there_is_no_fault_of_ours():
+    with pytest.raises(transport.NoAnswer):
+        transport.exchange("GET", "http://nowhere.invalid/", {}, None, deadline=time.monotonic() + 60)

@@ -18,9 +18,9 @@ from redis import Redis
 from redis.exceptions import ConnectionError
 
 from store import breakers
-from store.breakers import Breakers
+from store.breakers import Breakers, Family, Guarded
 from store.stores import Stores
-from store.throttle import Answer, Ask, Limit, Throttle, Why
+from store.throttle import ASK_AGAIN, Answer, Ask, Limit, Throttle, Why
 
 ACCOUNTS, FAILURES, PAUSE, LEASE = 3, 2, 10.0, 7.0
 START = 1_800_000_000.0
@@ -37,6 +37,11 @@ class Both:
     failures: int = FAILURES
     pause: float = PAUSE
     asked: int = 0
+    family: Family = Family.BUSY
+
+    @property
+    def guarded(self) -> Guarded:
+        return Guarded(self.provider, self.family)
 
     def __post_init__(self) -> None:
         limits = {self.provider: LOOSE}
@@ -44,29 +49,36 @@ class Both:
         self.breakers = Breakers(self.redis, accounts=self.accounts, failures=self.failures, pause=self.pause)
 
     def ask(self, account: str, *, by: str | None = None, lease=LEASE, now: float | None = None) -> Answer:
-        self.asked += 1
-        asks = [Ask(self.provider, account, 0, None, by or f"job:{self.asked}")]
+        return self.ask_all([account], by=by, lease=lease, now=now)[0]
+
+    def ask_all(
+        self, accounts: list[str], *, by: str | None = None, lease=LEASE, now: float | None = None
+    ) -> list[Answer]:
+        asks = []
+        for account in accounts:
+            self.asked += 1
+            asks.append(Ask(self.provider, account, 0, None, by or f"job:{self.asked}", self.family))
         with self.redis.pipeline(transaction=False) as pipe:
             self.throttle.ask(pipe, asks, left=60.0, lease=lease, now=now)
             (told,) = pipe.execute(raise_on_error=False)
-        return Throttle.answers(told, asks)[0]
+        return Throttle.answers(told, asks)
 
     def fail(self, account: str, *, given_up: bool = True, now: float | None = None) -> bool:
-        return self.breakers.failed(self.provider, account, given_up=given_up, now=now)
+        return self.breakers.failed(self.guarded, account, given_up=given_up, now=now)
 
     def answer(self, account: str) -> None:
-        self.breakers.answered(self.provider, account)
+        self.breakers.answered(self.guarded, account)
         with self.redis.pipeline(transaction=False) as pipe:
             self.breakers.tell(pipe)
             pipe.execute()
 
     def leave(self, account: str, by: str) -> None:
         with self.redis.pipeline(transaction=False) as pipe:
-            self.breakers.leave(pipe, self.provider, account, by)
+            self.breakers.leave(pipe, self.guarded, account, by)
             pipe.execute()
 
     def standing(self, now: float | None = None) -> breakers.Breaker:
-        return self.breakers.standing([self.provider], now=now)[self.provider]
+        return self.breakers.standing([self.guarded], now=now)[self.guarded]
 
 
 @dataclass
@@ -89,14 +101,22 @@ class Model:
     def ask(self, account: str, now: float) -> str:
         own = self.of.get(account, State())
         concerned = [state for state in (self.provider, own) if state.until is not None]
-        for state in concerned:
-            assert state.until is not None
-            patience = PAUSE if state is self.provider and account in self.failing else 0.0
-            if now < state.until + patience or (state.probe is not None and now < state.probe[1]):
-                return "open"
+        told = {self._told(state, account, now) for state in concerned}
+        for word in ("open", "probed"):
+            if word in told:
+                return word
         for state in concerned:
             state.probe = account, now + LEASE
         return "probe" if concerned else "go"
+
+    def _told(self, state: State, account: str, now: float) -> str:
+        assert state.until is not None
+        if now < state.until:
+            return "open"
+        if state.probe is not None and now < state.probe[1]:
+            return "probed"
+        patience = PAUSE if state is self.provider and account in self.failing else 0.0
+        return "open" if now < state.until + patience else "probe"
 
     def fail(self, account: str, now: float, *, given_up: bool) -> None:
         own = self.of.setdefault(account, State())
@@ -149,9 +169,9 @@ def test_they_do_what_the_model_does(steps):
         match deed:
             case "ask":
                 answer = both.ask(account, now=now)
-                told = "open" if answer.wait else "probe" if answer.why is Why.PROBE else "go"
+                told = answer.why.value if answer.wait or answer.why is Why.PROBE else "go"
                 assert told == model.ask(account, now)
-                assert (answer.why is Why.OPEN) == (told == "open")
+                assert bool(answer.wait) == (told in ("open", "probed"))
             case "answer":
                 both.answer(account)
                 model.answer(account)
@@ -223,7 +243,7 @@ def test_a_provider_opens_once_so_many_accounts_have_failed_and_says_so_once(new
     assert (standing.open, standing.probed, standing.accounts) == (True, False, 0)
     assert 0 <= standing.ago < 5
     assert PAUSE - 5 < standing.due <= PAUSE
-    assert caplog.text.count("does not answer and is not asked for 10 seconds") == 1
+    assert caplog.text.count("does not answer (busy) and is not asked for 10 seconds") == 1
 
 
 def test_accounts_that_go_on_failing_while_others_are_answered_never_open_it(new):
@@ -260,7 +280,8 @@ def test_of_all_who_ask_after_the_pause_one_probes_and_its_answer_closes(new):
         both.fail(each)
     asked = [both.ask(f"new-{n}") for n in range(5)]
     assert [each.why is Why.PROBE for each in asked] == [True] + [False] * 4
-    assert all(each.why is Why.OPEN for each in asked[1:])
+    # Nobody is refused who can wait to hear of it.
+    assert all((each.why, each.wait) == (Why.PROBED, ASK_AGAIN / 1000) for each in asked[1:])
     assert both.standing().probed
     # What another account was answered is from before.
     both.answer("dan")
@@ -289,9 +310,9 @@ def test_a_probe_keeps_its_turn_when_redis_is_asked_twice_and_loses_it_with_its_
         both.fail(each)
     assert both.ask("dan", by="job").why is Why.PROBE
     assert both.ask("dan", by="job").why is Why.PROBE
-    assert both.ask("eve").why is Why.OPEN
+    assert both.ask("eve").why is Why.PROBED
     both.leave("dan", "somebody else's")
-    assert both.ask("eve").why is Why.OPEN
+    assert both.ask("eve").why is Why.PROBED
     # It had no occasion to call.
     both.leave("dan", "job")
     assert both.ask("eve", lease=0.0).why is Why.PROBE
@@ -308,6 +329,65 @@ def test_who_has_failed_lets_others_probe_first():
     assert both.ask("dan", by="job", now=now).why is Why.PROBE
     both.leave("dan", "job")
     assert both.ask("ada", now=now + PAUSE).why is Why.PROBE
+
+
+def test_who_has_failed_waits_for_the_probe_of_another_even_one_that_asks_after_it():
+    both, now = Both(fakeredis.FakeRedis()), START
+    for each in ("ada", "bob", "cid"):
+        both.fail(each, now=now)
+    asked = both.ask_all(["ada", "dan", "bob", "eve"], now=now + PAUSE)
+    assert [each.why for each in asked] == [Why.PROBED, Why.PROBE, Why.PROBED, Why.PROBED]
+    both.fail("dan", now=now + PAUSE)
+    asked = both.ask_all(["ada", "eve"], now=now + PAUSE)
+    assert [(each.why, each.wait) for each in asked] == [(Why.OPEN, PAUSE)] * 2
+
+
+def test_an_answer_that_another_pipeline_carries_closes_with_the_end_of_its_probe(new):
+    both = new(pause=0.0)
+    for each in ("ada", "bob", "cid"):
+        both.fail(each)
+    assert both.ask("dan", by="job").why is Why.PROBE
+    both.breakers.probes(both.guarded, "dan")
+    both.breakers.answered(both.guarded, "dan")
+    with both.redis.pipeline(transaction=False) as late:
+        both.breakers.tell(late)
+        both.leave("dan", "job")
+        assert not both.standing().open
+        late.execute()
+    assert both.standing() == breakers.Breaker()
+
+
+def test_a_probe_that_was_answered_and_then_failed_closes_nothing_at_its_end(new):
+    both = new(pause=0.0, accounts=0, failures=1)
+    both.fail("ada")
+    assert both.ask("ada", by="job").why is Why.PROBE
+    both.breakers.probes(both.guarded, "ada")
+    both.breakers.answered(both.guarded, "ada")
+    assert both.fail("ada")
+    both.leave("ada", "job")
+    assert both.standing().accounts == 1
+
+
+def test_one_family_of_calls_that_fails_opens_no_other(new):
+    busy = new()
+    events = Both(busy.redis, busy.provider, family=Family.EVENTS)
+    for each in ("ada", "ada", "bob", "cid"):
+        events.fail(each)
+    assert [events.ask(each).why for each in ("ada", "dan")] == [Why.OPEN] * 2
+    assert not any(busy.ask(each).wait for each in ("ada", "dan"))
+    # Nor does the answer to one close another.
+    busy.answer("ada")
+    assert events.standing().accounts == 1
+    assert events.standing().open
+    assert busy.standing() == breakers.Breaker()
+
+
+def test_accounts_that_nobody_asks_for_again_are_not_kept(new):
+    both, now = new(accounts=0, failures=1), START
+    both.fail("ada", now=now)
+    both.fail("bob", now=now + breakers.REMEMBERED / 1000 + 1)
+    kept = both.redis.zrange(f"{breakers.provider_key(both.guarded)}:open", 0, -1)
+    assert kept == [breakers.account_key(both.guarded, "bob").encode()]
 
 
 def test_switched_off_nothing_opens_and_nothing_is_kept(new):
@@ -342,7 +422,7 @@ def cut_off(stores: Stores, monkeypatch) -> Both:
 
 
 def test_what_happens_while_redis_is_away_opens_nothing_and_closes_nothing(cut_off, monkeypatch, caplog):
-    cut_off.breakers.answered(cut_off.provider, "ada")
+    cut_off.breakers.answered(cut_off.guarded, "ada")
     for each in ("ada", "bob", "cid", "dan"):
         assert not cut_off.fail(each)
     assert "ConnectionError" in caplog.text
@@ -359,7 +439,7 @@ def test_an_answer_that_was_long_noted_proves_nothing(stores, monkeypatch):
     both = Both(stores.redis, provider=f"provider-{secrets.token_hex(6)}")
     for each in ("ada", "bob"):
         both.fail(each)
-    both.breakers.answered(both.provider, "dan")
+    both.breakers.answered(both.guarded, "dan")
     monkeypatch.setattr(breakers, "STALE", -1.0)
     assert both.fail("cid")
 
@@ -368,7 +448,7 @@ def test_what_was_answered_before_a_failure_is_told_before_it(new):
     both = new()
     for each in ("ada", "bob"):
         both.fail(each)
-    both.breakers.answered(both.provider, "dan")
+    both.breakers.answered(both.guarded, "dan")
     assert not both.fail("cid")
     assert not both.standing().open
 

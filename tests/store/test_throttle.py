@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redis.exceptions import ConnectionError
 
+from store.breakers import Family
 from store.stores import Stores
 from store.throttle import CALLS_AT_ONCE, GO, HORIZON, Answer, Ask, Limit, Throttle, Why
 
@@ -31,11 +32,11 @@ def ask_all(redis, throttle: Throttle, asks: list[Ask], *, left=60.0, lease=5.0,
 
 
 def google(account="ada", calls=1) -> Ask:
-    return Ask("google", account, calls, None, "")
+    return Ask("google", account, calls, None, "", Family.BUSY)
 
 
 def mailbox(lease, *, mailbox="ada@contoso.example", calls=0) -> Ask:
-    return Ask("microsoft", f"connection-{lease}", calls, mailbox, lease)
+    return Ask("microsoft", f"connection-{lease}", calls, mailbox, lease, Family.BUSY)
 
 
 @pytest.fixture
@@ -95,7 +96,7 @@ def test_one_limit_is_for_all_accounts_and_one_for_each(redis, unique_name):
     paced._accounts = {unique_name: Limit(4, 3600)}
 
     def go(*accounts):
-        asks = [Ask(unique_name, account, 1, None, "") for account in accounts]
+        asks = [Ask(unique_name, account, 1, None, "", Family.BUSY) for account in accounts]
         return [not each.wait for each in ask_all(redis, paced, asks)]
 
     assert go("ada", "ada", "ada") == [True, True, False]

@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from providers.base import Read
-from providers.errors import Reason, TimedOut, Unavailable
+from providers.base import Failed, Read
+from providers.errors import OutOfMeans, Reason, TimedOut, Unavailable
 from providers.events import Changes, Draft
 from providers.sandbox.client import Sandbox
-from store.breakers import provider_key
+from store.breakers import Breaker, Family, Guarded, provider_key
 from store.settings import Settings
 from tests.workers.conftest import DAY, put_work, replies, run_drain
 from tests.workers.reading import read, was_read
 from workers import reads, writes
-from workers.jobs import CreateEvent, ReadBusy, ReadEvents, Reply
+from workers.broken import by_us
+from workers.jobs import CreateEvent, Job, ReadBusy, ReadEvents, Reply
 from workers.places import Places
 from workers.runtime import Runtime
 from workers.traffic import AccountTraffic
@@ -66,12 +67,14 @@ def not_asked(reply: Reply) -> bool:
 
 
 def pause_passes(runtime: Runtime, provider: str) -> None:
-    """Let the time be over for which a provider is not asked."""
-    assert runtime.stores.redis.hset(provider_key(provider), "until", 1) == 0
+    """Let the time be over for which a provider is not asked, though not for those that have failed."""
+    clock, _ = runtime.stores.redis.time()
+    assert runtime.stores.redis.hset(provider_key(Guarded(provider, Family.BUSY)), "until", clock * 1000) == 0
 
 
-def standing(runtime: Runtime, provider: str) -> Any:
-    return runtime.stores.breakers.standing([provider])[provider]
+def standing(runtime: Runtime, provider: str, family: Family = Family.BUSY) -> Any:
+    guarded = Guarded(provider, family)
+    return runtime.stores.breakers.standing([guarded])[guarded]
 
 
 def calls(sandbox: Sandbox, provider: str) -> int:
@@ -132,7 +135,7 @@ def test_one_probe_is_made_after_the_pause_and_recovery_closes(
     sandbox.forget_requests()
     found = read(workers[0], "two", newcomers)
     assert [not_asked(each) for each in found].count(False) == 1
-    # Not even made again.
+    # Those that waited for it are refused when it fails, and it is not even made again.
     assert calls(sandbox, provider_name) == 1
     assert all(map(not_asked, read(workers[1], "three", newcomers, week=1)))
     assert calls(sandbox, provider_name) == 1
@@ -140,11 +143,10 @@ def test_one_probe_is_made_after_the_pause_and_recovery_closes(
 
     sandbox.clear_faults()
     pause_passes(workers[0], provider_name)
-    found = read(workers[1], "four", newcomers[1:], week=2)
-    assert [was_read(each) for each in found].count(True) == 1
-    assert calls(sandbox, provider_name) == 2
+    # The first fan-out after it is whole, with those that have failed before.
+    assert all(map(was_read, read(workers[1], "four", dead + newcomers, week=2)))
     assert not standing(workers[0], provider_name).open
-    assert all(map(was_read, read(workers[0], "five", dead + newcomers, week=3)))
+    assert calls(sandbox, provider_name) == 1 + len(dead + newcomers)
 
 
 def test_a_probe_that_never_came_to_call_leaves_its_turn_to_the_next(at_sandbox, sandbox, people, connected):
@@ -199,7 +201,7 @@ def test_one_dead_mailbox_opens_only_itself(at_sandbox, sandbox, people, provide
     assert not standing(there, provider_name).open
 
     sandbox.clear_faults()
-    there.stores.redis.hset(f"breaker:{provider_name}:{dead}", "until", 1)
+    there.stores.redis.hset(f"breaker:{provider_name}:busy:{dead}", "until", 1)
     assert was_read(*read(there, "mended", [dead], week=FAILURES + 1))
     assert standing(there, provider_name).accounts == 0
 
@@ -250,18 +252,46 @@ def test_a_write_is_refused_before_anything_is_sent(at_sandbox, sandbox, people,
     there = at_sandbox()
     sandbox.fault(provider=provider_name, status=503)
     (writer, *dead) = people(provider_name, ACCOUNTS + 1)
-    read(there, "one", dead)
-    sandbox.forget_requests()
     draft = Draft(Changes(subject="Planning"), "0" * 64, "1" * 64)
-    put_work(there, "w", [CreateEvent(writer, "primary", draft)])
-    run_drain(there, "w", writes.perform, seconds=10)
-    ((_, reply),) = replies(there, "w")
+    done(there, "one", [CreateEvent(each, "primary", draft) for each in dead])
+    sandbox.forget_requests()
+    (reply,) = done(there, "two", [CreateEvent(writer, "primary", draft)])
     assert not_asked(reply)
     assert (reply.failed.reason, reply.failed.repeated) == (Reason.PROVIDER_ERROR, False)
-    put_work(there, "e", [ReadEvents(writer, ("primary",), 0, DAY)])
-    run_drain(there, "e", reads.perform, seconds=10)
-    assert not_asked(replies(there, "e")[0][1])
     assert sandbox.requests().total == 0
+
+
+@pytest.mark.parametrize("broken", ["events.list", "calendarList.list"])
+def test_an_operation_that_is_broken_shuts_no_other(at_sandbox, sandbox, people, broken):
+    there = at_sandbox(breaker_failures=FAILURES)
+    dead, well = people("google", ACCOUNTS), people("google", 2, name="well")
+    sandbox.fault(provider="google", operation=f"google.{broken}", status=500)
+    # What needs it on its way to something else is no reason either.
+    asked = (lambda one: ReadEvents(one, ("primary",), 0, DAY)) if broken == "events.list" else list_busy
+    for each in ("one", "two"):
+        assert not any(map(worked, done(there, each, [asked(one) for one in dead])))
+    assert standing(there, "google", FAMILY[broken]).open
+    assert all(map(was_read, read(there, "busy", dead + well)))
+    assert standing(there, "google") == Breaker()
+
+
+def list_busy(connection: str) -> ReadBusy:
+    return ReadBusy(connection, None, 0, DAY)
+
+
+FAMILY = {"events.list": Family.EVENTS, "calendarList.list": Family.CALENDARS}
+
+
+def worked(reply: Reply) -> bool:
+    return was_read(reply) and not any(isinstance(each, Failed) for each in reply.events.values())
+
+
+def done(runtime: Runtime, fanout: str, jobs: list[Job]) -> list[Reply]:
+    """Have jobs of one queue done in one fan-out."""
+    put_work(runtime, fanout, jobs)
+    perform = writes.perform if isinstance(jobs[0], CreateEvent) else reads.perform
+    run_drain(runtime, fanout, perform, seconds=10)
+    return [reply for _, reply in replies(runtime, fanout)]
 
 
 def test_upkeep_leaves_it_alone_too(at_sandbox, sandbox, people, opened):
@@ -271,15 +301,25 @@ def test_upkeep_leaves_it_alone_too(at_sandbox, sandbox, people, opened):
     read(there, "one", dead)
     with (
         pytest.raises(Unavailable, match="has not been answering") as told,
-        turn(there, opened(dead[0]), 1, deadline=1e9),
+        turn(there, opened(dead[0]), 1, Family.BUSY, deadline=1e9),
     ):
         pytest.fail("it has its turn")
     assert told.value.retry_after > 50
 
 
+def test_what_this_machine_lacks_counts_against_nobody(at_sandbox):
+    there = at_sandbox(breaker_failures=1)
+    guarded = Guarded("google", Family.BUSY)
+    traffic = AccountTraffic(there.stores.throttle, there.stores.breakers, guarded, "ada", patience=2.0)
+    assert traffic.failed(OutOfMeans("no file left"), 0.25, given_up=True) == 0.25
+    assert by_us(Failed.because(OutOfMeans("no file left", operation="calendar.freebusy.query")))
+    assert not there.stores.redis.keys("breaker:*")
+
+
 def test_who_is_slow_has_all_its_time_before_it_counts(at_sandbox):
     there = at_sandbox(breaker_failures=1)
-    traffic = AccountTraffic(there.stores.throttle, there.stores.breakers, "google", "ada", patience=2.0)
+    guarded = Guarded("google", Family.BUSY)
+    traffic = AccountTraffic(there.stores.throttle, there.stores.breakers, guarded, "ada", patience=2.0)
     slow, hurried = TimedOut("late", waited=5.0), TimedOut("late", waited=0.5)
     assert traffic.failed(slow, 0.25, given_up=False) == 0.25
     assert traffic.failed(hurried, 0.25, given_up=True) == 0.25

@@ -15,6 +15,7 @@ from sqlalchemy import select
 from providers.base import ChannelOpened
 from providers.errors import RateLimited
 from providers.names import ProviderName
+from store.breakers import Family
 from store.busy_cache import CalendarKey
 from store.models import Channel
 from store.queries import channels, connections
@@ -266,8 +267,8 @@ def test_a_turn_that_does_not_come_at_once_is_given_up(reached, calendar):
     far = push.time.monotonic() + 600
     with ExitStack() as held:
         for _ in range(CALLS_AT_ONCE):
-            held.enter_context(push.turn(reached, credentials, 1, deadline=far))
-        with pytest.raises(RateLimited), push.turn(reached, credentials, 1, deadline=far):
+            held.enter_context(push.turn(reached, credentials, 1, Family.CHANNELS, deadline=far))
+        with pytest.raises(RateLimited), push.turn(reached, credentials, 1, Family.CHANNELS, deadline=far):
             pytest.fail("five calls at once to a mailbox")
     assert push.time.monotonic() < far - 300
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -212,6 +213,42 @@ def test_a_throttled_part_is_asked_again_alone_after_its_time(sandbox, microsoft
     assert all(each.busy.pairs() == [(NINE, TEN)] for each in outcomes.values())
     assert time.monotonic() - began >= 0.4
     assert sandbox.requests().by_operation == {BATCH: 2, VIEW: 3, SETTINGS: 1}
+
+
+class Deaf:
+    """Traffic that has nobody called again."""
+
+    def __init__(self) -> None:
+        self.heard: list[type[ProviderError]] = []
+
+    def answered(self) -> None:
+        self.heard.clear()
+
+    def failed(self, error: ProviderError, pause: float, *, given_up: bool) -> float | None:
+        self.heard.append(type(error))
+        return pause if isinstance(error, RateLimited) else None
+
+
+def test_no_part_of_a_batch_is_asked_again_once_nobody_is_to_be(sandbox, microsoft, many):
+    ids = [each.id for each in microsoft.calendars(many, deadline=time.monotonic() + 5)[1:4]]
+    sandbox.fault(operation=VIEW, status=503)
+    sandbox.fault(operation=SETTINGS, status=503)
+    sandbox.forget_requests()
+    traffic = Deaf()
+    outcomes = busy(microsoft, replace(many, traffic=traffic), ids)
+    assert {each.reason for each in outcomes.values()} == {Reason.PROVIDER_ERROR}
+    assert traffic.heard == [Unavailable]
+    assert sandbox.requests().by_operation == {BATCH: 1, VIEW: 3, SETTINGS: 1}
+
+
+def test_a_throttled_part_of_it_is_asked_again_all_the_same(sandbox, microsoft, many):
+    ids = [each.id for each in microsoft.calendars(many, deadline=time.monotonic() + 5)[1:4]]
+    sandbox.fault(operation=VIEW, status=503)
+    sandbox.fault(operation=SETTINGS, status=503)
+    sandbox.fault(calendar_id=ids[1], operation=VIEW, status=429, retry_after=0.1, times=1)
+    sandbox.forget_requests()
+    busy(microsoft, replace(many, traffic=Deaf()), ids)
+    assert sandbox.requests().by_operation == {BATCH: 2, VIEW: 4, SETTINGS: 1}
 
 
 def test_a_part_answered_with_401_renews_the_token_once(sandbox, microsoft, alice):
