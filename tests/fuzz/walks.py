@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from hypothesis import strategies as st
 from schemathesis import Case, GenerationMode
