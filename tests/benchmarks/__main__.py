@@ -41,7 +41,7 @@ def main() -> None:
     reports: list[Report] = []
     failed: list[str] = []
     with Installation(scale.sizes) as house:
-        about = machine.described(house)
+        about = machine.described(house.redis, house.database)
         print("\n".join(about))
         for part in given.part or PARTS:
             title, run = PARTS[part]

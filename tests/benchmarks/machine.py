@@ -9,21 +9,21 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.benchmarks.installation import Installation
+from redis import Redis
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("numpy", "flask", "gunicorn", "celery", "redis", "sqlalchemy", "orjson", "marshmallow")
 PACKAGES += ("slotify-scheduling",)
 
 
-def described(house: Installation) -> list[str]:
+def described(connection: Redis, database: str) -> list[str]:
     """The machine and the versions, in Markdown."""
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
-    redis = house.redis.info("server")["redis_version"]
+    redis = connection.info("server")["redis_version"]
     system = f"{platform.system()} {platform.release()}"
     return [
         f"{_processor()}, {os.cpu_count()} processors, {_memory()}; {system}.",
-        f"Python {platform.python_version()}, Redis {redis}, {house.database}; {packages}.",
+        f"Python {platform.python_version()}, Redis {redis}, {database}; {packages}.",
     ]
 
 

@@ -39,8 +39,8 @@ def main() -> None:
     if not given.quick:
         document.DOCUMENT.write_text("\n".join(document.lines(run)) + "\n")
         plots.draw(document.plot(run), document.PICTURE)
-    if run.records.wrong:
-        sys.exit(f"{len(run.records.wrong)} wrong answers, seed {given.seed}")
+    if failings := run.failings():
+        sys.exit("\n".join([f"The run has not passed, seed {given.seed}:", *failings]))
 
 
 def soak(made: House, minutes: float, people: int, clients: int, seed: int) -> document.Run:
@@ -48,7 +48,7 @@ def soak(made: House, minutes: float, people: int, clients: int, seed: int) -> d
     settings = made.installation.settings
     connection = redis.Redis.from_url(settings.redis_url)
     records = Records()
-    about = f"{machine.stamp()} {made.database}, Redis {connection.info('server')['redis_version']}."
+    about = [machine.stamp(), *machine.described(connection, made.database)]
     with connection, Measures(made.installation.parts, connection) as measures:
         began = time.monotonic()
         with Faults(made.sandbox, seed) as faults, ThreadPoolExecutor(clients) as threads:

@@ -194,9 +194,8 @@ class Client:
         _, answer = self._ask("GET calendars", f"/users/{person.user}/calendar", {})
         if answer.status_code != 200:
             return self._failed(answer, person.user)
-        failed = answer.json().get("failedCalendars", [])
         self._records.count(answered=1, checked=1)
-        if not failed and len(answer.json()["data"]) != len(person.calendars):
+        if not answer.json().get("failedCalendars") and len(answer.json()["data"]) != len(person.calendars):
             self._records.is_wrong(f"calendars of {person.user}: {answer.text}")
         return None
 
@@ -210,7 +209,7 @@ class Client:
         if answer.status_code != 201:
             return self._unclear(answer, [calendar], person.user)
         calendar.events[answer.json()["data"]["id"]] = period
-        calendar.written()
+        self._done(calendar)
         return None
 
     def update(self) -> None:
@@ -225,7 +224,7 @@ class Client:
         if answer.status_code != 200:
             return self._unclear(answer, [calendar], person.user)
         calendar.events[event] = period
-        calendar.written()
+        self._done(calendar)
         return None
 
     def delete(self) -> None:
@@ -238,7 +237,7 @@ class Client:
         if answer.status_code != 200:
             return self._unclear(answer, [calendar], person.user)
         del calendar.events[event]
-        calendar.written()
+        self._done(calendar)
         return None
 
     def unified(self) -> None:
@@ -258,14 +257,14 @@ class Client:
                 if each["provider"] == calendar.account.provider
             )
             calendar.events[copy["id"]] = period
-            calendar.written()
+        self._done(*person.calendars)
         if self._random.random() < 0.5:
             _, answer = self._ask("DELETE unified", f"{path}/{meta}", method="DELETE")
             if answer.status_code != 200:
                 return self._unclear(answer, person.calendars, person.user)
             for calendar in person.calendars:
                 calendar.events = {name: each for name, each in calendar.events.items() if each != period}
-                calendar.written()
+            self._done(*person.calendars)
         return None
 
     def elsewhere(self) -> None:
@@ -313,6 +312,11 @@ class Client:
         if answer.status_code not in PROVIDERS_FAULT:
             self._records.is_wrong(f"{answer.request.method} for {whose}: {answer.status_code} {answer.text}")
 
+    def _done(self, *calendars: Calendar) -> None:
+        self._records.count(answered=1)
+        for calendar in calendars:
+            calendar.written()
+
     def _unclear(self, answer: requests.Response, calendars: Iterable[Calendar], whose: str) -> None:
         """It may have been done all the same, or may be done yet."""
         self._failed(answer, whose)
@@ -335,11 +339,9 @@ class Client:
             calendar.changed_elsewhere(before, TTL + SLACK)
 
     def _sure(self) -> Person:
-        people = [person for person in self.people if not person.in_doubt()]
-        while not people:
+        while not (people := [person for person in self.people if not person.in_doubt()]):
             time.sleep(0.2)
             self._clear_doubts()
-            people = [person for person in self.people if not person.in_doubt()]
         return self._random.choice(people)
 
     def _own(self) -> tuple[Calendar, Person]:

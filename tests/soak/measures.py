@@ -7,15 +7,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import linear_regression
 from subprocess import Popen
 
 from redis import Redis
 
 MIB = 2**20
 PAUSE = 2.0
-# What a process may grow in a minute, in MiB, and still be called flat.
-FLAT = 1.0
 
 
 @dataclass(frozen=True)
@@ -82,17 +79,3 @@ class Measures:
                     self.samples.setdefault(f"{part}.{number}" if number else part, []).append(sample)
         about = self.redis.info()
         self.kept.append((at, about["used_memory"], self.redis.dbsize(), about["connected_clients"]))
-
-    def growth(self, name: str, after: float) -> float:
-        """MiB a minute by least squares, once it has warmed up."""
-        return _slope([(each.at, each.memory) for each in self.samples[name] if each.at >= after])
-
-    def redis_growth(self, after: float) -> float:
-        return _slope([(at, size) for at, size, _, _ in self.kept if at >= after])
-
-
-def _slope(points: list[tuple[float, int]]) -> float:
-    if len(points) < 3:
-        return 0.0
-    slope, _ = linear_regression([at / 60 for at, _ in points], [size / MIB for _, size in points])
-    return slope

@@ -37,5 +37,10 @@ class Records:
             self.wrong.append(what)
 
     @property
+    def share_named(self) -> float:
+        """Of everything that was to be answered, what was named as failed."""
+        return self.named / max(self.answered + self.named, 1)
+
+    @property
     def total(self) -> int:
         return sum(self.statuses.values())

@@ -1,0 +1,89 @@
+"""What a run has to be to pass, and what one process has to: by these rules docs/soak.md is written too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import linear_regression
+
+from tests.soak.faults import Faults
+from tests.soak.measures import MIB, Measures, Sample
+from tests.soak.records import Records
+
+# What a process may grow in a minute, in MiB, and still be called flat.
+FLAT = 1.0
+# What does not add up to this, in MiB, is how the system gives out memory, and no growth.
+GRAIN = 2.0
+# Files and threads that may be more at rest than they were under load: kept connections come and go.
+MORE = 8
+# Of the answers, those that may be named as failed. A fault strikes one provider call in twenty; an answer
+# stands on one call at the most as a rule, and the retries and the cache take more off than the few with
+# several calls put on: a larger share means that one fault has failed several answers.
+BUDGET = 0.05
+
+
+@dataclass(frozen=True)
+class Process:
+    """One of them once it was warm, under load, and ``rest`` after it."""
+
+    name: str
+    loaded: list[Sample]
+    rest: Sample
+
+    @property
+    def growth(self) -> float:
+        """MiB a minute, by least squares."""
+        return slope([(each.at, each.memory) for each in self.loaded])
+
+    @property
+    def grows(self) -> bool:
+        minutes = (self.loaded[-1].at - self.loaded[0].at) / 60
+        return self.growth > FLAT and self.growth * minutes > GRAIN
+
+    @property
+    def files(self) -> int:
+        return max(each.files for each in self.loaded)
+
+    @property
+    def threads(self) -> int:
+        return max(each.threads for each in self.loaded)
+
+    @property
+    def leaks(self) -> bool:
+        return self.rest.files > self.files + MORE or self.rest.threads > self.threads + MORE
+
+
+def processes(measures: Measures, warm: float, over: float) -> list[Process]:
+    """All that were there under load, from the moment when they were warm until it was over."""
+    found = []
+    for name, samples in sorted(measures.samples.items()):
+        if loaded := [each for each in samples if warm <= each.at <= over]:
+            found.append(Process(name, loaded, samples[-1]))
+    return found
+
+
+def slope(points: list[tuple[float, int]]) -> float:
+    """Bytes at moments in seconds, as MiB a minute."""
+    if len(points) < 3:
+        return 0.0
+    found, _ = linear_regression([at / 60 for at, _ in points], [size / MIB for _, size in points])
+    return found
+
+
+def failings(records: Records, faults: Faults, judged: list[Process]) -> Iterator[str]:
+    """Why a run has not passed; nothing when it has."""
+    if records.wrong:
+        yield f"{len(records.wrong)} answers were wrong"
+    if not records.checked:
+        yield "no answer was compared"
+    if not faults.posted:
+        yield "no provider had a fault"
+    if records.share_named > BUDGET:
+        yield f"{records.share_named:.2%} of the answers were named as failed, and {BUDGET:.0%} may be"
+    if not judged:
+        yield "no process was looked at once it was warm"
+    for each in judged:
+        if each.grows:
+            yield f"{each.name} grows by {each.growth:.2f} MiB a minute"
+        if each.leaks:
+            yield f"{each.name} leaks files or threads"
