@@ -163,6 +163,27 @@ def test_a_probe_that_never_came_to_call_leaves_its_turn_to_the_next(at_sandbox,
     assert not standing(there, "google").open
 
 
+@pytest.mark.parametrize("upkeep", [False, True])
+def test_the_end_of_a_probe_tells_its_answer_whoever_was_to_tell_it_before(
+    at_sandbox, sandbox, people, opened, monkeypatch, upkeep
+):
+    there = at_sandbox()
+    sandbox.fault(provider="google", status=503)
+    read(there, "one", people("google", ACCOUNTS))
+    sandbox.clear_faults()
+    pause_passes(there, "google")
+    breakers = there.stores.breakers
+    # As if another drain's pipeline carried what was noted, and came to nothing.
+    monkeypatch.setattr(breakers, "tell", lambda _pipe: breakers._answered.clear())
+    (newcomer,) = people("google", 1, name="new")
+    if upkeep:
+        with turn(there, opened(newcomer), 1, Family.BUSY, deadline=1e9):
+            breakers.answered(Guarded("google", Family.BUSY), newcomer)
+    else:
+        assert was_read(*read(there, "two", [newcomer]))
+    assert not standing(there, "google").open
+
+
 @pytest.mark.parametrize(
     "fault",
     [
