@@ -38,10 +38,10 @@ class Run:
 
     @property
     def processes(self) -> list[Process]:
-        return processes(self.measures, self.warm, self.took)
+        return processes(self.measures.samples, self.warm, self.took)
 
     def failings(self) -> list[str]:
-        return list(failings(self.records, self.faults, self.processes))
+        return list(failings(self.records, self.faults.posted, self.processes))
 
 
 def lines(run: Run) -> list[str]:
@@ -55,10 +55,10 @@ def lines(run: Run) -> list[str]:
         "",
         "`make soak` starts a whole installation (two web processes, two workers, beat, the sandbox, a Redis",
         "of its own) and lets clients ask and write for some minutes, while about one provider call in",
-        "twenty fails, hangs or is cut off. Each answer is compared with what was truly busy at that moment, by",
-        "a count of every minute: what the service wrote itself must be seen at once, what somebody else wrote",
-        f"within the {TTL} seconds of the cache and the {SLACK:g} of a read that was under way. The code is",
-        "in `tests/soak`.",
+        "twenty fails, hangs or is cut off. Each answer is compared with what was truly busy at that moment,",
+        "by a count of every minute: what the service wrote itself must be seen at once, what somebody else",
+        f"wrote within the {TTL} seconds of the cache and the {SLACK:g} of a read that was under way. The",
+        "code is in `tests/soak`.",
         "",
         *run.about,
         "",
