@@ -12,7 +12,7 @@ from tests.soak.faults import Faults
 from tests.soak.house import TTL
 from tests.soak.measures import MIB, Measures, Sample
 from tests.soak.records import Records
-from tests.soak.verdict import BUDGET, FLAT, GRAIN, MORE, Process, failings, processes, slope
+from tests.soak.verdict import BUDGET, FLAT, LEAST, MORE, Process, failings, processes, slope
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs/soak.md"
@@ -64,7 +64,7 @@ def lines(run: Run) -> list[str]:
         "",
         "## Outcome",
         "",
-        f"{run.minutes:g} minutes, {run.people} users, {run.clients} clients: **{records.total} requests, "
+        f"{run.minutes:g} min, {run.people} users, {run.clients} clients: **{records.total} requests, "
         f"{rate:.0f} a second; {records.checked} answers compared, {len(records.wrong)} wrong.**",
         f"{records.outside} changes were made elsewhere, {records.unclear} writes ended unclear, "
         f"{run.deliveries} webhooks came.",
@@ -114,12 +114,13 @@ def _memory(run: Run) -> list[str]:
         "## Memory, files and threads",
         "",
         f"The first {run.warm:.0f} seconds warm everything up and do not count, nor does the rest after the",
-        f"load. Growth in between is by least squares: a process grows when that is more than {FLAT:g} MiB",
-        f"a minute and {GRAIN:g} MiB altogether, and is flat otherwise. It leaks when at rest, with no",
-        f"client left, it has more than {MORE} files or threads beyond what it had under load.",
+        f"load. Growth in between is by least squares: a process grows when it is more than {FLAT:g} MiB a",
+        "minute over all of that time, and over the second half of it too, for what still warms up slows",
+        f"down and a leak does not; it is flat otherwise. Less than {LEAST:g} minutes of it tell nothing. It",
+        f"leaks when at rest, with no client left, it has over {MORE} files or threads more than under load.",
         "",
-        "| process | MiB at the end | growth a minute | | files | threads | |",
-        "|---|---|---|---|---|---|---|",
+        "| process | MiB at the end | growth a minute | second half | | files | threads | |",
+        "|---|---|---|---|---|---|---|---|",
         *map(_process, run.processes),
         "",
         f"Redis: {last[1] / MIB:.1f} MiB at the end, {growth:+.2f} MiB a minute; {first[2]} keys when warm, "
@@ -130,7 +131,7 @@ def _memory(run: Run) -> list[str]:
 def _process(each: Process) -> str:
     return (
         f"| {each.name} | {each.rest.memory / MIB:.0f} | {each.growth:+.2f} MiB "
-        f"| {'grows' if each.grows else 'flat'} | {each.files} → {each.rest.files} "
+        f"| {each.growth_later:+.2f} MiB | {'grows' if each.grows else 'flat'} | {each.files} → {each.rest.files} "
         f"| {each.threads} → {each.rest.threads} | {'leaks' if each.leaks else 'no leak'} |"
     )
 

@@ -28,6 +28,10 @@ def test_growth_under_load_fails():
     assert told(lambda at: 100 + at / 40) == ["web grows by 1.50 MiB a minute"]
 
 
+def test_growth_that_comes_to_an_end_is_none():
+    assert told(lambda at: 100 + min(at, WARM + 110) / 40) == []
+
+
 def test_what_warms_up_first_and_what_is_given_back_at_rest_is_no_growth():
     assert told(lambda at: min(at, WARM) if at <= OVER else 500) == []
 

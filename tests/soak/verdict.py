@@ -12,9 +12,7 @@ from tests.soak.records import Records
 
 # What a process may grow in a minute, in MiB, and still be called flat.
 FLAT = 1.0
-# What does not add up to this, in MiB, is how the system gives out memory, and no growth.
-GRAIN = 2.0
-# Minutes. A shorter time tells nothing of growth.
+# Minutes once everything is warm. A shorter time tells nothing of growth.
 LEAST = 1.5
 # Files and threads that may be more at rest than they were under load: kept connections come and go.
 MORE = 8
@@ -37,9 +35,14 @@ class Process:
         return slope([(each.at, each.memory) for each in self.loaded])
 
     @property
+    def growth_later(self) -> float:
+        """The same in the second half: what still warms up slows down, and a leak does not."""
+        return slope([(each.at, each.memory) for each in self.loaded[len(self.loaded) // 2 :]])
+
+    @property
     def grows(self) -> bool:
         minutes = (self.loaded[-1].at - self.loaded[0].at) / 60
-        return minutes >= LEAST and self.growth > FLAT and self.growth * minutes > GRAIN
+        return minutes >= LEAST and min(self.growth, self.growth_later) > FLAT
 
     @property
     def files(self) -> int:
