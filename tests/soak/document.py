@@ -129,11 +129,10 @@ def _memory(run: Run) -> list[str]:
 
 
 def _process(each: Process) -> str:
-    return (
-        f"| {each.name} | {each.rest.memory / MIB:.0f} | {each.growth:+.2f} MiB "
-        f"| {each.growth_later:+.2f} MiB | {'grows' if each.grows else 'flat'} | {each.files} → {each.rest.files} "
-        f"| {each.threads} → {each.rest.threads} | {'leaks' if each.leaks else 'no leak'} |"
-    )
+    memory = f"{each.rest.memory / MIB:.0f} | {each.growth:+.2f} MiB | {each.growth_later:+.2f} MiB"
+    grows, leaks = "grows" if each.grows else "flat", "leaks" if each.leaks else "no leak"
+    files, threads = f"{each.files} → {each.rest.files}", f"{each.threads} → {each.rest.threads}"
+    return f"| {each.name} | {memory} | {grows} | {files} | {threads} | {leaks} |"
 
 
 def _outcome(run: Run) -> list[str]:
