@@ -12,6 +12,7 @@ from urllib.parse import quote
 import requests
 
 from tests.app.at_provider import AtProvider
+from tests.soak.faults import READS_FAULT, WRITES_FAULT
 from tests.soak.house import DEADLINE, TTL, House, meeting
 from tests.soak.model import (
     END,
@@ -29,8 +30,6 @@ from tests.soak.model import (
 from tests.soak.records import Records
 from tests.soak.spelling import edge, minutes, period, periods
 
-# What the provider, or a fault of it, makes of a request.
-PROVIDERS_FAULT = {429, 502, 503}
 # Beyond the time that the cache promises: for the read that was under way, and a busy machine.
 SLACK = DEADLINE + 1.0
 # Until a write that was given up has either been done or not.
@@ -307,9 +306,9 @@ class Client:
         self._records.request(route, answer.status_code, time.monotonic() - asked)
         return asked, answer
 
-    def _failed(self, answer: requests.Response, whose: str) -> None:
+    def _failed(self, answer: requests.Response, whose: str, fair: set[int] = READS_FAULT) -> None:
         self._records.count(named=1)
-        if answer.status_code not in PROVIDERS_FAULT:
+        if answer.status_code not in fair:
             self._records.is_wrong(f"{answer.request.method} for {whose}: {answer.status_code} {answer.text}")
 
     def _done(self, *calendars: Calendar) -> None:
@@ -319,7 +318,7 @@ class Client:
 
     def _unclear(self, answer: requests.Response, calendars: Iterable[Calendar], whose: str) -> None:
         """It may have been done all the same, or may be done yet."""
-        self._failed(answer, whose)
+        self._failed(answer, whose, WRITES_FAULT)
         self._records.count(unclear=1)
         for calendar in calendars:
             calendar.in_doubt = time.monotonic() + DOUBT

@@ -12,7 +12,7 @@ from tests.soak.faults import Faults
 from tests.soak.house import TTL
 from tests.soak.measures import MIB, Measures, Sample
 from tests.soak.records import Records
-from tests.soak.verdict import BUDGET, FLAT, GRAIN, MORE, Process, failings, processes, slope
+from tests.soak.verdict import BUDGET, FLAT, LEAST, MORE, Process, failings, processes, slope
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs/soak.md"
@@ -38,10 +38,10 @@ class Run:
 
     @property
     def processes(self) -> list[Process]:
-        return processes(self.measures, self.warm, self.took)
+        return processes(self.measures.samples, self.warm, self.took)
 
     def failings(self) -> list[str]:
-        return list(failings(self.records, self.faults, self.processes))
+        return list(failings(self.records, self.faults.posted, self.processes))
 
 
 def lines(run: Run) -> list[str]:
@@ -55,16 +55,16 @@ def lines(run: Run) -> list[str]:
         "",
         "`make soak` starts a whole installation (two web processes, two workers, beat, the sandbox, a Redis",
         "of its own) and lets clients ask and write for some minutes, while about one provider call in",
-        "twenty fails, hangs or is cut off. Each answer is compared with what was truly busy at that moment, by",
-        "a count of every minute: what the service wrote itself must be seen at once, what somebody else wrote",
-        f"within the {TTL} seconds of the cache and the {SLACK:g} of a read that was under way. The code is",
-        "in `tests/soak`.",
+        "twenty fails, hangs or is cut off. Each answer is compared with what was truly busy at that moment,",
+        "by a count of every minute: what the service wrote itself must be seen at once, what somebody else",
+        f"wrote within the {TTL} seconds of the cache and the {SLACK:g} of a read that was under way. The",
+        "code is in `tests/soak`.",
         "",
         *run.about,
         "",
         "## Outcome",
         "",
-        f"{run.minutes:g} minutes, {run.people} users, {run.clients} clients: **{records.total} requests, "
+        f"{run.minutes:g} min, {run.people} users, {run.clients} clients: **{records.total} requests, "
         f"{rate:.0f} a second; {records.checked} answers compared, {len(records.wrong)} wrong.**",
         f"{records.outside} changes were made elsewhere, {records.unclear} writes ended unclear, "
         f"{run.deliveries} webhooks came.",
@@ -114,12 +114,13 @@ def _memory(run: Run) -> list[str]:
         "## Memory, files and threads",
         "",
         f"The first {run.warm:.0f} seconds warm everything up and do not count, nor does the rest after the",
-        f"load. Growth in between is by least squares: a process grows when that is more than {FLAT:g} MiB",
-        f"a minute and {GRAIN:g} MiB altogether, and is flat otherwise. It leaks when at rest, with no",
-        f"client left, it has more than {MORE} files or threads beyond what it had under load.",
+        f"load. Growth in between is by least squares: a process grows when it is more than {FLAT:g} MiB a",
+        "minute over all of that time, and over the second half of it too, for what still warms up slows",
+        f"down and a leak does not; it is flat otherwise. Less than {LEAST:g} minutes of it tell nothing. It",
+        f"leaks when at rest, with no client left, it has over {MORE} files or threads more than under load.",
         "",
-        "| process | MiB at the end | growth a minute | | files | threads | |",
-        "|---|---|---|---|---|---|---|",
+        "| process | MiB at the end | growth a minute | second half | | files | threads | |",
+        "|---|---|---|---|---|---|---|---|",
         *map(_process, run.processes),
         "",
         f"Redis: {last[1] / MIB:.1f} MiB at the end, {growth:+.2f} MiB a minute; {first[2]} keys when warm, "
@@ -128,11 +129,10 @@ def _memory(run: Run) -> list[str]:
 
 
 def _process(each: Process) -> str:
-    return (
-        f"| {each.name} | {each.rest.memory / MIB:.0f} | {each.growth:+.2f} MiB "
-        f"| {'grows' if each.grows else 'flat'} | {each.files} → {each.rest.files} "
-        f"| {each.threads} → {each.rest.threads} | {'leaks' if each.leaks else 'no leak'} |"
-    )
+    memory = f"{each.rest.memory / MIB:.0f} | {each.growth:+.2f} MiB | {each.growth_later:+.2f} MiB"
+    grows, leaks = "grows" if each.grows else "flat", "leaks" if each.leaks else "no leak"
+    files, threads = f"{each.files} → {each.rest.files}", f"{each.threads} → {each.rest.threads}"
+    return f"| {each.name} | {memory} | {grows} | {files} | {threads} | {leaks} |"
 
 
 def _outcome(run: Run) -> list[str]:

@@ -24,6 +24,10 @@ KINDS: dict[str, dict[str, Any]] = {
     "too slow": {"latency_ms": (DEADLINE + 2) * 1000},
 }
 
+# What they make of a request. A write may also have been done, and cannot be read back.
+READS_FAULT = {429, 502, 503}
+WRITES_FAULT = READS_FAULT | {422}
+
 
 class Faults:
     """A context; ``posted`` are those that were put in force, by kind."""

@@ -1,0 +1,60 @@
+"""By what a soak fails."""
+
+from __future__ import annotations
+
+from tests.soak.measures import MIB, Sample
+from tests.soak.records import Records
+from tests.soak.verdict import failings, processes
+
+WARM, OVER = 100, 300
+FAULTS = {"503": 3}
+
+
+def looks(memory, files=lambda at: 20):
+    """A process looked at until it is at rest; both by the moment."""
+    return {"web": [Sample(at, int(memory(at) * MIB), files(at), 4) for at in range(0, OVER + 20, 2)]}
+
+
+def told(memory=lambda at: 100, files=lambda at: 20, faults=FAULTS, over=OVER, **records):
+    judged = processes(looks(memory, files), WARM, over)
+    return list(failings(Records(**{"checked": 1, "answered": 100, **records}), faults, judged))
+
+
+def test_a_quiet_run_passes():
+    assert told(named=5) == []
+
+
+def test_growth_under_load_fails():
+    assert told(lambda at: 100 + at / 40) == ["web grows by 1.50 MiB a minute"]
+
+
+def test_growth_that_comes_to_an_end_is_none():
+    assert told(lambda at: 100 + min(at, WARM + 110) / 40) == []
+
+
+def test_what_warms_up_first_and_what_is_given_back_at_rest_is_no_growth():
+    assert told(lambda at: min(at, WARM) if at <= OVER else 500) == []
+
+
+def test_a_short_run_tells_nothing_of_growth():
+    assert told(lambda at: 100 + at / 40, over=WARM + 60) == []
+
+
+def test_files_that_stay_open_fail():
+    assert told(files=lambda at: 20 if at <= OVER else 29) == ["web leaks files or threads"]
+    assert told(files=lambda at: 20 if at <= OVER else 28) == []
+
+
+def test_a_run_that_proves_nothing_fails():
+    assert told(checked=0, faults={}, over=WARM - 1) == [
+        "no answer was compared",
+        "no provider had a fault",
+        "no process was looked at once it was warm",
+    ]
+
+
+def test_wrong_answers_and_too_many_failures_fail():
+    assert told(wrong=["a slot"], named=6) == [
+        "1 wrong answers",
+        "5.66% of the answers were named as failed, and 5% may be",
+    ]
