@@ -11,19 +11,6 @@ from redis.exceptions import ResponseError
 
 from store.line import Line
 from store.quotas import Quotas
-from store.stores import Stores
-from tests import services
-
-
-@pytest.fixture(params=["embedded", "server"])
-def redis(request: pytest.FixtureRequest, stores: Stores) -> Iterator[Redis]:
-    """The Redis in the wheel, which is older, and the one of the machine."""
-    if request.param == "embedded":
-        yield stores.redis
-        return
-    services.redis_server().require()
-    with Redis.from_url(services.REDIS) as found:
-        yield found
 
 
 @pytest.fixture
