@@ -130,7 +130,8 @@ def _memory(run: Run) -> list[str]:
 
 def _process(each: Process) -> str:
     memory = f"{each.rest.memory / MIB:.0f} | {each.growth:+.2f} MiB | {each.growth_later:+.2f} MiB"
-    grows, leaks = "grows" if each.grows else "flat", "leaks" if each.leaks else "no leak"
+    grows = "grows" if each.grows else "flat" if each.tells else "too short"
+    leaks = "leaks" if each.leaks else "no leak"
     files, threads = f"{each.files} → {each.rest.files}", f"{each.threads} → {each.rest.threads}"
     return f"| {each.name} | {memory} | {grows} | {files} | {threads} | {leaks} |"
 

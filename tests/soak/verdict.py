@@ -40,9 +40,13 @@ class Process:
         return slope([(each.at, each.memory) for each in self.loaded[len(self.loaded) // 2 :]])
 
     @property
+    def tells(self) -> bool:
+        """Whether this was long enough to speak of growth."""
+        return self.loaded[-1].at - self.loaded[0].at >= LEAST * 60
+
+    @property
     def grows(self) -> bool:
-        minutes = (self.loaded[-1].at - self.loaded[0].at) / 60
-        return minutes >= LEAST and min(self.growth, self.growth_later) > FLAT
+        return self.tells and min(self.growth, self.growth_later) > FLAT
 
     @property
     def files(self) -> int:
