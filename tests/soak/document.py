@@ -77,7 +77,7 @@ def lines(run: Run) -> list[str]:
         "",
         *_memory(run),
         "",
-        "![Memory of every process](benchmarks/soak.svg)",
+        "![Memory of the largest process of each kind](benchmarks/soak.svg)",
         *_wrong(records),
     ]
 
