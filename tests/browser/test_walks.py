@@ -87,7 +87,7 @@ def test_the_menu_of_a_phone(web, browser, sign_in, keys, administrator):
     assert not menu.is_displayed()
     keys.to("Menu").enter()
     assert (menu.is_displayed(), keys.focused.get_attribute("aria-expanded")) == (True, "true")
-    keys.to("API description").press(Keys.ESCAPE)
+    keys.to("Documents").press(Keys.ESCAPE)
     assert (keys.name, menu.is_displayed()) == ("Menu", False)
     keys.space().to(administrator.name).enter().at("Your account")
     assert not browser.find_element(By.ID, "menu").is_displayed()
