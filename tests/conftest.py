@@ -37,7 +37,7 @@ START_SECONDS = STOP_SECONDS = 90.0
 
 hypothesis.settings.register_profile(
     "almanac",
-    max_examples=int(os.environ.get("ALMANAC_EXAMPLES", "40")),
+    max_examples=int(os.environ.get("ALMANAC_EXAMPLES", "25")),
     # Oracles are slow on purpose, and a busy machine is no failure.
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],

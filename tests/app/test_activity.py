@@ -193,6 +193,7 @@ def test_a_read_its_failure_and_a_write_are_counted_by_their_provider(sandbox, a
     soon(more)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("worker")
 def test_processes_of_the_web_tier_write_down_by_themselves_also_when_they_end(environment, api, stores):
     before = counted(stores)

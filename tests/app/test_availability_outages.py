@@ -41,6 +41,7 @@ def test_without_redis_the_answer_is_503_and_not_free_time(without_redis, sandbo
     assert "redis" not in answer.text.lower()
 
 
+@pytest.mark.long
 def test_a_redis_that_hangs_is_503_long_before_the_deadline(new_app, api, sandbox, new_user):
     user = new_user(sandbox.account("google", "ada@example.com"))
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -205,6 +205,7 @@ class Demo:
         pytest.fail(f"the demo ended: {self.process.stderr.read()}")
 
 
+@pytest.mark.long
 def test_the_demo_answers_the_line_that_it_prints_and_leaves_nothing_behind():
     demo = Demo()
     try:

@@ -144,6 +144,7 @@ def test_how_long_a_read_took_is_counted(runtime, connected):
     assert 50 < counted(runtime).reads("google").percentile(50) <= 10_000
 
 
+@pytest.mark.long
 def test_a_worker_that_is_stopped_writes_down_what_it_counted_last(
     runtime, connected, sandbox, fanout, celery, environment
 ):
