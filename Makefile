@@ -3,8 +3,8 @@ PYTHON ?= python3
 UV_VERSION := 0.13.8
 BIN := .venv/bin
 UV := $(BIN)/uv
-# Tests wait on sockets as much as they compute: three processes keep two cores busy.
-TEST_PROCESSES ?= 3
+# Tests wait on sockets and disks as much as they compute: four processes keep two cores busy.
+TEST_PROCESSES ?= 4
 # A container's habit: every process that the suite starts would compile all that it imports, anew.
 unexport PYTHONDONTWRITEBYTECODE
 # These have targets of their own.
