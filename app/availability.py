@@ -122,7 +122,7 @@ class _Look:
         self._start, self._end = start, end
         self._freshness = freshness
         # Before anything is looked up: what others read from now on will do.
-        self._shared = Shared(began=now(), newer_than=freshness.newer_than)
+        self._shared = Shared(began=time.time() * 1000, newer_than=freshness.newer_than)
         seconds = services().settings.fanout_deadline_seconds
         self._deadline = time.monotonic() + seconds
         self._lists_deadline = time.monotonic() + seconds * LISTS_SHARE

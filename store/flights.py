@@ -3,9 +3,10 @@
 A flight is one read that somebody has begun or is about to begin: a Redis hash under a name that nobody else
 has ever had, with the moment of its claim and who waits for it. It exists for as long as its lease is
 renewed, so that a reader that dies hands over: whoever notices that the flight is gone may claim another.
-What a reader says of a flight that is gone reaches nobody. Once landed, a flight keeps what was read for a
-moment: for those who looked into the cache before that was there, and failures for those who would only
-fail again.
+What a reader says of a flight that is gone reaches nobody. Once landed, a flight keeps what was read for as
+long as somebody may ask for it who looked into the cache before that was there, and failures for those who
+would only fail again. The moment of landing is Redis's own, after the cache was filled: whoever began later
+finds in the cache what is to be found.
 
 Which flight makes a read stands under the read's name and its connection's generation, looked up in the
 same step. After a write nobody can join a read that began before it.
@@ -25,21 +26,28 @@ from store.busy_cache import GENERATION, generation_key, new_generation
 
 # Milliseconds: a reader that is alive renews its lease several times in this.
 LEASE = 3_000
-# Milliseconds for which what was read stays, for who began before it landed and asks only now.
-LANDED = 5_000
 # Milliseconds for which a read's flight can be found: longer than any flight lasts.
 FINDABLE = 600_000
 
+# This moment in milliseconds, with its fraction.
+MOMENT = """
+local function moment()
+    local time = redis.call('TIME')
+    return time[1] * 1000 + time[2] / 1000
+end
+"""
+
 # KEYS: the generations. ARGV: now, newer than, milliseconds a failure counts for, when the request began,
-# milliseconds of the lease, who waits or "", what nobody has used as a name, then for each read its name, the
-# number of the job, and the flight that is waited for already or "".
+# milliseconds of the lease, who waits or "", what nobody has used as a name, milliseconds to keep what was
+# read, then for each read its name, the number of the job, and the flight that is waited for already or "".
 CLAIM = (
     GENERATION
+    + MOMENT
     + """
 local now, newer, failing, began = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local answers = {}
 for n, of in ipairs(KEYS) do
-    local name, number, before = ARGV[5 + 3 * n], ARGV[6 + 3 * n], ARGV[7 + 3 * n]
+    local name, number, before = ARGV[6 + 3 * n], ARGV[7 + 3 * n], ARGV[8 + 3 * n]
     local waiter = ARGV[6] .. '|' .. number
     local found = redis.call('HMGET', 'flight:' .. before, waiter, 'landed')
     if found[1] and not found[2] then
@@ -49,7 +57,8 @@ for n, of in ipairs(KEYS) do
         local flight = redis.call('GET', place) or ''
         local kept = redis.call('HMGET', 'flight:' .. flight, 'at', 'landed', 'failed')
         local at, landed = tonumber(kept[1]), tonumber(kept[2])
-        if landed and at >= newer and (landed >= began or (kept[3] == '1' and now - landed < failing)) then
+        local refused = kept[3] == '1' and moment() - landed < failing
+        if landed and at >= newer and (landed >= began or refused) then
             answers[n] = {3, redis.call('HGET', 'flight:' .. flight, 'body')}
         elseif at and not landed and at < newer then
             answers[n] = {0, ''}
@@ -57,7 +66,7 @@ for n, of in ipairs(KEYS) do
             if landed or not at then
                 flight = ARGV[7] .. '-' .. n
                 redis.call('SET', place, flight, 'PX', FINDABLE)
-                redis.call('HSET', 'flight:' .. flight, 'at', now)
+                redis.call('HSET', 'flight:' .. flight, 'at', now, 'keep', ARGV[8])
                 redis.call('PEXPIRE', 'flight:' .. flight, ARGV[5])
                 answers[n] = {1, flight}
             else
@@ -76,30 +85,36 @@ HOLD = """
 for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[1]) end
 """
 
-# KEYS: flights. ARGV: now, milliseconds to keep what was read, seconds to keep a reply that nobody fetches,
-# who has been answered already, then for each flight whether it has failed, and what was read.
-LAND = """
+# KEYS: flights. ARGV: seconds to keep a reply that nobody fetches, who has been answered already, then for
+# each flight whether it has failed, and what was read.
+LAND = (
+    MOMENT
+    + """
+local landed = moment()
 for n, key in ipairs(KEYS) do
-    local failed, body = ARGV[3 + 2 * n], ARGV[4 + 2 * n]
+    local failed, body = ARGV[1 + 2 * n], ARGV[2 + 2 * n]
     local kept = redis.call('HGETALL', key)
-    local at
+    local at, keep
     for i = 1, #kept, 2 do
         local split = string.find(kept[i], '|', 1, true)
         if kept[i] == 'at' then
             at = kept[i + 1]
-        elseif split and string.sub(kept[i], 1, split - 1) ~= ARGV[4] then
+        elseif kept[i] == 'keep' then
+            keep = kept[i + 1]
+        elseif split and string.sub(kept[i], 1, split - 1) ~= ARGV[2] then
             local replies = string.sub(kept[i], 1, split - 1)
             redis.call('RPUSH', replies, struct.pack('<I4', tonumber(kept[i + 1])) .. body)
-            redis.call('EXPIRE', replies, ARGV[3])
+            redis.call('EXPIRE', replies, ARGV[1])
         end
     end
-    if at then
+    if keep then
         redis.call('DEL', key)
-        redis.call('HSET', key, 'at', at, 'landed', ARGV[1], 'failed', failed, 'body', body)
-        redis.call('PEXPIRE', key, ARGV[2])
+        redis.call('HSET', key, 'at', at, 'landed', landed, 'failed', failed, 'body', body)
+        redis.call('PEXPIRE', key, keep)
     end
 end
 """
+)
 
 
 class Turn(IntEnum):
@@ -134,12 +149,17 @@ class Landing:
 
 
 class Flights:
-    """The reads under way. ``failure_seconds``: for how long a failure answers who asks again."""
+    """The reads under way. ``failure_seconds``: for how long a failure answers who asks again.
 
-    def __init__(self, redis: Redis, *, failure_seconds: float) -> None:
+    ``asking_seconds``: the longest time between a request's beginning and its last claim. Both are those of
+    who claims, whatever is set for who reads.
+    """
+
+    def __init__(self, redis: Redis, *, failure_seconds: float, asking_seconds: float) -> None:
         self._redis = redis
         self._claim = redis.register_script(CLAIM)
         self._failure = int(failure_seconds * 1000)
+        self._keep = max(self._failure, int(asking_seconds * 1000))
 
     def claim(
         self,
@@ -147,7 +167,7 @@ class Flights:
         waiter: str,
         *,
         now: int,
-        began: int,
+        began: float,
         newer_than: int | None,
         lease: float,
         waiting: Mapping[int, str] | None = None,
@@ -160,7 +180,7 @@ class Flights:
         the cache. ``newer_than``: no read that was claimed before will do. All moments in milliseconds;
         ``lease``, until a worker holds it, in seconds.
         """
-        arguments: list[int | str] = [
+        arguments: list[float | str] = [
             now,
             newer_than or 0,
             self._failure,
@@ -168,6 +188,7 @@ class Flights:
             max(1, int(lease * 1000)),
             waiter,
             new_generation(),
+            self._keep,
         ]
         for wish in wishes:
             arguments += wish.name, wish.number, (waiting or {}).get(wish.number, "")
@@ -179,14 +200,13 @@ class Flights:
         """Queue on ``pipe`` that these reads go on."""
         pipe.eval(HOLD, len(flights), *map(_key, flights), LEASE)
 
-    def land(
-        self, pipe: Pipeline, landings: Sequence[Landing], *, told: str, now: int, leftover: int
-    ) -> None:
+    def land(self, pipe: Pipeline, landings: Sequence[Landing], *, told: str, leftover: int) -> None:
         """Queue on ``pipe`` a reply to each who waits for these reads, but for the list ``told``.
 
-        A list of replies ends by itself ``leftover`` seconds later.
+        What was read is in the cache, or before this on ``pipe``. A list of replies ends by itself
+        ``leftover`` seconds later.
         """
-        arguments: list[int | str | bytes] = [now, max(LANDED, self._failure), leftover, told]
+        arguments: list[int | str | bytes] = [leftover, told]
         for each in landings:
             arguments += int(each.failed), each.body
         keys = [_key(each.flight) for each in landings]

@@ -144,7 +144,11 @@ class Stores:
     @cached_property
     def flights(self) -> Flights:
         """The reads under way."""
-        return Flights(self.redis, failure_seconds=self.settings.failure_ttl_seconds)
+        return Flights(
+            self.redis,
+            failure_seconds=self.settings.failure_ttl_seconds,
+            asking_seconds=self.settings.fanout_deadline_seconds,
+        )
 
     @cached_property
     def quotas(self) -> Quotas | None:

@@ -169,11 +169,12 @@ class Drain:
             self._runtime.stores.breakers.tell(pipe)
             for each in finished:
                 self._finish(pipe, each)
+            # Before the replies: who has its own and asks again has begun after the landing.
+            self._sharing.tell(pipe, replies)
             if self._answered:
                 pipe.rpush(replies, *self._answered)
                 pipe.expire(replies, LEFTOVER_SECONDS)
                 self._answered = []
-            self._sharing.tell(pipe, replies)
             if room:
                 pipe.lpop(work, room)
                 pipe.llen(work)

@@ -70,7 +70,7 @@ class Shared:
     None that was claimed before ``newer_than`` will do.
     """
 
-    began: int
+    began: float
     newer_than: int | None = None
 
 

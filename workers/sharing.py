@@ -51,10 +51,9 @@ class Sharing:
         return [self._renew] if self._held else []
 
     def tell(self, pipe: Pipeline, told: str) -> None:
-        """Queue on ``pipe`` what is to be said; the list ``told`` has its replies already."""
+        """Queue on ``pipe`` what is to be said; the list ``told`` has its replies beside it."""
         if self._landings:
-            now = time.time_ns() // 1_000_000
-            self._flights.land(pipe, self._landings, told=told, now=now, leftover=LEFTOVER_SECONDS)
+            self._flights.land(pipe, self._landings, told=told, leftover=LEFTOVER_SECONDS)
             self._landings = []
         if self._abandoned:
             self._flights.abandon(pipe, self._abandoned)

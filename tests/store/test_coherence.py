@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 import struct
+import time
 from collections import Counter
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -42,7 +44,7 @@ class Client:
 
     waiter: str
     floor: int
-    began: int
+    began: float
     newer_than: int | None
 
 
@@ -64,7 +66,6 @@ class History(RuleBasedStateMachine):
         super().__init__()
         self.redis = redis
         self.cache = BusyCache(redis, Line(redis), ttl_seconds=60, watched_seconds=3600, bucket=BUCKET)
-        self.flights = Flights(redis, failure_seconds=0.03)
         self.key = CalendarKey(secrets.token_hex(6), "primary")
         self.clock = 1_800_000_000_000
         self.truth = 0
@@ -94,16 +95,21 @@ class History(RuleBasedStateMachine):
         known = self.cache.load([self.key], 0, BUCKET)
         assert known.missing or int(known.busy.starts[0]) >= self.answered
 
+    @initialize(kept=st.booleans())
+    def begin(self, kept: bool) -> None:
+        """Failures answer for all of this history, whose moments are too short to end them, or not at all."""
+        self.flights = Flights(self.redis, failure_seconds=60.0 if kept else 0.0, asking_seconds=60.0)
+
     # Requests
 
     @rule(fresh=st.sampled_from([False, False, False, True]), at_once=st.booleans())
     def ask(self, fresh: bool, at_once: bool) -> None:
         """Look into the cache; what is not there is wanted at once, or some time after."""
-        began = self.now()
-        waiter = f"replies:{self.key.connection}:{began}"
+        asked, began = self.now(), time.time() * 1000
+        waiter = f"replies:{self.key.connection}:{asked}"
         # Who wants it fresh is told of everything that happened before, whoever did it.
         floor = self.truth if fresh else self.answered
-        client = Client(waiter, floor, began, began if fresh else None)
+        client = Client(waiter, floor, began, asked if fresh else None)
         known = self.cache.load([self.key], 0, BUCKET, newer_than=client.newer_than)
         if not known.missing:
             self.told(client, int(known.busy.starts[0]), "from the cache")
@@ -192,7 +198,7 @@ class History(RuleBasedStateMachine):
                 )
             if reader.flight:
                 landing = Landing(reader.flight.decode(), body, failed)
-                self.flights.land(pipe, [landing], told=reader.client.waiter, now=self.now(), leftover=60)
+                self.flights.land(pipe, [landing], told=reader.client.waiter, leftover=60)
             pipe.execute()
         if reader.client in self.waiting:
             self.waiting.remove(reader.client)

@@ -44,8 +44,8 @@ def waiting(runtime: Runtime, count: int) -> None:
     """Wait until so many wait for each flight under way."""
     redis = runtime.stores.redis
     give_up = time.monotonic() + PATIENCE
-    # One field is the moment of the claim.
-    while not (keys := redis.keys("flight:*")) or any(redis.hlen(key) < count + 1 for key in keys):
+    # Two fields are those of the claim itself.
+    while not (keys := redis.keys("flight:*")) or any(redis.hlen(key) < count + 2 for key in keys):
         assert time.monotonic() < give_up
         time.sleep(0.01)
 

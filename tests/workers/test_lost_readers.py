@@ -23,7 +23,7 @@ from workers.queues import Queue
 def test_a_reader_that_is_gone_is_replaced(ask, serve, runtime, connected, flights):
     jobs = busy_jobs(connected(), 3)
     wishes = [Wish(job.connection, same_read(job), n) for n, job in enumerate(jobs)]
-    claimed = flights.claim(wishes, "", now=now(), began=now(), newer_than=None, lease=0.5)
+    claimed = flights.claim(wishes, "", now=now(), began=time.time() * 1000, newer_than=None, lease=0.5)
     assert [turn for turn, _ in claimed] == [Turn.LEAD] * 3
     reading = Reading(at_once=True)
     serve(reading)
@@ -50,7 +50,9 @@ def test_a_request_outlives_its_own_worker(ask, serve, runtime, connected):
 def test_a_reader_that_takes_long_holds_what_it_reads(runtime, connected, flights):
     (job,) = busy_jobs(connected(), 1)
     wish = Wish(job.connection, same_read(job), 0)
-    ((_, flight),) = flights.claim([wish], "", now=now(), began=now(), newer_than=None, lease=60.0)
+    ((_, flight),) = flights.claim(
+        [wish], "", now=now(), began=time.time() * 1000, newer_than=None, lease=60.0
+    )
     reading = Reading()
     runtime.stores.redis.rpush(work_list("f"), pack_job(0, job, flight.decode()))
     drain = threading.Thread(target=run_drain, args=(runtime, "f", reading), kwargs={"seconds": 30.0})
@@ -188,7 +190,7 @@ def test_a_write_has_nothing_sent_again_that_is_under_way(ask, serve, runtime, c
 def test_a_reader_that_is_gone_is_missed_while_other_replies_come(ask, serve, runtime, connected, flights):
     jobs = busy_jobs(connected(), 3)
     wish = Wish(jobs[0].connection, same_read(jobs[0]), 0)
-    flights.claim([wish], "", now=now(), began=now(), newer_than=None, lease=0.3)
+    flights.claim([wish], "", now=now(), began=time.time() * 1000, newer_than=None, lease=0.3)
     reading, done = Reading(at_once=True), threading.Event()
     redis = runtime.stores.redis
     with ThreadPoolExecutor(2) as threads:

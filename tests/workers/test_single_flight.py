@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import takewhile
 
 from providers.base import Read
 from scheduling.intervals import Intervals
+from store.flights import Wish
 from tests.workers.conftest import busy_jobs, put_work, read_one, run_drain
 from tests.workers.reading import PATIENCE, REFUSED, Reading, now, waiting
-from workers.fanout import Shared, reply_list
-from workers.jobs import Reply
+from workers.fanout import Shared, reply_list, work_list
+from workers.jobs import Reply, pack_job, same_read
 from workers.queues import Queue
 
 
@@ -40,7 +42,7 @@ def test_who_asks_for_a_part_joins_that_part(ask, serve, runtime, connected):
         waiting(runtime, 1)
         part = threads.submit(ask, jobs[1:3])
         redis = runtime.stores.redis
-        while sum(redis.hlen(each) == 3 for each in redis.keys("flight:*")) < 2:
+        while sum(redis.hlen(each) == 4 for each in redis.keys("flight:*")) < 2:
             time.sleep(0.01)
         reading.release.set()
         assert [list(reply.outcomes) for reply in part.result()] == [["calendar-1"], ["calendar-2"]]
@@ -96,6 +98,27 @@ def test_jobs_that_are_not_shared_make_no_flight(runtime, connected):
     run_drain(runtime, "f", read_one)
     assert runtime.stores.redis.llen(reply_list("f")) == 2
     assert not runtime.stores.redis.keys("flight:*")
+
+
+def test_a_read_has_landed_before_who_led_it_is_told(runtime, connected, flights):
+    (job,) = busy_jobs(connected(), 1)
+    wish = Wish(job.connection, same_read(job), 0)
+    ((_, flight),) = flights.claim(
+        [wish], reply_list("f"), now=now(), began=time.time() * 1000, newer_than=None, lease=60.0
+    )
+    redis = runtime.stores.redis
+    redis.rpush(work_list("f"), pack_job(0, job, flight.decode()))
+    with redis.monitor() as monitor:
+        run_drain(runtime, "f", read_one)
+        redis.echo("over")
+        commands = list(
+            takewhile(lambda each: each != "ECHO over", (each["command"] for each in monitor.listen()))
+        )
+    landed = next(
+        n for n, each in enumerate(commands) if each.startswith(f"HSET flight:{flight.decode()} at")
+    )
+    told = next(n for n, each in enumerate(commands) if each.startswith(f"RPUSH {reply_list('f')} "))
+    assert landed < told
 
 
 def test_what_was_read_in_part_is_not_kept_as_a_failure(ask, serve, connected):
