@@ -1,11 +1,14 @@
 """Who is not asked for a while, because they do not answer: decided by all workers together, in Redis.
 
 A breaker is closed while its calls are answered. It opens when they fail, and then nobody calls. After a
-pause one job may, as a probe: an answer closes the breaker, a failure begins the pause anew. Each account
-has one, which opens after so many failures in a row. Each provider has one, which opens when so many
-accounts in a row have failed and none was answered in between. An account counts there once, with its first
-failure since it was answered: those that go on failing while others are answered never stand for their
-provider. For the same reason those that have failed wait for one pause more before they may probe it.
+pause one job may, as a probe: an answer closes the breaker, a failure begins the pause anew. Who asks
+meanwhile waits for it as long as it is young, and is refused when it takes longer.
+
+Each account has a breaker, which opens after so many failures in a row. Each provider has one, which opens
+when so many accounts in a row have failed and none was answered in between. An account counts there once,
+with its first failure since it was answered: those that go on failing while others are answered never stand
+for their provider. For the same reason those that have failed wait for one pause more before they may probe
+it.
 
 All this is so for each family of calls by itself, so that no operation is shut for the fault of another.
 
@@ -35,29 +38,41 @@ REMEMBERED = 3_600_000
 # Seconds after which an answer that was noted proves nothing any more.
 STALE = 5.0
 
+# Seconds for which others wait for a probe: all but few calls of a provider that is well take less, with a
+# new token before them. Of a deadline so short that this would be much of it, they wait for a share.
+YOUNG = 1.0
+YOUNG_SHARE = 0.25
+
 # For scripts that ask whether calls may begin. "key" is a breaker, "account" that of who asks.
 #
-# shut: milliseconds until it may be asked again, none or less when it may now; whether somebody who probes
-# will know in a moment.
-# try: note who probes what is open, for as long as its lease lasts; whether it does.
+# shut: milliseconds until it may be asked again, none or less when it may now; and for which who probes may
+# be waited for, none or less when nobody is to wait. A probe that is no longer young ends with its lease.
+# try: note who probes what is open, for how long its lease lasts and how long it is young; whether it does.
 LOOK = """
 local function breaker(key)
-    local kept = redis.call('HMGET', key, 'until', 'trying', 'by')
-    return {key = key, due = tonumber(kept[1]), trying = tonumber(kept[2]) or 0, by = kept[3]}
+    local kept = redis.call('HMGET', key, 'until', 'trying', 'by', 'young')
+    return {
+        key = key, due = tonumber(kept[1]), trying = tonumber(kept[2]) or 0, by = kept[3],
+        young = tonumber(kept[4]) or 0
+    }
 end
 local function shut(breaker, account, id, now, pause)
-    if not breaker.due or (breaker.by == id and breaker.trying > now) then return 0, false end
+    if not breaker.due or (breaker.by == id and breaker.trying > now) then return 0, 0 end
     local rest = breaker.due - now
-    if rest <= 0 and breaker.trying > now then return 0, true end
+    if rest <= 0 and breaker.trying > now then
+        if breaker.young > now then return 0, breaker.young - now end
+        return breaker.trying - now, 0
+    end
     if rest <= 0 and redis.call('SISMEMBER', breaker.key .. ':failing', account) == 1 then
         rest = breaker.due + pause - now
     end
-    return rest, false
+    return rest, 0
 end
-local function try(breaker, account, id, now, lease)
+local function try(breaker, account, id, now, lease, young)
     if breaker.due then
-        breaker.trying, breaker.by = now + lease, id
-        redis.call('HSET', breaker.key, 'trying', breaker.trying, 'by', id, 'account', account)
+        breaker.trying, breaker.by, breaker.young = now + lease, id, now + young
+        redis.call('HSET', breaker.key, 'trying', breaker.trying, 'by', id, 'account', account,
+            'young', breaker.young)
     end
     return breaker.due
 end
@@ -100,7 +115,7 @@ for n, key in ipairs(KEYS) do
     if opens or probed[n] then
         redis.call('HSETNX', key, 'since', now)
         redis.call('HSET', key, 'until', now + pause)
-        redis.call('HDEL', key, 'trying', 'by', 'account')
+        redis.call('HDEL', key, 'trying', 'by', 'account', 'young')
         redis.call('PEXPIRE', key, remembered)
         if n == 2 then
             redis.call('ZREMRANGEBYSCORE', provider .. ':open', '-inf', now)
@@ -137,7 +152,9 @@ if not kept[1] then redis.call('DEL', failing) end
 # KEYS: breakers. ARGV: who probed and has learnt nothing.
 LEAVE = """
 for _, key in ipairs(KEYS) do
-    if redis.call('HGET', key, 'by') == ARGV[1] then redis.call('HDEL', key, 'trying', 'by', 'account') end
+    if redis.call('HGET', key, 'by') == ARGV[1] then
+        redis.call('HDEL', key, 'trying', 'by', 'account', 'young')
+    end
 end
 """
 

@@ -7,6 +7,9 @@ What a reader says of a flight that is gone reaches nobody. Once landed, a fligh
 moment: for those who looked into the cache before that was there, and failures for those who would only
 fail again.
 
+A read that finds out whether somebody answers again (``store.breakers``) is waited for as long as it is
+young. Then it is left to the request it is made for, and who else wants the same claims another.
+
 Which flight makes a read stands under the read's name and its connection's generation, looked up in the
 same step. After a write nobody can join a read that began before it.
 """
@@ -21,6 +24,7 @@ from typing import cast
 from redis import Redis
 from redis.client import Pipeline
 
+from store.breakers import YOUNG
 from store.busy_cache import GENERATION, generation_key, new_generation
 
 # Milliseconds: a reader that is alive renews its lease several times in this.
@@ -37,24 +41,27 @@ CLAIM = (
     GENERATION
     + """
 local now, newer, failing, began = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local time = redis.call('TIME')
+local clock = time[1] * 1000 + math.floor(time[2] / 1000)
+local function old(young) return young and tonumber(young) <= clock end
 local answers = {}
 for n, of in ipairs(KEYS) do
     local name, number, before = ARGV[5 + 3 * n], ARGV[6 + 3 * n], ARGV[7 + 3 * n]
     local waiter = ARGV[6] .. '|' .. number
-    local found = redis.call('HMGET', 'flight:' .. before, waiter, 'landed')
-    if found[1] and not found[2] then
+    local found = redis.call('HMGET', 'flight:' .. before, waiter, 'landed', 'young', 'for')
+    if found[1] and not found[2] and (found[4] == ARGV[6] or not old(found[3])) then
         answers[n] = {2, before}
     else
         local place = 'flight-of:' .. name .. ':' .. generation(of, ARGV[7])
         local flight = redis.call('GET', place) or ''
-        local kept = redis.call('HMGET', 'flight:' .. flight, 'at', 'landed', 'failed')
+        local kept = redis.call('HMGET', 'flight:' .. flight, 'at', 'landed', 'failed', 'young')
         local at, landed = tonumber(kept[1]), tonumber(kept[2])
         if landed and at >= newer and (landed >= began or (kept[3] == '1' and now - landed < failing)) then
             answers[n] = {3, redis.call('HGET', 'flight:' .. flight, 'body')}
         elseif at and not landed and at < newer then
             answers[n] = {0, ''}
         else
-            if landed or not at then
+            if landed or not at or old(kept[4]) then
                 flight = ARGV[7] .. '-' .. n
                 redis.call('SET', place, flight, 'PX', FINDABLE)
                 redis.call('HSET', 'flight:' .. flight, 'at', now)
@@ -74,6 +81,15 @@ return answers
 # KEYS: flights. ARGV: milliseconds of the lease.
 HOLD = """
 for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[1]) end
+"""
+
+# KEYS: flights. ARGV: milliseconds for which others wait for them, who does for longer.
+PROBE = """
+local time = redis.call('TIME')
+local young = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1]
+for _, key in ipairs(KEYS) do
+    if redis.call('EXISTS', key) == 1 then redis.call('HSET', key, 'young', young, 'for', ARGV[2]) end
+end
 """
 
 # KEYS: flights. ARGV: now, milliseconds to keep what was read, seconds to keep a reply that nobody fetches,
@@ -134,12 +150,16 @@ class Landing:
 
 
 class Flights:
-    """The reads under way. ``failure_seconds``: for how long a failure answers who asks again."""
+    """The reads under way; ``young``: for how many seconds others wait for one that is a probe.
 
-    def __init__(self, redis: Redis, *, failure_seconds: float) -> None:
+    ``failure_seconds``: for how long a failure answers who asks again.
+    """
+
+    def __init__(self, redis: Redis, *, failure_seconds: float, young: float = YOUNG) -> None:
         self._redis = redis
         self._claim = redis.register_script(CLAIM)
         self._failure = int(failure_seconds * 1000)
+        self._young = int(young * 1000)
 
     def claim(
         self,
@@ -178,6 +198,10 @@ class Flights:
     def hold(self, pipe: Pipeline, flights: Sequence[str]) -> None:
         """Queue on ``pipe`` that these reads go on."""
         pipe.eval(HOLD, len(flights), *map(_key, flights), LEASE)
+
+    def probe(self, pipe: Pipeline, flights: Sequence[str], waiter: str) -> None:
+        """Queue on ``pipe`` that these reads are probes, which only ``waiter`` waits for to their end."""
+        pipe.eval(PROBE, len(flights), *map(_key, flights), self._young, waiter)
 
     def land(
         self, pipe: Pipeline, landings: Sequence[Landing], *, told: str, now: int, leftover: int

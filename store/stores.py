@@ -9,7 +9,7 @@ from redis import Redis
 
 from store.activity import Activity
 from store.authorizations import Authorizations
-from store.breakers import Breakers
+from store.breakers import YOUNG, YOUNG_SHARE, Breakers
 from store.busy_cache import BusyCache
 from store.calendar_lists import CalendarLists
 from store.crypto import Keyring
@@ -144,7 +144,7 @@ class Stores:
     @cached_property
     def flights(self) -> Flights:
         """The reads under way."""
-        return Flights(self.redis, failure_seconds=self.settings.failure_ttl_seconds)
+        return Flights(self.redis, failure_seconds=self.settings.failure_ttl_seconds, young=self._young)
 
     @cached_property
     def quotas(self) -> Quotas | None:
@@ -164,7 +164,12 @@ class Stores:
                 "microsoft": Limit(settings.microsoft_per_mailbox, 600),
             },
             pause=settings.breaker_pause_seconds,
+            young=self._young,
         )
+
+    @property
+    def _young(self) -> float:
+        return min(YOUNG, self.settings.fanout_deadline_seconds * YOUNG_SHARE)
 
     @cached_property
     def breakers(self) -> Breakers:
