@@ -52,13 +52,15 @@ class Both:
             (told,) = pipe.execute(raise_on_error=False)
         return Throttle.answers(told, asks)
 
-    def fail(self, account: str, *, given_up: bool = True, now: float | None = None) -> bool:
-        return self.breakers.failed(self.guarded, account, given_up=given_up, now=now)
+    def fail(
+        self, account: str, *, given_up: bool = True, took: float = 0.0, now: float | None = None
+    ) -> bool:
+        return self.breakers.failed(self.guarded, account, given_up=given_up, took=took, now=now)
 
-    def answer(self, account: str) -> None:
+    def answer(self, account: str, *, now: float | None = None) -> None:
         self.breakers.answered(self.guarded, account)
         with self.redis.pipeline(transaction=False) as pipe:
-            self.breakers.tell(pipe)
+            self.breakers.tell(pipe, now=now)
             pipe.execute()
 
     def leave(self, account: str, by: str) -> None:

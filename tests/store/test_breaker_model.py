@@ -24,6 +24,7 @@ class State:
     """One breaker of the model: open when it has ``until``; ``probe`` is an account, and when it began."""
 
     failures: int = 0
+    counted: bool = False
     until: float | None = None
     probe: tuple[str, float] | None = None
 
@@ -35,6 +36,7 @@ class Model:
     provider: State = field(default_factory=State)
     of: dict[str, State] = field(default_factory=dict)
     failing: set[str] = field(default_factory=set)
+    last_answer: float = 0.0
 
     def ask(self, account: str, now: float) -> str:
         own = self.of.get(account, State())
@@ -56,7 +58,7 @@ class Model:
         patience = PAUSE if state is self.provider and account in self.failing else 0.0
         return "open" if now < state.until + patience else "probe"
 
-    def fail(self, account: str, now: float, *, given_up: bool) -> None:
+    def fail(self, account: str, now: float, *, began: float, given_up: bool) -> None:
         own = self.of.setdefault(account, State())
         probed = [
             state
@@ -65,7 +67,8 @@ class Model:
         ]
         if given_up or probed:
             own.failures += 1
-            if own.failures == 1:
+            if self.last_answer <= began and not own.counted:
+                own.counted = True
                 self.failing.add(account)
             if own.until is None and own.failures >= FAILURES:
                 own.until = now + PAUSE
@@ -74,7 +77,8 @@ class Model:
         for state in probed:
             state.until, state.probe = now + PAUSE, None
 
-    def answer(self, account: str) -> None:
+    def answer(self, account: str, now: float) -> None:
+        self.last_answer = now
         self.of.pop(account, None)
         if self.provider.until is None:
             self.failing.clear()
@@ -94,6 +98,8 @@ STEPS = st.lists(
         st.sampled_from([0.0, 0.0, 0.0, 1.0, 3.0, 7.0, 10.0, 11.0]),
         st.sampled_from(["ask", "ask", "fail", "fail", "try", "answer"]),
         st.sampled_from("abcde"),
+        # Seconds that a call has taken when it fails.
+        st.sampled_from([0.0, 0.0, 2.0, 8.0]),
     ),
     max_size=60,
 )
@@ -102,7 +108,7 @@ STEPS = st.lists(
 @given(steps=STEPS)
 def test_they_do_what_the_model_does(steps):
     both, model, now = Both(fakeredis.FakeRedis(), young=YOUNG), Model(), START
-    for passed, deed, account in steps:
+    for passed, deed, account, took in steps:
         now += passed
         match deed:
             case "ask":
@@ -111,11 +117,11 @@ def test_they_do_what_the_model_does(steps):
                 assert told == model.ask(account, now)
                 assert bool(answer.wait) == (told in ("open", "probed"))
             case "answer":
-                both.answer(account)
-                model.answer(account)
+                both.answer(account, now=now)
+                model.answer(account, now)
             case _:
-                both.fail(account, given_up=deed == "fail", now=now)
-                model.fail(account, now, given_up=deed == "fail")
+                both.fail(account, given_up=deed == "fail", took=took, now=now)
+                model.fail(account, now, began=now - took, given_up=deed == "fail")
         standing = both.standing(now)
         assert standing.open == (model.provider.until is not None)
         assert standing.accounts == model.open_accounts()

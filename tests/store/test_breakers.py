@@ -56,6 +56,16 @@ def test_accounts_that_go_on_failing_while_others_are_answered_never_open_it(new
     assert both.fail("well")
 
 
+def test_who_began_before_another_was_answered_stands_for_nobody_else(new):
+    both, now = new(failures=0), START
+    both.answer("well", now=now + 2)
+    for each in "abcdef":
+        assert not both.fail(each, took=5, now=now + 6)
+    assert not both.standing(now).open
+    # They do when they are asked again and nobody is answered.
+    assert [both.fail(each, took=3, now=now + 9) for each in "abc"] == [False, False, True]
+
+
 def test_many_failures_of_one_account_open_its_own_and_nobody_elses(new):
     both = new(accounts=2)
     assert [both.fail("ada") for _ in range(FAILURES + 1)] == [False, True, True]
