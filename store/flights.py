@@ -8,6 +8,9 @@ long as somebody may ask for it who looked into the cache before that was there,
 would only fail again. The moment of landing is Redis's own, after the cache was filled: whoever began later
 finds in the cache what is to be found.
 
+A read that finds out whether somebody answers again (``store.breakers``) is waited for as long as it is
+young. Then it is left to the request it is made for, and who else wants the same claims another.
+
 Which flight makes a read stands under the read's name and its connection's generation, looked up in the
 same step. After a write nobody can join a read that began before it.
 """
@@ -22,6 +25,7 @@ from typing import cast
 from redis import Redis
 from redis.client import Pipeline
 
+from store.breakers import YOUNG
 from store.busy_cache import GENERATION, generation_key, new_generation
 
 # Milliseconds: a reader that is alive renews its lease several times in this.
@@ -45,17 +49,18 @@ CLAIM = (
     + MOMENT
     + """
 local now, newer, failing, began = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local function old(young) return young and tonumber(young) <= moment() end
 local answers = {}
 for n, of in ipairs(KEYS) do
     local name, number, before = ARGV[6 + 3 * n], ARGV[7 + 3 * n], ARGV[8 + 3 * n]
     local waiter = ARGV[6] .. '|' .. number
-    local found = redis.call('HMGET', 'flight:' .. before, waiter, 'landed')
-    if found[1] and not found[2] then
+    local found = redis.call('HMGET', 'flight:' .. before, waiter, 'landed', 'young', 'for')
+    if found[1] and not found[2] and (found[4] == ARGV[6] or not old(found[3])) then
         answers[n] = {2, before}
     else
         local place = 'flight-of:' .. name .. ':' .. generation(of, ARGV[7])
         local flight = redis.call('GET', place) or ''
-        local kept = redis.call('HMGET', 'flight:' .. flight, 'at', 'landed', 'failed')
+        local kept = redis.call('HMGET', 'flight:' .. flight, 'at', 'landed', 'failed', 'young')
         local at, landed = tonumber(kept[1]), tonumber(kept[2])
         local refused = kept[3] == '1' and moment() - landed < failing
         if landed and at >= newer and (landed >= began or refused) then
@@ -63,7 +68,7 @@ for n, of in ipairs(KEYS) do
         elseif at and not landed and at < newer then
             answers[n] = {0, ''}
         else
-            if landed or not at then
+            if landed or not at or old(kept[4]) then
                 flight = ARGV[7] .. '-' .. n
                 redis.call('SET', place, flight, 'PX', FINDABLE)
                 redis.call('HSET', 'flight:' .. flight, 'at', now, 'keep', ARGV[8])
@@ -84,6 +89,17 @@ return answers
 HOLD = """
 for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[1]) end
 """
+
+# KEYS: flights. ARGV: milliseconds for which others wait for them, who does for longer.
+PROBE = (
+    MOMENT
+    + """
+local young = moment() + ARGV[1]
+for _, key in ipairs(KEYS) do
+    if redis.call('EXISTS', key) == 1 then redis.call('HSET', key, 'young', young, 'for', ARGV[2]) end
+end
+"""
+)
 
 # KEYS: flights. ARGV: seconds to keep a reply that nobody fetches, who has been answered already, then for
 # each flight whether it has failed, and what was read.
@@ -152,14 +168,18 @@ class Flights:
     """The reads under way. ``failure_seconds``: for how long a failure answers who asks again.
 
     ``asking_seconds``: the longest time between a request's beginning and its last claim. Both are those of
-    who claims, whatever is set for who reads.
+    who claims, whatever is set for who reads. ``young``: for how many seconds others wait for a read that is a
+    probe.
     """
 
-    def __init__(self, redis: Redis, *, failure_seconds: float, asking_seconds: float) -> None:
+    def __init__(
+        self, redis: Redis, *, failure_seconds: float, asking_seconds: float, young: float = YOUNG
+    ) -> None:
         self._redis = redis
         self._claim = redis.register_script(CLAIM)
         self._failure = int(failure_seconds * 1000)
         self._keep = max(self._failure, int(asking_seconds * 1000))
+        self._young = int(young * 1000)
 
     def claim(
         self,
@@ -199,6 +219,10 @@ class Flights:
     def hold(self, pipe: Pipeline, flights: Sequence[str]) -> None:
         """Queue on ``pipe`` that these reads go on."""
         pipe.eval(HOLD, len(flights), *map(_key, flights), LEASE)
+
+    def probe(self, pipe: Pipeline, flights: Sequence[str], waiter: str) -> None:
+        """Queue on ``pipe`` that these reads are probes, which only ``waiter`` waits for to their end."""
+        pipe.eval(PROBE, len(flights), *map(_key, flights), self._young, waiter)
 
     def land(self, pipe: Pipeline, landings: Sequence[Landing], *, told: str, leftover: int) -> None:
         """Queue on ``pipe`` a reply to each who waits for these reads, but for the list ``told``.

@@ -9,7 +9,7 @@ from redis import Redis
 
 from store.activity import Activity
 from store.authorizations import Authorizations
-from store.breakers import Breakers
+from store.breakers import YOUNG, YOUNG_SHARE, Breakers
 from store.busy_cache import BusyCache
 from store.calendar_lists import CalendarLists
 from store.crypto import Keyring
@@ -148,6 +148,7 @@ class Stores:
             self.redis,
             failure_seconds=self.settings.failure_ttl_seconds,
             asking_seconds=self.settings.fanout_deadline_seconds,
+            young=self._young,
         )
 
     @cached_property
@@ -168,7 +169,12 @@ class Stores:
                 "microsoft": Limit(settings.microsoft_per_mailbox, 600),
             },
             pause=settings.breaker_pause_seconds,
+            young=self._young,
         )
+
+    @property
+    def _young(self) -> float:
+        return min(YOUNG, self.settings.fanout_deadline_seconds * YOUNG_SHARE)
 
     @cached_property
     def breakers(self) -> Breakers:

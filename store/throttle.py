@@ -45,7 +45,8 @@ ASK_FOR_LEASE = 50
 LONGEST_HOLD = 3600.0
 
 # KEYS: scopes, breakers, mailboxes. ARGV: now or "", milliseconds left, milliseconds of a lease,
-# horizon, ask again, ask for lease, calls at once, pause of a breaker, number of scopes, of breakers;
+# horizon, ask again, ask for lease, calls at once, pause of a breaker, milliseconds for which a probe is
+# young, number of scopes, of breakers;
 # for each scope interval and tolerance; for each call the numbers of its scopes and of its breakers, first
 # the provider's, its cost, the number of its mailbox or 0, its lease. Returns for each call how many
 # milliseconds it has to wait, whether its turn is paid, and why it waits, or that it probes.
@@ -59,8 +60,9 @@ if not now then
 end
 local left, lease, horizon = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local again, again_for_lease, most = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local pause, count, guards = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
-local at = 11
+local pause, young = tonumber(ARGV[8]), tonumber(ARGV[9])
+local count, guards = tonumber(ARGV[10]), tonumber(ARGV[11])
+local at = 12
 local scopes = {}
 for n = 1, count do
     local kept = redis.call('HMGET', KEYS[n], 'paced', 'held', 'named')
@@ -73,10 +75,10 @@ end
 local breakers = {}
 for n = 1, guards do breakers[n] = breaker(KEYS[count + n]) end
 local function closed(call)
-    local rest, probed = 0, false
+    local rest, probed = 0, 0
     for _, each in ipairs(call.breakers) do
         local more, tried = shut(each, call.account, call.id, now, pause)
-        rest, probed = math.max(rest, more), probed or tried
+        rest, probed = math.max(rest, more), math.max(probed, tried)
     end
     return rest, probed
 end
@@ -99,8 +101,8 @@ while at <= #ARGV do
     if rest > 0 then
         wait, why = rest, 'open'
         refused[#refused + 1] = call
-    elseif probed then
-        wait, why = again, 'probed'
+    elseif probed > 0 then
+        wait, why = math.min(again, probed), 'probed'
     elseif held > 0 then
         wait, why = held, held > named and 'backoff' or 'told'
     elseif cost > 0 and delay > math.min(horizon, left) then
@@ -124,7 +126,7 @@ while at <= #ARGV do
     end
     if wait <= 0 then
         for _, each in ipairs(call.breakers) do
-            if try(each, call.account, id, now, lease) then why = 'probe' end
+            if try(each, call.account, id, now, lease, young) then why = 'probe' end
         end
     end
     answers[#answers + 1] = math.ceil(wait)
@@ -134,8 +136,8 @@ end
 -- Who has failed lets others probe first, and waits for them once they do.
 for _, call in ipairs(refused) do
     local rest, probed = closed(call)
-    if rest <= 0 and probed then
-        answers[call.answer + 1], answers[call.answer + 3] = again, 'probed'
+    if rest <= 0 and probed > 0 then
+        answers[call.answer + 1], answers[call.answer + 3] = math.ceil(math.min(again, probed)), 'probed'
     end
 end
 for n, scope in ipairs(scopes) do
@@ -226,7 +228,7 @@ class Why(StrEnum):
     OPEN = "open"
     # For nothing, but to find out whether they do.
     PROBE = "probe"
-    # For who finds that out.
+    # For who finds that out, as long as it may be waited for.
     PROBED = "probed"
 
 
@@ -248,7 +250,7 @@ _WHYS = {each.encode(): each for each in Why}
 class Throttle:
     """The limits of each provider, by its name: ``projects`` for all of us, ``accounts`` for each account.
 
-    ``pause`` is that of the breakers, in seconds.
+    ``pause`` is that of the breakers, ``young`` for how long a probe is waited for, in seconds.
 
     Redis knows an account by our id of its connection: what address it has is only what a caller says, and
     must not spend another's calls. A mailbox is known by its address, as two may have connected it: who names
@@ -262,9 +264,11 @@ class Throttle:
         accounts: Mapping[str, Limit],
         *,
         pause: float = 0.0,
+        young: float = breakers.YOUNG,
     ) -> None:
         self._redis = redis
         self._pause = int(pause * 1000)
+        self._young = int(young * 1000)
         self._projects = projects
         self._accounts = accounts
 
@@ -300,6 +304,7 @@ class Throttle:
             ASK_FOR_LEASE,
             CALLS_AT_ONCE,
             self._pause,
+            self._young,
             len(scopes),
             len(looked),
         ]

@@ -306,6 +306,7 @@ class Drain:
             taken.probes = answer.why is Why.PROBE
             if taken.ask is not None and taken.probes:
                 self._runtime.stores.breakers.probes(taken.ask.guarded, taken.ask.account)
+                self._sharing.probe(taken.flight)
             return True
         if taken.row is not None and answer.why is Why.OPEN:
             self._give_up(taken, traffic.refused(taken.row, answer))

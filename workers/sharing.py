@@ -23,6 +23,7 @@ class Sharing:
         self._held: dict[str, None] = {}
         self._landings: list[Landing] = []
         self._abandoned: list[str] = []
+        self._probing: list[str] = []
         self._renew = time.monotonic() + RENEW
 
     def take(self, flights: Iterable[str | None]) -> None:
@@ -35,6 +36,11 @@ class Sharing:
             self._held.pop(flight, None)
             self._landings.append(Landing(flight, body, failed))
 
+    def probe(self, flight: str | None) -> None:
+        """Have nobody else wait for long for a read that finds out whether somebody answers."""
+        if flight is not None:
+            self._probing.append(flight)
+
     def abandon(self, flights: Iterable[str | None]) -> None:
         """Leave these to whoever asks next."""
         for each in flights:
@@ -44,7 +50,8 @@ class Sharing:
 
     def urgent(self, now: float) -> bool:
         """Whether something is to be said that nobody is waiting to say."""
-        return bool(self._landings or self._abandoned) or (bool(self._held) and self._renew <= now)
+        to_say = self._landings or self._abandoned or self._probing
+        return bool(to_say) or (bool(self._held) and self._renew <= now)
 
     def until(self) -> list[float]:
         """When a lease is to be renewed next, if there is any."""
@@ -52,6 +59,9 @@ class Sharing:
 
     def tell(self, pipe: Pipeline, told: str) -> None:
         """Queue on ``pipe`` what is to be said; the list ``told`` has its replies beside it."""
+        if self._probing:
+            self._flights.probe(pipe, self._probing, told)
+            self._probing = []
         if self._landings:
             self._flights.land(pipe, self._landings, told=told, leftover=LEFTOVER_SECONDS)
             self._landings = []

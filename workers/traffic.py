@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 from providers.base import Failed
@@ -44,7 +45,8 @@ TITLES: dict[str, str] = {
 class AccountTraffic:
     """The ``Traffic`` of one account, for one family of calls: what happens to it is heard by all workers.
 
-    ``patience``: who has not waited for so many seconds cannot say that nobody answers.
+    Made as its calls begin. ``patience``: who has not waited for so many seconds cannot say that nobody
+    answers.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class AccountTraffic:
         self._guarded = guarded
         self._connection = connection
         self._patience = patience
+        self._began = time.monotonic()
 
     def answered(self) -> None:
         """The provider answers, to this account at least."""
@@ -69,7 +72,7 @@ class AccountTraffic:
         if isinstance(error, RateLimited):
             self.answered()
         elif self._tells(error, given_up=given_up) and self._breakers.failed(
-            self._guarded, self._connection, given_up=given_up
+            self._guarded, self._connection, given_up=given_up, took=time.monotonic() - self._began
         ):
             return None
         held = self._throttle.hold(

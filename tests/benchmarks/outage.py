@@ -56,6 +56,8 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
     report.verdict(5, "slowest answer with failing and hanging accounts", "deadline", slowest, GRACE)
     mistakes = sum(each.wrong + each.lost for each in rounds)
     report.verdict(5, "members wrongly named or lost, all rounds", "the provider's record", mistakes, 0)
+    late = sum(each.late for each in rounds)
+    report.verdict(5, "members named who neither failed nor hung, all rounds", "none", late, 0)
 
 
 def _round(house: Installation, running: Running, seed: int) -> Round:

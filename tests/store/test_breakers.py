@@ -1,227 +1,24 @@
-"""Breakers do what a slow and obvious model does, and those who fail by themselves open no other's."""
+"""Who does not answer is left alone, one probe finds out, and who fails by itself opens no other's."""
 
 from __future__ import annotations
 
 import logging
 import secrets
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 
 import fakeredis
-import pybreaker
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from redis import Redis
 from redis.exceptions import ConnectionError
 
 from store import breakers
-from store.breakers import Breakers, Family, Guarded
+from store.breakers import Family
 from store.stores import Stores
-from store.throttle import ASK_AGAIN, Answer, Ask, Limit, Throttle, Why
+from store.throttle import ASK_AGAIN, Why
+from tests.store.breaking import FAILURES, LEASE, PAUSE, START, Both
 
-ACCOUNTS, FAILURES, PAUSE, LEASE = 3, 2, 10.0, 7.0
-START = 1_800_000_000.0
-LOOSE = Limit(10**6, 60)
-
-
-@dataclass
-class Both:
-    """The breakers of one provider and the throttle that heeds them, on one Redis."""
-
-    redis: Redis
-    provider: str = "google"
-    accounts: int = ACCOUNTS
-    failures: int = FAILURES
-    pause: float = PAUSE
-    asked: int = 0
-    family: Family = Family.BUSY
-
-    @property
-    def guarded(self) -> Guarded:
-        return Guarded(self.provider, self.family)
-
-    def __post_init__(self) -> None:
-        limits = {self.provider: LOOSE}
-        self.throttle = Throttle(self.redis, limits, limits, pause=self.pause)
-        self.breakers = Breakers(self.redis, accounts=self.accounts, failures=self.failures, pause=self.pause)
-
-    def ask(self, account: str, *, by: str | None = None, lease=LEASE, now: float | None = None) -> Answer:
-        return self.ask_all([account], by=by, lease=lease, now=now)[0]
-
-    def ask_all(
-        self, accounts: list[str], *, by: str | None = None, lease=LEASE, now: float | None = None
-    ) -> list[Answer]:
-        asks = []
-        for account in accounts:
-            self.asked += 1
-            asks.append(Ask(self.provider, account, 0, None, by or f"job:{self.asked}", self.family))
-        with self.redis.pipeline(transaction=False) as pipe:
-            self.throttle.ask(pipe, asks, left=60.0, lease=lease, now=now)
-            (told,) = pipe.execute(raise_on_error=False)
-        return Throttle.answers(told, asks)
-
-    def fail(self, account: str, *, given_up: bool = True, now: float | None = None) -> bool:
-        return self.breakers.failed(self.guarded, account, given_up=given_up, now=now)
-
-    def answer(self, account: str) -> None:
-        self.breakers.answered(self.guarded, account)
-        with self.redis.pipeline(transaction=False) as pipe:
-            self.breakers.tell(pipe)
-            pipe.execute()
-
-    def leave(self, account: str, by: str) -> None:
-        with self.redis.pipeline(transaction=False) as pipe:
-            self.breakers.leave(pipe, self.guarded, account, by)
-            pipe.execute()
-
-    def standing(self, now: float | None = None) -> breakers.Breaker:
-        return self.breakers.standing([self.guarded], now=now)[self.guarded]
-
-
-@dataclass
-class State:
-    """One breaker of the model: open when it has ``until``; ``probe`` is an account, and its time."""
-
-    failures: int = 0
-    until: float | None = None
-    probe: tuple[str, float] | None = None
-
-
-@dataclass
-class Model:
-    """What breakers are to do, with objects in the place of scripts."""
-
-    provider: State = field(default_factory=State)
-    of: dict[str, State] = field(default_factory=dict)
-    failing: set[str] = field(default_factory=set)
-
-    def ask(self, account: str, now: float) -> str:
-        own = self.of.get(account, State())
-        concerned = [state for state in (self.provider, own) if state.until is not None]
-        told = {self._told(state, account, now) for state in concerned}
-        for word in ("open", "probed"):
-            if word in told:
-                return word
-        for state in concerned:
-            state.probe = account, now + LEASE
-        return "probe" if concerned else "go"
-
-    def _told(self, state: State, account: str, now: float) -> str:
-        assert state.until is not None
-        if now < state.until:
-            return "open"
-        if state.probe is not None and now < state.probe[1]:
-            return "probed"
-        patience = PAUSE if state is self.provider and account in self.failing else 0.0
-        return "open" if now < state.until + patience else "probe"
-
-    def fail(self, account: str, now: float, *, given_up: bool) -> None:
-        own = self.of.setdefault(account, State())
-        probed = [
-            state
-            for state in (self.provider, own)
-            if state.probe is not None and state.probe[0] == account and now < state.probe[1]
-        ]
-        if given_up or probed:
-            own.failures += 1
-            if own.failures == 1:
-                self.failing.add(account)
-            if own.until is None and own.failures >= FAILURES:
-                own.until = now + PAUSE
-            if self.provider.until is None and len(self.failing) >= ACCOUNTS:
-                self.provider.until = now + PAUSE
-        for state in probed:
-            state.until, state.probe = now + PAUSE, None
-
-    def answer(self, account: str) -> None:
-        self.of.pop(account, None)
-        if self.provider.until is None:
-            self.failing.clear()
-        elif self.provider.probe is not None and self.provider.probe[0] == account:
-            for each in self.failing:
-                self.of.pop(each, None)
-            self.failing.clear()
-            self.provider = State()
-
-    def open_accounts(self) -> int:
-        return sum(state.until is not None for state in self.of.values())
-
-
-STEPS = st.lists(
-    st.tuples(
-        # Seconds that pass, about as long as a pause, a lease, or nothing.
-        st.sampled_from([0.0, 0.0, 0.0, 1.0, 3.0, 7.0, 10.0, 11.0]),
-        st.sampled_from(["ask", "ask", "fail", "fail", "try", "answer"]),
-        st.sampled_from("abcde"),
-    ),
-    max_size=60,
-)
-
-
-@given(steps=STEPS)
-def test_they_do_what_the_model_does(steps):
-    both, model, now = Both(fakeredis.FakeRedis()), Model(), START
-    for passed, deed, account in steps:
-        now += passed
-        match deed:
-            case "ask":
-                answer = both.ask(account, now=now)
-                told = answer.why.value if answer.wait or answer.why is Why.PROBE else "go"
-                assert told == model.ask(account, now)
-                assert bool(answer.wait) == (told in ("open", "probed"))
-            case "answer":
-                both.answer(account)
-                model.answer(account)
-            case _:
-                both.fail(account, given_up=deed == "fail", now=now)
-                model.fail(account, now, given_up=deed == "fail")
-        standing = both.standing(now)
-        assert standing.open == (model.provider.until is not None)
-        assert standing.accounts == model.open_accounts()
-
-
-class Clock(datetime):
-    """What pybreaker takes for the time."""
-
-    moment = datetime.fromtimestamp(START, UTC)
-
-    @classmethod
-    def now(cls, tz=None) -> datetime:
-        return cls.moment
-
-
-@given(steps=st.lists(st.tuples(st.sampled_from([0, 1, 5, 10, 11]), st.booleans()), max_size=25))
-def test_one_account_after_another_call_is_treated_as_pybreaker_does(steps):
-    """Where it can be compared: one caller at a time, who learns what came of a call before the next one."""
-    both = Both(fakeredis.FakeRedis(), accounts=0)
-    theirs = pybreaker.CircuitBreaker(fail_max=FAILURES, reset_timeout=PAUSE)
-    elapsed = 0
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pybreaker, "datetime", Clock)
-        for passed, good in steps:
-            elapsed += passed
-            now = START + elapsed
-            Clock.moment = datetime.fromtimestamp(START, UTC) + timedelta(seconds=elapsed)
-            called = []
-
-            def call(good: bool = good, called: list[bool] = called) -> None:
-                called.append(good)
-                if not good:
-                    raise OSError
-
-            with suppress(OSError, pybreaker.CircuitBreakerError):
-                theirs.call(call)
-            goes = not both.ask("ada", now=now).wait
-            assert goes == bool(called)
-            if goes and good:
-                both.answer("ada")
-            elif goes:
-                both.fail("ada", now=now)
-            open_ = theirs.current_state != pybreaker.STATE_CLOSED
-            assert both.standing(now).accounts == open_
+# Seconds for which others wait for a probe, where not for all of its lease.
+YOUNG = 2.0
 
 
 @pytest.fixture
@@ -259,6 +56,16 @@ def test_accounts_that_go_on_failing_while_others_are_answered_never_open_it(new
     assert both.fail("well")
 
 
+def test_who_began_before_another_was_answered_stands_for_nobody_else(new):
+    both, now = new(failures=0), START
+    both.answer("well", now=now + 2)
+    for each in "abcdef":
+        assert not both.fail(each, took=5, now=now + 6)
+    assert not both.standing(now).open
+    # They do when they are asked again and nobody is answered.
+    assert [both.fail(each, took=3, now=now + 9) for each in "abc"] == [False, False, True]
+
+
 def test_many_failures_of_one_account_open_its_own_and_nobody_elses(new):
     both = new(accounts=2)
     assert [both.fail("ada") for _ in range(FAILURES + 1)] == [False, True, True]
@@ -291,6 +98,37 @@ def test_of_all_who_ask_after_the_pause_one_probes_and_its_answer_closes(new):
     assert not any(both.ask(each).wait for each in ("ada", "bob", "new-1"))
     # Nothing is held against anybody.
     assert not both.redis.keys(f"breaker:{both.provider}*")
+
+
+def test_who_asks_waits_for_a_probe_while_it_is_young_and_no_longer():
+    both, now = Both(fakeredis.FakeRedis(), young=YOUNG), START
+    for each in ("ada", "bob", "cid"):
+        both.fail(each, now=now)
+    began = now + PAUSE
+    assert both.ask("dan", by="job", now=began).why is Why.PROBE
+    last = began + YOUNG - 0.1
+    # Who waits asks again when it is over, if not before; those that have failed are no exception.
+    for each, moment, wait in (("eve", began, ASK_AGAIN / 1000), ("eve", last, 0.1), ("ada", last, 0.1)):
+        told = both.ask(each, now=moment)
+        assert (told.why, round(told.wait, 3)) == (Why.PROBED, wait)
+    told = both.ask_all(["eve", "ada"], now=began + YOUNG)
+    assert [(each.why, round(each.wait, 3)) for each in told] == [(Why.OPEN, LEASE - YOUNG)] * 2
+    # Who probes goes on, and the next probe is young again.
+    assert both.ask("dan", by="job", now=began + YOUNG).why is Why.PROBE
+    both.leave("dan", "job")
+    assert both.ask("eve", now=began + YOUNG).why is Why.PROBE
+    assert both.ask("fay", now=began + YOUNG).why is Why.PROBED
+
+
+def test_who_asks_while_a_probe_takes_too_long_is_refused_by_the_clock_of_redis(new):
+    both = new(pause=0.0, young=0.0)
+    for each in ("ada", "bob", "cid"):
+        both.fail(each)
+    asked = both.ask_all(["dan", "eve"], lease=60.0)
+    assert [each.why for each in asked] == [Why.PROBE, Why.OPEN]
+    assert 50 < asked[1].wait <= 60
+    both.answer("dan")
+    assert not both.ask("eve").wait
 
 
 def test_a_probe_that_fails_begins_the_pause_anew_and_is_not_tried_again(new):

@@ -264,6 +264,45 @@ def test_who_has_left_is_told_nothing(redis, flights, claim, land):
     assert told(redis, SECOND) == []
 
 
+@pytest.fixture
+def probe(redis):
+    """Let a flight be a probe for ``FIRST``, which others wait for so long."""
+
+    def one(flight, young):
+        with redis.pipeline(transaction=False) as pipe:
+            Flights(redis, failure_seconds=2.0, young=young).probe(pipe, [flight.decode()], FIRST)
+            pipe.execute()
+
+    return one
+
+
+def test_a_young_probe_is_waited_for(claim, probe):
+    _, flight = claim(FIRST)
+    probe(flight, 60.0)
+    assert claim(SECOND) == (Turn.WAIT, flight)
+    assert claim(SECOND, waiting={7: flight.decode()}) == (Turn.WAIT, flight)
+
+
+def test_a_probe_that_takes_long_is_left_to_who_has_it_made(redis, claim, land, probe):
+    _, flight = claim(FIRST)
+    claim(SECOND, wish=Wish(CONNECTION, "read", 8))
+    probe(flight, 0.0)
+    assert claim(FIRST, waiting={7: flight.decode()}) == (Turn.WAIT, flight)
+    turn, another = claim(SECOND, wish=Wish(CONNECTION, "read", 8), waiting={8: flight.decode()})
+    assert turn is Turn.LEAD
+    assert another != flight
+    assert claim(SECOND, wish=Wish(CONNECTION, "read", 9)) == (Turn.WAIT, another)
+    land(flight, told=SECOND)
+    assert told(redis, FIRST) == [(7, b"what was read")]
+
+
+def test_a_probe_whose_flight_is_gone_is_no_flight(redis, claim, probe):
+    _, flight = claim(FIRST)
+    redis.delete(key(flight))
+    probe(flight, 0.0)
+    assert not redis.exists(key(flight))
+
+
 def test_an_abandoned_flight_is_there_for_the_next(flights, redis, claim):
     _, flight = claim(FIRST)
     flights.abandon(redis, [flight.decode()])

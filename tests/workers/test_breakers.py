@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -121,6 +123,21 @@ def test_a_provider_that_hangs_costs_one_deadline_and_no_second(at_sandbox, sand
     assert sandbox.requests().total == 0
 
 
+@BOTH
+def test_some_that_hang_shut_nobody_out_who_was_answered_while_they_hung(
+    at_sandbox, sandbox, people, provider_name
+):
+    there = at_sandbox(fanout_deadline_seconds=1.0)
+    hanging, well = people(provider_name, 2 * ACCOUNTS, name="hung"), people(provider_name, 3)
+    for n in range(len(hanging)):
+        sandbox.fault(email=f"hung{n}@example.com", latency_ms=60_000)
+    for week in range(2):
+        found = read(there, f"f{week}", hanging + well, seconds=1.0, week=week)
+        assert [was_read(each) for each in found] == [False] * len(hanging) + [True] * len(well)
+        assert not any(map(not_asked, found))
+    assert not standing(there, provider_name).open
+
+
 @DEAD
 @BOTH
 def test_one_probe_is_made_after_the_pause_and_recovery_closes(
@@ -147,6 +164,42 @@ def test_one_probe_is_made_after_the_pause_and_recovery_closes(
     assert all(map(was_read, read(workers[1], "four", dead + newcomers, week=2)))
     assert not standing(workers[0], provider_name).open
     assert calls(sandbox, provider_name) == 1 + len(dead + newcomers)
+
+
+def test_while_a_probe_hangs_who_asks_for_the_same_or_for_another_is_refused(
+    at_sandbox, sandbox, people, ask, serve
+):
+    there, seconds = at_sandbox(), 10.0
+    sandbox.fault(provider="google", status=503)
+    read(there, "one", people("google", ACCOUNTS))
+    pause_passes(there, "google")
+    sandbox.clear_faults()
+    sandbox.fault(provider="google", latency_ms=60_000)
+    sandbox.forget_requests()
+    newcomers = people("google", 3, name="new")
+    first, second, third = (ReadBusy(each, ("primary",), 0, 7 * DAY) for each in newcomers)
+
+    def hear(job: Job) -> tuple[Reply, float]:
+        began = time.monotonic()
+        (reply,) = ask([job], seconds=seconds)
+        return reply, time.monotonic() - began
+
+    with ThreadPoolExecutor(3) as threads:
+        serve(reads.perform)
+        probing = threads.submit(hear, first)
+        while not calls(sandbox, "google"):
+            assert not probing.done()
+            time.sleep(0.01)
+        serve(reads.perform, tasks=2)
+        told = [each.result() for each in [threads.submit(hear, job) for job in (first, second)]]
+        # By now the probe is old, and nobody waits at all.
+        serve(reads.perform)
+        told.append(hear(third))
+        assert not probing.done()
+        assert calls(sandbox, "google") == 1
+        assert all(not_asked(reply) and took < seconds / 2 for reply, took in told)
+        # Who probes has its time.
+        assert probing.result()[0].failed.asked
 
 
 def test_a_probe_that_never_came_to_call_leaves_its_turn_to_the_next(at_sandbox, sandbox, people, connected):

@@ -1,0 +1,72 @@
+"""The breakers of one provider together with the throttle, as their tests ask them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from redis import Redis
+
+from store import breakers
+from store.breakers import Breakers, Family, Guarded
+from store.throttle import Answer, Ask, Limit, Throttle
+
+ACCOUNTS, FAILURES, PAUSE, LEASE = 3, 2, 10.0, 7.0
+START = 1_800_000_000.0
+LOOSE = Limit(10**6, 60)
+
+
+@dataclass
+class Both:
+    """The breakers of one provider and the throttle that heeds them, on one Redis."""
+
+    redis: Redis
+    provider: str = "google"
+    accounts: int = ACCOUNTS
+    failures: int = FAILURES
+    pause: float = PAUSE
+    young: float = LEASE
+    asked: int = 0
+    family: Family = Family.BUSY
+
+    @property
+    def guarded(self) -> Guarded:
+        return Guarded(self.provider, self.family)
+
+    def __post_init__(self) -> None:
+        limits = {self.provider: LOOSE}
+        self.throttle = Throttle(self.redis, limits, limits, pause=self.pause, young=self.young)
+        self.breakers = Breakers(self.redis, accounts=self.accounts, failures=self.failures, pause=self.pause)
+
+    def ask(self, account: str, *, by: str | None = None, lease=LEASE, now: float | None = None) -> Answer:
+        return self.ask_all([account], by=by, lease=lease, now=now)[0]
+
+    def ask_all(
+        self, accounts: list[str], *, by: str | None = None, lease=LEASE, now: float | None = None
+    ) -> list[Answer]:
+        asks = []
+        for account in accounts:
+            self.asked += 1
+            asks.append(Ask(self.provider, account, 0, None, by or f"job:{self.asked}", self.family))
+        with self.redis.pipeline(transaction=False) as pipe:
+            self.throttle.ask(pipe, asks, left=60.0, lease=lease, now=now)
+            (told,) = pipe.execute(raise_on_error=False)
+        return Throttle.answers(told, asks)
+
+    def fail(
+        self, account: str, *, given_up: bool = True, took: float = 0.0, now: float | None = None
+    ) -> bool:
+        return self.breakers.failed(self.guarded, account, given_up=given_up, took=took, now=now)
+
+    def answer(self, account: str, *, now: float | None = None) -> None:
+        self.breakers.answered(self.guarded, account)
+        with self.redis.pipeline(transaction=False) as pipe:
+            self.breakers.tell(pipe, now=now)
+            pipe.execute()
+
+    def leave(self, account: str, by: str) -> None:
+        with self.redis.pipeline(transaction=False) as pipe:
+            self.breakers.leave(pipe, self.guarded, account, by)
+            pipe.execute()
+
+    def standing(self, now: float | None = None) -> breakers.Breaker:
+        return self.breakers.standing([self.guarded], now=now)[self.guarded]
