@@ -140,7 +140,7 @@ class Row(NamedTuple):
     lane: Lane
     periods: int = 0
     slots: int = 0
-    blocked: Markup = Markup()
+    padded: Markup = Markup()
     tolerated: Markup = Markup()
     busy: Markup = Markup()
     offered: Markup = Markup()
@@ -153,7 +153,7 @@ def rows(question: Question, shown: Shown, ruler: Ruler) -> list[Row]:
     drawn = zip(
         layers.busy.sizes().tolist(),
         shown.slots.sizes().tolist(),
-        *map(ruler.paths, (layers.blocked, layers.tolerated, layers.busy, offered)),
+        *map(ruler.paths, (layers.padded, layers.tolerated, layers.busy, offered)),
         strict=True,
     )
     # Those who were read have their places in the order in which they are shown.
@@ -228,7 +228,7 @@ def _blocks(question: Question, shown: Shown, place: int | None, day: Day) -> di
     if place is None:
         return {}
     layers = shown.layers
-    stretches = {"tolerated": layers.tolerated, "blocked": layers.blocked, "busy": layers.busy}
+    stretches = {"tolerated": layers.tolerated, "padded": layers.padded, "busy": layers.busy}
     blocks = {name: _cut(each.group(place), day) for name, each in stretches.items()}
     blocks["slots"] = list(_slots(question, shown.slots.group(place), day))
     return blocks

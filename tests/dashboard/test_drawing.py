@@ -153,7 +153,7 @@ def test_every_stroke_of_a_lane_is_where_its_time_is(case, whole):
     layer = layers(asked.engine, *laid(members))
     minute = ruler.per_hour * UNITS / 60
 
-    for groups in (layer.blocked, layer.tolerated, layer.busy):
+    for groups in (layer.padded, layer.tolerated, layer.busy):
         paths = ruler.paths(groups)
         assert len(paths) == len(members)
         for n, path in enumerate(paths):
@@ -241,7 +241,7 @@ def test_every_block_of_a_column_is_where_its_time_is(case, whole):
         columns = drawing.columns(asked, shown, day)
         assert [column.lane for column in columns] == shown.lanes
         for n, column in enumerate(columns):
-            for name in ("blocked", "tolerated", "busy"):
+            for name in ("padded", "tolerated", "busy"):
                 expected = pixels(getattr(layer, name).group(n).pairs(), day)
                 near(extents(column.layers[name]), expected, 2 * PIXEL)
 

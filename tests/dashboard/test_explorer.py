@@ -91,6 +91,7 @@ def test_busy_time_that_is_tolerated_is_drawn_apart(signed_in, ada, lanes, in_la
 
     assert clocks(layer_of(page, user, "busy")) == [("10:30", "11:00")]
     assert clocks(layer_of(page, user, "tolerated")) == [("10:00", "10:30"), ("11:00", "11:30")]
+    assert layer_of(page, user, "hatch") == []
     assert "busy, tolerated" in [words(each) for each in page.html.select(".legend li")]
     assert len(slots_of(page)[user]) == 7
 
