@@ -172,6 +172,24 @@ def test_each_day_begins_where_its_first_minute_is_drawn(asked):
     assert ruler.per_hour >= drawing.LEAST_HOUR
 
 
+@given(questions(), st.booleans())
+def test_above_lanes_hours_are_named_where_they_begin(asked, whole):
+    days = drawing.days(asked, whole=whole)
+    ruler, place = Ruler.of(days), {at: n for n, at in enumerate(minutes_shown(days))}
+    heads = ruler.heads(asked.zone)
+    room = 3 * ruler.per_hour >= drawing.LEAST_BETWEEN_HOURS
+
+    assert [(head.day, head.left) for head in heads] == list(zip(days, ruler.lefts(), strict=True))
+    for day, _, hours in heads:
+        clocks = {at: datetime.fromtimestamp(at / 1000, asked.zone) for at in range(day.start, day.end, HOUR)}
+        named = [
+            at for at, wall in clocks.items() if f"{wall:%H:%M}" in drawing.NAMED_HOURS and at > day.start
+        ]
+        assert [hour for _, hour in hours] == [clocks[at].hour for at in named if room]
+        expected = [place[at] * ruler.per_hour / 60 for at in named if room]
+        assert [at for at, _ in hours] == pytest.approx(expected)
+
+
 @given(asked_with_members())
 def test_dashes_are_the_slots(case):
     asked, members = case
