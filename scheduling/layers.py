@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scheduling.intervals import Groups, Indexes, Intervals, Times, cross, merge_each
+from scheduling.intervals import EMPTY, Groups, Indexes, Intervals, Times, cross, merge_each
 from scheduling.query import Query, free
 
 
@@ -14,28 +14,32 @@ from scheduling.query import Query, free
 class Layers:
     """The range of a query cut up for each member, each layer merged and sorted.
 
-    ``blocked`` is where no slot may be, whatever the windows: they are the same for all members. ``busy`` is
-    what of it the member is busy, the rest is padding. ``tolerated`` is busy and blocks nothing, as no more
-    than ``max_overlaps`` periods meet there.
+    ``busy`` is the busy time that blocks, ``padded`` the same with its padding: where no slot may be. Without
+    padding it is empty. ``tolerated`` is busy and blocks nothing, as no more than ``max_overlaps`` periods
+    meet there. Windows count for none of them: they are the same for all members.
     """
 
-    blocked: Groups
+    padded: Groups
     busy: Groups
     tolerated: Groups
 
 
 def layers(query: Query, calendars: Groups, member_of: Indexes, members: int) -> Layers:
     """The layers of each member; arguments as for ``scheduling.query.slots``."""
-    # What the engine leaves free of the whole range: what it does not is blocked, by whatever rule.
-    left = free(replace(query, windows=None), calendars, member_of, members)
-    blocked = gaps(left, query.start, query.end)
     of_member = calendars.offsets[member_of.searchsorted(np.arange(members + 1))]
     starts = calendars.starts.clip(query.start, query.end)
     ends = calendars.ends.clip(query.start, query.end)
     busy = merge_each(Groups(starts, ends, of_member), (query.start, query.end))
+    nothing = Groups.sized(EMPTY, EMPTY, np.zeros(members, np.int64))
+    if not query.padding and not query.max_overlaps:
+        return Layers(nothing, busy, nothing)
+    # What the engine leaves free of the whole range: what it does not is blocked, by whatever rule.
+    left = free(replace(query, windows=None), calendars, member_of, members)
+    blocked = gaps(left, query.start, query.end)
     if not query.max_overlaps:
-        return Layers(blocked, busy, Groups.of([()] * members))
-    return Layers(blocked, common(busy, blocked), common(busy, left))
+        return Layers(blocked, busy, nothing)
+    padded = blocked if query.padding else nothing
+    return Layers(padded, common(busy, blocked), common(busy, left))
 
 
 def gaps(groups: Groups, start: int, end: int) -> Groups:

@@ -106,6 +106,18 @@ def slots(query: Query, calendars: Groups, member_of: Indexes, members: int) -> 
     return Slots((key >> bits) + query.start, key & (1 << bits) - 1, query.duration)
 
 
+def slots_of_each(query: Query, calendars: Groups, member_of: Indexes, members: int) -> Groups:
+    """The same slots as stretches, those of each member by start; arguments as for ``slots``."""
+    parts = []
+    for _, stretches in _passes(query, calendars, member_of, members):
+        combs = _cut(query, stretches.flat())
+        starts = combs.starts(query.stride)
+        before = np.append(0, combs.counts.cumsum())
+        offsets = before[combs.rows.searchsorted(stretches.offsets)]
+        parts.append(Groups(starts, starts + query.duration, offsets))
+    return Groups.concat(parts)
+
+
 def free(query: Query, calendars: Groups, member_of: Indexes, members: int) -> Groups:
     """Each member's maximal free stretches, sorted; arguments as for ``slots``."""
     return Groups.concat([part for _, part in _passes(query, calendars, member_of, members)])

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
-from markupsafe import Markup
 
 from app.dashboard.lanes import Lane, Shown
 from app.dashboard.questions import Question, moment
@@ -30,6 +29,10 @@ MOST_IN_DAYS = 3
 LANE_WIDTH, LEAST_HOUR = 880, 4.0
 LANE_HEIGHT = 34
 HOUR_HEIGHT = 28
+
+# Above lanes every third hour is named, but a day's first: where there are so many pixels between them.
+NAMED_HOURS = frozenset(("06:00", "09:00", "12:00", "15:00", "18:00"))
+LEAST_BETWEEN_HOURS = 24
 
 # Tenths of a pixel are enough, and whole numbers are written fastest.
 UNITS = 10
@@ -90,6 +93,14 @@ def _runs(days: Sequence[Day]) -> Intervals:
     return merge(shown.starts, shown.ends)
 
 
+class Head(NamedTuple):
+    """What stands above a day in lanes: where the day begins, and where which of its hours do, in pixels."""
+
+    day: Day
+    left: float
+    hours: Sequence[tuple[float, int]]
+
+
 @dataclass(frozen=True, slots=True)
 class Ruler:
     """Days laid along a lane, one after the other; each hour is ``per_hour`` pixels."""
@@ -111,11 +122,28 @@ class Ruler:
         """Where each day begins, in pixels."""
         return [0.0, *accumulate(day.hours * self.per_hour for day in self.days)][:-1]
 
-    def paths(self, groups: Groups) -> list[Markup]:
+    def heads(self, zone: ZoneInfo) -> list[Head]:
+        """What stands above the lanes, the hours only where there is room for them."""
+        room = 3 * self.per_hour >= LEAST_BETWEEN_HOURS
+        return [
+            Head(day, left, self._hours(day, left, zone) if room else ())
+            for day, left in zip(self.days, self.lefts(), strict=True)
+        ]
+
+    def _hours(self, day: Day, left: float, zone: ZoneInfo) -> Sequence[tuple[float, int]]:
+        return [
+            (left + top / HOUR_HEIGHT * self.per_hour, int(label[:2]))
+            for top, label in hour_labels(day, zone)
+            if top and label in NAMED_HOURS
+        ]
+
+    def paths(self, groups: Groups) -> list[str]:
         """For each owner the ``d`` of a path along the middle of a lane, in tenths of a pixel.
 
         A stroke as wide as the lane is high makes it rectangles, in half the words of their outlines.
         """
+        if not len(groups.flat()):
+            return [""] * len(groups)
         scale = self.per_hour * UNITS / HOUR
         shown = _runs(self.days)
         pieces, rows, met = cross(groups.flat(), shown)
@@ -124,14 +152,11 @@ class Ruler:
         shift = ((lengths.cumsum() - lengths - shown.starts) * scale)[met]
         lefts = (pieces.starts * scale + shift).round().astype(int)
         widths = ((pieces.ends * scale + shift).round().astype(int) - lefts).clip(1)
-        values = np.column_stack((lefts, widths)).ravel().tolist()
+        middle = LANE_HEIGHT * UNITS // 2
+        pairs = zip(lefts.tolist(), widths.tolist(), strict=True)
+        strokes = [f"M{left} {middle}h{width}" for left, width in pairs]
         bounds = rows.searchsorted(groups.offsets).tolist()
-        stroke = f"M%d {LANE_HEIGHT * UNITS // 2}h%d"
-        # Digits and letters alone: nothing to escape.
-        return [
-            Markup(stroke * (last - first) % tuple(values[2 * first : 2 * last]))  # noqa: S704 - see above
-            for first, last in pairwise(bounds)
-        ]
+        return ["".join(strokes[first:last]) for first, last in pairwise(bounds)]
 
 
 class Row(NamedTuple):
@@ -140,10 +165,10 @@ class Row(NamedTuple):
     lane: Lane
     periods: int = 0
     slots: int = 0
-    blocked: Markup = Markup()
-    tolerated: Markup = Markup()
-    busy: Markup = Markup()
-    offered: Markup = Markup()
+    padded: str = ""
+    tolerated: str = ""
+    busy: str = ""
+    offered: str = ""
 
 
 def rows(question: Question, shown: Shown, ruler: Ruler) -> list[Row]:
@@ -153,7 +178,7 @@ def rows(question: Question, shown: Shown, ruler: Ruler) -> list[Row]:
     drawn = zip(
         layers.busy.sizes().tolist(),
         shown.slots.sizes().tolist(),
-        *map(ruler.paths, (layers.blocked, layers.tolerated, layers.busy, offered)),
+        *map(ruler.paths, (layers.padded, layers.tolerated, layers.busy, offered)),
         strict=True,
     )
     # Those who were read have their places in the order in which they are shown.
@@ -228,7 +253,7 @@ def _blocks(question: Question, shown: Shown, place: int | None, day: Day) -> di
     if place is None:
         return {}
     layers = shown.layers
-    stretches = {"tolerated": layers.tolerated, "blocked": layers.blocked, "busy": layers.busy}
+    stretches = {"tolerated": layers.tolerated, "padded": layers.padded, "busy": layers.busy}
     blocks = {name: _cut(each.group(place), day) for name, each in stretches.items()}
     blocks["slots"] = list(_slots(question, shown.slots.group(place), day))
     return blocks

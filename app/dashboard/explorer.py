@@ -87,7 +87,6 @@ def _drawn(question: Question, found: Shown) -> dict[str, Any]:
     return {
         "days": days,
         "whole": whole,
-        "hours_of": [drawing.hour_labels(day, question.zone) for day in days],
         **shapes,
     }
 
@@ -96,6 +95,7 @@ def _columns(question: Question, found: Shown, days: Sequence[Day]) -> dict[str,
     return {
         # Where clocks change, a day's hours stand elsewhere than those of the others.
         "usual": next((n for n, day in enumerate(days) if not day.odd), 0),
+        "hours_of": [drawing.hour_labels(day, question.zone) for day in days],
         "columns": [drawing.columns(question, found, day) for day in days],
         "outside": [drawing.outside_blocks(found, day) for day in days],
     }
@@ -106,6 +106,7 @@ def _lanes(question: Question, found: Shown, days: Sequence[Day]) -> dict[str, A
     return {
         "ruler": ruler,
         "starts": " ".join(f"{day.start}-{day.end}" for day in days),
+        "heads": ruler.heads(question.zone),
         "rows": drawing.rows(question, found, ruler),
         "dashes": drawing.dashes(question, ruler),
         "outside": ruler.paths(Groups.pack([found.outside]))[0],

@@ -16,9 +16,9 @@ from app.errors import NotFound
 from app.failures import Failures
 from app.services import services
 from app.targets import Wanted
-from scheduling.intervals import Groups, Indexes, Intervals
+from scheduling.intervals import Groups, Intervals
 from scheduling.layers import Layers, layers
-from scheduling.query import slots
+from scheduling.query import slots_of_each
 from store.queries import connections
 from store.queries.connections import ConnectionRef
 
@@ -72,7 +72,7 @@ def shown(question: Question, *, fresh: bool = False) -> Shown:
     failing = picture.failing()
     readable = [user for user, ask in asks.items() if ask not in failing]
     laid = picture.of_asks(np.array([asks[user] for user in readable], np.int64))
-    parts, offered = layers(question.engine, *laid), _slots(question, laid)
+    parts, offered = layers(question.engine, *laid), slots_of_each(question.engine, *laid)
     places = {user: place for place, user in enumerate(readable)}
     lanes = [_lane(user, refs, places, picture, asks) for user, refs in people.items()]
     oldest = picture.oldest_read
@@ -106,14 +106,6 @@ def _lane(
     if user in asks:
         return Lane(user, failed=Failures.of(picture, asks[user]).calendars())
     return Lane(user, note=NOT_KNOWN if refs is None else NOTHING_CONNECTED)
-
-
-def _slots(question: Question, laid: tuple[Groups, Indexes, int]) -> Groups:
-    """The slots of each member, as stretches."""
-    found = slots(question.engine, *laid)
-    order = found.members.argsort(kind="stable")
-    starts, sizes = found.starts[order], np.bincount(found.members, minlength=laid[2])
-    return Groups.sized(starts, starts + found.duration, sizes)
 
 
 def _outside(question: Question) -> Intervals:

@@ -153,7 +153,7 @@ def test_every_stroke_of_a_lane_is_where_its_time_is(case, whole):
     layer = layers(asked.engine, *laid(members))
     minute = ruler.per_hour * UNITS / 60
 
-    for groups in (layer.blocked, layer.tolerated, layer.busy):
+    for groups in (layer.padded, layer.tolerated, layer.busy):
         paths = ruler.paths(groups)
         assert len(paths) == len(members)
         for n, path in enumerate(paths):
@@ -170,6 +170,24 @@ def test_each_day_begins_where_its_first_minute_is_drawn(asked):
     near([piece[:1] for piece in pieces(path)], [(left * UNITS,) for left in ruler.lefts()], ROUNDED)
     assert ruler.width >= drawing.LANE_WIDTH - 1e-6
     assert ruler.per_hour >= drawing.LEAST_HOUR
+
+
+@given(questions(), st.booleans())
+def test_above_lanes_hours_are_named_where_they_begin(asked, whole):
+    days = drawing.days(asked, whole=whole)
+    ruler, place = Ruler.of(days), {at: n for n, at in enumerate(minutes_shown(days))}
+    heads = ruler.heads(asked.zone)
+    room = 3 * ruler.per_hour >= drawing.LEAST_BETWEEN_HOURS
+
+    assert [(head.day, head.left) for head in heads] == list(zip(days, ruler.lefts(), strict=True))
+    for day, _, hours in heads:
+        clocks = {at: datetime.fromtimestamp(at / 1000, asked.zone) for at in range(day.start, day.end, HOUR)}
+        named = [
+            at for at, wall in clocks.items() if f"{wall:%H:%M}" in drawing.NAMED_HOURS and at > day.start
+        ]
+        assert [hour for _, hour in hours] == [clocks[at].hour for at in named if room]
+        expected = [place[at] * ruler.per_hour / 60 for at in named if room]
+        assert [at for at, _ in hours] == pytest.approx(expected)
 
 
 @given(asked_with_members())
@@ -241,7 +259,7 @@ def test_every_block_of_a_column_is_where_its_time_is(case, whole):
         columns = drawing.columns(asked, shown, day)
         assert [column.lane for column in columns] == shown.lanes
         for n, column in enumerate(columns):
-            for name in ("blocked", "tolerated", "busy"):
+            for name in ("padded", "tolerated", "busy"):
                 expected = pixels(getattr(layer, name).group(n).pairs(), day)
                 near(extents(column.layers[name]), expected, 2 * PIXEL)
 

@@ -9,12 +9,15 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import update
 
 from app.dashboard.questions import MOST_SHOWN
 from scheduling.windows import MINUTE
+from store.models import User
 from store.queries import organizations
 from tests.app.days import meeting
 from tests.dashboard.picture import layer_of, slots_of
+from tests.dashboard.untrusted import HTML
 from tests.dashboard.visiting import Browser, words
 
 THURSDAY = int(datetime(2026, 12, 3, tzinfo=UTC).timestamp() * 1000)
@@ -81,6 +84,21 @@ def test_each_kind_of_time_is_drawn_where_it_is(signed_in, ada, lanes, in_lanes)
 
 
 @pytest.mark.usefixtures("worker")
+def test_no_name_is_taken_for_markup_in_a_lane(signed_in, ada, lanes, stores, new_user):
+    slug = lanes()
+    for user in (ada(slugs=(slug,)), new_user(slugs=(slug,))):
+        with stores.database.writing() as session:
+            changed = update(User).where(User.custom_id == user).values(custom_id=f"{user}{HTML}")
+            session.execute(changed)
+
+    page = signed_in.get("/explorer/grid", organization=slug, **DAY)
+
+    assert len([each for each in page.html.select(".lanes th[scope=row]") if HTML in each.text]) == 2
+    assert len([each for each in page.html.select(".lane") if each["data-user"].endswith(HTML)]) == 1
+    assert page.html.find("b") is None
+
+
+@pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("in_lanes", [False, True], ids=["columns", "lanes"])
 def test_busy_time_that_is_tolerated_is_drawn_apart(signed_in, ada, lanes, in_lanes):
     slug = lanes() if in_lanes else None
@@ -91,6 +109,7 @@ def test_busy_time_that_is_tolerated_is_drawn_apart(signed_in, ada, lanes, in_la
 
     assert clocks(layer_of(page, user, "busy")) == [("10:30", "11:00")]
     assert clocks(layer_of(page, user, "tolerated")) == [("10:00", "10:30"), ("11:00", "11:30")]
+    assert layer_of(page, user, "hatch") == []
     assert "busy, tolerated" in [words(each) for each in page.html.select(".legend li")]
     assert len(slots_of(page)[user]) == 7
 

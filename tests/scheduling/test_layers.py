@@ -33,7 +33,7 @@ def test_each_instant_is_blocked_or_not_and_busy_or_not(members, length, padding
         }
         every = set(range(query.start, query.end))
         assert found.busy.group(n).pairs() == oracle.runs(busy - left, 1)
-        assert found.blocked.group(n).pairs() == oracle.runs(every - left, 1)
+        assert found.padded.group(n).pairs() == (oracle.runs(every - left, 1) if padding else [])
         assert found.tolerated.group(n).pairs() == oracle.runs(busy & left, 1)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.intervals import Groups
-from scheduling.query import Query, busy_union, count_limit, free, slots
+from scheduling.query import Query, busy_union, count_limit, free, slots, slots_of_each
 from scheduling.windows import DAY, MINUTE, Window
 from tests.scheduling import oracle
 from tests.scheduling.strategies import at, calendars, members_of, questions
@@ -49,6 +49,19 @@ def test_slots_are_cut_from_each_members_free_stretches_in_order_of_start_then_m
         for stretch in oracle.free(query, member)
         for start in oracle.slots(query, stretch)
     )
+
+
+@given(asked)
+def test_the_slots_of_each_member_are_those_of_all(case):
+    query, members = case
+    found = slots_of_each(query, *laid(members))
+    assert len(found) == len(members)
+    of_each = [found.group(n).pairs() for n in range(len(members))]
+    assert slot_pairs(query, members) == sorted(
+        (start, n) for n, own in enumerate(of_each) for start, _ in own
+    )
+    assert all(own == sorted(own) for own in of_each)
+    assert {end - start for own in of_each for start, end in own} <= {query.duration}
 
 
 @given(
