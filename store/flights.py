@@ -168,8 +168,7 @@ class Flights:
     """The reads under way. ``failure_seconds``: for how long a failure answers who asks again.
 
     ``asking_seconds``: the longest time between a request's beginning and its last claim. Both are those of
-    who claims, whatever is set for who reads. ``young``: for how many seconds others wait for a read that is a
-    probe.
+    who claims, whatever is set for who reads. ``young``: for how many seconds others wait for a probe.
     """
 
     def __init__(

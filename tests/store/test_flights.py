@@ -270,7 +270,9 @@ def probe(redis):
 
     def one(flight, young):
         with redis.pipeline(transaction=False) as pipe:
-            Flights(redis, failure_seconds=2.0, young=young).probe(pipe, [flight.decode()], FIRST)
+            Flights(redis, failure_seconds=2.0, asking_seconds=ASKING, young=young).probe(
+                pipe, [flight.decode()], FIRST
+            )
             pipe.execute()
 
     return one
