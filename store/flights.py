@@ -27,8 +27,9 @@ from store.busy_cache import GENERATION, generation_key, new_generation
 LEASE = 3_000
 # Milliseconds for which what was read stays, for who began before it landed and asks only now.
 LANDED = 5_000
-# Milliseconds for which a read's flight can be found: longer than any flight lasts.
-FINDABLE = 600_000
+# Milliseconds for which a read's flight can be found: longer than the longest deadline and what a read may
+# have beyond it, so that any flight can be found while it lasts. Every read leaves such a key.
+FINDABLE = 200_000
 
 # KEYS: the generations. ARGV: now, newer than, milliseconds a failure counts for, when the request began,
 # milliseconds of the lease, who waits or "", what nobody has used as a name, then for each read its name, the

@@ -14,6 +14,8 @@ from store.flights import LANDED, LEASE, Flights, Landing, Turn, Wish
 from store.line import Line
 from store.stores import Stores
 from tests import services
+from tests.conftest import settings_of
+from workers.runtime import Runtime
 
 NOW = 1_800_000_000_000
 # Tests run beside each other on one server.
@@ -220,3 +222,12 @@ def test_what_has_landed_ends_by_itself(redis, claim, land):
     _, flight = claim()
     land(flight)
     assert 0 < redis.pttl(key(flight)) <= LANDED
+
+
+def test_a_flight_can_be_found_for_as_long_as_the_longest_lasts_and_not_for_much_longer(redis, claim):
+    settings = settings_of({"ALMANAC_FANOUT_DEADLINE": "120"})
+    longest = settings.fanout_deadline_seconds + Runtime(settings).grace
+    claim()
+    generation = redis.get(generation_key(CONNECTION)).decode()
+    findable = redis.pttl(f"flight-of:{WISH.name}:{generation}") / 1000
+    assert longest < findable < longest + 60
