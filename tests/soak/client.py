@@ -249,20 +249,16 @@ class Client:
         _, answer = self._ask("POST unified", path, method="POST", json=body)
         if answer.status_code != 201:
             return self._unclear(answer, person.calendars, person.user)
+        copies = {each["provider"]: each["id"] for each in answer.json()["data"]["events"]}
         for calendar in person.calendars:
-            (copy,) = (
-                each
-                for each in answer.json()["data"]["events"]
-                if each["provider"] == calendar.account.provider
-            )
-            calendar.events[copy["id"]] = period
+            calendar.events[copies[calendar.account.provider]] = period
         self._done(*person.calendars)
         if self._random.random() < 0.5:
             _, answer = self._ask("DELETE unified", f"{path}/{meta}", method="DELETE")
             if answer.status_code != 200:
                 return self._unclear(answer, person.calendars, person.user)
             for calendar in person.calendars:
-                calendar.events = {name: each for name, each in calendar.events.items() if each != period}
+                del calendar.events[copies[calendar.account.provider]]
             self._done(*person.calendars)
         return None
 
