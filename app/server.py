@@ -17,7 +17,7 @@ from app.hurried import Hurried
 from app.processes import LONGEST_HEADER, LONGEST_REQUEST_LINE, MOST_HEADERS
 from app.request_ids import HEADER
 from app.services import EXTENSION
-from store.garbage import collect_seldom
+from store.garbage import OF_ANSWERS, collect_seldom
 from store.log_settings import read_log_settings
 from workers import logs, tracing
 
@@ -42,7 +42,7 @@ class Worker(ThreadWorker):
         """Serve; the application is loaded, the process is its own."""
         tracing.start("web")
         self.wsgi.extensions[EXTENSION].prepare()
-        collect_seldom()
+        collect_seldom(OF_ANSWERS)
         # The poller's own, by another number.
         self._epoll = select.epoll.fromfd(os.dup(self.poller.fileno())) if _TURNS else None
         super().run()

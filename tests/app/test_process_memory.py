@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import sys
+from collections.abc import Mapping
 
 import pytest
 
@@ -58,7 +59,7 @@ import gc, weakref
 from store.garbage import collect_seldom
 class Knot:
     pass
-collect_seldom()
+collect_seldom(1_000)
 looks = 0
 def count(phase, info):
     global looks
@@ -77,10 +78,29 @@ while found() is not None:
 print(looks)
 """
 
+# How many objects a worker makes until it finds what is garbage from the start.
+OBJECTS = """
+import weakref
+from store.settings import read_settings
+from workers.runtime import Runtime
+Runtime(read_settings()).prepare("collecting@here")
+class Knot:
+    pass
+knot = Knot()
+knot.itself = knot
+found = weakref.ref(knot)
+del knot
+made = []
+while found() is not None:
+    made.append([])
+print(len(made))
+"""
 
-def told(*command: str) -> list[int]:
+
+def told(*command: str, environment: Mapping[str, str] | None = None) -> list[int]:
     """The numbers that a program prints."""
-    return [int(word) for word in subprocess.check_output(command, timeout=START_SECONDS).split()]
+    printed = subprocess.check_output(command, env=environment, timeout=START_SECONDS)
+    return [int(word) for word in printed.split()]
 
 
 def commands(settings):
@@ -109,3 +129,8 @@ def test_who_has_chosen_for_glibc_is_heard(settings, monkeypatch):
 
 def test_garbage_that_outlived_one_look_is_found_by_one_of_the_next():
     assert told(sys.executable, "-c", LOOKS)[0] <= 4
+
+
+def test_a_worker_looks_for_garbage_before_there_is_much(environment, database):
+    (made,) = told(sys.executable, "-c", OBJECTS, environment=environment)
+    assert made < 10_000
