@@ -49,6 +49,8 @@ class Client:
         self._session.trust_env = False
         self._session.headers["Authorization"] = f"Bearer {house.installation.key}"
         self._numbers = itertools.count()
+        # Clients come one after the other, so that both web processes have some of them, and stay.
+        self._session.get(f"{house.installation.url}/healthz", timeout=60)
 
     def run(self, until: float) -> None:
         """Mixed traffic, one request after the other."""
