@@ -24,13 +24,26 @@ FLOWER_TASKS = 10_000
 
 # Celery warns root of pickled messages; ours are JSON and nothing else is decoded.
 _QUIET = ["-W", "ignore:You're running the worker with superuser privileges"]
-_CELERY = [sys.executable, *_QUIET, "-m", "celery", "--quiet", "-A", "workers.main"]
+_CELERY = [*_QUIET, "-m", "celery", "--quiet", "-A", "workers.main"]
+
+# glibc gives threads up to eight heaps for each processor, and each a cache of what it has freed, so that
+# none has to wait for another; ours wait for Python's own lock anyway. What lies free in one heap or cache is
+# of no use to the other threads, of which there are a hundred: it grew for as long as they took turns.
+MALLOC = "GLIBC_TUNABLES"
+FEW_HEAPS_NO_CACHES = "glibc.malloc.arena_max=2:glibc.malloc.tcache_count=0"
+
+
+def _with_threads() -> list[str]:
+    """Python for a process with many threads; an operator who has chosen for glibc is heard."""
+    if MALLOC in os.environ:
+        return [sys.executable]
+    return ["/usr/bin/env", f"{MALLOC}={FEW_HEAPS_NO_CACHES}", sys.executable]
 
 
 def web(host: str, port: int, processes: int) -> list[str]:
     """Gunicorn with threads."""
     # Loaded once, before the processes part; nothing connects until the first request.
-    command = [sys.executable, "-m", "gunicorn", "app.wsgi:app", "--preload", "--bind", f"{host}:{port}"]
+    command = [*_with_threads(), "-m", "gunicorn", "app.wsgi:app", "--preload", "--bind", f"{host}:{port}"]
     command += ["--worker-class", "app.server.Worker", "--logger-class", "app.server.Log"]
     command += ["--workers", str(processes), "--threads", str(WEB_THREADS)]
     command += ["--limit-request-line", str(LONGEST_REQUEST_LINE)]
@@ -49,7 +62,7 @@ def web(host: str, port: int, processes: int) -> list[str]:
 
 def worker(settings: Settings, name: str, queues: tuple[Queue, ...] = tuple(Queue)) -> list[str]:
     """A Celery worker on threads: its tasks wait on providers, and share one pool of connections."""
-    command = [*_CELERY, "worker", "--pool", "threads"]
+    command = [*_with_threads(), *_CELERY, "worker", "--pool", "threads"]
     # A task holds a thread for as long as its fan-out has reads in flight here; one that comes while a
     # provider hangs must find a thread before it can have a place.
     command += ["--concurrency", str(2 * settings.reads_in_flight), "--queues", ",".join(queues)]
@@ -60,12 +73,19 @@ def worker(settings: Settings, name: str, queues: tuple[Queue, ...] = tuple(Queu
 def beat(settings: Settings) -> list[str]:
     """Celery's clock."""
     schedule = settings.data_dir / "beat-schedule"
-    return [*_CELERY, "beat", "--schedule", str(schedule)]
+    return [sys.executable, *_CELERY, "beat", "--schedule", str(schedule)]
 
 
 def flower(host: str, port: int, prefix: str) -> list[str]:
     """Flower, which looks and changes nothing; who may look is in its environment."""
-    command = [*_CELERY, "flower", f"--address={host}", f"--port={port}", f"--url_prefix={prefix}"]
+    command = [
+        sys.executable,
+        *_CELERY,
+        "flower",
+        f"--address={host}",
+        f"--port={port}",
+        f"--url_prefix={prefix}",
+    ]
     # It must neither stop workers nor send tasks of its own; no file of settings is looked for.
     command += ["--read_only=true", "--persistent=false", f"--conf={os.devnull}"]
     command += [f"--max_tasks={FLOWER_TASKS}", "--logging=warning"]

@@ -30,8 +30,9 @@ from store.busy_cache import GENERATION, generation_key, new_generation
 
 # Milliseconds: a reader that is alive renews its lease several times in this.
 LEASE = 3_000
-# Milliseconds for which a read's flight can be found: longer than any flight lasts.
-FINDABLE = 600_000
+# Milliseconds for which a read's flight can be found: longer than the longest deadline, what a read may have
+# beyond it, and for how long what was read stays. Every read leaves such a key.
+FINDABLE = 310_000
 
 # This moment in milliseconds, with its fraction.
 MOMENT = """

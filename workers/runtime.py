@@ -14,7 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from providers import transport
 from providers.names import ProviderName
 from providers.registry import Provider
-from store.garbage import collect_seldom
+from store.garbage import OF_JOBS, collect_seldom
 from store.settings import Settings
 from store.stores import Stores
 from workers.places import Places
@@ -60,7 +60,7 @@ class Runtime:
             self.stores.presence.come_back(worker)
         self.stores.flusher.add(self._say_so)
         self.stores.flusher.start()
-        collect_seldom()
+        collect_seldom(OF_JOBS)
 
     def leave(self) -> None:
         """The worker ends."""

@@ -33,6 +33,8 @@ def web_server(
             assert server.poll() is None
             assert time.monotonic() < give_up, "the server does not listen"
             time.sleep(0.05)
-        yield port
-        server.terminate()
-        server.wait(timeout=STOP_SECONDS)
+        try:
+            yield port
+        finally:
+            server.terminate()
+            server.wait(timeout=STOP_SECONDS)

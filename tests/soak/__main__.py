@@ -50,10 +50,11 @@ def soak(made: House, minutes: float, people: int, clients: int, seed: int) -> d
     records = Records()
     about = [machine.stamp(), *machine.described(connection, made.database)]
     with connection, Measures(made.installation.parts, connection) as measures:
+        everybody = [Client(made, n, records, seed) for n in range(clients)]
         began = time.monotonic()
         with Faults(made.sandbox, seed) as faults, ThreadPoolExecutor(clients) as threads:
             until = began + minutes * 60
-            working = [threads.submit(Client(made, n, records, seed).run, until) for n in range(clients)]
+            working = [threads.submit(each.run, until) for each in everybody]
             for each in working:
                 each.result()
         took = time.monotonic() - began

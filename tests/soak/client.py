@@ -49,6 +49,8 @@ class Client:
         self._session.trust_env = False
         self._session.headers["Authorization"] = f"Bearer {house.installation.key}"
         self._numbers = itertools.count()
+        # Clients come one after the other, so that both web processes have some of them, and stay.
+        self._session.get(f"{house.installation.url}/healthz", timeout=60)
 
     def run(self, until: float) -> None:
         """Mixed traffic, one request after the other."""
@@ -249,20 +251,16 @@ class Client:
         _, answer = self._ask("POST unified", path, method="POST", json=body)
         if answer.status_code != 201:
             return self._unclear(answer, person.calendars, person.user)
+        copies = {each["provider"]: each["id"] for each in answer.json()["data"]["events"]}
         for calendar in person.calendars:
-            (copy,) = (
-                each
-                for each in answer.json()["data"]["events"]
-                if each["provider"] == calendar.account.provider
-            )
-            calendar.events[copy["id"]] = period
+            calendar.events[copies[calendar.account.provider]] = period
         self._done(*person.calendars)
         if self._random.random() < 0.5:
             _, answer = self._ask("DELETE unified", f"{path}/{meta}", method="DELETE")
             if answer.status_code != 200:
                 return self._unclear(answer, person.calendars, person.user)
             for calendar in person.calendars:
-                calendar.events = {name: each for name, each in calendar.events.items() if each != period}
+                del calendar.events[copies[calendar.account.provider]]
             self._done(*person.calendars)
         return None
 

@@ -100,8 +100,11 @@ def _calendar(sandbox: Sandbox, random: Random, provider: str, number: int) -> C
 
 
 def meeting(random: Random) -> Period:
-    """Whole minutes of the week that is asked for."""
-    start = START + random.randrange(0, 7 * 24 * 60 - 180) * MINUTE
+    """In the week that is asked for, and at minutes of the clock at which people meet.
+
+    What is remembered of moments would otherwise go on growing for half an hour, up to its bound.
+    """
+    start = START + random.randrange(0, 7 * 24 * 60 - 180, 5) * MINUTE
     return start, start + random.choice((15, 25, 30, 45, 60, 90, 120)) * MINUTE
 
 

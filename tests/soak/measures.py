@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -13,16 +14,18 @@ from redis import Redis
 
 MIB = 2**20
 PAUSE = 2.0
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One look at a process."""
+    """One look at a process; ``worked`` are the seconds of a processor that it has had."""
 
     at: float
     memory: int
     files: int
     threads: int
+    worked: float
 
 
 def look(process: int, at: float) -> Sample | None:
@@ -31,9 +34,12 @@ def look(process: int, at: float) -> Sample | None:
     try:
         status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
         files = len(list((folder / "fd").iterdir()))
+        # Behind the name of its program, which may hold anything.
+        user, system = (folder / "stat").read_text().rpartition(")")[2].split()[11:13]
     except OSError:
         return None
-    return Sample(at, int(status["VmRSS"].split()[0]) * 1024, files, int(status["Threads"]))
+    worked = (int(user) + int(system)) / TICKS
+    return Sample(at, int(status["VmRSS"].split()[0]) * 1024, files, int(status["Threads"]), worked)
 
 
 def family(process: int) -> list[int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.soak.measures import MIB, Sample
 from tests.soak.records import Records
 from tests.soak.verdict import failings, processes
@@ -12,7 +14,7 @@ FAULTS = {"503": 3}
 
 def looks(memory, files=lambda at: 20):
     """A process looked at until it is at rest; both by the moment."""
-    return {"web": [Sample(at, int(memory(at) * MIB), files(at), 4) for at in range(0, OVER + 20, 2)]}
+    return {"web": [Sample(at, int(memory(at) * MIB), files(at), 4, at / 5) for at in range(0, OVER + 20, 2)]}
 
 
 def told(memory=lambda at: 100, files=lambda at: 20, faults=FAULTS, over=OVER, **records):
@@ -38,6 +40,11 @@ def test_what_warms_up_first_and_what_is_given_back_at_rest_is_no_growth():
 
 def test_a_short_run_tells_nothing_of_growth():
     assert told(lambda at: 100 + at / 40, over=WARM + 60) == []
+
+
+def test_a_process_tells_how_much_it_did_under_load():
+    (web,) = processes(looks(lambda at: 100), WARM, OVER)
+    assert web.busy == pytest.approx(0.2)
 
 
 def test_files_that_stay_open_fail():

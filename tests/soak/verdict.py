@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import linear_regression
 
 from tests.soak.faults import SHARE
-from tests.soak.measures import MIB, Sample
+from tests.soak.measures import MIB, PAUSE, Sample
 from tests.soak.records import Records
 
 # What a process may grow in a minute, in MiB, and still be called flat.
@@ -38,6 +38,12 @@ class Process:
     def growth_later(self) -> float:
         """The same in the second half: what still warms up slows down, and a leak does not."""
         return slope([(each.at, each.memory) for each in self.loaded[len(self.loaded) // 2 :]])
+
+    @property
+    def busy(self) -> float:
+        """Of one processor, the share that it took under load."""
+        first, last = self.loaded[0], self.loaded[-1]
+        return (last.worked - first.worked) / max(last.at - first.at, PAUSE)
 
     @property
     def tells(self) -> bool:

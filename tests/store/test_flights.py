@@ -16,6 +16,7 @@ from store.line import Line
 from store.stores import Stores
 from tests import services
 from tests.conftest import settings_of
+from workers.runtime import Runtime
 
 NOW = 1_800_000_000_000
 # Seconds that a request has.
@@ -310,3 +311,13 @@ def test_an_abandoned_flight_is_there_for_the_next(flights, redis, claim):
     flights.abandon(redis, [flight.decode()])
     flights.abandon(redis, [])
     assert claim(SECOND)[0] is Turn.LEAD
+
+
+def test_a_flight_can_be_found_for_as_long_as_the_longest_lasts_and_not_for_much_longer(redis, claim):
+    settings = settings_of({"ALMANAC_FANOUT_DEADLINE": "120"})
+    kept = settings.fanout_deadline_seconds
+    longest = settings.fanout_deadline_seconds + Runtime(settings).grace + kept
+    claim()
+    generation = redis.get(generation_key(CONNECTION)).decode()
+    findable = redis.pttl(f"flight-of:{WISH.name}:{generation}") / 1000
+    assert longest < findable < longest + 60

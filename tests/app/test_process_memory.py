@@ -1,0 +1,136 @@
+"""How processes deal with memory that is needed no longer; each script here is a process of its own."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+from collections.abc import Mapping
+
+import pytest
+
+from app import processes
+from app.processes import MALLOC
+from tests.conftest import START_SECONDS
+
+needs_glibc = pytest.mark.skipif(
+    not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="heaps and caches of threads are glibc's"
+)
+
+# How many heaps there are once many threads have asked for memory at the same time, and how many KiB count
+# as in use although each has given back all that it had.
+THREADS = """
+import ctypes, tempfile, threading
+libc = ctypes.CDLL(None)
+libc.malloc.restype = libc.fopen.restype = ctypes.c_void_p
+libc.free.argtypes = libc.fclose.argtypes = (ctypes.c_void_p,)
+libc.malloc_info.argtypes = ctypes.c_int, ctypes.c_void_p
+class Info(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in (
+        "arena", "ordblks", "smblks", "hblks", "hblkhd",
+        "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost",
+    )]
+libc.mallinfo2.restype = Info
+together = threading.Barrier(25)
+def ask():
+    together.wait()
+    blocks = [libc.malloc(size) for size in range(512, 1024, 16) for _ in range(7)]
+    for block in blocks:
+        libc.free(block)
+    together.wait()
+    together.wait()
+for _ in range(24):
+    threading.Thread(target=ask, daemon=True).start()
+before = libc.mallinfo2().uordblks
+together.wait()
+together.wait()
+kept = libc.mallinfo2().uordblks - before
+with tempfile.NamedTemporaryFile() as told:
+    stream = libc.fopen(told.name.encode(), b"w")
+    libc.malloc_info(0, stream)
+    libc.fclose(stream)
+    print(told.read().count(b"<heap "), kept // 1024)
+together.wait()
+"""
+
+# How many times Python looks until it finds garbage that was in use when it first looked.
+LOOKS = """
+import gc, weakref
+from store.garbage import collect_seldom
+class Knot:
+    pass
+collect_seldom(1_000)
+looks = 0
+def count(phase, info):
+    global looks
+    looks += phase == "start"
+gc.callbacks.append(count)
+knot = Knot()
+knot.itself = knot
+found = weakref.ref(knot)
+made = []
+while not looks:
+    made.append([])
+del knot, made
+made = []
+while found() is not None:
+    made.append([])
+print(looks)
+"""
+
+# How many objects a worker makes until it finds what is garbage from the start.
+OBJECTS = """
+import weakref
+from store.settings import read_settings
+from workers.runtime import Runtime
+Runtime(read_settings()).prepare("collecting@here")
+class Knot:
+    pass
+knot = Knot()
+knot.itself = knot
+found = weakref.ref(knot)
+del knot
+made = []
+while found() is not None:
+    made.append([])
+print(len(made))
+"""
+
+
+def told(*command: str, environment: Mapping[str, str] | None = None) -> list[int]:
+    """The numbers that a program prints."""
+    printed = subprocess.check_output(command, env=environment, timeout=START_SECONDS)
+    return [int(word) for word in printed.split()]
+
+
+def commands(settings):
+    """Web and worker, up to what Python is to run."""
+    for command in (processes.web("127.0.0.1", 0, 1), processes.worker(settings, "w")):
+        yield command[: command.index(sys.executable) + 1]
+
+
+@needs_glibc
+def test_threads_share_few_heaps_and_keep_nothing_that_they_gave_back(settings, monkeypatch):
+    monkeypatch.delenv(MALLOC, raising=False)
+    for python in commands(settings):
+        heaps, kept = told(*python, "-c", THREADS)
+        assert heaps <= 2
+        assert kept < 100
+
+
+@needs_glibc
+def test_who_has_chosen_for_glibc_is_heard(settings, monkeypatch):
+    monkeypatch.setenv(MALLOC, "glibc.malloc.arena_max=4")
+    for python in commands(settings):
+        heaps, kept = told(*python, "-c", THREADS)
+        assert heaps == 4
+        assert kept > 1000
+
+
+def test_garbage_that_outlived_one_look_is_found_by_one_of_the_next():
+    assert told(sys.executable, "-c", LOOKS)[0] <= 4
+
+
+def test_a_worker_looks_for_garbage_before_there_is_much(environment, database):
+    (made,) = told(sys.executable, "-c", OBJECTS, environment=environment)
+    assert made < 10_000

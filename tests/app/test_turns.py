@@ -1,0 +1,63 @@
+"""Connections that are kept are spread over the web processes, also when nothing else goes on."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import select
+import time
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from tests.app.serving import web_server
+from tests.conftest import START_SECONDS
+
+pytestmark = pytest.mark.skipif(not hasattr(select, "EPOLLEXCLUSIVE"), reason="the queue is Linux's")
+
+PROCESSES = 4
+# Of a TCP connection, as Linux writes it.
+ESTABLISHED = "01"
+
+
+def answered(port: int) -> http.client.HTTPConnection:
+    """A connection that has had an answer, and is kept."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", "/healthz")
+    connection.getresponse().read()
+    return connection
+
+
+def holders(port: int, connections: Iterable[http.client.HTTPConnection]) -> list[str]:
+    """The process at the other end of each, in their order."""
+    inodes = {}
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, state, *_, inode = line.split()[:10]
+        if state == ESTABLISHED and int(local.partition(":")[2], 16) == port:
+            inodes[int(remote.partition(":")[2], 16)] = f"socket:[{inode}]"
+    owners = {}
+    for file in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            owners[os.readlink(file)] = file.parts[2]
+        except OSError:
+            # It has been closed, or its process has ended.
+            continue
+    return [owners[inodes[each.sock.getsockname()[1]]] for each in connections]
+
+
+def test_processes_take_new_connections_in_turn(environment, database):
+    with web_server(environment, count=PROCESSES) as port, ExitStack() as open_:
+        first: list[http.client.HTTPConnection] = []
+        give_up = time.monotonic() + START_SECONDS
+        while len(set(holders(port, first))) < PROCESSES:
+            assert time.monotonic() < give_up, "a process takes none"
+            first.append(open_.enter_context(closing(answered(port))))
+        kept = [open_.enter_context(closing(answered(port))) for _ in range(8 * PROCESSES)]
+        taken = Counter(holders(port, kept))
+
+    # Eight each; a busy machine may miss a turn. Whoever is the fastest would take twelve and more.
+    assert len(taken) == PROCESSES
+    assert max(taken.values()) <= 10, taken
