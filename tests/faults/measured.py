@@ -22,8 +22,8 @@ BACK = 240.0
 # after the pause of a breaker, 15 seconds; once web or workers have started, 14 to 21 seconds; once a
 # database was restored and all parts have started, 50 to 58 seconds.
 AT_ONCE, AFTER_A_PAUSE, AFTER_A_START, AFTER_A_LOSS = 15.0, 45.0, 75.0, 180.0
-# Of connections that were lost without a word each is given up by itself: 14 seconds, or 53 under much load.
-AFTER_SILENCE = 100.0
+# Connections that were lost without a word are given up one by one, that of a worker's pop within 11 seconds.
+AFTER_SILENCE = 45.0
 
 
 @dataclass
