@@ -102,4 +102,7 @@ def _transport_options(url: str) -> dict[str, float]:
         # It answers at once, or within the second that a worker's pop takes; a network that has lost the
         # connection never does, and without this a worker would wait for ever.
         options["socket_timeout"] = 5.0
+        # The pop itself is outside of that: kombu looks after so many seconds whether it has been answered,
+        # and lets go of a connection within twice as many.
+        options["health_check_interval"] = 5
     return options

@@ -44,10 +44,14 @@ class SandboxAccount:
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """How often the providers were called: HTTP requests, and operations with the parts of batches."""
+    """How often the providers were called: HTTP requests, and operations with the parts of batches.
+
+    ``struck`` is how often a fault in force has changed or delayed something.
+    """
 
     total: int
     by_operation: dict[str, int]
+    struck: int
 
 
 class Sandbox:
@@ -150,7 +154,7 @@ class Sandbox:
     def requests(self) -> Requests:
         """How often the providers were called since the start or since ``forget_requests``."""
         answer = self._call("GET", "/requests")
-        return Requests(answer["total"], answer["byOperation"])
+        return Requests(answer["total"], answer["byOperation"], answer["struck"])
 
     def notices(self) -> list[dict[str, Any]]:
         """The writes that had Google tell the guests of an event; see ``providers.sandbox.controls``."""

@@ -59,7 +59,8 @@ def respond(world: World, request: Request) -> Answer:
                 world.faults.clear()
                 return Answer(204)
             case "GET", ["requests"]:
-                return told({"total": world.total, "byOperation": dict(world.by_operation)})
+                counted = {"total": world.total, "byOperation": dict(world.by_operation)}
+                return told(counted | {"struck": world.faults.struck})
             case "GET", ["notices"]:
                 return told(world.notices)
             case method, ["channels", *what]:

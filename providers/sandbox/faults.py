@@ -104,6 +104,8 @@ class Faults:
 
     def __init__(self) -> None:
         self.posted: list[Fault] = []
+        # Calls, parts of batches and single calendars that were struck.
+        self.struck = 0
 
     def __bool__(self) -> bool:
         return bool(self.posted)
@@ -130,6 +132,8 @@ class Faults:
             fault.use()
         if slow is not None and slow is not fault and not (place.inside and slow.speaks_of_one_calendar):
             slow.use()
+        if fault is not None or slow is not None:
+            self.struck += 1
         return Hit(fault, slow.latency if slow else 0.0)
 
     def strike_calendar(self, place: Place) -> Fault | None:
@@ -137,6 +141,7 @@ class Faults:
         for fault in self._fitting(place):
             if fault.speaks_of_one_calendar:
                 fault.use()
+                self.struck += 1
                 return fault
         return None
 

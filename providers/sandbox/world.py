@@ -46,6 +46,7 @@ class World:
         # HTTP requests to either provider, a $batch being one; its parts count by operation alone.
         self.total = 0
         self.by_operation: Counter[str] = Counter()
+        self.faults.struck = 0
 
     def account(self, provider: Provider, email: str) -> Account | None:
         """The account of an address, whatever its case."""

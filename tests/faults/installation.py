@@ -58,6 +58,7 @@ class Broken:
     def mend(self) -> None:
         """Whatever a test before has left."""
         self.sandbox.clear_faults()
+        self.sandbox.forget_requests()
         for server in self.servers.values():
             if not server.answers():
                 server.start()
@@ -72,13 +73,24 @@ class Broken:
         except requests.ConnectionError:
             return False
 
+    def struck(self) -> int:
+        """How often the providers were ill, as they have it."""
+        return self.sandbox.requests().struck
+
+    def works(self, part: str) -> bool:
+        """Whether a worker has said of late that it has calls under way."""
+        told = self.installation.stores.presence.present().workers
+        return any(name.startswith(part) and used for name, (used, _) in told.items())
+
     @contextmanager
     def hanging(self, part: str) -> Iterator[None]:
         """A part that is there and does nothing."""
         process = self.installation.parts[part]
         process.send_signal(signal.SIGSTOP)
+        until(lambda: state(process.pid) == "T")
         try:
             yield
+            assert state(process.pid) == "T"
         finally:
             process.send_signal(signal.SIGCONT)
 
@@ -148,6 +160,12 @@ def server_folder(name: str) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix=f"almanac-{name}-"))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def state(pid: int) -> str:
+    """What a process does, in the letter of the system: S, R, and T for one that was stopped."""
+    # Its name stands before, in brackets, and may be anything.
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
 
 
 def children(pid: int) -> list[int]:

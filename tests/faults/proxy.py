@@ -14,6 +14,8 @@ class Network:
 
     def __init__(self, port: int, beyond: int, seconds: float) -> None:
         self.seconds = seconds
+        # Pieces of what was said, either way, that took their time; and those that were lost.
+        self.delayed = self.dropped = 0
         self._beyond = beyond
         self._ends: list[socket.socket] = []
         self._lost: set[socket.socket] = set()
@@ -56,7 +58,10 @@ class Network:
         with suppress(OSError):
             while data := source.recv(65_536):
                 time.sleep(self.seconds)
-                if source not in self._lost:
+                self.delayed += self.seconds > 0
+                if source in self._lost:
+                    self.dropped += 1
+                else:
                     target.sendall(data)
         if source not in self._lost:
             for end in (source, target):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import psycopg
 import pytest
+
+from tests.faults.measured import AT_ONCE, BACK
+from tests.observability.installation import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
@@ -19,7 +23,16 @@ def test_postgresql_is_gone_for_a_while(world, fault):
         case.look(3.0)
         case.until_seen()
         database.start()
-        case.back()
+        case.back(within=AT_ONCE)
+
+
+def connections(database):
+    """When the server was started, and the processes in it that serve the installation."""
+    with psycopg.connect(database.url) as connection:
+        (started,) = connection.execute("SELECT pg_postmaster_start_time()").fetchone()
+        clients = "backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        found = connection.execute(f"SELECT pid FROM pg_stat_activity WHERE {clients}")
+        return started, {pid for (pid,) in found}
 
 
 def test_postgresql_is_restarted(world, fault):
@@ -30,8 +43,14 @@ def test_postgresql_is_restarted(world, fault):
         sees=set(),
         may={"502", "503", "names what it could not read"},
     ) as case:
+        starts = set()
         for _ in range(2):
+            started, serving = until(lambda: (found := connections(database))[1] and found, BACK)
+            starts.add(started)
             database.stop()
             database.start()
+            # None of those that served is there any more.
+            assert not serving & connections(database)[1]
             case.look(2.0)
-        case.back()
+        case.back(within=AT_ONCE)
+        assert len(starts | {connections(database)[0]}) == 3

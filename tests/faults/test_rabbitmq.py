@@ -7,6 +7,7 @@ import pytest
 from providers.sandbox.client import Sandbox
 from tests.faults import servers
 from tests.faults.installation import broken, server_folder
+from tests.faults.measured import AT_ONCE
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
@@ -31,7 +32,7 @@ def test_rabbitmq_is_gone_for_a_while(beside, fault):
         case.look(2.0)
         case.until_seen()
         broker.start()
-        case.back()
+        case.back(within=AT_ONCE)
 
 
 def test_rabbitmq_stands_still(beside, fault):
@@ -41,4 +42,4 @@ def test_rabbitmq_stands_still(beside, fault):
         with broker.still():
             case.look(10.0)
             case.until_seen()
-        case.back()
+        case.back(within=AT_ONCE)

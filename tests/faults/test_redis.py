@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.faults import proxy
+from tests.faults.measured import AFTER_SILENCE, AT_ONCE, BACK
+from tests.observability.installation import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
@@ -20,7 +22,15 @@ def test_redis_is_gone_for_a_while(world, fault):
         case.look(3.0)
         case.until_seen()
         redis.start()
-        case.back()
+        case.back(within=AT_ONCE)
+
+
+# In one step, as nobody comes between: how many busy times were remembered, and how much is left of anything.
+EMPTY = """
+local remembered = #redis.call('KEYS', 'busy:*')
+redis.call('FLUSHALL')
+return {remembered, redis.call('DBSIZE')}
+"""
 
 
 def test_redis_comes_back_empty(world, fault):
@@ -28,8 +38,12 @@ def test_redis_comes_back_empty(world, fault):
     with fault(world, "Redis is emptied (`FLUSHALL`)", sees=set(), may={"502", "503", NAMED}) as case:
         for _ in range(3):
             case.look(1.0)
-            redis.order("FLUSHALL")
-        case.back()
+            # What was lost before is remembered again, so that there is something to lose.
+            until(lambda: redis.order("KEYS", "busy:*"), BACK)
+            remembered, left = redis.order("EVAL", EMPTY, 0)
+            assert remembered
+            assert not left
+        case.back(within=AT_ONCE)
 
 
 def test_redis_hangs(world, fault):
@@ -39,7 +53,7 @@ def test_redis_hangs(world, fault):
     ) as case:
         redis.order("CLIENT", "PAUSE", 6000, "ALL")
         case.look(6.0)
-        case.back()
+        case.back(within=AT_ONCE)
 
 
 def test_redis_stands_still(world, fault):
@@ -50,7 +64,7 @@ def test_redis_stands_still(world, fault):
         with redis.still():
             case.look(12.0)
             case.until_seen()
-        case.back()
+        case.back(within=AT_ONCE)
 
 
 @pytest.fixture
@@ -71,8 +85,10 @@ def test_redis_is_far_away(world, fault, network):
     with fault(world, "every answer of Redis takes 100 ms", sees=set(), may={"502", "503", NAMED}) as case:
         network.seconds = 0.05
         case.look(8.0)
+        # All that these clients ask needs Redis, most of it more than once.
+        assert network.delayed > 100
         network.seconds = 0.0
-        case.back()
+        case.back(within=AT_ONCE)
 
 
 def test_connections_to_redis_are_lost_without_a_word(world, fault, network):
@@ -80,4 +96,5 @@ def test_connections_to_redis_are_lost_without_a_word(world, fault, network):
         world, "the network loses every connection to Redis without a word", sees={"503"}, may={"502", NAMED}
     ) as case:
         network.forget()
-        case.back()
+        case.back(within=AFTER_SILENCE)
+        assert network.dropped

@@ -9,6 +9,7 @@ import pytest
 
 from store.settings import new_secrets
 from tests.app.test_cli import ALMANAC
+from tests.faults.measured import AFTER_A_START
 from tests.faults.witness import CUT_OFF, REFUSED
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
@@ -29,7 +30,7 @@ def test_another_encryption_key(small, fault):
         assert new not in told
         assert written not in told
         restart(small, new)
-        case.back()
+        case.back(within=AFTER_A_START)
 
 
 def restart(world, keys):

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.faults.installation import children
+from tests.faults.measured import AT_ONCE
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
@@ -34,4 +35,4 @@ def test_the_disk_is_full(small, fault):
         with full_disk(small.installation):
             case.look(5.0)
             case.until_seen()
-        case.back()
+        case.back(within=AT_ONCE)

@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from tests.faults.installation import children
+from tests.faults.measured import AFTER_A_START, AT_ONCE
 from tests.faults.witness import CUT_OFF, REFUSED
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
@@ -22,7 +23,7 @@ def test_a_web_process_is_killed(world, fault):
             case.look(1.5)
             os.kill(children(world.installation.parts["web"].pid)[0], signal.SIGKILL)
         world.sandbox.clear_faults()
-        case.back()
+        case.back(within=AT_ONCE)
 
 
 def test_the_web_server_is_killed(world, fault):
@@ -37,7 +38,7 @@ def test_the_web_server_is_killed(world, fault):
         case.look(1.0)
         world.sandbox.clear_faults()
         world.installation.start("web")
-        case.back()
+        case.back(within=AFTER_A_START)
 
 
 def test_the_web_server_ends_in_its_own_time(world, fault):
@@ -49,4 +50,4 @@ def test_the_web_server_ends_in_its_own_time(world, fault):
         world.installation.stop("web")
         world.sandbox.clear_faults()
         world.installation.start("web")
-        case.back()
+        case.back(within=AFTER_A_START)

@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
 import pytest
+from sqlalchemy import select
+
+from store.models import OAuthConnection
+from tests.app.at_provider import INSERT
+from tests.faults import truth
+from tests.faults.installation import PROVIDERS
+from tests.faults.measured import AFTER_A_START, AT_ONCE, BACK
+from tests.observability.installation import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
+NAMED = "names what it could not read"
+
 # A read that is taken over by another worker may miss its deadline, and a write that nobody finishes does.
-LATE = {"502", "names what it could not read"}
+LATE = {"502", NAMED}
+
+# While none has been there for a while, nobody is let in.
+NOBODY = LATE | {"503"}
+
+# Longer than any request waits: whoever holds such a call is not done with it.
+HELD = 60_000
 
 
 def test_a_worker_is_killed(world, fault):
     with fault(world, "one of two workers is killed", sees=set(), may=LATE) as case:
         # Each read takes long enough to be under way.
         world.sandbox.fault(latency_ms=150)
-        case.look(2.0)
+        until(lambda: world.works("worker1"), BACK)
+        victim = world.installation.parts["worker1"]
         world.installation.kill("worker1")
-        case.back()
+        assert victim.returncode == -signal.SIGKILL
+        case.back(within=AT_ONCE)
 
 
 def test_every_worker_is_killed(world, fault):
-    with fault(world, "no worker is left, then two are started", sees={"502"}, may=LATE) as case:
+    with fault(world, "no worker is left, then two are started", sees={"502"}, may=NOBODY) as case:
         world.sandbox.fault(latency_ms=150)
         case.look(2.0)
         for part in ("worker1", "worker2"):
@@ -29,11 +51,86 @@ def test_every_worker_is_killed(world, fault):
         case.until_seen()
         for part in ("worker1", "worker2"):
             world.installation.start(part)
-        case.back()
+        case.back(within=AFTER_A_START)
 
 
 def test_a_worker_hangs(world, fault):
     with fault(world, "one of two workers hangs (SIGSTOP), then goes on", sees=set(), may=LATE) as case:
+        world.sandbox.fault(latency_ms=150)
+        until(lambda: world.works("worker1"), BACK)
         with world.hanging("worker1"):
             case.look(6.0)
-        case.back()
+        case.back(within=AT_ONCE)
+
+
+@contextmanager
+def killed_alone(world):
+    """Until the end of the block one worker does everything; then it is killed, and two are started."""
+    world.installation.stop("worker2")
+    yield
+    world.installation.kill("worker1")
+    world.sandbox.clear_faults()
+    for part in ("worker1", "worker2"):
+        world.installation.start(part)
+
+
+@pytest.fixture
+def divided(world, unique):
+    """Somebody with an account at each provider, busy at noon in each: the user, and the accounts."""
+    user = unique("divided")
+    events = [truth.body(truth.at(12))]
+    accounts = [
+        world.sandbox.account(each, f"{user}-{each}@example.com", events=events) for each in PROVIDERS
+    ]
+    return world.installation.user(user, *accounts), accounts
+
+
+def connection_of(world, account):
+    """Our id of an account's connection."""
+    with world.installation.stores.database.reading() as session:
+        return session.scalars(select(OAuthConnection.id).where(OAuthConnection.email == account.email)).one()
+
+
+def test_a_worker_is_killed_in_the_middle_of_a_read(world, fault, divided):
+    user, (well, held) = divided
+    what = "the only worker is killed while a provider holds a part of what it reads, then two are started"
+
+    def busy():
+        return world.installation.get(
+            f"/users/{user}/calendar/busy", {"Cache-Control": "no-cache"}, **truth.DURING
+        )
+
+    def remembered():
+        return world.servers["redis"].order("KEYS", f"busy:{connection_of(world, well)}:*")
+
+    with fault(world, what, sees={"502"}, may=NOBODY) as case, ThreadPoolExecutor(1) as threads:
+        with killed_alone(world):
+            world.sandbox.fault(email=held.email, latency_ms=HELD)
+            asked = threads.submit(busy)
+            # The other part of it is there.
+            until(lambda: world.struck() and remembered())
+            assert not asked.done()
+        answer = asked.result()
+        assert answer.status_code == 200, answer.text
+        failed = answer.json()["failedCalendars"]
+        assert [each["provider"] for each in failed] == [held.provider]
+        assert not truth.left_out(answer.json()["data"], [truth.at(12)])
+        case.back(within=AFTER_A_START)
+        answer = busy()
+        assert answer.json()["failedCalendars"] == []
+        assert not truth.left_out(answer.json()["data"], [truth.at(12)])
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_worker_is_killed_in_the_middle_of_a_write(world, fault, provider):
+    what = f"the only worker is killed once {provider.capitalize()} has made an event, then two are started"
+    (path,) = (each for each in world.witness("nobody").writers if f"/{provider}/" in each)
+    with fault(world, what, sees={"502"}, may=NOBODY) as case:
+        with killed_alone(world):
+            # The event is made, and the answer does not come.
+            world.sandbox.fault(operation=INSERT[provider], latency_ms=HELD)
+            until(world.struck)
+            made = world.subjects(case.witness.name)
+            untold = [each for each in case.witness.writes if not each.answers]
+        assert [each.path for each in untold if each.body.get("subject") in made] == [path]
+        case.back(within=AFTER_A_START)

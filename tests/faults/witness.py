@@ -121,13 +121,17 @@ class Witness:
     def settle(self) -> int:
         """Send again what was not done, with the same key each, until it is; how many those were."""
         again = [write for write in self.writes if not write.done]
+        self.repeat(again)
+        return len(again)
+
+    def repeat(self, writes: Iterable[Write]) -> None:
+        """Send each with the key that it was sent with, until it is done."""
         give_up = time.monotonic() + PATIENCE
         with self.session() as session:
-            for write in again:
+            for write in writes:
                 while self.send(write, session) not in ("201", "409 exists"):
                     assert time.monotonic() < give_up, write
                     time.sleep(0.5)
-        return len(again)
 
     def _going_on(self, work: Callable[[requests.Session, int], None]) -> None:
         with self.session() as session:

@@ -17,7 +17,8 @@ import pytest
 
 from app import secret_files
 from app.cli import main
-from tests.packaging.files import ROOT, compose, dockerfile, of, procfile
+from tests.conftest import settings_of
+from tests.packaging.files import DEFAULT, ROOT, compose, dockerfile, of, procfile
 
 OURS = ("migrate", "web", "worker", "beat", "flower")
 SERVICES = compose()["services"]
@@ -177,6 +178,28 @@ def test_everything_waits_for_the_migrations_and_those_for_the_database():
     assert SERVICES["migrate"]["depends_on"]["postgres"] == {"condition": "service_healthy"}
     for name in ("redis", "postgres"):
         assert "test" in SERVICES[name]["healthcheck"]
+
+
+MEBIBYTES = {"b": 2**-20, "k": 2**-10, "m": 1.0, "g": 1024.0}
+
+
+def mebibytes(written: str) -> float:
+    """A size as Docker and Redis write it; of a variable, what holds when nobody sets it."""
+    number, unit = re.fullmatch(r"(\d+)([bkmg])b?", DEFAULT.sub(r"\1", written)).groups()
+    return int(number) * MEBIBYTES[unit]
+
+
+def test_nothing_may_take_the_memory_of_the_host(tmp_path: Path):
+    limits = {
+        name: mebibytes(SERVICES[name]["mem_limit"]) for name in ("web", "worker", "beat", "flower", "redis")
+    }
+
+    # Who ends by itself above a ceiling comes to that before it is killed.
+    assert limits["worker"] >= 1.5 * settings_of({"ALMANAC_DATA_DIR": str(tmp_path)}).worker_memory
+    words = SERVICES["redis"]["command"]
+    assert limits["redis"] >= 1.5 * mebibytes(words[words.index("--maxmemory") + 1])
+    # What is in /tmp and in its data folder counts too.
+    assert min(limits.values()) >= 256
 
 
 def test_redis_comes_back_empty_and_drops_nothing():

@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 from alembic import command
-from alembic.script import ScriptDirectory
 from sqlalchemy import (
     JSON,
     Boolean,
@@ -15,15 +14,14 @@ from sqlalchemy import (
     Connection,
     Integer,
     LargeBinary,
-    MetaData,
     String,
     insert,
     inspect,
-    select,
 )
 
-from store.database import MIGRATIONS, Database, alembic_config
+from store.database import Database, alembic_config
 from store.models import Base, User, UtcDateTime
+from tests.store.migrating import every_revision, lost, rows
 
 
 def test_migrations_make_the_tables_of_the_models(empty_database: Database):
@@ -58,7 +56,7 @@ def test_the_way_down_leaves_nothing(fresh_database: Database):
 def test_each_step_down_and_up_again_keeps_what_both_sides_can_hold(fresh_database: Database):
     with fresh_database.engine.begin() as connection:
         fill(connection)
-    revisions = [script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()]
+    revisions = every_revision()
     assert len(revisions) > 5
 
     with fresh_database.engine.connect() as connection:
@@ -103,25 +101,3 @@ def value(column: Column[Any]) -> Any:
         case String():
             return f"ä{column.name}"[: column.type.length]
     raise TypeError(f"{column} is of a new type: say here what it holds")
-
-
-def rows(connection: Connection) -> dict[str, list[dict[str, Any]]]:
-    """Every row of every table that is there, as the database itself has it."""
-    there = MetaData()
-    there.reflect(connection)
-    return {
-        name: [dict(row) for row in connection.execute(select(table)).mappings()]
-        for name, table in there.tables.items()
-        if name != "alembic_version"
-    }
-
-
-def lost(before: dict[str, list[dict[str, Any]]], after: dict[str, list[dict[str, Any]]]) -> list[str]:
-    """What both sides of a step have room for, and is not the same on both."""
-    found = []
-    for table in before.keys() & after.keys():
-        if len(before[table]) != len(after[table]):
-            found.append(f"{len(before[table])} rows of {table} became {len(after[table])}")
-        for old, new in zip(before[table], after[table], strict=False):
-            found += [f"{table}.{name}" for name in old.keys() & new.keys() if old[name] != new[name]]
-    return found

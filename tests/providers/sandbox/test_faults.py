@@ -226,6 +226,19 @@ def test_what_is_struck_is_still_counted(sandbox: Sandbox, call: Caller) -> None
     assert sandbox.requests().by_operation == {"google.freebusy.query": 1}
 
 
+def test_what_was_struck_is_told(sandbox: Sandbox, call: Caller) -> None:
+    ask(call)
+    assert sandbox.requests().struck == 0
+    for fault in ({"status": 503}, {"latency_ms": 1}, {"calendar_id": ADA, "reason": "backendError"}):
+        sandbox.clear_faults()
+        sandbox.forget_requests()
+        sandbox.fault(email=ADA, **fault)
+        ask(call)
+        assert sandbox.requests().struck == 1
+    sandbox.forget_requests()
+    assert sandbox.requests().struck == 0
+
+
 def test_a_fault_nobody_knows_is_refused(sandbox: Sandbox) -> None:
     answer = requests.post(f"{sandbox.url}/sandbox/faults", json={"latency": 5}, timeout=10)
     assert (answer.status_code, answer.json()) == (400, {"error": "a fault has no latency"})

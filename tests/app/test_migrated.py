@@ -1,0 +1,123 @@
+"""What an installation has written outlives the way down to the first revision and up again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from alembic import command
+from flask import Flask
+from sqlalchemy import select
+
+from app import invitations
+from app.services import EXTENSION
+from store.busy_cache import CalendarKey
+from store.database import alembic_config
+from store.models import Base, OAuthConnection, now
+from store.queries import administrators, api_keys, channels, connections, provider_clients
+from store.queries.provider_clients import StoredClient
+from store.stores import Stores
+from tests.app.databases import KINDS, new_database
+from tests.conftest import Api, connect
+from tests.dashboard.visiting import Browser, Person
+from tests.store.migrating import every_revision, lost, rows
+
+PASSWORD = "seven quiet calendars"
+
+
+@pytest.fixture(params=KINDS)
+def own(request, new_app, tmp_path) -> Iterator[Flask]:
+    """A web application on a database of its own."""
+    with new_database(request.param, tmp_path) as url:
+        made = new_app(database_url=url)
+        stores_of(made).database.upgrade()
+        yield made
+        stores_of(made).close()
+
+
+def stores_of(app: Flask) -> Stores:
+    return app.extensions[EXTENSION].stores
+
+
+@pytest.fixture
+def api(own) -> Api:
+    with stores_of(own).database.writing() as session:
+        return Api(own.test_client(), api_keys.create(session, prefix="alm_", name="ops"))
+
+
+@pytest.fixture
+def accounts(sandbox, unique):
+    return [sandbox.account(each, f"{unique('ada')}@{each}.example") for each in ("google", "microsoft")]
+
+
+@pytest.fixture
+def written(own, api, accounts):
+    """People, what they have connected and what is told of them, each as the service itself writes it."""
+    stores = stores_of(own)
+    assert api.post("/organizations", {"slug": "acme", "name": "Acmé"}).status_code == 200
+    assert api.post("/webhooks", {"url": "http://127.0.0.1:9/hook"}).status_code == 201
+    once = {"Idempotency-Key": "once"}
+    body = {"id": "ada", "organizationSlugs": ["acme"]}
+    assert api.post("/users", body, headers=once).status_code == 201
+    assert api.post("/users", {"id": "bob"}).status_code == 201
+    for account in accounts:
+        connect(api, "ada", account)
+    with stores.database.writing() as session:
+        for row in session.scalars(select(OAuthConnection)).all():
+            assert channels.add(session, f"channel-{row.provider}", CalendarKey(row.id, "primary"), "proof")
+            until = now() + timedelta(days=1)
+            channels.opened(
+                session, f"channel-{row.provider}", provider_id="p", resource="r", expires_at=until
+            )
+            connections.mark_dead(session, row.id, "The grant has ended")
+        administrators.invite(session)
+        provider_clients.save(session, stores.keyring, "google", StoredClient("client", "secret", None))
+    # One of them consents again.
+    connect(api, "ada", accounts[0])
+    invitations.create(stores, "root", PASSWORD)
+    assert Browser(own.test_client()).sign_in(Person("root", PASSWORD)).status == 303
+
+
+def test_it_goes_down_to_the_first_revision_and_up_again(own, api, written, accounts):
+    database, newest_first = stores_of(own).database, every_revision()
+    down, up = newest_first[1:], newest_first[-2::-1]
+    with database.engine.connect() as connection:
+        at_head = before = rows(connection)
+        assert set(before) == set(Base.metadata.tables)
+        assert all(before.values()), [table for table, kept in before.items() if not kept]
+        connection.commit()
+        for step, targets in ((command.downgrade, down), (command.upgrade, up)):
+            for target in targets:
+                with connection.begin():
+                    step(alembic_config(connection), target)
+                after = rows(connection)
+                connection.rollback()
+                assert lost(before, after) == [], f"{step.__name__} to {target}"
+                before = after
+            if step is command.downgrade:
+                # What the first revision has no room for is gone, and nothing else.
+                first = after
+                assert lost(at_head, first) == []
+                assert {"users", "organizations", "memberships", "oauth_connections", "api_keys"} <= set(
+                    first
+                )
+        assert lost(first, before) == []
+        assert not any(kept for table, kept in before.items() if table not in first)
+
+    # The installation goes on: its key, its people, and tokens that open.
+    assert database.is_current()
+    (ada,) = api.get("/organizations/acme/members").json["data"]
+    told = {each["provider"]: each["alive"] for each in ada["oauthConnections"]}
+    assert (ada["id"], told) == ("ada", {"google": True, "microsoft": False})
+    assert {each["id"] for each in api.get("/users").json["data"]} == {"ada", "bob"}
+    with database.reading() as session:
+        ids = session.scalars(select(OAuthConnection.id)).all()
+        sealed = connections.sealed(session, ids)
+    opened = [connections.open_credentials(each, stores_of(own).keyring) for each in sealed.values()]
+    tokens = {each.email: each.tokens.refresh_token for each in opened}
+    assert tokens == {each.email: each.refresh_token for each in accounts}
+    # What was lost may be written anew.
+    assert api.post("/webhooks", {"url": "http://127.0.0.1:9/hook"}).status_code == 201
+    repeated = api.post("/users", {"id": "cid"}, headers={"Idempotency-Key": "once"})
+    assert repeated.status_code == 201
