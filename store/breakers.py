@@ -137,13 +137,14 @@ return answer
 )
 
 # KEYS: the breaker of a provider, when it has last answered, then the breakers of the accounts that it has
-# answered. ARGV: now or "", milliseconds for which to keep the moment.
+# answered. ARGV: now or "", milliseconds for which to keep the moment, and since it.
 ANSWERED = (
     NOW
     + """
 local provider, failing, open = KEYS[1], KEYS[1] .. ':failing', KEYS[1] .. ':open'
 local kept = redis.call('HMGET', provider, 'until', 'account')
-redis.call('SET', KEYS[2], now, 'PX', ARGV[2])
+local last = math.max(now - ARGV[3], tonumber(redis.call('GET', KEYS[2])) or 0)
+redis.call('SET', KEYS[2], last, 'PX', ARGV[2])
 for n = 3, #KEYS do
     if redis.call('DEL', KEYS[n]) == 1 then redis.call('ZREM', open, KEYS[n]) end
     if kept[1] and kept[2] == KEYS[n] then
@@ -279,13 +280,15 @@ class Breakers:
         """Queue on ``pipe`` who was answered since this was last called."""
         with self._lock:
             noted, self._answered = self._answered, {}
-        young = time.monotonic() - STALE
+        told_at = time.monotonic()
         accounts: dict[Guarded, list[str]] = {}
+        last: dict[Guarded, float] = {}
         for (guarded, account), moment in noted.items():
-            if moment >= young:
+            if moment >= told_at - STALE:
                 accounts.setdefault(guarded, []).append(account)
+                last[guarded] = max(moment, last.get(guarded, moment))
         for guarded, each in accounts.items():
-            _answered(pipe, guarded, each, now)
+            _answered(pipe, guarded, each, ago=told_at - last[guarded], now=now)
 
     def probes(self, guarded: Guarded, account: str) -> None:
         """Note that a job of this process probes, until it is to :meth:`leave`."""
@@ -300,7 +303,7 @@ class Breakers:
         with self._lock:
             answered = self._probes.pop((guarded, account), False)
         if answered:
-            _answered(pipe, guarded, [account])
+            _answered(pipe, guarded, [account], ago=0.0)
         pipe.eval(LEAVE, 2, provider_key(guarded), account_key(guarded, account), by)
 
     def standing(self, every: Sequence[Guarded], *, now: float | None = None) -> Mapping[Guarded, Breaker]:
@@ -317,13 +320,15 @@ class Breakers:
         }
 
 
-def _answered(pipe: Pipeline, guarded: Guarded, accounts: Sequence[str], now: float | None = None) -> None:
+def _answered(
+    pipe: Pipeline, guarded: Guarded, accounts: Sequence[str], *, ago: float, now: float | None = None
+) -> None:
     keys = [
         provider_key(guarded),
         _last_answer(guarded),
         *(account_key(guarded, each) for each in accounts),
     ]
-    pipe.eval(ANSWERED, len(keys), *keys, _clock(now), REMEMBERED)
+    pipe.eval(ANSWERED, len(keys), *keys, _clock(now), REMEMBERED, int(ago * 1000))
 
 
 def _clock(now: float | None) -> int | str:

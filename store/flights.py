@@ -30,6 +30,8 @@ from store.busy_cache import GENERATION, generation_key, new_generation
 
 # Milliseconds: a reader that is alive renews its lease several times in this.
 LEASE = 3_000
+# Milliseconds for which what has failed is told to who began before: who has more time may find it mended.
+RETOLD = 5_000
 # Milliseconds for which a read's flight can be found: longer than the longest deadline, what a read may have
 # beyond it, and for how long what was read stays. Every read leaves such a key.
 FINDABLE = 310_000
@@ -44,7 +46,8 @@ end
 
 # KEYS: the generations. ARGV: now, newer than, milliseconds a failure counts for, when the request began,
 # milliseconds of the lease, who waits or "", what nobody has used as a name, milliseconds to keep what was
-# read, then for each read its name, the number of the job, and the flight that is waited for already or "".
+# read and what was not, then for each read its name, the number of the job, and the flight that is waited for
+# already or "".
 CLAIM = (
     GENERATION
     + MOMENT
@@ -53,12 +56,14 @@ local now, newer, failing, began = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumbe
 local function old(young) return young and tonumber(young) <= moment() end
 local answers = {}
 for n, of in ipairs(KEYS) do
-    local name, number, before = ARGV[6 + 3 * n], ARGV[7 + 3 * n], ARGV[8 + 3 * n]
+    local name, number, before = ARGV[7 + 3 * n], ARGV[8 + 3 * n], ARGV[9 + 3 * n]
     local waiter = ARGV[6] .. '|' .. number
     local found = redis.call('HMGET', 'flight:' .. before, waiter, 'landed', 'young', 'for')
     if found[1] and not found[2] and (found[4] == ARGV[6] or not old(found[3])) then
         answers[n] = {2, before}
     else
+        -- The one that is waited for is to be left.
+        if found[1] then redis.call('HDEL', 'flight:' .. before, waiter) end
         local place = 'flight-of:' .. name .. ':' .. generation(of, ARGV[7])
         local flight = redis.call('GET', place) or ''
         local kept = redis.call('HMGET', 'flight:' .. flight, 'at', 'landed', 'failed', 'young')
@@ -72,7 +77,7 @@ for n, of in ipairs(KEYS) do
             if landed or not at or old(kept[4]) then
                 flight = ARGV[7] .. '-' .. n
                 redis.call('SET', place, flight, 'PX', FINDABLE)
-                redis.call('HSET', 'flight:' .. flight, 'at', now, 'keep', ARGV[8])
+                redis.call('HSET', 'flight:' .. flight, 'at', now, 'keep', ARGV[8], 'retell', ARGV[9])
                 redis.call('PEXPIRE', 'flight:' .. flight, ARGV[5])
                 answers[n] = {1, flight}
             else
@@ -103,21 +108,23 @@ end
 )
 
 # KEYS: flights. ARGV: seconds to keep a reply that nobody fetches, who has been answered already, then for
-# each flight whether it has failed, and what was read.
+# each flight whether it has failed, whether it is whole, and what was read.
 LAND = (
     MOMENT
     + """
 local landed = moment()
 for n, key in ipairs(KEYS) do
-    local failed, body = ARGV[1 + 2 * n], ARGV[2 + 2 * n]
+    local failed, whole, body = ARGV[3 * n], ARGV[1 + 3 * n], ARGV[2 + 3 * n]
     local kept = redis.call('HGETALL', key)
-    local at, keep
+    local at, keep, retell
     for i = 1, #kept, 2 do
         local split = string.find(kept[i], '|', 1, true)
         if kept[i] == 'at' then
             at = kept[i + 1]
         elseif kept[i] == 'keep' then
             keep = kept[i + 1]
+        elseif kept[i] == 'retell' then
+            retell = kept[i + 1]
         elseif split and string.sub(kept[i], 1, split - 1) ~= ARGV[2] then
             local replies = string.sub(kept[i], 1, split - 1)
             redis.call('RPUSH', replies, struct.pack('<I4', tonumber(kept[i + 1])) .. body)
@@ -127,7 +134,7 @@ for n, key in ipairs(KEYS) do
     if keep then
         redis.call('DEL', key)
         redis.call('HSET', key, 'at', at, 'landed', landed, 'failed', failed, 'body', body)
-        redis.call('PEXPIRE', key, keep)
+        redis.call('PEXPIRE', key, whole == '1' and keep or retell)
     end
 end
 """
@@ -158,11 +165,15 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """A read that is over; ``failed`` when it counts as a failure for those who come next."""
+    """A read that is over; ``failed`` when it counts as a failure for those who come next.
+
+    ``whole`` when nothing of it has failed.
+    """
 
     flight: str
     body: bytes
     failed: bool
+    whole: bool
 
 
 class Flights:
@@ -179,6 +190,7 @@ class Flights:
         self._claim = redis.register_script(CLAIM)
         self._failure = int(failure_seconds * 1000)
         self._keep = max(self._failure, int(asking_seconds * 1000))
+        self._retell = max(self._failure, min(self._keep, RETOLD))
         self._young = int(young * 1000)
 
     def claim(
@@ -209,6 +221,7 @@ class Flights:
             waiter,
             new_generation(),
             self._keep,
+            self._retell,
         ]
         for wish in wishes:
             arguments += wish.name, wish.number, (waiting or {}).get(wish.number, "")
@@ -232,7 +245,7 @@ class Flights:
         """
         arguments: list[int | str | bytes] = [leftover, told]
         for each in landings:
-            arguments += int(each.failed), each.body
+            arguments += int(each.failed), int(each.whole), each.body
         keys = [_key(each.flight) for each in landings]
         pipe.eval(LAND, len(keys), *keys, *arguments)
 

@@ -328,7 +328,7 @@ class Drain:
         self._answered.append(numbered(taken.number, body))
         if failed.reason is Reason.RATE_LIMITED or not failed.asked:
             # The provider has spoken for all who wait, and each would be told so after the other.
-            self._sharing.land(taken.flight, body, failed=False)
+            self._sharing.land(taken.flight, body, failed=False, whole=False)
         else:
             # Who else waits for it may find the time.
             self._sharing.abandon([taken.flight])
@@ -388,7 +388,7 @@ class Drain:
             self._answered.append(numbered(taken.number, done.body))
         if reply.whole() or time.monotonic() < self._deadline:
             failed = reply.refused() and not broken.by_us(reply.failed)
-            self._sharing.land(taken.flight, done.body, failed=failed)
+            self._sharing.land(taken.flight, done.body, failed=failed, whole=reply.whole())
         else:
             # What has failed for want of time need not fail for who has more.
             self._sharing.abandon([taken.flight])

@@ -45,7 +45,8 @@ WORKERS_SHARE = 0.97
 # Redis before 7 counts a pop's time in milliseconds, and takes 0 for ever.
 SHORTEST_POP = 0.01
 
-# Seconds after which a request looks whether those are alive who read for it, and more for each of its jobs.
+# Seconds after which a request looks whether those are alive who read for it, and more for each job that is
+# not done.
 LOOK = 1.0
 LOOK_FOR_EACH = 0.001
 
@@ -229,8 +230,9 @@ class Fanout:
     def _join(self, request: _Request) -> None:
         """Take replies until all are there or the deadline has passed."""
         name, replies = request.reply_list, request.replies
-        look = time.monotonic() + request.patience()
+        looked = time.monotonic()
         while len(replies) < len(request.jobs) and (left := request.left) > 0:
+            look = looked + request.patience()
             pause = min(left, LONGEST_POP, max(0.0, look - time.monotonic()))
             first = self._redis.blpop([name], timeout=max(pause, SHORTEST_POP))
             if first is not None:
@@ -240,7 +242,7 @@ class Fanout:
                 # A reader that died leaves its flight to whoever asks next.
                 if lacking := request.lacking():
                     self._claim(request, lacking, request.shared, name)
-                look = time.monotonic() + request.patience()
+                looked = time.monotonic()
 
 
 def _understood(data: bytes) -> tuple[int, Reply]:
@@ -299,10 +301,10 @@ class _Request:
         return {"almanac.asked": len(self.asked), "almanac.late": len(self.jobs) - len(self.replies)}
 
     def patience(self) -> float:
-        """Seconds until it looks whether its readers are alive; many jobs are many questions."""
+        """Seconds until it looks whether its readers are alive; many that are missing are many questions."""
         if self.shared is None:
             return math.inf
-        return LOOK + len(self.jobs) * LOOK_FOR_EACH
+        return LOOK + (len(self.jobs) - len(self.replies)) * LOOK_FOR_EACH
 
 
 def _connection(job: Job) -> str:

@@ -30,11 +30,11 @@ class Sharing:
         """Hold these from now on; None is a job that nobody else has."""
         self._held |= {each: None for each in flights if each is not None}
 
-    def land(self, flight: str | None, body: bytes, *, failed: bool) -> None:
-        """Have those answered who wait for a read that is over."""
+    def land(self, flight: str | None, body: bytes, *, failed: bool, whole: bool) -> None:
+        """Have those answered who wait for a read that is over; see ``Landing``."""
         if flight is not None:
             self._held.pop(flight, None)
-            self._landings.append(Landing(flight, body, failed))
+            self._landings.append(Landing(flight, body, failed, whole))
 
     def probe(self, flight: str | None) -> None:
         """Have nobody else wait for long for a read that finds out whether somebody answers."""

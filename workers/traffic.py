@@ -45,7 +45,7 @@ TITLES: dict[str, str] = {
 class AccountTraffic:
     """The ``Traffic`` of one account, for one family of calls: what happens to it is heard by all workers.
 
-    Made as its calls begin. ``patience``: who has not waited for so many seconds cannot say that nobody
+    Made as its job begins. ``patience``: who has not waited for so many seconds cannot say that nobody
     answers.
     """
 
@@ -61,6 +61,8 @@ class AccountTraffic:
 
     def answered(self) -> None:
         """The provider answers, to this account at least."""
+        # The next call is another one.
+        self._began = time.monotonic()
         self._breakers.answered(self._guarded, self._connection)
 
     def failed(self, error: ProviderError, pause: float, *, given_up: bool) -> float | None:

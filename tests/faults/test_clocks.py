@@ -7,6 +7,7 @@ import pytest
 from tests.faults import servers
 from tests.faults.measured import AT_ONCE, BACK
 from tests.observability.installation import until
+from workers.jobs import numbered, unpack_reply
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
@@ -40,11 +41,12 @@ def restart(world, **environment):
 
 
 def skews(world):
-    """By how many seconds what workers have read of late came later than now, by the clock of Redis."""
+    """By how many seconds what workers have read of late was read later than now, by the clock of Redis."""
     redis = world.installation.stores.redis
     seconds, micros = redis.time()
-    landed = [redis.hget(each, "landed") for each in redis.keys("flight:*")]
-    return [float(each) / 1000 - (seconds + micros / 1e6) for each in landed if each]
+    read = [redis.hget(each, "body") for each in redis.keys("flight:*")]
+    replies = [unpack_reply(numbered(0, each))[1] for each in read if each]
+    return [each.read_at / 1000 - (seconds + micros / 1e6) for each in replies if each.whole()]
 
 
 def test_the_clock_of_workers_jumps_ahead(world, fault, clock):

@@ -30,8 +30,8 @@ FOUND = """\
 - **One of the two web processes answered everything.** Both were woken for each new connection, the faster
   one took it, and clients keep theirs. The processes now [take turns](decisions.md#running).
 - **Redis had 900 keys more each minute.** Every read leaves one by which others find it while it is under
-  way. It ended by itself, but after ten minutes; now after 200 seconds, which no read outlasts. So the
-  number of keys follows the reads of the last three minutes, and is level from then on.
+  way. It ended by itself, but after ten minutes; now after five, which no read outlasts. So the
+  number of keys follows the reads of the last five minutes, and is level from then on.
 - **The meetings of this test began at any minute**, which people's do not, and what a worker remembers of
   moments (16 384 at most) went on growing for half an hour. They begin at every fifth minute now.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import time
 from collections.abc import Callable
 
 import fakeredis
@@ -54,6 +55,14 @@ def test_accounts_that_go_on_failing_while_others_are_answered_never_open_it(new
     assert not both.standing().open
     # One more that has been well so far, and nobody is answered.
     assert both.fail("well")
+
+
+def test_an_answer_counts_from_when_it_was_given_and_not_from_when_it_was_told(new, monkeypatch):
+    both = new(failures=0)
+    both.breakers.answered(both.guarded, "well")
+    later = time.monotonic() + 3
+    monkeypatch.setattr(breakers.time, "monotonic", lambda: later)
+    assert [both.fail(each, took=2) for each in "abc"] == [False, False, True]
 
 
 def test_who_began_before_another_was_answered_stands_for_nobody_else(new):
@@ -234,7 +243,7 @@ def test_switched_off_nothing_opens_and_nothing_is_kept(new):
         assert not both.fail(each)
     both.answer("a")
     assert not both.ask("a").wait
-    assert not both.redis.keys(f"breaker:{both.provider}*")
+    assert not both.redis.keys(f"*:{both.provider}*")
 
 
 def test_everything_is_forgotten_in_time(new):
@@ -242,8 +251,12 @@ def test_everything_is_forgotten_in_time(new):
     for each in ("ada", "ada", "bob", "cid"):
         both.fail(each)
     both.ask("dan")
-    keys = both.redis.keys(f"breaker:{both.provider}*")
-    assert len(keys) == 6
+    both.breakers.answered(breakers.Guarded(both.provider, Family.EVENTS), "ada")
+    with both.redis.pipeline(transaction=False) as pipe:
+        both.breakers.tell(pipe)
+        pipe.execute()
+    keys = both.redis.keys(f"*:{both.provider}*")
+    assert len(keys) == 7
     assert all(0 < both.redis.pttl(key) <= breakers.REMEMBERED for key in keys)
 
 

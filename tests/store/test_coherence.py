@@ -197,7 +197,7 @@ class History(RuleBasedStateMachine):
                     pipe, self.key, busy, 0, BUCKET, read_at=reader.read_at, generation=reader.generation
                 )
             if reader.flight:
-                landing = Landing(reader.flight.decode(), body, failed)
+                landing = Landing(reader.flight.decode(), body, failed, not failed)
                 self.flights.land(pipe, [landing], told=reader.client.waiter, leftover=60)
             pipe.execute()
         if reader.client in self.waiting:

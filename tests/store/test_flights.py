@@ -11,7 +11,7 @@ import pytest
 from redis import Redis
 
 from store.busy_cache import BusyCache, generation_key
-from store.flights import LEASE, Flights, Landing, Turn, Wish
+from store.flights import LEASE, RETOLD, Flights, Landing, Turn, Wish
 from store.line import Line
 from store.stores import Stores
 from tests import services
@@ -60,9 +60,9 @@ def claim(flights):
 def land(redis, flights):
     """Land a flight; returns when it landed."""
 
-    def one(flight, body=b"what was read", *, failed=False, told=""):
+    def one(flight, body=b"what was read", *, failed=False, whole=True, told=""):
         with redis.pipeline(transaction=False) as pipe:
-            flights.land(pipe, [Landing(flight.decode(), body, failed)], told=told, leftover=60)
+            flights.land(pipe, [Landing(flight.decode(), body, failed, whole)], told=told, leftover=60)
             pipe.execute()
         landed = redis.hget(key(flight), "landed")
         return landed and float(landed)
@@ -143,7 +143,7 @@ def test_who_looked_into_the_cache_before_the_landing_reached_redis_takes_what_w
 ):
     _, flight = claim()
     with redis.pipeline(transaction=False) as pipe:
-        flights.land(pipe, [Landing(flight.decode(), b"what was read", False)], told="", leftover=60)
+        flights.land(pipe, [Landing(flight.decode(), b"what was read", False, True)], told="", leftover=60)
         # The worker has to wait for its turn on a busy machine.
         began = moment()
         pipe.execute()
@@ -158,10 +158,16 @@ def test_what_was_read_is_kept_as_long_as_a_request_has_whatever_is_set_for_the_
         )
         worker = Flights(stores.redis, failure_seconds=0, asking_seconds=3)
         with stores.redis.pipeline(transaction=False) as pipe:
-            worker.land(pipe, [Landing(flight.decode(), b"", False)], told="", leftover=60)
+            worker.land(pipe, [Landing(flight.decode(), b"", False, True)], told="", leftover=60)
             pipe.execute()
         assert 50_000 < stores.redis.pttl(key(flight)) <= 60_000
         stores.redis.delete(key(flight), generation_key(CONNECTION))
+
+
+def test_what_has_failed_is_not_told_for_as_long_as_what_was_read(redis, claim, land):
+    _, flight = claim()
+    land(flight, whole=False)
+    assert RETOLD - 1_000 < redis.pttl(key(flight)) <= RETOLD < ASKING * 1000
 
 
 def test_a_failure_answers_those_who_ask_again_for_a_while(redis, claim, land):
