@@ -139,7 +139,8 @@ def _memory(run: Run) -> list[str]:
         f"down and a leak does not; it is flat otherwise. Less than {LEAST:g} minutes of it tell nothing. It",
         f"leaks when at rest, with no client left, it has over {MORE} files or threads more than under load.",
         "",
-        "| process | of a processor | MiB at the end | growth a minute | second half | | files | threads | |",
+        "| process | of a processor | MiB at the end | growth a minute | second half | memory "
+        "| files | threads | at rest |",
         "|---|---|---|---|---|---|---|---|---|",
         *map(_process, run.processes),
         "",
