@@ -31,6 +31,8 @@ from redis import Redis
 from redis.client import Pipeline
 from redis.exceptions import RedisError
 
+from store.moment import MOMENT
+
 log = logging.getLogger(__name__)
 
 # Milliseconds after which a failure that was not followed by another is forgotten, and the last answer.
@@ -79,13 +81,8 @@ local function try(breaker, account, id, now, lease, young)
 end
 """
 
-NOW = """
-local now = tonumber(ARGV[1])
-if not now then
-    local time = redis.call('TIME')
-    now = time[1] * 1000 + math.floor(time[2] / 1000)
-end
-"""
+# Whole milliseconds: what is stored of them loses no digit.
+NOW = MOMENT + "local now = tonumber(ARGV[1]) or math.floor(moment())\n"
 
 # KEYS: the breakers of a provider and of an account, when the provider has last answered. ARGV: now or "",
 # whether the call is given up, after how many accounts and after how many failures they open (0: never),

@@ -27,6 +27,7 @@ from redis.client import Pipeline
 
 from store.breakers import YOUNG
 from store.busy_cache import GENERATION, generation_key, new_generation
+from store.moment import MOMENT
 
 # Milliseconds: a reader that is alive renews its lease several times in this.
 LEASE = 3_000
@@ -35,14 +36,6 @@ RETOLD = 5_000
 # Milliseconds for which a read's flight can be found: longer than the longest deadline, what a read may have
 # beyond it, and for how long what was read stays. Every read leaves such a key.
 FINDABLE = 310_000
-
-# This moment in milliseconds, with its fraction.
-MOMENT = """
-local function moment()
-    local time = redis.call('TIME')
-    return time[1] * 1000 + time[2] / 1000
-end
-"""
 
 # KEYS: the generations. ARGV: now, newer than, milliseconds a failure counts for, when the request began,
 # milliseconds of the lease, who waits or "", what nobody has used as a name, milliseconds to keep what was

@@ -27,6 +27,7 @@ from redis.exceptions import RedisError
 
 from store import breakers
 from store.breakers import Family, Guarded
+from store.moment import MOMENT
 
 log = logging.getLogger(__name__)
 
@@ -51,13 +52,10 @@ LONGEST_HOLD = 3600.0
 # the provider's, its cost, the number of its mailbox or 0, its lease. Returns for each call how many
 # milliseconds it has to wait, whether its turn is paid, and why it waits, or that it probes.
 ASK = (
-    breakers.LOOK
+    MOMENT
+    + breakers.LOOK
     + """
-local now = tonumber(ARGV[1])
-if not now then
-    local time = redis.call('TIME')
-    now = time[1] * 1000 + time[2] / 1000
-end
+local now = tonumber(ARGV[1]) or moment()
 local left, lease, horizon = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
 local again, again_for_lease, most = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 local pause, young = tonumber(ARGV[8]), tonumber(ARGV[9])
@@ -152,9 +150,10 @@ return answers
 
 # KEYS: scopes. ARGV: whether the provider has named the time; for each scope, milliseconds to hold it for.
 # Returns for how long one of them is held by a time that was named.
-HOLD = """
-local time = redis.call('TIME')
-local now = time[1] * 1000 + time[2] / 1000
+HOLD = (
+    MOMENT
+    + """
+local now = moment()
 local longest = 0
 for n, key in ipairs(KEYS) do
     local kept = redis.call('HMGET', key, 'held', 'named')
@@ -170,6 +169,7 @@ for n, key in ipairs(KEYS) do
 end
 return math.ceil(longest)
 """
+)
 
 
 @dataclass(frozen=True, slots=True)

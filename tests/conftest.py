@@ -9,12 +9,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import hypothesis
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
+from jinja2.bccache import Bucket, BytecodeCache
 from werkzeug.test import TestResponse
 
 from app import processes
@@ -26,10 +28,12 @@ from providers.sandbox.process import running
 from store import embedded_redis
 from store.breakers import Family, Guarded, account_key, provider_key
 from store.database import Database
+from store.garbage import OF_ANSWERS, collect_seldom
 from store.queries import api_keys, organizations
 from store.settings import Settings, read_settings
 from store.stores import Stores
 from tests import services
+from tests.databases import new_database, opened
 from workers.celery_app import create_celery
 
 # What a busy machine may need to start or to end a process.
@@ -45,6 +49,11 @@ hypothesis.settings.register_profile(
     derandomize=services.IN_CI,
 )
 hypothesis.settings.load_profile("almanac")
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded by now stays: to look through it for garbage took a twelfth of the run."""
+    collect_seldom(OF_ANSWERS)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -124,6 +133,23 @@ def database(settings: Settings) -> Iterator[Database]:
 
 
 @pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+    """One of each kind, to be copied: a test takes less time than all migrations."""
+    with ExitStack() as closing:
+
+        @cache
+        def make(kind: str) -> str:
+            with ExitStack() as made:
+                url = made.enter_context(new_database(kind, tmp_path_factory.mktemp("migrated")))
+                with opened(url) as database:
+                    database.upgrade()
+                closing.push(made.pop_all())
+            return url
+
+        yield make
+
+
+@pytest.fixture(scope="session")
 def worker(environment: dict[str, str], settings: Settings, database: Database) -> Iterator[None]:
     """A real Celery worker, as production runs it."""
     with subprocess.Popen(processes.worker(settings, "test"), env=environment) as process:
@@ -148,9 +174,32 @@ def app(settings: Settings, database: Database) -> Iterator[Flask]:
 def application(settings: Settings) -> Iterator[Flask]:
     """A web application, and the end of what it opened."""
     made = create_app(settings)
+    made.jinja_env.bytecode_cache = COMPILED
     yield made
-    wired: Services = made.extensions[EXTENSION]
-    wired.stores.close()
+    stores_of(made).close()
+
+
+def stores_of(app: Flask) -> Stores:
+    """What an application keeps things in."""
+    wired: Services = app.extensions[EXTENSION]
+    return wired.stores
+
+
+class Compiled(BytecodeCache):
+    """Templates are compiled once, and not by every application again."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        if kept := self._kept.get(bucket.key):
+            bucket.bytecode_from_string(kept)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        self._kept[bucket.key] = bucket.bytecode_to_string()
+
+
+COMPILED = Compiled()
 
 
 @dataclass
@@ -212,11 +261,12 @@ def shut(stores: Stores) -> Iterator[Callable[..., None]]:
 
 
 @pytest.fixture
-def new_api(app: Flask, stores: Stores) -> Callable[..., Api]:
+def new_api(app: Flask) -> Callable[..., Api]:
     """Make a caller: ``new_api(organization="acme", read_only=True)``."""
 
     def make(organization: str | None = None, **rights: Any) -> Api:
-        with stores.database.writing() as session:
+        # Stores of each test's own would compile every statement anew.
+        with stores_of(app).database.writing() as session:
             organization_id = None
             if organization is not None:
                 organization_id = organizations.ids(session, [organization], within=None)[organization]

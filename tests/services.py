@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import psycopg
@@ -21,6 +19,9 @@ REDIS = os.environ.get("ALMANAC_TEST_REDIS_URL", "redis://127.0.0.1:6379/9")
 RABBITMQ = os.environ.get("ALMANAC_TEST_BROKER_URL", "amqp://guest:guest@127.0.0.1:5672//")
 
 AXE = Path(__file__).parent / "browser/node_modules/axe-core/axe.min.js"
+
+# Seconds; who is not here refuses at once. What is found holds for all tests of a process.
+PATIENCE = 10
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true")
 
@@ -45,16 +46,18 @@ class Service:
         pytest.skip(f"{self.name} is not on this machine")
 
 
+@cache
 def postgresql() -> Service:
     try:
-        with psycopg.connect(POSTGRESQL, connect_timeout=2) as connection:
+        with psycopg.connect(POSTGRESQL, connect_timeout=PATIENCE) as connection:
             return Service("PostgreSQL", str(connection.info.server_version // 10_000))
     except psycopg.Error:
         return Service("PostgreSQL", None)
 
 
+@cache
 def redis_server() -> Service:
-    client = redis.Redis.from_url(REDIS, socket_connect_timeout=2)
+    client = redis.Redis.from_url(REDIS, socket_connect_timeout=PATIENCE)
     try:
         return Service("Redis", client.info("server")["redis_version"])
     except redis.RedisError:
@@ -63,10 +66,11 @@ def redis_server() -> Service:
         client.close()
 
 
+@cache
 def rabbitmq() -> Service:
     try:
-        with Connection(RABBITMQ, connect_timeout=2) as connection:
-            connection.ensure_connection(max_retries=1, timeout=2)
+        with Connection(RABBITMQ, connect_timeout=PATIENCE) as connection:
+            connection.ensure_connection(max_retries=1, timeout=PATIENCE)
             properties = connection.transport.driver_version()
             return Service("RabbitMQ", f"amqp {properties}")
     except (OperationalError, OSError):
@@ -82,13 +86,3 @@ def chromium() -> Service:
 def axe() -> Service:
     """The rules of accessibility, by the path of their script; `make test-browser` fetches them."""
     return Service("axe-core", str(AXE) if AXE.exists() else None)
-
-
-@contextmanager
-def own_database() -> Iterator[str]:
-    """The URL of an empty PostgreSQL database, gone afterwards."""
-    name = f"almanac_{secrets.token_hex(6)}"
-    with psycopg.connect(POSTGRESQL, autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name}")
-        yield f"{POSTGRESQL.rsplit('/', 1)[0]}/{name}"
-        admin.execute(f"DROP DATABASE {name} WITH (FORCE)")

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from redis import Redis
 from redis.client import Pipeline
 
+from store.moment import MOMENT
 from store.presence import AWAY_SECONDS, WORKERS
 from workers.queues import Queue
 
@@ -30,9 +31,10 @@ MARGIN = 1.0
 
 # KEYS: the room, the workers. ARGV: who comes, milliseconds of the lease or 0 to look only, places, seconds
 # until a worker is away. Returns 1 when there was a place, 0 when not, -1 when there are no workers.
-ENTER = """
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+ENTER = (
+    MOMENT
+    + """
+local now = math.floor(moment())
 local heard = 0
 for _, told in ipairs(redis.call('HVALS', KEYS[2])) do
     heard = math.max(heard, tonumber(string.match(told, '^[^:]+')) * 1000)
@@ -45,6 +47,7 @@ redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 return 1
 """
+)
 
 
 class TurnedAway(Exception):

@@ -13,11 +13,11 @@ from werkzeug.test import TestResponse
 from app.services import EXTENSION, Services
 from providers.sandbox.client import Sandbox
 from store.queries import api_keys
-from tests.app.databases import KINDS, new_database
 from tests.app.days import MORNING, PROVIDERS, meeting
 from tests.app.explaining import BUSY, thursday
 from tests.app.listing import ADA, SIDE, TEAM
 from tests.conftest import Api
+from tests.databases import KINDS, new_database
 
 Call = Callable[[Api], TestResponse]
 

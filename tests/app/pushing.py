@@ -23,14 +23,13 @@ from store.settings import Settings
 from store.stores import Stores
 from tests.app.at_provider import AtProvider
 from tests.conftest import START_SECONDS, STOP_SECONDS, Api, application, connect, settings_of
+from tests.waiting import until
 from workers.celery_app import Almanac, create_celery
 
 READ = {"google": "google.freebusy.query", "microsoft": "microsoft.calendarView.list"}
 
 # Short enough to wait for, long enough to tell from being emptied.
 TTL = 1.5
-# What takes longer than this on a busy machine is broken.
-PATIENCE = 20.0
 
 TOMORROW = (datetime.now(UTC) + timedelta(days=1)).date()
 DAY = {"start": f"{TOMORROW}", "end": f"{TOMORROW + timedelta(days=1)}"}
@@ -127,15 +126,6 @@ def kept(installation: Installation, holds: Callable[[], Any]) -> Any:
         return holds()
 
     return until(after_a_round)
-
-
-def until(holds: Callable[[], Any]) -> Any:
-    """What ``holds`` answers as soon as it is true; fails when it never is."""
-    give_up = time.monotonic() + PATIENCE
-    while not (found := holds()):
-        assert time.monotonic() < give_up, "it does not come to pass"
-        time.sleep(0.02)
-    return found
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from tests.app.days import DAY, meeting, periods
 from tests.app.routes import routes
 from tests.app.serving import web_server
 from tests.conftest import Api
+from tests.waiting import until
 
-PATIENCE = 20.0
 TRIES = 5
 HOUR = 3_600_000
 
@@ -165,14 +165,6 @@ def test_what_is_taken_although_it_is_old_is_counted_as_stale(sandbox, api, new_
     assert cache_of(lambda: busy(lenient, user), app) == Cache(stale=1)
 
 
-def soon(ask):
-    """Ask until it is so: a worker writes down every five seconds."""
-    give_up = time.monotonic() + PATIENCE
-    while not ask():
-        assert time.monotonic() < give_up
-        time.sleep(0.1)
-
-
 @pytest.mark.usefixtures("worker")
 def test_a_read_its_failure_and_a_write_are_counted_by_their_provider(sandbox, api, new_user, stores):
     google = sandbox.account("google", "ada@example.com")
@@ -194,7 +186,7 @@ def test_a_read_its_failure_and_a_write_are_counted_by_their_provider(sandbox, a
             > before.failures("microsoft").get("accessDenied", 0)
         )
 
-    soon(more)
+    until(more)
 
 
 @pytest.mark.long

@@ -20,6 +20,7 @@ from click.testing import CliRunner, Result
 
 from app.cli import main
 from tests import services
+from tests.databases import own_postgresql
 
 ALMANAC = Path(sys.executable).parent / "almanac"
 
@@ -249,7 +250,7 @@ def test_everything_runs_on_services_of_the_machine(broker: str, tmp_path: Path)
     if broker == "rabbitmq":
         services.rabbitmq().require()
     printed = almanac("keys", "secrets", data=tmp_path).stdout
-    with services.own_database() as database:
+    with own_postgresql() as database:
         settings = dict(line.split("=", 1) for line in printed.splitlines()) | {
             "ALMANAC_DATABASE_URL": database,
             "ALMANAC_REDIS_URL": services.REDIS,

@@ -14,9 +14,11 @@ from app import processes
 from app.parts import Parts, Trouble
 from store.presence import BEAT
 from tests.conftest import START_SECONDS, STOP_SECONDS
-from tests.observability.installation import installed, until
+from tests.observability.installation import installed
+from tests.waiting import until
 
 NOWHERE = "redis://127.0.0.1:1/0"
+LATE = "does not answer in time"
 
 
 @pytest.fixture
@@ -100,8 +102,10 @@ def test_a_beat_that_hangs_is_told_by_the_age_of_its_tick(app, stores):
 )
 @pytest.mark.usefixtures("worker")
 def test_a_part_that_is_down_is_named_with_what_is_wrong(new_app, changed, reasons):
-    status, told = asked(new_app(**changed))
+    app = new_app(**changed)
 
+    # On a busy machine a refusal may take longer than a part is waited for.
+    status, told = until(lambda: LATE not in (found := asked(app))[1]["reasons"].values() and found)
     assert (status, told["status"]) == (503, "unavailable")
     assert told["reasons"] == reasons
     assert {part for part in ("database", "redis", "worker", "beat") if told[part] != "ok"} == set(reasons)
@@ -139,10 +143,7 @@ def test_a_worker_that_hangs_or_is_gone_does_not_answer(environment, tmp_path):
         try:
             answer = ready()
             assert (answer.status_code, answer.json()["worker"]) == (503, "unavailable")
-            assert answer.json()["reasons"]["worker"] in (
-                "does not answer: is any running?",
-                "does not answer in time",
-            )
+            assert answer.json()["reasons"]["worker"] in ("does not answer: is any running?", LATE)
         finally:
             worker.send_signal(signal.SIGCONT)
         until(lambda: ready().status_code == 200)
@@ -160,7 +161,7 @@ def test_of_a_part_that_hangs_one_question_is_under_way():
         return "there"
 
     for _ in range(5):
-        assert parts.ask({"slow": hang}, seconds=0.01)["slow"] == Trouble("does not answer in time")
+        assert parts.ask({"slow": hang}, seconds=0.01)["slow"] == Trouble(LATE)
     assert len(calls) == 1
     gate.set()
     assert parts.ask({"slow": hang}, seconds=10)["slow"] == "there"

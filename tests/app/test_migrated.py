@@ -11,16 +11,14 @@ from flask import Flask
 from sqlalchemy import select
 
 from app import invitations
-from app.services import EXTENSION
 from store.busy_cache import CalendarKey
 from store.database import alembic_config
 from store.models import Base, OAuthConnection, now
 from store.queries import administrators, api_keys, channels, connections, provider_clients
 from store.queries.provider_clients import StoredClient
-from store.stores import Stores
-from tests.app.databases import KINDS, new_database
-from tests.conftest import Api, connect
+from tests.conftest import Api, connect, stores_of
 from tests.dashboard.visiting import Browser, Person
+from tests.databases import KINDS, new_database
 from tests.store.migrating import every_revision, lost, rows
 
 PASSWORD = "seven quiet calendars"
@@ -34,10 +32,6 @@ def own(request, new_app, tmp_path) -> Iterator[Flask]:
         stores_of(made).database.upgrade()
         yield made
         stores_of(made).close()
-
-
-def stores_of(app: Flask) -> Stores:
-    return app.extensions[EXTENSION].stores
 
 
 @pytest.fixture

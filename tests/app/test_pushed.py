@@ -9,7 +9,8 @@ import pytest
 
 from store.queries import channels
 from tests.app.days import PROVIDERS
-from tests.app.pushing import TTL, Installation, Person, installed, kept, until, when
+from tests.app.pushing import TTL, Installation, Person, installed, kept, when
+from tests.waiting import until
 
 RENEWAL = {"google": "google.events.watch", "microsoft": "microsoft.subscriptions.update"}
 OPENING = {"google": "google.events.watch", "microsoft": "microsoft.subscriptions.create"}

@@ -8,9 +8,9 @@ from store.queries import provider_clients
 from store.queries.provider_clients import StoredClient
 from store.settings import new_secrets
 from store.stores import Stores
-from tests.app.databases import KINDS, new_database
 from tests.app.test_cli import almanac
 from tests.conftest import settings_of
+from tests.databases import KINDS, new_database
 
 
 @pytest.fixture(params=KINDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -14,6 +13,7 @@ from store.queries import connections, webhooks
 from tests.app.answers import error
 from tests.app.at_provider import NINE, AtProvider, Person
 from tests.conftest import connect
+from tests.waiting import until
 from tests.webhook_receiver import Receiver
 
 EVENTS = ["calendar.changed", "connection.expired", "connection.restored"]
@@ -65,15 +65,6 @@ def register(api, url, **more):
 def log(api, endpoint):
     """The deliveries to an endpoint, the oldest first."""
     return api.get(f"/webhooks/{endpoint['id']}/deliveries").json["data"][::-1]
-
-
-def until(condition, meanwhile=lambda: None):
-    """Wait for what others do; a busy machine may take its time."""
-    give_up = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < give_up
-        meanwhile()
-        time.sleep(0.1)
 
 
 def kinds(receiver, secret):
@@ -237,7 +228,7 @@ def test_changes_while_a_receiver_is_away_are_one_event_for_each_calendar(api, p
     # One more only where an attempt was under way.
     assert 1 <= waiting.count("pending") <= 2
     receiver.up()
-    until(lambda: all(each["status"] == "delivered" for each in log(api, endpoint)), sweep)
+    until(lambda: all(each["status"] == "delivered" for each in log(api, endpoint)), meanwhile=sweep)
 
 
 @pytest.mark.usefixtures("worker")
@@ -289,9 +280,12 @@ def test_a_receiver_that_is_down_gets_every_event_once_it_is_back(api, person, r
         ada.made()
     # An attempt is counted when it begins, and has its outcome when it is over.
     in_vain = [("pending", "no connection")] * 3
-    until(lambda: [(each["status"], each["lastError"]) for each in log(api, endpoint)] == in_vain, sweep)
+    until(
+        lambda: [(each["status"], each["lastError"]) for each in log(api, endpoint)] == in_vain,
+        meanwhile=sweep,
+    )
     receiver.up()
-    until(lambda: all(each["status"] == "delivered" for each in log(api, endpoint)), sweep)
+    until(lambda: all(each["status"] == "delivered" for each in log(api, endpoint)), meanwhile=sweep)
     told = {each.id: each.verified(endpoint["secret"]) for each in receiver.received}
     assert len(receiver.received) == len(told) == 3
     assert told == {each["id"]: each["payload"] for each in log(api, endpoint)}

@@ -25,6 +25,7 @@ from tests.benchmarks.client import Client
 from tests.benchmarks.processes import START_SECONDS, NotReady, Process, all_of, free_port
 from tests.benchmarks.provider import Behaviour
 from tests.benchmarks.report import progress
+from tests.databases import own_postgresql
 from workers.celery_app import create_celery
 
 ALMANAC = str(Path(sys.executable).with_name("almanac"))
@@ -115,7 +116,7 @@ class Installation:
         self._stack.callback(server.terminate)
         self.database = "PostgreSQL" if services.postgresql().present else "SQLite"
         if services.postgresql().present:
-            database = self._stack.enter_context(services.own_database())
+            database = self._stack.enter_context(own_postgresql())
         else:
             database = f"sqlite:///{folder / 'almanac.db'}"
         port = free_port()

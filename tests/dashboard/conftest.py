@@ -5,7 +5,11 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
 
 import pytest
 from argon2 import PasswordHasher
@@ -14,15 +18,14 @@ from sqlalchemy import delete
 
 from app import invitations
 from app.dashboard import passwords
-from app.services import EXTENSION, Services
 from store.database import Database
 from store.models import Administrator, Invitation
 from store.settings import Settings
 from store.stores import Stores
-from tests.app.databases import KINDS, new_database
+from tests.conftest import stores_of
+from tests.dashboard.installations import PASSWORD, Installation
 from tests.dashboard.visiting import Browser, Person
-
-PASSWORD = "seven quiet calendars"
+from tests.databases import KINDS, new_database
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -99,17 +102,39 @@ def new_service(new_app: Callable[..., Flask], new_installation: str) -> Flask:
     return app
 
 
-def stores_of(app: Flask) -> Stores:
-    """What an application keeps things in."""
-    wired: Services = app.extensions[EXTENSION]
-    return wired.stores
-
-
 FIRST_HOST = IPv4Address("10.0.0.0")
 _hosts = itertools.count(1)
+
+UNREGISTERED = {
+    f"{provider}_client_{part}": "" for provider in ("google", "microsoft") for part in ("id", "secret")
+}
 
 
 @pytest.fixture
 def somewhere() -> Callable[[], str]:
     """An address that no other browser has: failures are counted by address."""
     return lambda: str(FIRST_HOST + os.getpid() % 65_536 * 256 + next(_hosts))
+
+
+@pytest.fixture
+def install(
+    new_app: Callable[..., Flask], settings: Settings, migrated: Callable[[str], str], tmp_path: Path
+) -> Iterator[Callable[..., Installation]]:
+    """Make an installation of the test's own: ``install(registered=False, public_url=...)``.
+
+    ``registered`` says whether its environment has registrations with the providers.
+    """
+    with ExitStack() as closing:
+
+        def make(*, registered: bool = True, **changed: Any) -> Installation:
+            copy = new_database("sqlite", tmp_path, copied=migrated("sqlite"))
+            if not registered:
+                changed["providers"] = replace(settings.providers, **UNREGISTERED)
+            app = new_app(database_url=closing.enter_context(copy), **changed)
+            person = Person("ada", PASSWORD)
+            assert invitations.create(stores_of(app), person.name, person.password)
+            browser = Browser(app.test_client())
+            assert browser.sign_in(person).status == 303
+            return Installation(app, browser)
+
+        yield make

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import secrets
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
 from flask import Flask
 from sqlalchemy import event
 
-from app import invitations
-from store.settings import Settings
 from store.stores import Stores
-from tests.dashboard.conftest import PASSWORD, stores_of
-from tests.dashboard.visiting import Browser, Person
+from tests.conftest import stores_of
+from tests.dashboard.visiting import Browser
 
-UNREGISTERED = {
-    f"{provider}_client_{part}": "" for provider in ("google", "microsoft") for part in ("id", "secret")
-}
+PASSWORD = "seven quiet calendars"
 
 
 @dataclass(frozen=True)
@@ -50,23 +43,3 @@ class Installation:
             yield
         finally:
             other.close()
-
-
-def install(
-    new_app: Callable[..., Flask],
-    settings: Settings,
-    folder: Path,
-    *,
-    registered: bool = True,
-    **changed: Any,
-) -> Installation:
-    """Make one; ``registered`` says whether its environment has registrations with the providers."""
-    providers = settings.providers if registered else replace(settings.providers, **UNREGISTERED)
-    file = folder / f"{secrets.token_hex(4)}.db"
-    app = new_app(database_url=f"sqlite:///{file}", providers=providers, **changed)
-    stores_of(app).database.upgrade()
-    person = Person("ada", PASSWORD)
-    assert invitations.create(stores_of(app), person.name, person.password)
-    browser = Browser(app.test_client())
-    assert browser.sign_in(person).status == 303
-    return Installation(app, browser)

@@ -9,9 +9,9 @@ from app import invitations
 from app.dashboard import attempts
 from store.models import Invitation
 from store.queries import administrators
+from tests.conftest import stores_of
 from tests.dashboard.audited import deeds
-from tests.dashboard.conftest import PASSWORD, stores_of
-from tests.dashboard.installations import install
+from tests.dashboard.installations import PASSWORD
 from tests.dashboard.visiting import Person, words
 
 NEW = "eight louder calendars"
@@ -147,8 +147,8 @@ def test_a_page_loaded_again_makes_no_second_link_and_shows_none(browser_of, ada
     assert invite(browser).html.find(id="link").get_text() != link
 
 
-def test_a_form_that_made_no_link_may_be_sent_again(new_app, settings, tmp_path):
-    here = install(new_app, settings, tmp_path)
+def test_a_form_that_made_no_link_may_be_sent_again(install):
+    here = install()
     ticket = ticket_of(here.browser.get("/account"))
 
     with here.locked():

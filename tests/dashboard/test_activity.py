@@ -9,7 +9,7 @@ import pytest
 from app.dashboard.activity import SPANS
 from store import embedded_redis
 from tests.app.days import DAY, meeting
-from tests.dashboard.conftest import stores_of
+from tests.conftest import stores_of
 from tests.dashboard.visiting import words
 
 

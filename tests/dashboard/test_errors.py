@@ -10,7 +10,8 @@ from redis.exceptions import RedisError
 from app import invitations
 from app.dashboard import sessions
 from store.queries import administrators
-from tests.dashboard.conftest import PASSWORD, stores_of
+from tests.conftest import stores_of
+from tests.dashboard.installations import PASSWORD
 from tests.dashboard.visiting import Browser, Person
 
 NOWHERE = "redis://127.0.0.1:1/0"

@@ -12,7 +12,6 @@ from store.api_keys import digest
 from store.models import ApiKey
 from store.queries import api_keys
 from tests.conftest import Api
-from tests.dashboard.installations import install
 from tests.dashboard.records import records
 from tests.dashboard.untrusted import TEXTS
 from tests.dashboard.visiting import words
@@ -76,8 +75,8 @@ def test_a_page_loaded_again_makes_no_second_key_and_shows_none(signed_in, store
         assert session.query(ApiKey).filter_by(name=name).count() == 1
 
 
-def test_a_form_that_made_no_key_may_be_sent_again(new_app, settings, tmp_path):
-    here = install(new_app, settings, tmp_path)
+def test_a_form_that_made_no_key_may_be_sent_again(install):
+    here = install()
     ticket = here.browser.get("/keys/new").html.find("input", {"name": "ticket"})["value"]
 
     with here.locked():

@@ -9,7 +9,7 @@ import pytest
 
 from store.models import now
 from store.queries import api_keys, connections
-from tests.dashboard.installations import Installation, install
+from tests.dashboard.installations import Installation
 from tests.dashboard.visiting import words
 from tests.store.statements import statements
 from tests.store.webhook_world import WebhookWorld
@@ -32,13 +32,13 @@ def test_nobody_else_does(visitor):
 
 
 @pytest.fixture
-def here(new_app, settings, tmp_path) -> Installation:
-    return install(new_app, settings, tmp_path, broker_url="memory://")
+def here(install) -> Installation:
+    return install(broker_url="memory://")
 
 
 @pytest.fixture
-def bare(new_app, settings, tmp_path) -> Installation:
-    return install(new_app, settings, tmp_path, registered=False)
+def bare(install) -> Installation:
+    return install(registered=False)
 
 
 @pytest.fixture

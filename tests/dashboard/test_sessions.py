@@ -8,7 +8,6 @@ import pytest
 
 from store.models import now
 from store.queries import dashboard_sessions
-from tests.dashboard.installations import install
 from tests.dashboard.visiting import Browser
 
 
@@ -93,10 +92,8 @@ def test_a_look_at_the_dashboard_is_noticed(signed_in, stores, monkeypatch):
     assert seen["datetime"] == f"{later:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def test_a_page_is_shown_although_nobody_can_note_that_it_was(
-    new_app, settings, tmp_path, monkeypatch, caplog
-):
-    here = install(new_app, settings, tmp_path)
+def test_a_page_is_shown_although_nobody_can_note_that_it_was(install, monkeypatch, caplog):
+    here = install()
     monkeypatch.setattr("app.dashboard.sessions.now", lambda: now() + timedelta(hours=1))
 
     with here.locked():

@@ -11,7 +11,7 @@ from providers.scopes import every_scope
 from store.models import ProviderClient
 from store.queries import provider_clients
 from tests.dashboard.audited import deeds
-from tests.dashboard.installations import Installation, install
+from tests.dashboard.installations import Installation
 from tests.dashboard.visiting import words
 
 BOTH = pytest.mark.parametrize("provider", ["google", "microsoft"])
@@ -21,9 +21,9 @@ ODD = "<b/onmouseover=alert(1)>x</b>"
 
 
 @pytest.fixture
-def bare(new_app, settings, tmp_path, sandbox) -> Installation:
+def bare(install, sandbox) -> Installation:
     """An installation whose environment has no registration; the sandbox is there to be asked."""
-    return install(new_app, settings, tmp_path, registered=False)
+    return install(registered=False)
 
 
 def card(page, provider):
@@ -85,8 +85,8 @@ def test_it_says_what_to_enter_at_the_provider(bare, provider):
 
 
 @BOTH
-def test_addresses_are_those_of_the_public_url(new_app, settings, tmp_path, provider):
-    made = install(new_app, settings, tmp_path, registered=False, public_url="https://almanac.example")
+def test_addresses_are_those_of_the_public_url(install, provider):
+    made = install(registered=False, public_url="https://almanac.example")
 
     section = card(made.browser.get("/settings"), provider)
 

@@ -10,7 +10,6 @@ from redis.connection import AbstractConnection
 
 from store.queries import connections
 from tests.conftest import connect
-from tests.dashboard.installations import install
 from tests.dashboard.records import records
 from tests.dashboard.untrusted import HTML
 from tests.dashboard.visiting import words
@@ -89,8 +88,8 @@ def redis_commands(monkeypatch):
     return lambda: len(asked)
 
 
-def test_a_longer_list_costs_no_more_round_trips(new_app, settings, tmp_path, redis_commands):
-    here = install(new_app, settings, tmp_path, registered=False)
+def test_a_longer_list_costs_no_more_round_trips(install, redis_commands):
+    here = install(registered=False)
     world = WebhookWorld(here.stores.database, here.stores.keyring)
 
     def cost(rows):

@@ -8,7 +8,7 @@ from store.models import WebhookEndpoint, now
 from store.queries import deliveries, webhooks
 from store.queries.webhooks import Event
 from tests.dashboard.audited import deeds
-from tests.dashboard.installations import Installation, install
+from tests.dashboard.installations import Installation
 from tests.dashboard.visiting import words
 from tests.store.webhook_world import WebhookWorld
 
@@ -19,9 +19,9 @@ ODD = "<b onmouseover=alert(1)>x</b> שלום 📅"
 
 
 @pytest.fixture
-def here(new_app, settings, tmp_path) -> Installation:
+def here(install) -> Installation:
     """An installation that sends to public addresses alone; nothing is sent from it."""
-    return install(new_app, settings, tmp_path, webhooks_allow_private=False, broker_url="memory://")
+    return install(webhooks_allow_private=False, broker_url="memory://")
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ import pytest
 from app import invitations
 from store.models import now
 from store.queries import administrators
+from tests.conftest import stores_of
 from tests.dashboard.audited import deeds
-from tests.dashboard.conftest import PASSWORD, stores_of
+from tests.dashboard.installations import PASSWORD
 from tests.dashboard.visiting import Browser
 
 

@@ -22,6 +22,7 @@ from store.queries.connections import Tokens
 from store.queries.provider_clients import StoredClient
 from tests import services
 from tests.app.test_cli import almanac, free_port
+from tests.databases import own_postgresql
 from tests.doctor.installation import Installation, answering, look, look_with, production
 from workers.queues import Queue
 
@@ -236,8 +237,7 @@ def test_a_clock_that_is_off_is_wrong(patient, monkeypatch, off, state):
 
 def test_the_clock_of_postgresql_is_asked_too(installation, stores):
     services.postgresql().require()
-    with services.own_database() as url:
-        url = url.replace("postgresql://", "postgresql+psycopg://")
+    with own_postgresql() as url:
         diagnosis = look_with(replace(installation.settings, database_url=url), "clock")
 
     assert diagnosis.state is State.OK

@@ -6,7 +6,7 @@ import pytest
 
 from tests.faults import servers
 from tests.faults.measured import AT_ONCE, BACK
-from tests.observability.installation import until
+from tests.waiting import until
 from workers.jobs import numbered, unpack_reply
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]

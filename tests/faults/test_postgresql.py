@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from tests.faults.measured import AT_ONCE, BACK
-from tests.observability.installation import until
+from tests.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 

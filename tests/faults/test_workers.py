@@ -14,7 +14,7 @@ from tests.app.at_provider import INSERT
 from tests.faults import truth
 from tests.faults.installation import PROVIDERS
 from tests.faults.measured import AFTER_A_START, AT_ONCE, BACK
-from tests.observability.installation import until
+from tests.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 

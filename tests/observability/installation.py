@@ -7,7 +7,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,9 +23,6 @@ from store.queries import api_keys
 from store.settings import Settings
 from store.stores import Stores
 from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
-
-# What takes longer than this on a busy machine is broken.
-PATIENCE = 30.0
 
 
 @dataclass
@@ -92,15 +89,6 @@ class Installation:
         process = self.parts.pop(part)
         process.send_signal(how)
         process.wait(timeout=STOP_SECONDS)
-
-
-def until(holds: Callable[[], Any], patience: float = PATIENCE) -> Any:
-    """What ``holds`` answers as soon as it is true; fails when it never is."""
-    give_up = time.monotonic() + patience
-    while not (found := holds()):
-        assert time.monotonic() < give_up, "it does not come to pass"
-        time.sleep(0.05)
-    return found
 
 
 @contextmanager

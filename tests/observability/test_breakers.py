@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from store.breakers import Family, Guarded
-from tests.observability.installation import Installation, installed, until
+from tests.observability.installation import Installation, installed
 from tests.observability.scraping import scrape
+from tests.waiting import until
 
 # With a whole installation: too long for the default run.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]

@@ -11,7 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import requests
 
-from tests.observability.installation import installed, until
+from tests.observability.installation import installed
+from tests.waiting import until
 
 # With a whole installation: too long for the default run.
 pytestmark = pytest.mark.long

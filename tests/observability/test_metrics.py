@@ -11,9 +11,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from app.exposition import LIMITS
 from tests.conftest import Api
-from tests.observability.installation import installed, until
+from tests.observability.installation import installed
 from tests.observability.scraping import parse, scrape
 from tests.store.statements import statements
+from tests.waiting import until
 
 # With a whole installation: too long for the default run.
 pytestmark = pytest.mark.long

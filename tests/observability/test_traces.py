@@ -12,7 +12,8 @@ import pytest
 from store import settings as settings_module
 from store.settings import TRACES, SettingsError, read_settings
 from tests.observability.collector import collecting
-from tests.observability.installation import installed, until
+from tests.observability.installation import installed
+from tests.waiting import until
 from workers import tracing
 
 # With a whole installation: too long for the default run.

@@ -23,6 +23,7 @@ from store.settings import new_secrets
 from tests import services
 from tests.app.test_cli import free_port
 from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
+from tests.databases import own_postgresql
 from tests.packaging.files import ROOT
 from workers.celery_app import create_celery
 
@@ -88,7 +89,7 @@ def installation(
     secret, encryption = new_secrets()
     port, flower_port = free_port(), free_port()
     clean = {name: value for name, value in os.environ.items() if not name.startswith("ALMANAC_")}
-    with services.own_database() as database:
+    with own_postgresql() as database:
         ours = sandbox_environment(sandbox_process) | {
             "ALMANAC_DATABASE_URL": database,
             "ALMANAC_REDIS_URL": REDIS,

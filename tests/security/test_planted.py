@@ -24,9 +24,10 @@ from store.settings import new_secrets
 from tests.app.test_cli import almanac
 from tests.conftest import START_SECONDS, STOP_SECONDS
 from tests.observability.collector import Collector, collecting
-from tests.observability.installation import Installation, free_port, installed, until
+from tests.observability.installation import Installation, free_port, installed
 from tests.security import planted
 from tests.security.echo import STATUSES, echoing
+from tests.waiting import until
 
 pytestmark = [pytest.mark.security, pytest.mark.timeout(600)]
 

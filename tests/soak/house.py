@@ -16,6 +16,7 @@ from providers.sandbox.client import Sandbox
 from providers.sandbox.process import running
 from store.settings import new_secrets
 from tests import services
+from tests.databases import own_postgresql
 from tests.observability.installation import Installation, installed
 from tests.soak.model import MINUTE, START, Calendar, Period, Person, text
 from tests.webhook_receiver import Receiver
@@ -45,9 +46,7 @@ def house(people: int, clients: int, seed: int) -> Iterator[House]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="almanac-soak-")))
         sandbox = Sandbox(stack.enter_context(running()))
         present = services.postgresql().present
-        url = (
-            stack.enter_context(services.own_database()) if present else f"sqlite:///{folder / 'almanac.db'}"
-        )
+        url = stack.enter_context(own_postgresql()) if present else f"sqlite:///{folder / 'almanac.db'}"
         secret, encryption = new_secrets()
         clean = {name: value for name, value in os.environ.items() if not name.startswith("ALMANAC_")}
         environment = clean | sandbox_environment(sandbox.url)

@@ -12,13 +12,13 @@ WARM, OVER = 100, 300
 FAULTS = {"503": 3}
 
 
-def looks(memory, files=lambda at: 20):
+def looks(memory, files=lambda at: 20, over=OVER):
     """A process looked at until it is at rest; both by the moment."""
-    return {"web": [Sample(at, int(memory(at) * MIB), files(at), 4, at / 5) for at in range(0, OVER + 20, 2)]}
+    return {"web": [Sample(at, int(memory(at) * MIB), files(at), 4, at / 5) for at in range(0, over + 20, 2)]}
 
 
 def told(memory=lambda at: 100, files=lambda at: 20, faults=FAULTS, over=OVER, **records):
-    judged = processes(looks(memory, files), WARM, over)
+    judged = processes(looks(memory, files, over), WARM, over)
     return list(failings(Records(**{"checked": 1, "answered": 100, **records}), faults, judged))
 
 
@@ -32,6 +32,28 @@ def test_growth_under_load_fails():
 
 def test_growth_that_comes_to_an_end_is_none():
     assert told(lambda at: 100 + min(at, WARM + 110) / 40) == []
+
+
+LONG = 30 * 60
+
+
+def test_growth_that_a_short_run_cannot_tell_from_warming_up_fails_a_long_one():
+    assert told(lambda at: 100 + at * 0.3 / 60) == []
+    assert told(lambda at: 100 + at * 0.3 / 60, over=LONG) == ["web grows by 0.30 MiB a minute"]
+
+
+def test_a_long_run_need_not_be_quite_level_and_may_have_warmed_up_in_its_first_half():
+    assert told(lambda at: 100 + at * 0.1 / 60, over=LONG) == []
+    assert told(lambda at: 100 + min(at, LONG / 2) / 60, over=LONG) == []
+
+
+def test_a_process_that_was_started_late_still_warms_up():
+    late = {
+        "web": [each for each in looks(lambda at: 100 + at * 0.3 / 60, over=LONG)["web"] if each.at > 900]
+    }
+    (web,) = processes(late, WARM, LONG)
+    assert web.tells
+    assert not web.grows
 
 
 def test_what_warms_up_first_and_what_is_given_back_at_rest_is_no_growth():

@@ -10,8 +10,11 @@ from tests.soak.faults import SHARE
 from tests.soak.measures import MIB, PAUSE, Sample
 from tests.soak.records import Records
 
-# What a process may grow in a minute, in MiB, and still be called flat.
-FLAT = 1.0
+# What a process may grow in a minute, in MiB, and still be called flat: while what it loads, remembers and
+# keeps open still fills up, and when the half that is looked at began with all of it full.
+FLAT, LEVEL = 1.0, 0.2
+# Seconds of its life after which nothing is new to a process under load.
+FILLED = 15 * 60.0
 # Minutes once everything is warm. A shorter time tells nothing of growth.
 LEAST = 1.5
 # Files and threads that may be more at rest than they were under load: kept connections come and go.
@@ -23,9 +26,10 @@ BUDGET = SHARE
 
 @dataclass(frozen=True)
 class Process:
-    """One of them once it was warm, under load, and ``rest`` after it."""
+    """One of them, seen first when it ``began``: under load once all was warm, and ``rest`` after it."""
 
     name: str
+    began: float
     loaded: list[Sample]
     rest: Sample
 
@@ -37,7 +41,11 @@ class Process:
     @property
     def growth_later(self) -> float:
         """The same in the second half: what still warms up slows down, and a leak does not."""
-        return slope([(each.at, each.memory) for each in self.loaded[len(self.loaded) // 2 :]])
+        return slope([(each.at, each.memory) for each in self._later])
+
+    @property
+    def _later(self) -> list[Sample]:
+        return self.loaded[len(self.loaded) // 2 :]
 
     @property
     def busy(self) -> float:
@@ -52,7 +60,8 @@ class Process:
 
     @property
     def grows(self) -> bool:
-        return self.tells and min(self.growth, self.growth_later) > FLAT
+        bound = FLAT if self._later[0].at - self.began < FILLED else LEVEL
+        return self.tells and min(self.growth, self.growth_later) > bound
 
     @property
     def files(self) -> int:
@@ -72,7 +81,7 @@ def processes(looks: Mapping[str, list[Sample]], warm: float, over: float) -> li
     found = []
     for name, samples in sorted(looks.items()):
         if loaded := [each for each in samples if warm <= each.at <= over]:
-            found.append(Process(name, loaded, samples[-1]))
+            found.append(Process(name, samples[0].at, loaded, samples[-1]))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,28 +13,26 @@ from store.crypto import Keyring
 from store.database import Database
 from store.stores import Stores
 from tests import services
+from tests.databases import KINDS, new_database, opened
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=KINDS)
 def empty_database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A database without tables: SQLite always, PostgreSQL where it is."""
-    if request.param == "sqlite":
-        database = Database(f"sqlite:///{tmp_path / 'test.db'}")
+    with new_database(request.param, tmp_path) as url, opened(url) as database:
         yield database
-        database.close()
-        return
-    services.postgresql().require()
-    with services.own_database() as url:
-        database = Database(url.replace("postgresql://", "postgresql+psycopg://"))
-        yield database
-        database.close()
 
 
-@pytest.fixture
-def fresh_database(empty_database: Database) -> Database:
+@pytest.fixture(params=KINDS)
+def fresh_database(
+    request: pytest.FixtureRequest, migrated: Callable[[str], str], tmp_path: Path
+) -> Iterator[Database]:
     """A migrated database."""
-    empty_database.upgrade()
-    return empty_database
+    with (
+        new_database(request.param, tmp_path, copied=migrated(request.param)) as url,
+        opened(url) as database,
+    ):
+        yield database
 
 
 @pytest.fixture

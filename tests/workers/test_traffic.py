@@ -11,15 +11,18 @@ from typing import Any
 
 import pytest
 
-from providers.errors import Reason
+from providers.base import Failed
+from providers.errors import OutOfMeans, Reason, TimedOut
 from providers.names import ProviderName
+from store.breakers import Family, Guarded
 from store.throttle import ASK_FOR_LEASE, Limit
 from tests.app.days import MORNING, meeting, starts
 from tests.workers.conftest import DAY, put_work, replies, run_drain
 from tests.workers.reading import read, was_read
 from workers import drain, reads, writes
+from workers.broken import by_us
 from workers.jobs import CreateEvent, DeleteEvent, FreshToken, ReadBusy, ReadEvents, Redeem, Revoke
-from workers.traffic import calls
+from workers.traffic import AccountTraffic, calls
 
 GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
 
@@ -200,6 +203,26 @@ def test_writes_spend_from_the_same_limit(new_worker, provider, connected, runti
 )
 def test_what_a_job_costs(provider_name, job, expected):
     assert calls(provider_name, job) == expected
+
+
+def test_what_this_machine_lacks_counts_against_nobody(new_worker):
+    there = new_worker(breaker_failures=1)
+    guarded = Guarded("google", Family.BUSY)
+    traffic = AccountTraffic(there.stores.throttle, there.stores.breakers, guarded, "ada", patience=2.0)
+    assert traffic.failed(OutOfMeans("no file left"), 0.25, given_up=True) == 0.25
+    assert by_us(Failed.because(OutOfMeans("no file left", operation="calendar.freebusy.query")))
+    assert not there.stores.redis.keys("breaker:*")
+
+
+def test_who_is_slow_has_all_its_time_before_it_counts(new_worker):
+    there = new_worker(breaker_failures=1)
+    guarded = Guarded("google", Family.BUSY)
+    traffic = AccountTraffic(there.stores.throttle, there.stores.breakers, guarded, "ada", patience=2.0)
+    slow, hurried = TimedOut("late", waited=5.0), TimedOut("late", waited=0.5)
+    assert traffic.failed(slow, 0.25, given_up=False) == 0.25
+    assert traffic.failed(hurried, 0.25, given_up=True) == 0.25
+    assert not there.stores.redis.keys("breaker:*")
+    assert traffic.failed(slow, 0.25, given_up=True) is None
 
 
 def test_a_read_that_comes_after_the_deadline_serves_the_next_who_asks(new_worker, provider, connected):

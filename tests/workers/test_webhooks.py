@@ -18,6 +18,7 @@ from store.models import WebhookDelivery, WebhookEndpoint
 from store.queries import deliveries
 from store.queries.webhooks import Event
 from store.settings import RETRY_SECONDS
+from tests.waiting import until
 from tests.webhook_receiver import Receiver
 from workers import outgoing
 from workers import webhooks as sending
@@ -55,14 +56,6 @@ def log(runtime):
 
 def statuses(rows):
     return [deliveries.status(row) for row in rows]
-
-
-def until(condition):
-    """Wait for something that another thread does."""
-    give_up = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < give_up
-        time.sleep(0.02)
 
 
 def test_an_event_arrives_signed_and_is_in_the_log(runtime, receiver, register, happen, log):
