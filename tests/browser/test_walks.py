@@ -36,7 +36,8 @@ def test_from_the_first_start_to_the_first_administrator_out_and_in_again(new_we
 
     # The name is focused already; a mistake is told, and told first.
     window.opened(browser, link)
-    keys.at("Welcome").type(NAME)
+    keys.at("Welcome").until(lambda _: keys.focused.get_attribute("name") == "name")
+    keys.type(NAME)
     keys.to("Password").type(PASSWORD).to("Password again").type(PASSWORD + "x")
     keys.to("Become an administrator").press(Keys.ENTER)
     keys.until(lambda each: notices(each) == ["Nothing was saved: see the marked fields."])
@@ -48,6 +49,7 @@ def test_from_the_first_start_to_the_first_administrator_out_and_in_again(new_we
 
     keys.to("Sign out").enter().at("Sign in")
     assert notices(browser) == []
+    keys.until(lambda _: keys.focused.get_attribute("name") == "name")
     keys.type(NAME).to("Password").type("not it at all").to("Sign in").enter()
     keys.until(lambda each: notices(each) == ["Name or password is wrong."])
     keys.to("Name").type(NAME).to("Password").type(PASSWORD).press(Keys.ENTER)
