@@ -224,8 +224,12 @@ def keeps_its_promises(operation: APIOperation, key: str, real: Real, examples: 
 @pytest.mark.parametrize("share", range(SHARES))
 def test_every_operation_answers_as_the_document_says(app, api: Api, real, share: int):
     for operation in itertools.islice(operations(app), share, None, SHARES):
-        statuses = keeps_its_promises(operation, api.key, real, examples=8)
-        assert statuses & {200, 201}, f"{operation.label} never succeeded"
+        # All of a few may be refused, by chance; of many, not: one in thirteen of the rarest succeeds.
+        for examples in (6, 50, 300):
+            succeeded = keeps_its_promises(operation, api.key, real, examples) & {200, 201}
+            if succeeded:
+                break
+        assert succeeded, f"{operation.label} never succeeded"
 
 
 @pytest.mark.long
