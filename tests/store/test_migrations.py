@@ -35,31 +35,31 @@ def test_migrations_make_the_tables_of_the_models(empty_database: Database):
         command.check(alembic_config(connection))
 
 
-def test_upgrading_twice_changes_nothing(fresh_database: Database):
-    with fresh_database.writing() as session:
+def test_upgrading_twice_changes_nothing(own_database: Database):
+    with own_database.writing() as session:
         session.add(User(custom_id="ada"))
 
-    fresh_database.upgrade()
+    own_database.upgrade()
 
-    with fresh_database.reading() as session:
+    with own_database.reading() as session:
         assert session.query(User).count() == 1
 
 
-def test_the_way_down_leaves_nothing(fresh_database: Database):
-    with fresh_database.engine.begin() as connection:
+def test_the_way_down_leaves_nothing(own_database: Database):
+    with own_database.engine.begin() as connection:
         command.downgrade(alembic_config(connection), "base")
 
-    left = set(inspect(fresh_database.engine).get_table_names()) & set(Base.metadata.tables)
+    left = set(inspect(own_database.engine).get_table_names()) & set(Base.metadata.tables)
     assert not left
 
 
-def test_each_step_down_and_up_again_keeps_what_both_sides_can_hold(fresh_database: Database):
-    with fresh_database.engine.begin() as connection:
+def test_each_step_down_and_up_again_keeps_what_both_sides_can_hold(own_database: Database):
+    with own_database.engine.begin() as connection:
         fill(connection)
     revisions = every_revision()
     assert len(revisions) > 5
 
-    with fresh_database.engine.connect() as connection:
+    with own_database.engine.connect() as connection:
         for here, below in pairwise([*revisions, "base"]):
             before = rows(connection)
             connection.commit()
