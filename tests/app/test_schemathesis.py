@@ -206,7 +206,8 @@ def keeps_its_promises(operation: APIOperation, key: str, real: Real, examples: 
     @how
     @given(data=st.data(), case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
     def good(data: st.DataObject, case: Case) -> None:
-        if data.draw(st.integers(0, 3)):
+        # The simplest of all requests, which comes first, is one about real things.
+        if data.draw(st.integers(0, 3)) < 3:
             real.put_into(case, data.draw)
         holds(case)
 
@@ -225,7 +226,7 @@ def keeps_its_promises(operation: APIOperation, key: str, real: Real, examples: 
 def test_every_operation_answers_as_the_document_says(app, api: Api, real, share: int):
     for operation in itertools.islice(operations(app), share, None, SHARES):
         # All of a few may be refused, by chance; of many, not: one in thirteen of the rarest succeeds.
-        for examples in (6, 50, 300):
+        for examples in (5, 50, 300):
             succeeded = keeps_its_promises(operation, api.key, real, examples) & {200, 201}
             if succeeded:
                 break
