@@ -105,13 +105,16 @@ def test_what_lies_beside_the_api_is_not_counted(app, api, stores):
 
 
 def test_how_long_requests_take_is_told_in_milliseconds(app, api, stores):
-    before = counted(stores, app).requests("users")
-    began = time.perf_counter()
-    for _ in range(20):
-        api.get("/users", limit=1)
-    took = (time.perf_counter() - began) * 1000
-
-    after = counted(stores, app).requests("users")
+    for _ in range(TRIES):
+        before = counted(stores, app).requests("users")
+        began = time.perf_counter()
+        for _ in range(20):
+            api.get("/users", limit=1)
+        took = (time.perf_counter() - began) * 1000
+        after = counted(stores, app).requests("users")
+        if after.total == before.total + 20:
+            break
+        # A server of another test has told just now what it had counted.
 
     mine = Latency(tuple(now - then for now, then in zip(after.buckets, before.buckets, strict=True)))
     assert mine.total == 20
