@@ -29,12 +29,11 @@ from store import embedded_redis
 from store.breakers import Family, Guarded, account_key, provider_key
 from store.database import Database
 from store.garbage import OF_ANSWERS, collect_seldom
-from store.models import Organization, User
-from store.queries import api_keys, connections, organizations
-from store.queries.connections import Tokens
+from store.models import Organization
+from store.queries import api_keys, organizations
 from store.settings import Settings, read_settings
 from store.stores import Stores
-from tests import services
+from tests import people, services
 from tests.databases import new_database, opened
 from workers.celery_app import create_celery
 
@@ -297,31 +296,16 @@ def unique() -> Callable[[str], str]:
 
 @pytest.fixture
 def new_user(api: Api, unique: Callable[[str], str]) -> Callable[..., str]:
-    """Have a user with accounts of the sandbox connected; returns the user's id.
-
-    Not over HTTP, which takes five times as long: the routes have tests of their own.
-    """
+    """Have a user with accounts of the sandbox connected; returns the user's id."""
 
     def make(*accounts: SandboxAccount, name: str = "user", slugs: tuple[str, ...] = ()) -> str:
-        user = User(custom_id=unique(name))
         stores = stores_of(api.client.application)
         with stores.database.writing() as session:
-            session.add(user)
-            session.flush()
+            user = people.connected(session, stores.keyring, unique(name), *accounts)
             found = organizations.ids(session, slugs, within=None)
             assert found.keys() == set(slugs)
             for organization_id in found.values():
                 organizations.add_members(session, organization_id, [user.id])
-            for account in accounts:
-                connections.replace(
-                    session,
-                    stores.keyring,
-                    user_id=user.id,
-                    provider=account.provider,
-                    email=account.email,
-                    scope=account.scope.split(),
-                    tokens=Tokens(account.access_token, account.refresh_token, account.expires_at),
-                )
         return user.custom_id
 
     return make

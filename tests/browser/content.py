@@ -38,6 +38,7 @@ from store.queries import (
 from store.queries.connections import Tokens
 from store.queries.deliveries import Answer
 from store.stores import Stores
+from tests import people
 
 HTML = "<b onmouseover=alert(1)>Ada & “Co”</b>"
 RTL = "שלום עולם / لوحة التقويم"
@@ -157,18 +158,7 @@ def _calendars(session: Session, stores: Stores, sandbox_url: str) -> None:
     unread = {"primary": True, "errorReason": "notFound"}
     unreadable = sandbox.account("google", UNREAD_MAIL, calendars=[unread])
     for custom_id, account in ((COLLECTOR, collector), (UNREADABLE, unreadable)):
-        row = User(custom_id=custom_id)
-        session.add(row)
-        session.flush()
-        connections.replace(
-            session,
-            stores.keyring,
-            user_id=row.id,
-            provider=account.provider,
-            email=account.email,
-            scope=account.scope.split(),
-            tokens=Tokens(account.access_token, account.refresh_token, account.expires_at),
-        )
+        people.connected(session, stores.keyring, custom_id, account)
 
 
 def tomorrow() -> datetime:
