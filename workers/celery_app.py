@@ -56,6 +56,10 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
         task_queues=[KombuQueue(queue) for queue in Queue],
         # One request's task must not wait behind another's in the same process while a process is idle.
         worker_prefetch_multiplier=1,
+        # After a lost connection Celery would fetch less, and more again with every task that begins: its
+        # thread tells RabbitMQ so on the connection that the main thread reads. They take each other's
+        # bytes, and the worker stands still until RabbitMQ lets go of it, three minutes later.
+        worker_enable_prefetch_count_reduction=False,
         # A read that was cut short is not worth repeating: its request has its answer by then.
         task_acks_late=False,
         # A web request that cannot reach the broker answers 503 at once instead of waiting: kombu's own
