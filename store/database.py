@@ -80,10 +80,32 @@ class Database:
             make_data_dir(Path(self.url.database).parent)
         from alembic import command
 
-        with self.engine.begin() as connection:
+        with self.migrating() as connection:
             command.upgrade(alembic_config(connection), "head")
         if self._changing is not None:
             self._changing()
+
+    @contextmanager
+    def migrating(self) -> Iterator[Connection]:
+        """A connection for Alembic's commands, in one transaction.
+
+        SQLite changes a table by copying and dropping it. Foreign keys are off meanwhile: dropping a table
+        would delete every row that refers to it (https://www.sqlite.org/lang_altertable.html#otheralter).
+
+        :raise RuntimeError: when a foreign key does not hold afterwards; the transaction is rolled back
+        """
+        with self.engine.connect().execution_options(writes=True) as connection:
+            sqlite = connection.dialect.name == "sqlite"
+            if sqlite:
+                _sqlite_foreign_keys(connection, "OFF")
+            try:
+                with connection.begin():
+                    yield connection
+                    if sqlite and (broken := connection.exec_driver_sql("PRAGMA foreign_key_check").all()):
+                        raise RuntimeError(f"the migration breaks {len(broken)} foreign keys, of {broken[0]}")
+            finally:
+                if sqlite:
+                    _sqlite_foreign_keys(connection, "ON")
 
     def is_current(self) -> bool:
         """Whether every migration has run."""
@@ -115,6 +137,12 @@ def alembic_config(connection: Connection) -> Config:
     config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection
     return config
+
+
+def _sqlite_foreign_keys(connection: Connection, value: str) -> None:
+    # Directly on the driver: inside a transaction SQLite ignores this pragma.
+    driver: Any = connection.connection.driver_connection
+    driver.execute(f"PRAGMA foreign_keys = {value}")
 
 
 def _sqlite_engine(url: str) -> Engine:

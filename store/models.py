@@ -15,6 +15,7 @@ from sqlalchemy import (
     String,
     TypeDecorator,
     UniqueConstraint,
+    false,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
@@ -58,6 +59,11 @@ class Base(DeclarativeBase):
     type_annotation_map = {datetime: UtcDateTime()}  # noqa: RUF012 - read by SQLAlchemy, never changed
 
 
+# Without it SQLite gives the id of a deleted last row to the next row. A consent link, a cache entry or a log
+# line of the deleted row would then name the new one. https://www.sqlite.org/autoinc.html
+NEVER_REUSE_IDS = {"sqlite_autoincrement": True}
+
+
 class Membership(Base):
     """A user's place in an organization."""
 
@@ -76,6 +82,7 @@ class User(Base):
     """A person whose calendars are read. ``custom_id`` is the caller's identifier; it may change."""
 
     __tablename__ = "users"
+    __table_args__ = NEVER_REUSE_IDS
 
     id: Mapped[int] = mapped_column(primary_key=True)
     custom_id: Mapped[str] = mapped_column(String(128), unique=True)
@@ -94,6 +101,7 @@ class Organization(Base):
     """A workspace: a group of users."""
 
     __tablename__ = "organizations"
+    __table_args__ = NEVER_REUSE_IDS
 
     id: Mapped[int] = mapped_column(primary_key=True)
     slug: Mapped[str] = mapped_column(String(128), unique=True)
@@ -106,10 +114,12 @@ class Organization(Base):
 
 
 class OAuthConnection(Base):
-    """A provider account of a user. Tokens are sealed by the keyring, bound to ``id`` and column.
+    """A user's connection with one provider account. Tokens are encrypted, bound to ``id`` and column.
 
-    ``id`` is random and never used again, so that nothing cached for a replaced connection can be
-    taken for its successor's.
+    ``id`` is random and never reused, so that nothing cached for a replaced connection is taken for its
+    successor's. ``account_id`` is the provider's own id of the account (``sub`` at Google, the user's ``id``
+    in Graph), ``main_calendar_id`` the provider's id of its main calendar. Both are None until the provider
+    has named them. ``obtained``: the service got this grant by its own consent flow, and may revoke it.
     """
 
     __tablename__ = "oauth_connections"
@@ -123,6 +133,9 @@ class OAuthConnection(Base):
     sealed_refresh_token: Mapped[bytes | None] = mapped_column(LargeBinary)
     expires_at: Mapped[datetime | None] = mapped_column(index=True)
     scope: Mapped[list[str]] = mapped_column(JSON)
+    account_id: Mapped[str | None] = mapped_column(String(256), index=True)
+    main_calendar_id: Mapped[str | None] = mapped_column(String(2048))
+    obtained: Mapped[bool] = mapped_column(default=False, server_default=false())
     alive: Mapped[bool] = mapped_column(default=True)
     # When the provider said that the grant is gone, and in which words; None while it is alive.
     ended_at: Mapped[datetime | None]
@@ -159,6 +172,7 @@ class ApiKey(Base):
     """A caller's key: all of the service, or one organization; reading only, or everything."""
 
     __tablename__ = "api_keys"
+    __table_args__ = NEVER_REUSE_IDS
 
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(String(128))
@@ -259,6 +273,7 @@ class Administrator(Base):
     """Somebody who signs in to the dashboard. ``password_hash`` is Argon2's, with its parameters."""
 
     __tablename__ = "administrators"
+    __table_args__ = NEVER_REUSE_IDS
 
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(String(128), unique=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, MetaData, select
+from sqlalchemy import MetaData, select
 
-from store.database import MIGRATIONS
+from store.database import MIGRATIONS, Database
 
 
 def every_revision() -> list[str]:
@@ -15,15 +15,18 @@ def every_revision() -> list[str]:
     return [script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()]
 
 
-def rows(connection: Connection) -> dict[str, list[dict[str, Any]]]:
-    """Every row of every table that is there, as the database itself has it."""
-    there = MetaData()
-    there.reflect(connection)
-    return {
-        name: [dict(row) for row in connection.execute(select(table).order_by(*table.primary_key)).mappings()]
-        for name, table in there.tables.items()
-        if name != "alembic_version"
-    }
+def rows(database: Database) -> dict[str, list[dict[str, Any]]]:
+    """Every row of every table of the database, in the database's own types."""
+    tables = MetaData()
+    with database.engine.connect() as connection:
+        tables.reflect(connection)
+        return {
+            name: [
+                dict(row) for row in connection.execute(select(table).order_by(*table.primary_key)).mappings()
+            ]
+            for name, table in tables.tables.items()
+            if name != "alembic_version"
+        }
 
 
 def lost(before: dict[str, list[dict[str, Any]]], after: dict[str, list[dict[str, Any]]]) -> list[str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import pytest
 from alembic import command
 from sqlalchemy import (
     JSON,
@@ -20,7 +22,8 @@ from sqlalchemy import (
 )
 
 from store.database import Database, alembic_config
-from store.models import Base, User, UtcDateTime
+from store.models import Administrator, ApiKey, Base, Membership, Organization, User, UtcDateTime
+from tests.databases import new_database, opened
 from tests.store.migrating import every_revision, lost, rows
 
 
@@ -46,7 +49,7 @@ def test_upgrading_twice_changes_nothing(own_database: Database):
 
 
 def test_the_way_down_leaves_nothing(own_database: Database):
-    with own_database.engine.begin() as connection:
+    with own_database.migrating() as connection:
         command.downgrade(alembic_config(connection), "base")
 
     left = set(inspect(own_database.engine).get_table_names()) & set(Base.metadata.tables)
@@ -59,22 +62,51 @@ def test_each_step_down_and_up_again_keeps_what_both_sides_can_hold(own_database
     revisions = every_revision()
     assert len(revisions) > 5
 
-    with own_database.engine.connect() as connection:
-        for here, below in pairwise([*revisions, "base"]):
-            before = rows(connection)
-            connection.commit()
-            for step, target in (
-                (command.downgrade, below),
-                (command.upgrade, here),
-                (command.downgrade, below),
-            ):
-                with connection.begin():
-                    step(alembic_config(connection), target)
-                kept = rows(connection)
-                connection.rollback()
-                assert lost(before, kept) == [], f"{step.__name__} to {target}"
-                before = kept
+    for here, below in pairwise([*revisions, "base"]):
+        before = rows(own_database)
+        for step, target in (
+            (command.downgrade, below),
+            (command.upgrade, here),
+            (command.downgrade, below),
+        ):
+            with own_database.migrating() as connection:
+                step(alembic_config(connection), target)
+            kept = rows(own_database)
+            assert lost(before, kept) == [], f"{step.__name__} to {target}"
+            before = kept
     assert not before
+
+
+@pytest.mark.parametrize("model", [User, Organization, ApiKey, Administrator])
+def test_the_id_of_a_deleted_row_is_never_used_again(own_database: Database, model: type[Any]):
+    values = {
+        User: {"custom_id": "ada"},
+        Organization: {"slug": "acme"},
+        ApiKey: {"name": "one", "visible": "alm_1", "digest": "1"},
+        Administrator: {"name": "root", "password_hash": "-"},
+    }[model]
+
+    def insert_and_delete() -> int:
+        with own_database.writing() as session:
+            row = model(**values)
+            session.add(row)
+            session.flush()
+            number = row.id
+            session.delete(row)
+        return number
+
+    assert insert_and_delete() < insert_and_delete()
+
+
+def test_a_migration_that_breaks_foreign_keys_on_sqlite_is_rolled_back(tmp_path: Path):
+    with new_database("sqlite", tmp_path) as url, opened(url) as database:
+        database.upgrade()
+
+        with pytest.raises(RuntimeError, match="breaks 2 foreign keys"), database.migrating() as connection:
+            connection.execute(insert(Membership).values(organization_id=1, user_id=1))
+
+        with database.reading() as session:
+            assert session.query(Membership).count() == 0
 
 
 def fill(connection: Connection) -> None:
