@@ -35,10 +35,24 @@ class Event:
 
 
 @dataclass(eq=False)
+class Contents:
+    """The events of a calendar. Every list that has the calendar shows the same contents."""
+
+    events: dict[str, Event] = field(default_factory=dict)
+    # What Graph remembers of a caller's transactionId: the event it made, and from what.
+    transactions: dict[str, tuple[str, str]] = field(default_factory=dict)
+    # Called after each write with the event's id and "created", "updated" or "deleted".
+    watchers: dict[str, Callable[[str, str], None]] = field(default_factory=dict)
+    # Values that each list entry has computed from the events. Cleared when one of them changes.
+    derived: dict[Calendar, dict[Any, Any]] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
 class Calendar:
     """One calendar on an account's list.
 
-    ``error_reason`` makes Google's freeBusy answer that error in its place.
+    ``error_reason`` makes Google's freeBusy answer that error in its place. ``owner`` is the address of
+    another account that shares the calendar with this one.
     """
 
     id: str
@@ -47,38 +61,47 @@ class Calendar:
     primary: bool = False
     access_role: str = "owner"
     error_reason: str | None = None
+    owner: str | None = None
     # Makes the events when they are first looked at: ten thousand accounts appear at once.
     plan: Callable[[], list[Event]] | None = None
-    # Whatever was worked out from the events; gone as soon as one of them changes.
-    derived: dict[Any, Any] = field(default_factory=dict)
-    # What Graph remembers of a caller's transactionId: the event it made, and from what.
-    transactions: dict[str, tuple[str, str]] = field(default_factory=dict)
-    # Told of each event that is written: its id, and whether it was created, updated or deleted.
-    watchers: dict[str, Callable[[str, str], None]] = field(default_factory=dict)
-    _events: dict[str, Event] = field(default_factory=dict)
+    contents: Contents = field(default_factory=Contents)
 
     @property
     def events(self) -> dict[str, Event]:
         """The events by id; change them through ``put`` alone."""
         if self.plan is not None:
             plan, self.plan = self.plan, None
-            self._events.update((event.id, event) for event in plan())
-        return self._events
+            self.contents.events.update((event.id, event) for event in plan())
+        return self.contents.events
+
+    @property
+    def transactions(self) -> dict[str, tuple[str, str]]:
+        """The transactionIds of the events, as in ``Contents``."""
+        return self.contents.transactions
+
+    @property
+    def watchers(self) -> dict[str, Callable[[str, str], None]]:
+        """The callbacks after a write, as in ``Contents``."""
+        return self.contents.watchers
+
+    @property
+    def derived(self) -> dict[Any, Any]:
+        """Values computed from the events for this list entry. Empty after a write through any entry."""
+        return self.contents.derived.setdefault(self, {})
 
     def put(self, event: Event) -> None:
         """Add an event or replace it."""
         kind = "deleted" if event.deleted else "updated" if event.id in self.events else "created"
         self.events[event.id] = event
-        self.derived.clear()
-        self._tell(event.id, kind)
+        self._written(event.id, kind)
 
     def drop(self, event_id: str) -> None:
         """Remove an event without a trace."""
         del self.events[event_id]
-        self.derived.clear()
-        self._tell(event_id, "deleted")
+        self._written(event_id, "deleted")
 
-    def _tell(self, event_id: str, kind: str) -> None:
+    def _written(self, event_id: str, kind: str) -> None:
+        self.contents.derived.clear()
         for watcher in self.watchers.values():
             watcher(event_id, kind)
 

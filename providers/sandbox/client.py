@@ -114,6 +114,24 @@ class Sandbox:
         }
         return [SandboxAccount.read(entry) for entry in self._call("POST", "/accounts/bulk", body)]
 
+    def share(
+        self,
+        owner: SandboxAccount,
+        reader: SandboxAccount,
+        calendar_id: str = "primary",
+        *,
+        access_role: str = "writer",
+    ) -> str:
+        """Put a calendar of ``owner`` on the list of ``reader``; returns its id on that list."""
+        body = {
+            "provider": owner.provider,
+            "email": owner.email,
+            "calendarId": calendar_id,
+            "with": reader.email,
+            "accessRole": access_role,
+        }
+        return str(self._call("POST", "/shares", body)["calendarId"])
+
     def fault(
         self,
         *,

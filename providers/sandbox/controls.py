@@ -14,6 +14,10 @@ their order: ``[{"operation", "email", "eventId", "guests"}]``, ``email`` being 
 Faults of the operations ``google.push`` and ``microsoft.push`` strike notifications: ``latencyMs`` delays
 them, ``"body": "lost"`` or ``"doubled"`` says what becomes of them.
 
+``POST /sandbox/shares`` ``{"provider", "email", "calendarId"?, "with", "accessRole"?}`` puts a calendar of
+the account ``email`` (default: the main one) on the list of the account ``with`` (default role: ``writer``).
+201 ``{"calendarId"}``: the id on the second list. See ``shares``.
+
 Any client id and secret will do, but for those that begin with ``wrong``: they are refused as unknown ones
 are, and so are Microsoft's tenants. Secrets that begin with ``expired`` are refused as such.
 """
@@ -26,7 +30,7 @@ from typing import Any
 
 import orjson
 
-from providers.sandbox import bulk, pushing, seeds
+from providers.sandbox import bulk, pushing, seeds, shares
 from providers.sandbox.accounts import Account
 from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.faults import Fault
@@ -52,6 +56,8 @@ def respond(world: World, request: Request) -> Answer:
                 return told(many_accounts(world, body(request)), 201)
             case "POST", ["accounts", email, "revoke"]:
                 return revoke(world, email)
+            case "POST", ["shares"]:
+                return told({"calendarId": shares.share(world, body(request)).id}, 201)
             case "POST", ["faults"]:
                 world.faults.post(fault(body(request)))
                 return told({"faults": len(world.faults.posted)}, 201)

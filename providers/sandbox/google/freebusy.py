@@ -133,9 +133,11 @@ def busy(account: Account, calendar: Calendar, start: int, end: int) -> Busy:
 
 
 def merged(account: Account, calendar: Calendar, events: list[Event]) -> Busy:
+    # In a shared calendar it is the owner who accepts and declines.
+    whose = calendar.owner or account.email
     starts: list[int] = []
     ends: list[int] = []
-    for start, end in sorted(calendar.edges(event) for event in events if blocks(account, event)):
+    for start, end in sorted(calendar.edges(event) for event in events if blocks(whose, event)):
         if ends and start <= ends[-1]:
             ends[-1] = max(ends[-1], end)
         elif start < end:
@@ -144,8 +146,8 @@ def merged(account: Account, calendar: Calendar, events: list[Event]) -> Busy:
     return starts, ends
 
 
-def blocks(account: Account, event: Event) -> bool:
-    """Whether an event makes its time busy: opaque, neither cancelled nor declined.
+def blocks(email: str, event: Event) -> bool:
+    """Whether an event makes the time of ``email`` busy: opaque, neither cancelled nor declined.
 
     https://developers.google.com/workspace/calendar/api/v3/reference/events#transparency
     """
@@ -154,6 +156,6 @@ def blocks(account: Account, event: Event) -> bool:
         return False
     return not any(
         guest.get("responseStatus") == "declined"
-        and (guest.get("self") or str(guest.get("email", "")).lower() == account.email.lower())
+        and (guest.get("self") or str(guest.get("email", "")).lower() == email.lower())
         for guest in fields.get("attendees", ())
     )

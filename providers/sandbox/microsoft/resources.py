@@ -43,6 +43,8 @@ def calendar_resource(account: Account, calendar: Calendar) -> dict[str, Any]:
     """A calendar; Graph knows no time zone of it."""
     owned = calendar.access_role == "owner"
     owner = person(account) if owned else {"name": "Owner", "address": f"owner.of.{account.email}"}
+    if calendar.owner is not None:
+        owner = {"name": calendar.owner.partition("@")[0], "address": calendar.owner}
     return {
         "id": calendar.id,
         "name": calendar.subject,
