@@ -13,6 +13,9 @@ from gunicorn import util
 # For how long a client is waited for in all, in seconds, until its request is there.
 PATIENCE = 15.0
 
+# A client that still sends a refused body reads the answer only after it. What is larger than this is reset.
+LARGEST_DISCARDED = 16 * 1024 * 1024
+
 # Who takes so many bytes of the answer is waited for a second longer; never longer than PATIENCE at once.
 BYTES_A_SECOND = 4096
 
@@ -49,7 +52,7 @@ class Hurried(socket.socket):
         if self.fileno() >= 0:
             twin = self.dup()
             twin.left = self.left
-            util.close_graceful(twin)
+            util.close_graceful(twin, max_drain=LARGEST_DISCARDED)
         self.left = 0.0
 
     def _hurry(self, move: Callable[..., Moved], *args: Any) -> Moved:

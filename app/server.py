@@ -11,6 +11,8 @@ from typing import Any
 import orjson
 from gunicorn import glogging
 from gunicorn.http import message
+from gunicorn.http.body import ChunkedReader
+from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import ThreadWorker
 
 from app.hurried import Hurried
@@ -33,6 +35,27 @@ SENTENCES = {
     431: f"The request has more than {MOST_HEADERS} headers, or one longer than {LONGEST_HEADER} bytes",
     500: "Something went wrong on our side",
 }
+
+
+class Request(message.Request):
+    """A request whose connection closes after the answer when the application has not read its whole body.
+
+    gunicorn would announce `keep-alive`, discard up to 64 KiB of the rest and then close the connection if
+    there was more. The client's next request on that connection would fail.
+    """
+
+    def should_close(self) -> bool:
+        """Whether the connection closes after the answer; gunicorn asks when it writes the headers."""
+        return super().should_close() or not self._is_read()
+
+    def _is_read(self) -> bool:
+        reader = self.body.reader
+        if isinstance(reader, ChunkedReader):
+            return reader.parser is None
+        return reader.length == 0
+
+
+RequestParser.mesg_class = Request
 
 
 class Worker(ThreadWorker):

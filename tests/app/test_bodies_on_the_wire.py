@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import socket
 from collections.abc import Callable, Iterator
+from http.client import HTTPResponse
 from typing import Any
 
 import pytest
@@ -144,3 +146,55 @@ def test_an_answer_of_too_many_slots_is_refused_before_anybody_is_asked(post, ne
 
     assert (status, "1000000" in error, "narrow" in error.lower()) == (400, True, True), error
     assert sandbox.requests().total == 0
+
+
+def answered(connection: socket.socket) -> tuple[int, dict[str, str]]:
+    """Status and headers of one answer, whose body is read too."""
+    response = HTTPResponse(connection)
+    response.begin()
+    response.read()
+    return response.status, {name.lower(): value for name, value in response.getheaders()}
+
+
+def request_of(api: Api, path: str, body: bytes, *headers: str, key: str | None = None) -> bytes:
+    """The bytes of a POST."""
+    told = ["Host: x", f"Authorization: Bearer {key or api.key}", *headers]
+    return "\r\n".join([f"POST {path} HTTP/1.1", *told, "", ""]).encode() + body
+
+
+JSON = "Content-Type: application/json"
+LARGE = b"x" * 100_000
+# More than the buffers of the two sockets hold.
+LARGER = b"x" * 12_000_000
+REFUSED = {
+    "too large": (413, "/v1/users", [JSON, f"Content-Length: {len(TOO_LARGE)}"], TOO_LARGE),
+    "compressed": (415, "/v1/users", [JSON, "Content-Encoding: gzip", "Content-Length: 100000"], LARGE),
+    "no JSON": (415, "/v1/users", ["Content-Type: text/plain", "Content-Length: 100000"], LARGE),
+    "no such path": (404, "/v1/nothing", [JSON, "Content-Length: 100000"], LARGE),
+    "too large, in pieces": (413, "/v1/users", [JSON, CHUNKED], pieces(TOO_LARGE)),
+    "much too large": (413, "/v1/users", [JSON, f"Content-Length: {len(LARGER)}"], LARGER),
+    "no key": (401, "/v1/users", [JSON, CHUNKED], pieces(LARGE)),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_refused_body_that_was_not_read_closes_the_connection_and_says_so(port, api, case):
+    status, path, headers, body = REFUSED[case]
+    key = "alm_none" if status == 401 else None
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(request_of(api, path, body, *headers, key=key))
+        found, told = answered(connection)
+        assert (found, told["connection"]) == (status, "close")
+        # The server ends the connection without resetting it.
+        assert connection.recv(1) == b""
+
+
+@pytest.mark.parametrize("in_pieces", [False, True])
+def test_a_refused_body_that_was_read_leaves_the_connection_open(port, api, in_pieces):
+    body = pieces(SMALL) if in_pieces else SMALL
+    length = CHUNKED if in_pieces else f"Content-Length: {len(SMALL)}"
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        for _ in range(3):
+            connection.sendall(request_of(api, "/v1/users", body, JSON, length))
+            status, headers = answered(connection)
+            assert (status, headers["connection"]) == (400, "keep-alive")
