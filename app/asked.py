@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -16,6 +17,7 @@ from app.errors import Invalid
 from app.schemas.availability import WEEKDAYS
 from app.services import services
 from app.targets import Wanted
+from app.timestamps import from_milliseconds
 from scheduling.query import Query, count_limit
 from scheduling.windows import DAY, MINUTE, Window
 from scheduling.written import timestamp
@@ -35,9 +37,15 @@ def time_range(
     if start >= end:
         raise Invalid(f"{names[0]} must be before {names[1]}")
     longest = services().settings.longest_range_days
-    if end - start > longest * DAY:
+    if end - start > longest * DAY and _local_days(start, end, zone) > longest:
         raise Invalid(f"The range from {names[0]} to {names[1]} must not be longer than {longest} days")
     return start, end
+
+
+def _local_days(start: int, end: int, zone: ZoneInfo) -> float:
+    """The length of a range in days of the local clock, one of which may last 25 hours."""
+    first, last = (from_milliseconds(edge).written.astimezone(zone) for edge in (start, end))
+    return (last.replace(tzinfo=None) - first.replace(tzinfo=None)) / timedelta(days=1)
 
 
 def freshness() -> Freshness:

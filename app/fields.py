@@ -12,7 +12,7 @@ from marshmallow import ValidationError, fields
 
 from app import timestamps
 from providers.microsoft.zones import iana_zone
-from scheduling.windows import zone_exists
+from scheduling.windows import zone_named
 from scheduling.written import timestamp
 
 USER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{2,127}", re.ASCII)
@@ -207,17 +207,17 @@ class Word(Parsed[str]):
 
 
 class Zone(Parsed[ZoneInfo]):
-    """A time zone: any name of the IANA database, or a Windows name."""
+    """A time zone: any name of the IANA database, or a Windows name; both in any case."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(shape={"examples": ["Europe/Berlin"]}, **options)
 
     def parse(self, text: str) -> ZoneInfo:
         """The zone."""
-        for name in (text, iana_zone(text)):
-            if name is not None and zone_exists(name):
-                return ZoneInfo(name)
-        raise ValidationError("must be a time zone name, like Europe/Berlin")
+        name = zone_named(text) or iana_zone(text)
+        if name is None:
+            raise ValidationError("must be a time zone name, like Europe/Berlin")
+        return ZoneInfo(name)
 
 
 class Several(fields.List[Any]):

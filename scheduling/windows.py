@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 
@@ -91,6 +91,19 @@ def zone_exists(name: str) -> bool:
     except (OSError, ValueError, KeyError):
         return False
     return True
+
+
+def zone_named(text: str) -> str | None:
+    """The IANA zone of a name in any case; None when there is none."""
+    if zone_exists(text):
+        return text
+    name = _names_by_lower_case().get(text.lower())
+    return name if name is not None and zone_exists(name) else None
+
+
+@lru_cache(maxsize=1)
+def _names_by_lower_case() -> dict[str, str]:
+    return {name.lower(): name for name in available_timezones()}
 
 
 def resolve(windows: tuple[Window, ...], zone: str, start: int, end: int) -> Intervals:

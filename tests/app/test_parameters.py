@@ -12,6 +12,8 @@ from urllib.parse import quote, urlencode
 import pytest
 from werkzeug.test import TestResponse
 
+from app.fields import Zone
+
 Ask = Callable[..., TestResponse]
 
 RANGE = {"start": "2026-12-03", "end": "2026-12-04"}
@@ -105,10 +107,23 @@ def test_a_range_of_366_days_is_the_longest(ask, route):
     assert told == "The range from start to end must not be longer than 366 days"
 
 
-def test_the_length_of_a_range_is_counted_in_real_time(ask):
-    # The first day of the range has 25 hours in Berlin.
-    berlin = {"X-Timezone": "Europe/Berlin"}
-    assert "366 days" in refused(ask("user busy", headers=berlin, start="2026-10-25", end="2027-10-26T00:30"))
+@pytest.mark.parametrize(
+    ("zone", "start", "end"),
+    [
+        # From summer time to winter time: an hour more than 366 times 24.
+        ("Europe/Berlin", "2025-10-25", "2026-10-26"),
+        # As a client in Berlin writes the same range in UTC.
+        ("Europe/Berlin", "2025-10-24T22:00:00.000Z", "2026-10-25T23:00:00.000Z"),
+        ("America/New_York", "2025-11-01", "2026-11-02"),
+        ("Australia/Lord_Howe", "2026-04-04", "2027-04-05"),
+        ("UTC", "2027-01-01", "2028-01-02"),
+    ],
+)
+def test_a_range_of_366_local_days_is_taken_in_every_zone(ask, zone, start, end):
+    zoned = {"X-Timezone": zone}
+    accepted(ask("user busy", headers=zoned, start=start, end=end))
+    later = end.replace(".000Z", ".001Z") if end.endswith("Z") else f"{end}T00:00:00.001"
+    assert "366 days" in refused(ask("user busy", headers=zoned, start=start, end=later))
 
 
 def test_the_slots_of_several_users_count_together_and_a_million_is_the_most(api):
@@ -334,6 +349,12 @@ ZONES = [
     "W. Europe Standard Time",
     "Pacific Standard Time",
     "UTC+12",
+    # Any case.
+    "utc",
+    "america/new_york",
+    "EUROPE/BERLIN",
+    "etc/gmt+5",
+    "pacific standard time",
 ]
 NOT_ZONES = [
     "Mars/Olympus",
@@ -360,6 +381,10 @@ NOT_ZONES = [
 @pytest.mark.parametrize("zone", ZONES)
 def test_every_zone_of_the_database_and_windows_names_are_taken(ask, zone):
     accepted(ask("user scheduling", headers={"x-timezone": zone}))
+
+
+def test_a_zone_in_another_case_is_the_same_zone():
+    assert Zone().parse("aMERICA/new_YORK") is Zone().parse("America/New_York")
 
 
 @pytest.mark.parametrize("zone", [zone for zone in NOT_ZONES if zone == zone.strip()])
