@@ -13,14 +13,14 @@ from app.auth import within
 from app.envelope import Blueprint, WholeBody, whole
 from app.schemas.records import (
     MembersBody,
-    MembersQuery,
     OrganizationBody,
     OrganizationChangeBody,
     OrganizationSchema,
     PageQuery,
+    UserListQuery,
     UserSchema,
     organization_view,
-    user_view,
+    user_list_view,
 )
 from app.services import services
 from store.queries import organizations, users
@@ -85,21 +85,26 @@ class OrganizationBySlug(MethodView):
 
 @blp.route("/organizations/<org_slug:orgSlug>/members")
 class Members(MethodView):
-    @blp.arguments(MembersQuery, location="query")
+    @blp.arguments(UserListQuery, location="query")
     @blp.response(200, UserSchema(many=True))
     def get(self, query: dict[str, Any], orgSlug: str) -> list[dict[str, Any]]:
-        """List an organization's members"""
+        """List an organization's members
+
+        An organization of a listed user holds at most 100 members here; `GET /v1/organizations/{orgSlug}`
+        has all of them.
+        """
         include = query["include"] or users.RELATIONS
         with services().stores.database.reading() as session:
-            rows = users.page(
+            page = users.page(
                 session,
                 within=workspaces.number(session, orgSlug),
                 include=include,
                 after=paging.after(query),
                 limit=paging.one_more(query),
+                show_only=within(),
             )
-        page = paging.cut(query, rows, "custom_id")
-        return [user_view(row, within=within(), include=include) for row in page]
+        page = page._replace(users=paging.cut(query, page.users, "custom_id"))
+        return user_list_view(page, include=include)
 
     @blp.arguments(MembersBody)
     @blp.response(201, MessageAnswer)

@@ -18,9 +18,11 @@ from app.schemas.records import (
     PageQuery,
     RenameBody,
     UserBody,
+    UserListQuery,
     UserSchema,
     organization_view,
     organizations_shown,
+    user_list_view,
     user_view,
 )
 from app.services import services
@@ -32,16 +34,26 @@ blp = Blueprint("users", __name__, description="People whose calendars are read"
 
 @blp.route("/users")
 class Users(MethodView):
-    @blp.arguments(PageQuery, location="query")
+    @blp.arguments(UserListQuery, location="query")
     @blp.response(200, UserSchema(many=True))
     def get(self, query: dict[str, Any]) -> list[dict[str, Any]]:
-        """List users"""
+        """List users
+
+        An organization of a listed user holds at most 100 members here; `GET /v1/organizations/{orgSlug}`
+        has all of them.
+        """
+        include = query["include"] or users.RELATIONS
         with services().stores.database.reading() as session:
-            rows = users.page(
-                session, within=within(), after=paging.after(query), limit=paging.one_more(query)
+            page = users.page(
+                session,
+                within=within(),
+                include=include,
+                after=paging.after(query),
+                limit=paging.one_more(query),
+                show_only=within(),
             )
-        page = paging.cut(query, rows, "custom_id")
-        return [user_view(row, within=within(), include=users.RELATIONS) for row in page]
+        page = page._replace(users=paging.cut(query, page.users, "custom_id"))
+        return user_list_view(page, include=include)
 
     @blp.arguments(UserBody)
     @blp.response(201, UserSchema)

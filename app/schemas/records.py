@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from typing import Any
 
+import orjson
 from marshmallow import Schema, ValidationError, fields, validates_schema
 
 from app.fields import (
@@ -24,7 +25,8 @@ from app.schemas.bodies import Body, at_most
 from providers.names import ProviderName
 from store.models import OAuthConnection, Organization, User
 from store.queries.connections import Tokens
-from store.queries.users import RELATIONS
+from store.queries.organizations import PREVIEWED_MEMBERS, Preview
+from store.queries.users import RELATIONS, Page
 
 # Printable ASCII without spaces: RFC 6750 allows less, providers write more, an HTTP header takes this.
 TOKEN = re.compile(r"[!-~]+")
@@ -106,6 +108,27 @@ class OrganizationSchema(Schema):
     name = fields.String(required=True, allow_none=True, metadata={"examples": ["Design team"]})
     createdAt = Timestamp(required=True)
     members = fields.List(fields.Nested(MemberSchema), required=True)
+    membersTruncated = fields.Boolean(
+        metadata={
+            "description": "True in a list of users when the organization has more members than the "
+            f"{PREVIEWED_MEMBERS} that `members` then holds; absent otherwise."
+        }
+    )
+    memberCount = fields.Integer(
+        metadata={"description": "The number of all members; present with `membersTruncated`."}
+    )
+
+
+class NestedOrganization(fields.Nested):
+    """An organization of a user, which a list of users encodes once for all its members."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(OrganizationSchema, **options)
+
+    def _serialize(self, nested_obj: Any, attr: Any, obj: Any, **kwargs: Any) -> Any:
+        if isinstance(nested_obj, orjson.Fragment):
+            return nested_obj
+        return super()._serialize(nested_obj, attr, obj, **kwargs)  # type: ignore[no-untyped-call]
 
 
 class UserSchema(Schema):
@@ -114,7 +137,7 @@ class UserSchema(Schema):
     id = Identifier(USER_ID, required=True)
     createdAt = Timestamp(required=True)
     oauthConnections = fields.List(fields.Nested(ConnectionSchema))
-    organizations = fields.List(fields.Nested(OrganizationSchema))
+    organizations = fields.List(NestedOrganization())
 
 
 class PageQuery(Schema):
@@ -136,7 +159,7 @@ class IncludeQuery(Schema):
     )
 
 
-class MembersQuery(PageQuery, IncludeQuery):
+class UserListQuery(PageQuery, IncludeQuery):
     """Paging and relations."""
 
 
@@ -236,6 +259,37 @@ def organization_view(row: Organization) -> dict[str, Any]:
 def organizations_shown(row: User, *, within: int | None) -> list[Organization]:
     """A user's organizations; a key that is bound to one does not learn of the others."""
     return [organization for organization in row.organizations if within in (None, organization.id)]
+
+
+def user_list_view(page: Page, *, include: Collection[str]) -> list[dict[str, Any]]:
+    """Users for ``UserSchema(many=True)``; each organization is encoded once for all its members."""
+    schema = OrganizationSchema()
+    encoded = {
+        number: orjson.Fragment(orjson.dumps(schema.dump(_preview_view(each))))
+        for number, each in page.organizations.items()
+    }
+    views = []
+    for row in page.users:
+        view = user_view(row, within=None, include=set(include) - {"organizations"})
+        if "organizations" in include:
+            # An organization can be deleted between the two statements that read it.
+            numbers = page.memberships.get(row.id, ())
+            view["organizations"] = [encoded[number] for number in numbers if number in encoded]
+        views.append(view)
+    return views
+
+
+def _preview_view(preview: Preview) -> dict[str, Any]:
+    members = [{"id": each.custom_id, "createdAt": each.created_at} for each in preview.members]
+    view: dict[str, Any] = {
+        "slug": preview.slug,
+        "name": preview.name,
+        "createdAt": preview.created_at,
+        "members": members,
+    }
+    if preview.member_count > len(members):
+        view |= {"membersTruncated": True, "memberCount": preview.member_count}
+    return view
 
 
 def user_view(row: User, *, within: int | None, include: Collection[str]) -> dict[str, Any]:

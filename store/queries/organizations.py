@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -10,10 +12,32 @@ from sqlalchemy import ColumnElement, Select, delete, func, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session, subqueryload
 
-from store.models import Membership, OAuthConnection, Organization
+from store.models import Membership, OAuthConnection, Organization, User
 
 # "Insert, unless it is there" is a dialect's own; both of ours spell it alike.
 _INSERT: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+
+
+# The number of members that a preview lists.
+PREVIEWED_MEMBERS = 100
+
+
+class Member(NamedTuple):
+    """A member as a preview lists it."""
+
+    custom_id: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """An organization without most of its members: ``members`` are the first, ``member_count`` counts all."""
+
+    slug: str
+    name: str | None
+    created_at: datetime
+    member_count: int
+    members: list[Member] = field(default_factory=list)
 
 
 class Summary(NamedTuple):
@@ -47,6 +71,53 @@ def page(
     if after is not None:
         query = query.where(Organization.slug > after)
     return session.scalars(query.limit(limit)).all()
+
+
+def memberships(session: Session, user_ids: Select[int], *, within: int | None) -> dict[int, list[int]]:
+    """The ids of each user's organizations, ordered by slug. ``within`` limits to one organization."""
+    query = (
+        select(Membership.user_id, Membership.organization_id)
+        .join(Organization, Organization.id == Membership.organization_id)
+        .where(*_of_users(user_ids, within))
+        .order_by(Organization.slug)
+    )
+    found: dict[int, list[int]] = defaultdict(list)
+    for user_id, organization_id in session.execute(query):
+        found[user_id].append(organization_id)
+    return found
+
+
+def previews(session: Session, user_ids: Select[int], *, within: int | None) -> dict[int, Preview]:
+    """The organizations of some users, by id, in one statement. ``within`` limits to one organization.
+
+    The rows fetched are at most ``PREVIEWED_MEMBERS`` for each organization, whatever its size.
+    """
+    concerned = select(Membership.organization_id).where(*_of_users(user_ids, within))
+    each = Membership.organization_id
+    ranked = (
+        select(
+            Membership.organization_id,
+            User.custom_id,
+            User.created_at,
+            func.row_number().over(partition_by=each, order_by=User.custom_id).label("rank"),
+            func.count().over(partition_by=each).label("member_count"),
+        )
+        .join(User, User.id == Membership.user_id)
+        .where(Membership.organization_id.in_(concerned))
+        .subquery()
+    )
+    query = (
+        select(Organization.id, Organization.slug, Organization.name, Organization.created_at)
+        .add_columns(ranked.c.member_count, ranked.c.custom_id, ranked.c.created_at)
+        .join(ranked, ranked.c.organization_id == Organization.id)
+        .where(ranked.c.rank <= PREVIEWED_MEMBERS)
+        .order_by(Organization.id, ranked.c.rank)
+    )
+    found: dict[int, Preview] = {}
+    for organization_id, slug, name, created_at, member_count, custom_id, joined in session.execute(query):
+        preview = found.setdefault(organization_id, Preview(slug, name, created_at, member_count))
+        preview.members.append(Member(custom_id, joined))
+    return found
 
 
 def search(
@@ -124,6 +195,12 @@ def remove_members(session: Session, organization_id: int, user_ids: Collection[
 def remove(session: Session, organization_id: int) -> None:
     """Delete an organization, with its memberships and keys."""
     session.execute(delete(Organization).where(Organization.id == organization_id))
+
+
+def _of_users(user_ids: Select[int], within: int | None) -> Iterator[ColumnElement[bool]]:
+    yield Membership.user_id.in_(user_ids)
+    if within is not None:
+        yield Membership.organization_id == within
 
 
 def _summaries() -> Select[int, str, str | None, datetime, int, int]:

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Select, delete, func, or_, select
 from sqlalchemy.orm import Session, subqueryload
 
 from store.models import Membership, OAuthConnection, Organization, User
+from store.queries import organizations
+from store.queries.organizations import Preview
 
 RELATIONS = ("oauthConnections", "organizations")
+
+
+class Page(NamedTuple):
+    """Users in a list, and their organizations, each loaded once.
+
+    ``memberships`` has the ids of each user's organizations by the user's id, ``organizations`` their
+    previews by their own id.
+    """
+
+    users: Sequence[User]
+    memberships: Mapping[int, Sequence[int]]
+    organizations: Mapping[int, Preview]
 
 
 def load(
@@ -38,12 +53,23 @@ def page(
     include: Collection[str] = RELATIONS,
     after: str | None = None,
     limit: int | None = None,
-) -> Sequence[User]:
-    """Users ordered by identifier, those after ``after``; a constant number of statements."""
-    query = _users(within, include).order_by(User.custom_id)
+    show_only: int | None = None,
+) -> Page:
+    """Users ordered by identifier, those after ``after``; a constant number of statements.
+
+    ``show_only`` limits the organizations of each user to that one.
+    """
+    listed = _users(within, ()).order_by(User.custom_id).limit(limit)
     if after is not None:
-        query = query.where(User.custom_id > after)
-    return session.scalars(query.limit(limit)).all()
+        listed = listed.where(User.custom_id > after)
+    relations = [subqueryload(User.connections)] if "oauthConnections" in include else []
+    rows = session.scalars(listed.options(*relations)).all()
+    if "organizations" not in include:
+        return Page(rows, {}, {})
+    # A subquery instead of the ids: a statement takes a limited number of parameters.
+    listed_ids = listed.with_only_columns(User.id)
+    memberships = organizations.memberships(session, listed_ids, within=show_only)
+    return Page(rows, memberships, organizations.previews(session, listed_ids, within=show_only))
 
 
 def search(

@@ -62,7 +62,7 @@ def calls(almanac: Almanac) -> dict[str, Call]:
     event_at = ("ada", "google", "primary", "event-1")
     notified = {"send_notifications_for": ["google"]}
     return {
-        "listUsers": call(almanac.users.list, limit=50),
+        "listUsers": call(almanac.users.list, include=RELATIONS, limit=50),
         "createUser": call(almanac.users.create, "ada", organization_slugs=["acme"], **key),
         "getUser": call(almanac.users.get, "ada", include=RELATIONS),
         "renameUser": call(almanac.users.rename, "ada", "ada2", include=RELATIONS),

@@ -8,7 +8,7 @@ import sys
 import traceback
 from collections.abc import Callable
 
-from tests.benchmarks import cold, doc, engine, explorer, flight, machine, memory, steady, warm
+from tests.benchmarks import cold, doc, engine, explorer, flight, machine, memory, steady, user_lists, warm
 from tests.benchmarks.installation import Installation
 from tests.benchmarks.report import Report, goals, progress
 from tests.benchmarks.scale import FULL, QUICK, Scale
@@ -23,6 +23,7 @@ PARTS: dict[str, tuple[str, Run]] = {
     "steady": ("Steady load", steady.run),
     "memory": ("Memory", memory.run),
     "explorer": ("Explorer", explorer.run),
+    "lists": ("Lists of users", user_lists.run),
 }
 
 

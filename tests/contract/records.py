@@ -104,7 +104,10 @@ USERS: tuple[Row, ...] = (
         "GET /users",
         ok(data([USER])),
         ok(data([USER], **NEXT), query={"limit": "2"}),
+        ok(data([NO_CONNECTIONS]), query={"include": "organizations"}),
+        ok(data([NO_ORGANIZATIONS]), query={"include[]": "oauthConnections"}),
         bad("limit", query={"limit": "0"}),
+        bad("include", query={"include": "secrets"}),
     ),
     *of(
         "POST /users",

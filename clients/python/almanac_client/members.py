@@ -19,6 +19,8 @@ class Members:
     def list(self, org_slug: str, *, include: Sequence[Relation] = (), limit: int = PAGE) -> Iterator[User]:
         """Every member, in pages of ``limit``, with these relations; with all of them unless some are named.
 
+        An organization holds at most 100 members here and says so by ``membersTruncated``.
+
         >>> [member["id"] for member in almanac.members.list("acme")]
         """
         asked = query({}, include=include)

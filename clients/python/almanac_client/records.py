@@ -94,6 +94,8 @@ class Organization(TypedDict):
     name: str | None
     createdAt: str
     members: list[Member]
+    membersTruncated: NotRequired[bool]
+    memberCount: NotRequired[int]
 
 
 class User(TypedDict):

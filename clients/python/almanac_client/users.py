@@ -16,12 +16,14 @@ class Users:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
-    def list(self, *, limit: int = PAGE) -> Iterator[User]:
-        """Every user, in pages of ``limit``.
+    def list(self, *, include: Sequence[Relation] = (), limit: int = PAGE) -> Iterator[User]:
+        """Every user, in pages of ``limit``, with these relations; with all of them unless some are named.
 
-        >>> for user in almanac.users.list(): print(user["id"])
+        An organization holds at most 100 members here and says so by ``membersTruncated``.
+
+        >>> for user in almanac.users.list(include=["oauthConnections"]): print(user["id"])
         """
-        return rows(self._transport, "/users", {}, limit, User)
+        return rows(self._transport, "/users", query({}, include=include), limit, User)
 
     def create(
         self, id: str, *, organization_slugs: Sequence[str] = (), idempotency_key: str | None = None
