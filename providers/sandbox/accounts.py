@@ -23,6 +23,16 @@ class Account:
     calendars: dict[str, Calendar] = field(default_factory=dict)
     grants: list[Grant] = field(default_factory=list)
 
+    def has_granted(self, client_id: str) -> bool:
+        """Whether an application has a living grant of this account."""
+        return any(grant.alive and grant.client_id == client_id for grant in self.grants)
+
+    def revoke(self, client_id: str | None = None) -> None:
+        """End every token of one application, or of all applications."""
+        for grant in self.grants:
+            if client_id in (None, grant.client_id):
+                grant.alive = False
+
     @property
     def primary(self) -> Calendar | None:
         """The main calendar; an account without a mailbox has none."""
@@ -42,10 +52,15 @@ class Account:
 
 @dataclass(eq=False, slots=True)
 class Grant:
-    """One consent; every token made from it dies with it."""
+    """One consent to one application.
+
+    At Google all consents of an account to one application are one grant: revoking any token of it ends the
+    tokens of all of them. A consent after that counts again.
+    """
 
     account: Account
     scopes: tuple[str, ...]
+    client_id: str
     alive: bool = True
 
 

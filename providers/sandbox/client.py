@@ -73,10 +73,12 @@ class Sandbox:
         calendars: Iterable[Mapping[str, Any]] | None = None,
         events: Iterable[Mapping[str, Any]] = (),
         expires_in: int | None = None,
+        client_id: str | None = None,
     ) -> SandboxAccount:
         """Make an account; without ``calendars`` it has one, without ``scope`` a full grant.
 
         ``expires_in`` is the life of the access token in seconds; those from a refresh live an hour.
+        ``client_id`` is the application that the tokens are for: by default the one that installations use.
         """
         body = {
             "provider": provider,
@@ -86,6 +88,7 @@ class Sandbox:
             "calendars": None if calendars is None else list(calendars),
             "events": list(events),
             "expiresIn": expires_in,
+            "clientId": client_id,
         }
         return SandboxAccount.read(self._call("POST", "/accounts", body))
 

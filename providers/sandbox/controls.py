@@ -43,6 +43,10 @@ FAULT = {
 }
 JSON = {"Content-Type": "application/json"}
 
+# The application whose tokens come with an account, unless its description has another ``clientId``: the one
+# that installations are registered as here.
+CLIENT_ID = "sandbox"
+
 
 def respond(world: World, request: Request) -> Answer:
     """Handle a call below ``/sandbox``."""
@@ -114,7 +118,7 @@ def admitted(world: World, account: Account, spec: Mapping[str, Any]) -> dict[st
     """Add an account with a grant, and tell its tokens."""
     scopes = seeds.scopes(account.provider, spec.get("scope"))
     world.add(account)
-    grant = world.consent(account, scopes)
+    grant = world.consent(account, scopes, spec.get("clientId") or CLIENT_ID)
     # Of the first access token alone: those from a refresh live as usual.
     lifetime = LIFETIME if spec.get("expiresIn") is None else spec["expiresIn"]
     expires_at = datetime.now(UTC) + timedelta(seconds=lifetime)
@@ -134,8 +138,8 @@ def revoke(world: World, email: str) -> Answer:
     if not any(accounts):
         return problem(404, f"No account {email}")
     for account in accounts:
-        for grant in account.grants if account else ():
-            grant.alive = False
+        if account is not None:
+            account.revoke()
     return Answer(204)
 
 

@@ -18,7 +18,7 @@ from providers.sandbox.times import SECOND, floating, instant, zone
 from providers.sandbox.world import World
 
 SHOW_AS = ("free", "tentative", "busy", "oof", "workingElsewhere")
-COMMON = {"provider": str, "email": str, "timeZone": str, "expiresIn": int}
+COMMON = {**dict.fromkeys(("provider", "email", "timeZone", "clientId"), str), "expiresIn": int}
 CALENDAR = {
     **dict.fromkeys(("id", "subject", "accessRole", "timeZone", "errorReason"), str),
     "primary": bool,

@@ -56,13 +56,12 @@ class World:
         """Add an account; one of the same address goes, and its grants with it."""
         known = self.account(account.provider, account.email)
         if known is not None:
-            for grant in known.grants:
-                grant.alive = False
+            known.revoke()
         self.accounts[account.provider, account.email.lower()] = account
 
-    def consent(self, account: Account, scopes: tuple[str, ...]) -> Grant:
-        """A new grant of an account."""
-        grant = Grant(account, scopes)
+    def consent(self, account: Account, scopes: tuple[str, ...], client_id: str) -> Grant:
+        """A new consent of an account to an application."""
+        grant = Grant(account, scopes, client_id)
         account.grants.append(grant)
         return grant
 

@@ -49,7 +49,7 @@ def authorize(world: World, request: Request) -> Answer:
         return back_to_application(request, error="access_denied")
     account, granted = decision
     # A refresh token comes with the first consent, and with each one that is asked for expressly.
-    first = not any(grant.alive for grant in account.grants)
+    first = not account.has_granted(request.one("client_id"))
     offline = request.one("access_type") == "offline" and (first or "consent" in request.one("prompt"))
     code = world.codes.issue(account, granted, request, offline=offline)
     return back_to_application(request, code=code, scope=" ".join(granted))
@@ -84,7 +84,7 @@ def redeem(world: World, form: dict[str, str]) -> Answer:
     code = world.codes.redeem(form)
     if code is None or code.account.provider != "google":
         return oauth_error("invalid_grant", "Malformed auth code.")
-    grant = world.consent(code.account, code.scopes)
+    grant = world.consent(code.account, code.scopes, code.client_id)
     answer = tokens(world, grant, form.get("client_id", ""), code.nonce)
     return told(answer | ({"refresh_token": world.refresh_token(grant)} if code.offline else {}))
 
@@ -111,13 +111,13 @@ def email_claims(account: Account, scopes: tuple[str, ...]) -> dict[str, Any]:
 
 
 def revoke(world: World, request: Request) -> Answer:
-    """End the whole grant of an access or refresh token."""
+    """End the grant behind an access or refresh token: every token that the account gave this application."""
     value = request.form.get("token") or request.one("token")
     access = world.access.get(value)
     grant = access.grant if access else world.refresh.get(value)
     if grant is None or not grant.alive:
         return oauth_error("invalid_token", "Token expired or revoked")
-    grant.alive = False
+    grant.account.revoke(grant.client_id)
     return told({})
 
 

@@ -200,7 +200,7 @@ def redeemed(world: World, form: dict[str, str]) -> Answer:
     code = world.codes.redeem(form)
     if code is None or code.account.provider != "microsoft":
         return oauth_error(54005 if code is None else 70000)
-    grant = world.consent(code.account, code.scopes)
+    grant = world.consent(code.account, code.scopes, code.client_id)
     return tokens(world, grant, grant.scopes, form.get("client_id", ""), code.nonce)
 
 

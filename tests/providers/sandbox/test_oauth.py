@@ -209,11 +209,13 @@ def test_a_stolen_code_is_worth_nothing(sandbox: Sandbox, provider: str, wrong: 
 
 def test_google_gives_a_refresh_token_with_the_first_consent_or_when_asked_again(sandbox: Sandbox) -> None:
     account = sandbox.account("google", ADA)
-    again = redeem(sandbox, "google", consent(sandbox, "google")["code"]).json()
+    client = {"client_id": "sandbox"}
+    again = redeem(sandbox, "google", consent(sandbox, "google", **client)["code"], **client).json()
     assert "refresh_token" not in again
     sandbox.revoke(ADA)
-    first = redeem(sandbox, "google", consent(sandbox, "google")["code"]).json()
+    first = redeem(sandbox, "google", consent(sandbox, "google", **client)["code"], **client).json()
     assert first["refresh_token"] != account.refresh_token
+    assert "refresh_token" in redeem(sandbox, "google", consent(sandbox, "google")["code"]).json()
 
 
 def test_the_granted_scope_is_what_was_asked_for(sandbox: Sandbox) -> None:
@@ -239,6 +241,39 @@ def test_revoking_at_google_ends_the_whole_grant(sandbox: Sandbox) -> None:
     assert token_call(sandbox, "google", **form).json()["error"] == "invalid_grant"
     again = requests.post(url, data={"token": account.refresh_token}, timeout=10)
     assert (again.status_code, again.json()["error"]) == (400, "invalid_token")
+
+
+def google_tokens(sandbox: Sandbox, client_id: str) -> dict[str, str]:
+    """The tokens of another consent at Google, with a refresh token."""
+    code = consent(sandbox, "google", client_id=client_id, prompt="consent")["code"]
+    tokens: dict[str, str] = redeem(sandbox, "google", code, client_id=client_id).json()
+    return tokens
+
+
+def test_all_consents_of_an_account_to_one_application_are_one_grant_at_google(sandbox: Sandbox) -> None:
+    account = sandbox.account("google", ADA, client_id="ours")
+    second, foreign = google_tokens(sandbox, "ours"), google_tokens(sandbox, "theirs")
+
+    revoked = requests.post(f"{sandbox.url}/google/revoke", data={"token": second["access_token"]}, timeout=10)
+
+    assert revoked.status_code == 200
+    assert not works(sandbox, "google", account.access_token)
+    assert not works(sandbox, "google", second["access_token"])
+    for refresh_token in (account.refresh_token, second["refresh_token"]):
+        form = {"grant_type": "refresh_token", "refresh_token": refresh_token}
+        assert token_call(sandbox, "google", **form).json()["error"] == "invalid_grant"
+    # Another application's grant is another one, and so is the next consent's.
+    assert works(sandbox, "google", foreign["access_token"])
+    assert works(sandbox, "google", google_tokens(sandbox, "ours")["access_token"])
+
+
+def test_an_account_can_end_the_grants_of_all_applications(sandbox: Sandbox) -> None:
+    sandbox.account("google", ADA)
+    tokens = [google_tokens(sandbox, client_id)["access_token"] for client_id in ("ours", "theirs")]
+
+    sandbox.revoke(ADA)
+
+    assert [works(sandbox, "google", token) for token in tokens] == [False, False]
 
 
 def test_userinfo_tells_the_address(sandbox: Sandbox) -> None:
