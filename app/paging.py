@@ -19,12 +19,12 @@ Place = tuple[str | int, ...]
 
 
 def after(query: Mapping[str, Any]) -> str | None:
-    """The identifier that the page starts after.
+    """The identifier that the page starts after; an empty cursor means the first page, as no cursor does.
 
     :raise Invalid: for a cursor that is not ours
     """
     cursor = query.get("cursor")
-    if cursor is None:
+    if not cursor:
         return None
     try:
         identifier = base64.b64decode(cursor, altchars=b"-_", validate=True).decode("ascii")
@@ -45,7 +45,7 @@ def one_more(query: Mapping[str, Any]) -> int | None:
 def cut(query: Mapping[str, Any], rows: Sequence[Row], identifier: str) -> Sequence[Row]:
     """The page out of the rows fetched; puts ``nextCursor`` beside the data when paging was asked for."""
     limit = query.get("limit")
-    if limit is None and "cursor" not in query:
+    if limit is None and not query.get("cursor"):
         return rows
     page = rows[:limit]
     last = getattr(page[-1], identifier) if len(rows) > len(page) else None
@@ -71,10 +71,10 @@ def cut_by_place(
     :raise Invalid: for a cursor that is not one of such a list
     """
     limit, cursor = query.get("limit"), query.get("cursor")
-    if limit is None and cursor is None:
+    if limit is None and not cursor:
         return rows, {}
     try:
-        start: Place = () if cursor is None else _place(cursor)
+        start: Place = _place(cursor) if cursor else ()
         if start and rows and len(start) != len(place(rows[0])):
             raise ValueError("a place in another list")
         later = [row for row in rows if place(row) > start]

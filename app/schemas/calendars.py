@@ -31,7 +31,7 @@ class ProviderQuery(Schema):
 class LongCursorQuery(PageQuery):
     """Paging of a list whose rows have the providers' long ids."""
 
-    cursor = Text(shortest=1, longest=16_384, metadata={"description": "`nextCursor` of the page before."})
+    cursor = Text(longest=16_384, metadata={"description": "`nextCursor` of the page before."})
 
 
 class CalendarsQuery(ProviderQuery, LongCursorQuery):

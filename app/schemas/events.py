@@ -24,8 +24,10 @@ MOST_ATTENDEES = 200
 LONGEST_META_ID = 1024
 LONGEST_TEXT = 32_768
 
-# Shorter runs of digits are calendar and ordinal dates in basic form.
-MILLISECONDS = re.compile(r"[0-9]{1,6}|[0-9]{9,15}", re.ASCII)
+# Seven and eight digits are ordinal and calendar dates in basic form. Nine and ten are seconds since 1970,
+# by mistake: as milliseconds they lie before May 1970.
+SECONDS = re.compile(r"[0-9]{9,10}", re.ASCII)
+MILLISECONDS = re.compile(r"[0-9]{1,6}|[0-9]{11,15}", re.ASCII)
 
 START = {"description": "ISO 8601; a date alone, in both `start` and `end`, makes an all-day event."}
 END = {"description": "Not included: an all-day event ends with the day after its last."}
@@ -56,6 +58,8 @@ class ListEdge(Instant):
 
     def parse(self, text: str) -> timestamps.Moment:
         """The moment, which may wait for its zone."""
+        if SECONDS.fullmatch(text):
+            raise ValidationError("must be milliseconds since 1970, and looks like seconds: multiply it by 1000")
         if not MILLISECONDS.fullmatch(text):
             return super().parse(text)
         try:

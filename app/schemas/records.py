@@ -146,7 +146,7 @@ class PageQuery(Schema):
     limit = IntegerText(
         least=1, most=MOST_AT_ONCE, metadata={"description": f"The longest page, 1 to {MOST_AT_ONCE}."}
     )
-    cursor = Text(shortest=1, longest=512, metadata={"description": "`nextCursor` of the page before."})
+    cursor = Text(longest=512, metadata={"description": "`nextCursor` of the page before."})
 
 
 class IncludeQuery(Schema):

@@ -283,6 +283,14 @@ def test_a_list_can_be_read_by_pages(api, two):
     assert "nextCursor" not in whole
 
 
+@pytest.mark.parametrize("path", ["calendar/events", "calendar", "oauth", "organizations"])
+def test_an_empty_cursor_is_the_first_page(api, two, path):
+    query = {"limit": 1, **(DAY if path.endswith("events") else {})}
+    first = api.get(f"/users/{two}/{path}", **query)
+    assert api.get(f"/users/{two}/{path}", cursor="", **query).json == first.json
+    assert (first.status_code, "nextCursor" in first.json) == (200, True)
+
+
 @pytest.mark.parametrize("cursor", ["x", "W10=", "WzEsMl0=", "e30=", "WyJhIl0=", "AA=="])
 def test_a_cursor_that_is_not_ours_is_refused(api, two, cursor):
     answer = api.get(f"/users/{two}/calendar/events", cursor=cursor, **DAY)
