@@ -200,11 +200,18 @@ class CalendarProvider(Protocol):
         ...
 
     def delete_event(
-        self, account: Account, calendar_id: str, event_id: str, *, notify: bool | None, deadline: float
+        self,
+        account: Account,
+        calendar_id: str,
+        event_id: str,
+        *,
+        notify: bool | None,
+        verified: bool = False,
+        deadline: float,
     ) -> None:
-        """Delete an event.
+        """Delete an event. ``verified``: the caller has just found it in this calendar.
 
-        :raise EventNotFound: when it is not there, deleted before included
+        :raise EventNotFound: when the calendar has no such event, one deleted before included
         """
         ...
 

@@ -110,4 +110,6 @@ def _delete(provider: CalendarProvider, account: Account, job: DeleteEvent, dead
         if job.mark not in (None, found.mark):
             raise EventNotFound("The event is another request's")
         event_id = found.id
-    provider.delete_event(account, job.calendar, event_id, notify=job.notify, deadline=deadline)
+    provider.delete_event(
+        account, job.calendar, event_id, notify=job.notify, verified=job.by_meta, deadline=deadline
+    )

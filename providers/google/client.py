@@ -107,9 +107,16 @@ class Google:
         return events.update(calendar, event_id, changes)
 
     def delete_event(
-        self, account: Account, calendar_id: str, event_id: str, *, notify: bool | None, deadline: float
+        self,
+        account: Account,
+        calendar_id: str,
+        event_id: str,
+        *,
+        notify: bool | None,
+        verified: bool = False,
+        deadline: float,
     ) -> None:
-        """Delete an event."""
+        """Delete an event. Google itself finds events in the calendar of the path only."""
         calendar = self._calendar(account, calendar_id, Operation.DELETE_EVENT, deadline)
         events.delete(calendar, event_id, notify=notify)
 

@@ -114,10 +114,18 @@ class Microsoft:
         return events.update(mailbox, calendar_id, event_id, changes)
 
     def delete_event(
-        self, account: Account, calendar_id: str, event_id: str, *, notify: bool | None, deadline: float
+        self,
+        account: Account,
+        calendar_id: str,
+        event_id: str,
+        *,
+        notify: bool | None,
+        verified: bool = False,
+        deadline: float,
     ) -> None:
         """Delete an event; of a series, one occurrence by its id, all by the id of the series."""
-        events.delete(self._mailbox(account, Operation.DELETE_EVENT, deadline), calendar_id, event_id)
+        mailbox = self._mailbox(account, Operation.DELETE_EVENT, deadline)
+        events.delete(mailbox, calendar_id, event_id, verified=verified)
 
     def _mailbox(self, account: Account, operation: Operation, deadline: float) -> Mailbox:
         return Mailbox(self._graph, account, operation, deadline=deadline)

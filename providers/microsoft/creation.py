@@ -18,9 +18,9 @@ from urllib.parse import quote
 from uuid import UUID
 
 from providers.errors import EventExists, InvalidCalendarId, NotFound, ProviderError
-from providers.events import Created, Draft, Event
+from providers.events import Created, Draft
 from providers.http import Json
-from providers.microsoft import events, properties, writing
+from providers.microsoft import event_calendar, events, writing
 from providers.microsoft.errors import PROVIDER, DuplicateTransaction
 from providers.microsoft.mailbox import Mailbox, calendar_path
 from providers.microsoft.payloads import GraphEvent
@@ -43,11 +43,11 @@ def create(mailbox: Mailbox, calendar_id: str, draft: Draft) -> Created:
         try:
             event_id = _post(mailbox, calendar_id, body)
         except DuplicateTransaction as error:
-            known = _made_before(mailbox, error.event_id)
-            if known is not None:
-                return _created(mailbox, calendar_id, known, draft)
+            known = _made_before(mailbox, calendar_id, error.event_id)
         else:
-            return _read_back(mailbox, calendar_id, event_id, draft)
+            known = _read_back(mailbox, calendar_id, event_id)
+        if known is not None:
+            return _created(mailbox, calendar_id, known, draft)
     raise _exists(mailbox)
 
 
@@ -68,36 +68,47 @@ def _post(mailbox: Mailbox, calendar_id: str, body: Json) -> str:
     return event_id
 
 
-def _read_back(mailbox: Mailbox, calendar_id: str, event_id: str, draft: Draft) -> Created:
+def _read_back(mailbox: Mailbox, calendar_id: str, event_id: str) -> GraphEvent | None:
+    """The event that Graph answered to the create, None when it is an earlier one that was cancelled.
+
+    :raise EventUnreadable: when it cannot be read now. One that is not found counts as such: it may only be
+        too new, and a second create would then double it.
+    """
     try:
-        found = events.parsed(mailbox, calendar_id, events.record(mailbox, calendar_id, event_id))
+        known = events.in_calendar(mailbox, calendar_id, event_id)
+        if not known.get("isCancelled"):
+            events.parsed(mailbox, calendar_id, known)
     except ProviderError:
         # Whatever it says of the reading: the writing is done.
         raise events.unreadable_event(mailbox) from None
-    return _told(mailbox, found, draft)
+    return None if known.get("isCancelled") else known
 
 
-def _made_before(mailbox: Mailbox, event_id: str | None) -> GraphEvent | None:
-    """The living event of a transactionId that was used before, None when it is gone."""
+def _made_before(mailbox: Mailbox, calendar_id: str, event_id: str | None) -> GraphEvent | None:
+    """The living event of a transactionId that was used before, None when it was deleted or cancelled.
+
+    :raise EventExists: when Graph does not name it, or it was moved to another calendar
+    """
     if event_id is None:
         raise _exists(mailbox)
     try:
-        known = mailbox.get(f"/me/events/{quote(event_id, safe='')}?{properties.EXPAND}")
+        found = mailbox.get(f"/me/events/{quote(event_id, safe='')}?{event_calendar.EXPAND}")
     except (NotFound, InvalidCalendarId):
         return None
-    return None if known.get("isCancelled") else cast("GraphEvent", known)
+    known = cast("GraphEvent", found)
+    if known.get("isCancelled"):
+        return None
+    if not event_calendar.lies_in(mailbox, calendar_id, known):
+        raise _exists(mailbox)
+    return known
 
 
 def _created(mailbox: Mailbox, calendar_id: str, known: GraphEvent, draft: Draft) -> Created:
-    return _told(mailbox, events.parsed(mailbox, calendar_id, known), draft)
+    """The outcome of the create, given the event that is in its place.
 
-
-def _told(mailbox: Mailbox, event: Event, draft: Draft) -> Created:
-    """What is there, if this create has made it.
-
-    :raise EventExists: otherwise
+    :raise EventExists: when another create has made that event
     """
-    created = draft.found(event)
+    created = draft.found(events.parsed(mailbox, calendar_id, known))
     if created is None:
         raise _exists(mailbox)
     return created

@@ -20,7 +20,7 @@ from providers.errors import (
 from providers.events import Changes, Event, overlaps
 from providers.http import Json, unreadable
 from providers.instants import DAY
-from providers.microsoft import parse, parse_events, properties, writing
+from providers.microsoft import event_calendar, parse, parse_events, properties, writing
 from providers.microsoft.batch import Part
 from providers.microsoft.errors import PROVIDER, Outdated
 from providers.microsoft.mailbox import (
@@ -99,8 +99,13 @@ def update(mailbox: Mailbox, calendar_id: str, event_id: str, changes: Changes) 
     )
 
 
-def delete(mailbox: Mailbox, calendar_id: str, event_id: str) -> None:
-    """Delete an event, one that was cancelled included."""
+def delete(mailbox: Mailbox, calendar_id: str, event_id: str, *, verified: bool) -> None:
+    """Delete an event, one that was cancelled included.
+
+    ``verified``: the caller has just found the event in this calendar.
+    """
+    if not verified:
+        in_calendar(mailbox, calendar_id, event_id)
     try:
         mailbox.write("DELETE", event_path(calendar_id, event_id))
     except (NotFound, InvalidCalendarId) as error:
@@ -110,17 +115,29 @@ def delete(mailbox: Mailbox, calendar_id: str, event_id: str) -> None:
 
 
 def record(mailbox: Mailbox, calendar_id: str, event_id: str, prefer: str = AS_TEXT) -> GraphEvent:
-    """A living event as Graph has it.
+    """A living event of a calendar as Graph has it.
+
+    :raise EventNotFound: when the calendar has none of this id
+    """
+    found = in_calendar(mailbox, calendar_id, event_id, prefer)
+    if found.get("isCancelled"):
+        raise _not_found(mailbox)
+    return found
+
+
+def in_calendar(mailbox: Mailbox, calendar_id: str, event_id: str, prefer: str = AS_TEXT) -> GraphEvent:
+    """An event of a calendar, cancelled or not.
 
     :raise EventNotFound: when the calendar has none of this id
     """
     try:
-        found = mailbox.get(f"{event_path(calendar_id, event_id)}?{properties.EXPAND}", prefer)
+        found = mailbox.get(f"{event_path(calendar_id, event_id)}?{event_calendar.EXPAND}", prefer)
     except (NotFound, InvalidCalendarId):
         raise missing(mailbox, calendar_id) from None
-    if found.get("isCancelled"):
+    event = cast("GraphEvent", found)
+    if not event_calendar.lies_in(mailbox, calendar_id, event):
         raise _not_found(mailbox)
-    return cast("GraphEvent", found)
+    return event
 
 
 def parsed(mailbox: Mailbox, calendar_id: str, found: GraphEvent) -> Event:

@@ -25,6 +25,13 @@ class GraphCalendar(TypedDict, total=False):
     owner: EmailAddress | None
 
 
+class CalendarOfEvent(TypedDict, total=False):
+    """The calendar of an event, as far as ``event_calendar`` asks for it."""
+
+    id: str
+    isDefaultCalendar: bool
+
+
 class DateTimeTimeZone(TypedDict):
     """Seven digits of fraction, no offset: the zone stands beside it."""
 
@@ -85,6 +92,8 @@ GraphEvent = TypedDict(
         "isOnlineMeeting": bool,
         "onlineMeeting": OnlineMeeting | None,
         "singleValueExtendedProperties": list[ExtendedProperty] | None,
+        "calendar": CalendarOfEvent | None,
+        "seriesMasterId": str | None,
     },
     total=False,
 )

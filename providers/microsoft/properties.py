@@ -26,8 +26,9 @@ REQUEST = f"String {_SET} Name almanacRequest"
 
 _ASKED = " or ".join(f"id eq '{each}'" for each in (META_ID, MEETING_URL, REQUEST))
 
-# The part of a query that asks for all of them; without a filter Graph shows none.
-EXPAND = f"$expand={quote(f'{_FIELD}($filter={_ASKED})', safe='')}"
+# The part of $expand that asks for all of them; without a filter Graph shows none.
+EXPANSION = f"{_FIELD}($filter={_ASKED})"
+EXPAND = f"$expand={quote(EXPANSION, safe='')}"
 
 _GUID = re.compile(r"\{[^}]*\}")
 

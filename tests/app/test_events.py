@@ -387,3 +387,23 @@ def test_an_event_that_was_cancelled_is_not_found(new_person, provider):
         assert event["isCancelled"]
     assert error(person.get(event["id"]), 404) == "Event not found"
     assert error(person.update(event["id"], subject="x"), 404) == "Event not found"
+
+
+# --- the calendar that a path names
+
+
+@BOTH
+@pytest.mark.parametrize("home", ["primary", "team"])
+def test_an_event_is_not_reached_through_another_calendar(new_person, provider, home):
+    team = {"google": "team@group.calendar.google.com", "microsoft": TEAM}[provider]
+    person = new_person(provider, calendars=[{"primary": True}, {"id": team}])
+    here, other = ("primary", team) if home == "primary" else (team, "primary")
+    made = one(person.create(calendar=here, subject="Kept"), 201)
+    for call in (
+        lambda: person.get(made["id"], calendar=other),
+        lambda: person.update(made["id"], calendar=other, subject="Changed"),
+        lambda: person.delete(made["id"], calendar=other),
+    ):
+        assert error(call(), 404) == "Event not found"
+    assert person.there.subjects(here) == ["Kept"]
+    assert one(person.get(made["id"], calendar=here))["subject"] == "Kept"

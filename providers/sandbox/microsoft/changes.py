@@ -61,7 +61,7 @@ def create(call: Call, calendar_id: str = "") -> Answer:
     calendar = writable(call, seen(call, calendar_id))
     body = posted(call)
     if (known := same_transaction(calendar, body)) is not None:
-        return told(call, known, 201)
+        return told(call, calendar, known, 201)
     now = int(time.time() * 1000)
     event_id = "AAMkAG" + secrets.token_urlsafe(32) + "AAAA="
     event = filled(call, Event(event_id, 0, 0, "UTC", "UTC", False, {}, now, 0, now), body)
@@ -69,7 +69,7 @@ def create(call: Call, calendar_id: str = "") -> Answer:
         event.fields["transactionId"] = body["transactionId"]
         calendar.transactions[body["transactionId"]] = event_id, canonical(body)
     calendar.put(event)
-    answer = told(call, event, 201)
+    answer = told(call, calendar, event, 201)
     answer.headers["Location"] = (
         f"https://graph.microsoft.com/v1.0/users('{object_id(call.account)}')/events('{event_id}')"
     )
@@ -109,7 +109,7 @@ def update(call: Call, *ids: str) -> Answer:
         raise refusal("ErrorIrresolvableConflict", status=412)
     changed = filled(call, event, posted(call))
     calendar.put(changed)
-    return told(call, changed)
+    return told(call, calendar, changed)
 
 
 def delete(call: Call, *ids: str) -> Answer:

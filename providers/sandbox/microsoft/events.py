@@ -32,7 +32,7 @@ def list_events(call: Call, calendar_id: str = "") -> Answer:
     if call.request.one("$orderby"):
         ordered(found, call.request)
     events, link = page(call.request, found)
-    items = [resource(call, event) for event in events]
+    items = [resource(call, calendar, event) for event in events]
     return as_preferred(call.request, collection(call.request, "me/events", items, link))
 
 
@@ -53,10 +53,12 @@ def properties(event: Event) -> dict[str, str]:
 
 
 def find(call: Call, event_id: str, calendar_id: str = "") -> tuple[Calendar, Event]:
-    """An event and its calendar; ids are unique in a mailbox."""
-    calendars = [seen(call, calendar_id)] if calendar_id else list(call.account.calendars.values())
-    seen(call)
-    for calendar in calendars:
+    """An event and its calendar; ids are good in the whole mailbox, whatever calendar the path names.
+
+    https://github.com/microsoftgraph/microsoft-graph-docs/issues/391
+    """
+    seen(call, calendar_id)
+    for calendar in call.account.calendars.values():
         event = calendar.events.get(event_id) or occurrence(calendar, event_id)
         if event is not None and not event.deleted:
             return calendar, event
@@ -72,8 +74,8 @@ def occurrence(calendar: Calendar, event_id: str) -> Event | None:
 
 def get_event(call: Call, *ids: str) -> Answer:
     """``GET …/events/{id}``"""
-    _calendar, event = find(call, ids[-1], *ids[:-1])
-    return told(call, event)
+    calendar, event = find(call, ids[-1], *ids[:-1])
+    return told(call, calendar, event)
 
 
 def list_instances(call: Call, *ids: str) -> Answer:
@@ -87,16 +89,16 @@ def list_instances(call: Call, *ids: str) -> Answer:
     ]
     ordered(found, call.request)
     events, link = page(call.request, found)
-    items = [resource(call, event) for event in events]
+    items = [resource(call, calendar, event) for event in events]
     return as_preferred(call.request, collection(call.request, "me/events/instances", items, link))
 
 
-def told(call: Call, event: Event, status: int = 200) -> Answer:
+def told(call: Call, calendar: Calendar, event: Event, status: int = 200) -> Answer:
     """One event as an answer."""
-    document = {"@odata.context": CONTEXT + "me/events/$entity", **resource(call, event)}
+    document = {"@odata.context": CONTEXT + "me/events/$entity", **resource(call, calendar, event)}
     return as_preferred(call.request, Answer(status, document=document))
 
 
-def resource(call: Call, event: Event) -> dict[str, Any]:
+def resource(call: Call, calendar: Calendar, event: Event) -> dict[str, Any]:
     """An event as the call asks for it."""
-    return event_resource(call.account, event, asked_of(call.request), chosen(call.request))
+    return event_resource(call.account, calendar, event, asked_of(call.request), chosen(call.request))

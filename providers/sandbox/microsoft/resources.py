@@ -66,16 +66,22 @@ def calendar_resource(account: Account, calendar: Calendar) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True)
 class Asked:
     """How an event is told: in which zone (as the caller spelt it, and by its IANA name), with its body as
-    text or as HTML, with which extended properties."""
+    text or as HTML, with which extended properties, and with which properties of its calendar."""
 
     spelt: str = "UTC"
     where: str = "UTC"
     text: bool = False
     extended: tuple[str, ...] = ()
+    # None without $expand=calendar, empty for all properties.
+    calendar: frozenset[str] | None = None
 
 
 def event_resource(
-    account: Account, event: Event, asked: Asked, names: frozenset[str] = frozenset()
+    account: Account,
+    calendar: Calendar,
+    event: Event,
+    asked: Asked,
+    names: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
     """An event with the properties in ``names`` (lower case), or all; id and etag always come along."""
     # An occurrence has what its series has, save the pattern.
@@ -89,6 +95,10 @@ def event_resource(
         document["body"] = bodies.told(document["body"], as_text=asked.text)
     if kept := extended(event, asked.extended):
         document[EXTENDED] = kept
+    if asked.calendar is not None:
+        whole = calendar_resource(account, calendar)
+        kept_names = [name for name in whole if not asked.calendar or name.lower() in asked.calendar]
+        document["calendar"] = {name: whole[name] for name in kept_names}
     return document
 
 

@@ -21,6 +21,9 @@ from providers.sandbox.series import expanded
 from providers.sandbox.times import DAY
 
 LONGEST = 1825 * DAY
+# The parts of $expand: names with their options in brackets.
+EXPANSIONS = re.compile(r"[^,()]+(?:\([^()]*(?:\([^()]*\)[^()]*)*\))?")
+CALENDAR = re.compile(r"calendar(?:\(\$select=([\w,]+)\))?", re.IGNORECASE)
 ONE_ID = "id eq '[^']*'"
 BY_ID = re.compile(r"id eq '([^']*)'")
 # $expand=singleValueExtendedProperties($filter=id eq 'String {…} Name metaId' or id eq '…')
@@ -81,13 +84,21 @@ def ordered(events: list[Event], request: Request) -> None:
 def asked_of(request: Request) -> Asked:
     """How events are to be told: by the Prefer header, and by ``$expand``."""
     spelt, where = preferred_zone(request) or ("UTC", "UTC")
-    return Asked(spelt, where, prefers_text(request), expanded_properties(request))
+    expansions = [each.strip() for each in EXPANSIONS.findall(request.one("$expand"))]
+    extended, calendar = expanded_properties(expansions), expanded_calendar(expansions)
+    return Asked(spelt, where, prefers_text(request), extended, calendar)
 
 
-def expanded_properties(request: Request) -> tuple[str, ...]:
+def expanded_properties(expansions: Iterable[str]) -> tuple[str, ...]:
     """The ids of the extended properties that come along; none without a filter that names them."""
-    found = EXPANDED.fullmatch(request.one("$expand").strip())
-    return tuple(BY_ID.findall(found[1])) if found else ()
+    found = (EXPANDED.fullmatch(each) for each in expansions)
+    return tuple(name for each in found if each for name in BY_ID.findall(each[1]))
+
+
+def expanded_calendar(expansions: Iterable[str]) -> frozenset[str] | None:
+    """The properties of the calendar that come along, empty for all; None when it does not come along."""
+    found = next((match for each in expansions if (match := CALENDAR.fullmatch(each))), None)
+    return None if found is None else frozenset(filter(None, (found[1] or "").lower().split(",")))
 
 
 def as_preferred(request: Request, answer: Answer) -> Answer:
@@ -109,6 +120,6 @@ def rendered(call: Call, calendar: Calendar, events: Iterable[Event]) -> list[di
     found = []
     for event in events:
         if event.id not in kept:
-            kept[event.id] = event_resource(call.account, event, how, names)
+            kept[event.id] = event_resource(call.account, calendar, event, how, names)
         found.append(kept[event.id])
     return found

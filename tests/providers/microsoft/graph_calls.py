@@ -10,9 +10,9 @@ from providers.microsoft.client import Microsoft
 from tests.providers.event_calls import MEETING, Calls
 from tests.providers.sandbox.callers import Caller
 
-TEAM, BOSS = "AAMkAGteam=", "AAMkAGboss="
+MAIN, TEAM, BOSS = "AAMkAGmain=", "AAMkAGteam=", "AAMkAGboss="
 CALENDARS = [
-    {"id": "AAMkAGmain=", "primary": True},
+    {"id": MAIN, "primary": True},
     {"id": TEAM, "subject": "Team"},
     {"id": BOSS, "subject": "Boss", "accessRole": "reader"},
 ]
@@ -23,6 +23,7 @@ GOOD = {
     "id": "AAMk1",
     "start": {"dateTime": "2026-12-03T09:00:00.0000000", "timeZone": "UTC"},
     "end": {"dateTime": "2026-12-03T10:00:00.0000000", "timeZone": "UTC"},
+    "calendar": {"id": MAIN, "isDefaultCalendar": True},
 }
 
 

@@ -180,6 +180,56 @@ def test_a_create_that_is_refused_as_its_own_double_has_made_the_event(script, s
     assert scripted(script, scripted_account).create(TIMED).made
 
 
+CANCELLED = GOOD | {"isCancelled": True}
+USED = {"error": {"code": "ErrorDuplicateTransactionId", "@event.existingEventId": "AAMk1"}}
+
+
+def posted_event(script: Any, handler: Any) -> None:
+    """Answer with the event of the last POST, as Graph would read it back."""
+    posted = [json.loads(each["body"]) for each in script.asked if each["method"] == "POST"][-1]
+    kept = {"id": "AAMk2", "singleValueExtendedProperties": posted["singleValueExtendedProperties"]}
+    content = json.dumps(GOOD | kept).encode()
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(content)))
+    handler.end_headers()
+    handler.wfile.write(content)
+
+
+@pytest.mark.parametrize("first", [(400, USED), (409, USED), (201, CANCELLED)], ids=["400", "409", "201"])
+def test_a_cancelled_event_behind_the_transaction_is_not_reported_but_created_anew(
+    script, scripted_account, first
+):
+    script.say(*first)
+    script.say(200, CANCELLED)
+    script.say(201, GOOD | {"id": "AAMk2"})
+    script.act(lambda handler: posted_event(script, handler))
+    created = scripted(script, scripted_account).create(TIMED)
+    assert (created.event.id, created.made) == ("AAMk2", True)
+    used = [json.loads(each["body"])["transactionId"] for each in script.asked if each["method"] == "POST"]
+    assert len(set(used)) == 2
+
+
+def test_a_create_is_not_repeated_while_its_event_cannot_be_found(script, scripted_account):
+    """Another event must not be made only because the first cannot be seen yet."""
+    script.say(201, GOOD)
+    script.say(404, {"error": {"code": "ErrorItemNotFound", "message": "not there"}})
+    with pytest.raises(EventUnreadable):
+        scripted(script, scripted_account).create(TIMED)
+    assert [each["method"] for each in script.asked] == ["POST", "GET"]
+
+
+def test_an_event_of_the_key_that_was_moved_to_another_calendar_is_neither_answered_nor_doubled(
+    script, scripted_account
+):
+    script.say(409, USED)
+    script.say(200, older("a") | {"calendar": {"id": TEAM, "isDefaultCalendar": False}})
+    script.say(200, {"responses": [{"id": "view", "status": 200, "body": {"value": []}}]})
+    with pytest.raises(EventExists):
+        scripted(script, scripted_account).create(TIMED)
+    assert [each["method"] for each in script.asked] == ["POST", "GET", "POST"]
+    assert script.asked[-1]["path"] == "/$batch"
+
+
 def test_an_event_that_ends_before_it_starts_is_refused_by_graph_itself(calls):
     with pytest.raises(EventRefused):
         calls.create(Changes(start=Moment(TEN), end=Moment(NINE)))

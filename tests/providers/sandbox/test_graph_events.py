@@ -57,6 +57,28 @@ def test_ids_are_good_in_the_whole_mailbox(call: Caller) -> None:
     assert [e["id"] for e in call.get("me/calendars/AAMkteam/events")["value"]] == [made["id"]]
 
 
+def test_the_calendar_that_a_path_names_does_not_limit_the_ids_behind_it(call: Caller) -> None:
+    main = call.get("me/calendar")["id"]
+    team = make(call, "me/calendars/AAMkteam/events")["id"]
+    here = make(call)["id"]
+    for path in (f"me/calendar/events/{team}", f"me/calendars/{main}/events/{team}"):
+        assert call.get(path)["id"] == team
+    path = f"me/calendars/AAMkteam/events/{here}"
+    assert call("PATCH", path, json={"subject": "Changed"}).json()["subject"] == "Changed"
+    assert code(call("GET", f"me/calendars/AAMknone/events/{here}")) == (404, "ErrorItemNotFound")
+    assert call("DELETE", path).status_code == 204
+    assert call.get("me/events")["value"] == []
+
+
+def test_an_event_tells_its_calendar_when_that_is_expanded(call: Caller) -> None:
+    path = f"me/events/{make(call, 'me/calendars/AAMkteam/events')['id']}"
+    assert "calendar" not in call.get(path)
+    assert call.get(path, **{"$expand": "calendar"})["calendar"]["name"] == "Team"
+    both = f"{EXPAND['$expand']},calendar($select=id,isDefaultCalendar)"
+    told = call.get(path, **{"$expand": both})["calendar"]
+    assert told == {"id": "AAMkteam", "isDefaultCalendar": False}
+
+
 def test_a_patch_changes_what_it_names(call: Caller) -> None:
     made = make(call, body={"contentType": "text", "content": "a < b"}, location={"displayName": "Bar"})
     assert made["bodyPreview"] == "a < b"
