@@ -124,7 +124,8 @@ def most_telling(failures: Iterable[Failed]) -> Failed:
 def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = None) -> ApiError:
     """The answer when nothing, or not enough, could be read, or an event not be written.
 
-    ``valid_scopes`` is given when we refused before asking the provider.
+    ``valid_scopes`` is given when we refused before asking the provider: the specification fixes that body.
+    Otherwise the body carries the ``reason`` of the failure.
     """
     if failed.problem is Problem.EVENT_NOT_FOUND:
         return NotFound("Event not found")
@@ -132,7 +133,7 @@ def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = 
         return OutOfService()
     if failed.problem is not None:
         return ApiError(failed.message, status=STATUS_OF_PROBLEM[failed.problem], section="of-one-event")
-    beside: dict[str, Any] = {}
+    beside: dict[str, Any] = {} if valid_scopes is not None else {"reason": failed.reason}
     headers: dict[str, str] = {}
     if failed.reason is Reason.INSUFFICIENT_SCOPES and failed.operation:
         beside["operation"] = failed.operation

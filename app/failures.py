@@ -80,9 +80,15 @@ class Failures:
         return {"error": told.message, "reason": told.reason, "failedCalendars": self.calendars()}
 
     def error(self) -> ApiError:
-        """The answer of a request that fails because of these."""
+        """The answer of a request that fails because of these calendars; it names each of them.
+
+        An outage of our own concerns no calendar, so its answer names none.
+        """
         told = self._most_telling()
-        return error_of(told.connection, told.failed)
+        error = error_of(told.connection, told.failed)
+        if told.failed.problem is None:
+            error.beside |= {"reason": told.failed.reason, "failedCalendars": self.calendars()}
+        return error
 
     def _accounts_only(self) -> bool:
         return all(failure.of_account for failure in self._failures)

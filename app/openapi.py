@@ -22,6 +22,7 @@ Calendar availability and events over Google Calendar and Microsoft 365.
 - **Keys.** Every request carries `Authorization: Bearer <API_KEY>`.
 - **Answers.** Success is `{"data": ...}`, an error `{"data": null, "error": "<one sentence>"}`. What could
   not be read is named beside `data`, in `failedCalendars` or `failedUsers`: nothing unreadable looks free.
+  An error that comes from a provider carries `reason`, and `failedCalendars` where calendars were read.
 - **Time.** Timestamps are answered in UTC: `2026-11-20T09:00:00.000Z`. They are taken in any ISO 8601 form;
   one without an offset is local time in the zone of the header `X-Timezone` (default `UTC`).
 - **Arrays in a query** may be written `provider=google&provider=microsoft`,

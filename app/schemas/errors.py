@@ -22,13 +22,22 @@ class ErrorSchema(Schema):
             "examples": ["start must be before end"],
         },
     )
+    reason = fields.String(
+        metadata={
+            **REASON,
+            "description": "Why the provider failed; the set is closed.",
+        }
+    )
     operation = fields.String(metadata={"description": "Insufficient scope: the operation that was refused."})
     validScopes = fields.List(fields.String(), metadata={"description": "Scopes of which any suffices."})
     retryAfter = fields.Integer(metadata={"description": "Throttled: seconds to wait."})
     metaId = fields.String(metadata={"description": "Unified events: what to repeat the creation with."})
     failedCalendars = fields.List(
         fields.Nested(lambda: FailedCalendarSchema()),
-        metadata={"description": "Unified events: the accounts that a change or deletion has not reached."},
+        metadata={
+            "description": "The calendars that could not be read. Unified events: the accounts that a change "
+            "or deletion has not reached."
+        },
     )
 
 

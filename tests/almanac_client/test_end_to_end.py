@@ -127,7 +127,8 @@ def test_one_user_fails_closed_unless_a_partial_answer_is_asked_for(almanac, ada
 
     with pytest.raises(Unavailable) as caught:
         almanac.scheduling.user(ada, max_age=0, **DAY, **HOURS)
-    assert caught.value.status == 502
+    assert (caught.value.status, caught.value.reason) == (502, "providerError")
+    assert [each["provider"] for each in caught.value.failed_calendars] == ["google"]
     answer = almanac.scheduling.user(ada, on_failure="partial", max_age=0, **DAY, **HOURS)
     assert hours(answer.partial["availableSlots"]) == ["09:00", "11:00"]
     assert not answer.complete

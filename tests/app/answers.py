@@ -9,11 +9,14 @@ from sqlalchemy import select
 from app.services import EXTENSION
 from store.models import OAuthConnection, User
 
+# What an error carries when it comes from a provider.
+OF_PROVIDER = {"reason", "failedCalendars"}
+
 
 def error(answer, status):
     """The sentence of an error."""
     assert answer.status_code == status, answer.text
-    assert answer.json.keys() == {"data", "error"}
+    assert answer.json.keys() - OF_PROVIDER == {"data", "error"}
     assert answer.json["data"] is None
     return answer.json["error"]
 

@@ -9,7 +9,7 @@ import requests
 
 from store.authorizations import STATE_SECONDS
 from tests.app import consenting
-from tests.app.answers import error
+from tests.app.answers import OF_PROVIDER, error
 from tests.app.consenting import (
     ADA,
     BOTH,
@@ -225,7 +225,7 @@ def test_what_was_granted_counts_and_not_what_was_asked_for(api, sandbox, new_us
     assert periods(api.get(f"/users/{user}/calendar/busy", **DAY, primaryOnly="true")) == [("09:00", "10:00")]
     refused = api.get(f"/users/{user}/calendar/events", **DAY)
     assert refused.status_code == 403
-    assert refused.json.keys() == {"data", "error", "operation", "validScopes"}
+    assert refused.json.keys() == {"data", "error", "operation", "validScopes"} | OF_PROVIDER
     assert refused.json["operation"] == "calendar.events.list"
     assert any(scope.endswith(READ[provider]) for scope in refused.json["validScopes"])
 

@@ -7,6 +7,7 @@ from sqlalchemy import select
 
 from store.breakers import Family
 from store.models import OAuthConnection, User
+from tests.app.answers import error
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, starts
 from tests.app.two_accounts import Both
 from tests.observability.scraping import parse
@@ -54,7 +55,8 @@ def test_one_user_is_answered_502_with_when_to_come_back(api, sandbox, new_user,
     shut(provider)
     for path in (f"/users/{user}/scheduling", f"/users/{user}/calendar/busy"):
         answer = api.get(path, **DAY)
-        assert (answer.status_code, answer.json) == (502, {"data": None, "error": SENTENCE[provider]})
+        assert error(answer, 502) == SENTENCE[provider]
+        assert answer.json["reason"] == "providerError"
         assert 50 < int(answer.headers["Retry-After"]) <= 60
     assert sandbox.requests().total == 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.app.answers import error
+from tests.app.answers import OF_PROVIDER, error
 from tests.app.days import PROVIDERS
 from tests.conftest import connect
 
@@ -218,7 +218,7 @@ def test_a_grant_too_narrow_is_refused_before_the_provider_is_asked(api, sandbox
     connect(api, user, sandbox.account(provider, ADA[provider]), scope=["openid"])
     answer = api.get(f"/users/{user}/calendar")
     assert answer.status_code == 403
-    assert answer.json.keys() == {"data", "error", "operation", "validScopes"}
+    assert answer.json.keys() == {"data", "error", "operation", "validScopes"} | OF_PROVIDER
     assert answer.json["operation"] == "calendar.calendarList.list"
     assert "free-busy" in answer.json["error"]
     assert answer.json["validScopes"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.contract.rows import (
     LATER,
+    PROVIDER_ERROR,
     PROVIDERS,
     THROTTLED,
     Row,
@@ -256,17 +257,23 @@ CONNECTIONS: tuple[Row, ...] = (
         ok(data({"accessToken": str}), key=telling),
         ok(data({"accessToken": str}), key=telling, given=stale),
         apple(key=telling),
-        bad("", 401, key=telling, given=stale_and_revoked),
+        bad("", 401, shape=PROVIDER_ERROR, key=telling, given=stale_and_revoked),
         bad("This API key may not show tokens", 403),
         missing("OAuth connection not found", names={"userId": "{lonely}"}, key=telling),
         bad(
             "",
             429,
-            shape=THROTTLED,
+            shape=THROTTLED | PROVIDER_ERROR,
             key=telling,
             given=lambda w: stale_and_down(w, status=429, retry_after=LATER),
         ),
-        bad("", 502, key=telling, given=lambda w: stale_and_down(w, status=503, retry_after=LATER)),
+        bad(
+            "",
+            502,
+            shape=PROVIDER_ERROR,
+            key=telling,
+            given=lambda w: stale_and_down(w, status=503, retry_after=LATER),
+        ),
     ),
     *of(
         "POST /users/{userId}/oauth/{provider}/authorize",
@@ -303,11 +310,11 @@ CONNECTIONS: tuple[Row, ...] = (
         bad(
             "",
             429,
-            shape=THROTTLED,
+            shape=THROTTLED | PROVIDER_ERROR,
             body=CALLBACK,
             given=lambda w: token_down(w, status=429, retry_after=LATER),
         ),
-        bad("", 502, body=CALLBACK, given=lambda w: token_down(w, status=503)),
+        bad("", 502, shape=PROVIDER_ERROR, body=CALLBACK, given=lambda w: token_down(w, status=503)),
         may_not_write(body={"code": "x", "state": "x"}),
     ),
     *of(

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.contract.shapes import ERROR, FAILED_CALENDAR
+from tests.contract.shapes import ERROR, FAILED_CALENDAR, REASON
 from tests.contract.world import World
 
 PROVIDERS = ("google", "microsoft")
 SCOPE_ERROR = {**ERROR, "operation": str, "validScopes": [str]}
 THROTTLED = {**ERROR, "retryAfter": int}
-HALF = {**ERROR, "failedCalendars": [FAILED_CALENDAR]}
+# A provider failed; and where calendars are read, which of them.
+PROVIDER_ERROR = {**ERROR, "reason": REASON}
+UNREAD_ERROR = {**PROVIDER_ERROR, "failedCalendars": [FAILED_CALENDAR]}
 # As soon as this no try after the first is made, so that a row costs no waiting.
 LATER = 60
 
@@ -111,13 +113,18 @@ def may_not_write(**more: Any) -> Row:
 def of_provider(**more: Any) -> list[Row]:
     """What a single-user read answers when every account fails."""
     return [
-        bad("", 401, given=World.revoke, **more),
-        bad("calendar.", 403, shape=SCOPE_ERROR, given=World.narrow, **more),
-        *provider_down(**more),
+        ended(shape=UNREAD_ERROR, **more),
+        bad("calendar.", 403, shape=SCOPE_ERROR | UNREAD_ERROR, given=World.narrow, **more),
+        *provider_down(shape=UNREAD_ERROR, **more),
     ]
 
 
-def provider_down(shape: Any = ERROR, **more: Any) -> list[Row]:
+def ended(shape: Any = PROVIDER_ERROR, **more: Any) -> Row:
+    """What is answered when the provider has withdrawn the grant."""
+    return bad("", 401, shape=shape, given=World.revoke, **more)
+
+
+def provider_down(shape: Any = PROVIDER_ERROR, **more: Any) -> list[Row]:
     """What is answered when the provider throttles, and when it is down."""
     return [
         bad(

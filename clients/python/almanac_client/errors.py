@@ -46,8 +46,17 @@ class RequestFailed(AlmanacError):
         self.retry_after = retry_after
 
     @property
+    def reason(self) -> str | None:
+        """Why the provider failed, one of ten words; None when the error did not come from a provider."""
+        found: str | None = self.body.get("reason")
+        return found
+
+    @property
     def failed_calendars(self) -> list[FailedCalendar]:
-        """Unified events: the accounts that a change or deletion has not reached."""
+        """The calendars that could not be read.
+
+        After a change or deletion of a unified event: the accounts that it has not reached.
+        """
         found: list[FailedCalendar] = self.body.get("failedCalendars", [])
         return found
 
