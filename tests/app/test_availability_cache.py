@@ -12,6 +12,7 @@ from providers.base import PRIMARY
 from store.busy_cache import CalendarKey
 from store.queries import connections
 from tests.app.answers import cached
+from tests.app.at_provider import AtProvider
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, periods, starts
 from tests.conftest import connect
 
@@ -124,6 +125,34 @@ def test_the_missing_part_is_read_as_one_hull(api, ada, reads):
     answer = api.get(f"/users/{user}/scheduling", start="2026-12-03", end="2027-01-02")
     assert answer.status_code == 200
     assert reads() == {"freebusy": 1}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_of_calendars_that_lack_different_weeks_a_week_that_is_read_again_shows_no_old_period(
+    api, sandbox, new_user, provider
+):
+    """One call reads both calendars over all weeks that either lacks: known weeks of the other among them."""
+    calendars = [{"id": "main@example.com", "primary": True}, {"id": "side"}]
+    old = [meeting("09:00", "10:00"), {"start": "2026-12-17T09:00:00Z", "end": "2026-12-17T10:00:00Z"}]
+    account = sandbox.account(provider, "ada@example.com", calendars=calendars, events=old)
+    user = new_user(account)
+
+    def busy(ids, start, end):
+        return periods(api.get(f"/users/{user}/calendar/busy", calendarIds=ids, start=start, end=end))
+
+    assert busy("primary", "2026-12-03", "2026-12-10") == [("09:00", "10:00")]
+    assert len(busy("primary", "2026-12-17", "2026-12-24")) == 1
+    assert busy("side", "2026-12-10", "2026-12-24") == []
+    there = AtProvider(sandbox, account)
+    for event in there.events():
+        there.delete(event["id"])
+    put_into(sandbox, account, "2026-12-03T14:00:00Z", "2026-12-03T15:00:00Z")
+
+    # The main calendar lacks the second week, the other one the first. The third is still known of both.
+    assert busy("primary,side", "2026-12-03", "2026-12-24") == [
+        ("14:00", "15:00"),
+        ("2026-12-17 09:00", "2026-12-17 10:00"),
+    ]
 
 
 def test_no_cache_reads_again(api, sandbox, ada, reads):

@@ -21,7 +21,9 @@ from app.auth import READS_BY_POST
 from app.services import EXTENSION
 from store.models import IdempotencyKey, now
 from tests.app.answers import error
+from tests.app.at_provider import INSERT
 from tests.app.routes import routes
+from tests.app.two_accounts import Both
 from tests.conftest import Api
 
 # POST routes whose repetition makes nothing: they compute, or hand out what is used once.
@@ -575,3 +577,22 @@ def test_an_event_that_the_provider_refuses_holds_no_key(api, sandbox, new_user,
     path, body = f"/users/{user}/calendar/events/google/primary", {"start": "2026-12-03", "end": "2026-12-04"}
     assert api.post(path, body | {"id": "Not!Valid"}, headers=key).status_code == 400
     assert api.post(path, body, headers=key).status_code == 201
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("refuses", ["google", "microsoft"])
+def test_a_400_that_came_after_work_was_done_keeps_the_key_for_its_request(
+    api, sandbox, new_user, key, refuses
+):
+    both = Both.connected(api, sandbox, new_user)
+    sandbox.fault(operation=INSERT[refuses], status=400)
+    assert both.create(headers=key, subject="First").status_code == 400
+    sandbox.clear_faults()
+
+    other = both.create(headers=key, subject="Second")
+    again = both.create(headers=key, subject="First")
+
+    assert error(other, 422) == OTHER
+    assert again.status_code == 201, again.text
+    assert not replayed(again)
+    assert both.subjects() == {"google": ["First"], "microsoft": ["First"]}

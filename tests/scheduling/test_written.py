@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,6 +73,18 @@ def test_nothing_is_an_empty_array():
     for written in (slots_json(nothing), slots_json(nothing, []), slots_json(nothing, ["abc"])):
         assert b"".join(written) == b"[]"
     assert busy_json(Intervals.of([])) == b"[]"
+
+
+@pytest.mark.parametrize("member_ids", [None, ["ada", "bruno"]], ids=["one user", "members"])
+@pytest.mark.parametrize(("count", "pieces"), [(8191, 1), (8192, 1), (8193, 2), (16_384, 2), (16_385, 3)])
+def test_an_answer_of_exactly_full_pieces_has_no_comma_at_its_end(count, pieces, member_ids):
+    starts = np.arange(count) * MINUTE
+    members = np.arange(count) % 2
+
+    written = list(slots_json(Slots(starts, members, MINUTE), member_ids))
+
+    assert len(written) == pieces + 2
+    assert len(json.loads(b"".join(written))) == count
 
 
 def test_a_long_answer_comes_in_pieces_that_join_seamlessly():

@@ -180,6 +180,31 @@ def test_a_time_that_was_named_holds_the_account_for_everybody(redis, unique_nam
     assert again.hold("google", f"other-{unique_name}", 0.0) == 0
 
 
+@pytest.mark.parametrize("project", [False, True], ids=["account", "project"])
+@pytest.mark.parametrize(
+    ("first", "second", "reason"),
+    [
+        (True, True, Why.TOLD),
+        (True, False, Why.TOLD),
+        (False, True, Why.BACKOFF),
+        (False, False, Why.BACKOFF),
+    ],
+    ids=["named, named", "named, guessed", "guessed, named", "guessed, guessed"],
+)
+def test_a_shorter_hold_does_not_replace_a_longer_one(redis, unique_name, project, first, second, reason):
+    limits = {unique_name: LOOSE}
+    paced = Throttle(redis, limits, limits)
+    paced.hold(unique_name, "ada", 5.0, named=first, project=project)
+    paced.hold(unique_name, "ada", 0.05, named=second, project=project)
+    scope = f"throttle:{unique_name}" if project else f"throttle:{unique_name}:ada"
+    assert redis.pttl(scope) > 4_000
+
+    (answer,) = ask_all(redis, paced, [Ask(unique_name, "ada", 1, None, "", Family.BUSY)])
+
+    assert (answer.why, answer.paid) == (reason, False)
+    assert 4 < answer.wait <= 5
+
+
 def test_a_guess_keeps_new_calls_away_and_those_that_probe_do_not_wait_for_it(redis, unique_name):
     paced = throttle(redis)
     assert paced.hold("google", unique_name, 5.0, named=False) == 0

@@ -15,6 +15,7 @@ from workers.jobs import ListCalendars, ReadBusy, Revoke
 
 START, END = 1_796_256_000_000, 1_796_342_400_000  # 2026-12-03 to 2026-12-04
 CALENDARS = [{"primary": True}, {"id": "team"}]
+LATENCY = 400
 
 
 @pytest.fixture
@@ -39,6 +40,27 @@ def test_reading_everything_lists_and_reads_the_main_calendar_under_its_alias(
         "team": [(START + 11 * hour, START + 12 * hour)],
     }
     assert before <= reply.read_at <= time.time_ns() // 1_000_000
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(
+    ("job", "status"),
+    [
+        pytest.param(lambda each: ReadBusy(each, None, START, END), None, id="everything"),
+        pytest.param(lambda each: ReadBusy(each, ("primary",), START, END), None, id="one calendar"),
+        pytest.param(lambda each: ReadBusy(each, ("primary",), START, END), 403, id="a refusal"),
+        pytest.param(ListCalendars, None, id="the list"),
+    ],
+)
+def test_the_time_of_a_read_lies_before_the_provider_was_asked(sandbox, connected, do, provider, job, status):
+    connection = connected(sandbox.account(provider, "ada@example.com"))
+    sandbox.fault(latency_ms=LATENCY, status=status)
+
+    reply = do(job(connection))
+    after = time.time_ns() // 1_000_000
+
+    assert (reply.failed is None) == (status is None)
+    assert reply.read_at <= after - LATENCY
 
 
 def test_an_account_without_calendars_is_read_with_one_call(sandbox, connected, do):

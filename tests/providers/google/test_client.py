@@ -104,6 +104,16 @@ def test_when_one_of_several_calls_fails_its_calendars_fail_and_the_others_count
     assert outcomes["c50"].reason is Reason.NOT_FOUND
 
 
+def test_a_401_of_the_second_query_ends_the_whole_read(script, scripted_account):
+    """The grant is gone: no calendar of the first query may look as if the account could still be read."""
+    ids = [f"c{n}" for n in range(51)]
+    script.say(body={"calendars": {each: {"busy": []} for each in ids}})
+    script.say(401, {"error": {"code": 401, "errors": [{"reason": "authError"}]}})
+    with pytest.raises(GrantGone):
+        busy(scripted_google(script), scripted_account, ids)
+    assert len(script.asked) == 3
+
+
 def test_when_one_stretch_of_the_range_fails_the_calendar_fails(script, scripted_account):
     script.say(body={"calendars": {"c": {"busy": []}}})
     script.say(body={"calendars": {"c": {"errors": [{"reason": "internalError"}], "busy": []}}})
