@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from environs import Env, EnvError, FileAwareEnv, ValidationError, validate
 
-from store import redirects, setting_files
+from store import redirects, service_urls, setting_files
 
 DAY = 86_400_000
 
@@ -192,7 +192,10 @@ def read_settings(data_dir: Path | None = None) -> Settings:
     traces()
     try:
         env.seal()
-    except EnvError as error:
+        redis = service_urls.redis(redis_url) or f"unix://{socket_path(folder)}"
+        database = service_urls.database(database_url) or f"sqlite:///{folder.resolve() / 'almanac.db'}"
+        broker = service_urls.broker(broker_url or redis)
+    except (EnvError, service_urls.BadURL) as error:
         raise SettingsError(str(error)) from error
     if embedded:
         secret_key, encryption_keys = _embedded_secrets(folder, secret_key, encryption_keys)
@@ -200,13 +203,11 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         ALMANAC_SECRET_KEY=secret_key,
         ALMANAC_ENCRYPTION_KEYS=encryption_keys,
     )
-    socket = socket_path(folder)
-    redis = redis_url or f"unix://{socket}"
     return Settings(
         data_dir=folder,
-        database_url=_driver(database_url) or f"sqlite:///{folder.resolve() / 'almanac.db'}",
+        database_url=database,
         redis_url=redis,
-        broker_url=broker_url or redis_url or f"redis+socket://{socket}",
+        broker_url=broker,
         embedded_redis=not redis_url,
         secret_key=secret_key,
         encryption_keys=tuple(_encryption_key(key) for key in encryption_keys),
@@ -316,14 +317,6 @@ def _require(**values: object) -> None:
             f"{' and '.join(missing)} must be set when ALMANAC_DATABASE_URL or ALMANAC_REDIS_URL is; "
             "`almanac keys secrets` prints fresh ones"
         )
-
-
-def _driver(url: str) -> str:
-    """PostgreSQL addresses as people write them, on the driver that we ship."""
-    scheme, found, rest = url.partition("://")
-    if scheme in ("postgres", "postgresql"):
-        return f"postgresql+psycopg{found}{rest}"
-    return url
 
 
 def _encryption_key(text: str) -> bytes:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kombu import Connection
+from kombu.exceptions import OperationalError
 
 from store.settings import Settings
 from workers.celery_app import Almanac
@@ -14,6 +15,13 @@ from workers.queues import Queue
 
 # Each step, in seconds.
 PATIENCE = 1.0
+
+# Between two attempts to connect, in seconds.
+RETRY_SECONDS = 0.5
+
+
+class Unreachable(Exception):
+    """The broker does not take connections; the message says where it was looked for, without a password."""
 
 
 def lengths(settings: Settings) -> dict[Queue, int]:
@@ -31,14 +39,38 @@ def any_worker(celery: Almanac, settings: Settings, *, seconds: float) -> bool:
         return bool(celery.control.ping(timeout=seconds, limit=1, connection=connection))
 
 
+def wait_for(settings: Settings, seconds: float) -> None:
+    """Return when the broker takes connections.
+
+    :raise Unreachable: when it has not within ``seconds``
+    """
+    with _connection(settings) as connection:
+        faults = (OperationalError, OSError, *connection.connection_errors, *connection.channel_errors)
+        try:
+            connection.ensure_connection(
+                timeout=seconds, interval_start=RETRY_SECONDS, interval_step=0, interval_max=RETRY_SECONDS
+            )
+        except faults as error:
+            raise Unreachable(
+                f"the broker at {connection.as_uri()} cannot be reached: {error or type(error).__name__}; "
+                "check ALMANAC_BROKER_URL, or ALMANAC_REDIS_URL where that is not set"
+            ) from error
+
+
 @contextmanager
 def _connected(settings: Settings) -> Iterator[Any]:
+    with _connection(settings) as connection:
+        connection.ensure_connection(max_retries=1, timeout=PATIENCE)
+        yield connection
+
+
+@contextmanager
+def _connection(settings: Settings) -> Iterator[Any]:
     timeouts = ("socket_timeout", "socket_connect_timeout")
     if settings.broker_url.startswith("amqp"):
         timeouts = ("read_timeout", "write_timeout")
     options = dict.fromkeys(timeouts, PATIENCE)
     with Connection(settings.broker_url, connect_timeout=PATIENCE, transport_options=options) as connection:
-        connection.ensure_connection(max_retries=1, timeout=PATIENCE)
         yield connection
 
 

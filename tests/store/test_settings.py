@@ -187,3 +187,55 @@ def test_proxies_are_trusted_by_their_number(monkeypatch, tmp_path, written):
 
     with pytest.raises(SettingsError, match="TRUSTED_PROXIES"):
         read_settings(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("redis", "broker"),
+    [
+        ("redis://cache:6379/1", "redis://cache:6379/1"),
+        ("rediss://:p%40ss@cache/1", "rediss://:p%40ss@cache/1"),
+        ("unix:///run/redis.sock", "redis+socket:///run/redis.sock"),
+        ("unix:///run/redis.sock?db=3", "redis+socket:///run/redis.sock?virtual_host=3"),
+        ("unix://ada:p%40ss@/run/redis.sock", "redis+socket://ada:p%40ss@/run/redis.sock"),
+        (
+            "unix:///run/redis.sock?password=p%40ss&db=2",
+            "redis+socket://:p%40ss@/run/redis.sock?virtual_host=2",
+        ),
+    ],
+)
+def test_redis_is_the_broker_unless_another_is_named(monkeypatch, redis, broker):
+    set_environment(monkeypatch, **PRODUCTION | {"REDIS_URL": redis})
+
+    settings = read_settings()
+
+    assert (settings.redis_url, settings.broker_url) == (redis, broker)
+
+
+def test_a_broker_may_be_a_socket_too(monkeypatch):
+    set_environment(monkeypatch, **PRODUCTION, BROKER_URL="unix:///run/broker.sock")
+
+    assert read_settings().broker_url == "redis+socket:///run/broker.sock"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("REDIS_URL", "cache:6379"),
+        ("REDIS_URL", "redis://planted@cache:70000/0"),
+        ("REDIS_URL", "amqp://planted@rabbit//"),
+        # One slash too few: the client would look for /redis.sock.
+        ("REDIS_URL", "unix://run/redis.sock"),
+        ("REDIS_URL", "unix://"),
+        ("BROKER_URL", "sqs://planted@"),
+        ("BROKER_URL", "amqp:rabbit"),
+        ("DATABASE_URL", "mysql://planted@db/almanac"),
+        ("DATABASE_URL", "almanac.db"),
+        ("DATABASE_URL", "postgresql://planted@db:port/almanac"),
+    ],
+)
+def test_an_address_of_something_else_is_refused_and_not_shown(monkeypatch, name, value):
+    set_environment(monkeypatch, **PRODUCTION | {name: value})
+
+    with pytest.raises(SettingsError, match=f"ALMANAC_{name} must be like") as refused:
+        read_settings()
+    assert "planted" not in str(refused.value)
