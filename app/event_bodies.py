@@ -15,7 +15,7 @@ from app import idempotency
 from app.errors import Invalid
 from app.timestamps import Moment as Written
 from providers.base import PRIMARY
-from providers.events import Changes, Day, Draft, Moment, When
+from providers.events import Changes, Day, Draft, Moment, When, fault_of_edges
 from providers.names import ProviderName
 from store.queries.connections import ConnectionRef
 
@@ -28,7 +28,8 @@ def changes(body: Mapping[str, Any], zone: ZoneInfo | None) -> Changes:
     :raise Invalid: for edges of two kinds, or an end before the start
     """
     start, end = _edge(body.get("start"), zone), _edge(body.get("end"), zone)
-    _check_order(start, end)
+    if (fault := fault_of_edges(start, end)) is not None:
+        raise Invalid(fault)
     attendees = body.get("attendees")
     meeting = body.get("meeting")
     return Changes(
@@ -88,16 +89,6 @@ def _edge(written: Written | None, zone: ZoneInfo | None) -> When | None:
     if written.whole_day:
         return Day(written.written.date().isoformat())
     return Moment(written.milliseconds(zone or UTC), None if zone is None else str(zone))
-
-
-def _check_order(start: When | None, end: When | None) -> None:
-    match start, end:
-        case Moment(), Moment() if end.at < start.at:
-            raise Invalid("end must not be before start")
-        case Day(), Day() if end.date <= start.date:
-            raise Invalid("end must be after start: an all-day event ends with the day after its last")
-        case (Moment(), Day()) | (Day(), Moment()):
-            raise Invalid("start and end must both be dates, or both have a time")
 
 
 def _addresses(attendees: list[dict[str, str]]) -> tuple[str, ...]:

@@ -192,6 +192,15 @@ class TrueOrFalse(Parsed[bool]):
         return text == "true"
 
 
+class JsonBoolean(fields.Boolean):
+    """``true`` or ``false`` in a JSON body; marshmallow's own field takes 1 and 0 too."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
+        if not isinstance(value, bool):
+            raise ValidationError("must be true or false")
+        return value
+
+
 class Word(Parsed[str]):
     """One of a closed set of words."""
 

@@ -77,6 +77,23 @@ class Day(msgspec.Struct, frozen=True, tag=True):
 When = Moment | Day
 
 
+END_BEFORE_START = "end must not be before start"
+NO_DAY = "end must be after start: an all-day event ends with the day after its last"
+TWO_KINDS = "start and end must both be dates, or both have a time"
+
+
+def fault_of_edges(start: When | None, end: When | None) -> str | None:
+    """What is wrong with two edges, as a sentence that names the field; None when nothing is."""
+    match start, end:
+        case Moment(), Moment() if end.at < start.at:
+            return END_BEFORE_START
+        case Day(), Day() if end.date <= start.date:
+            return NO_DAY
+        case (Moment(), Day()) | (Day(), Moment()):
+            return TWO_KINDS
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Changes:
     """What is to be written of an event; None leaves a field as it is.
@@ -96,6 +113,21 @@ class Changes:
     meeting_url: str | None = None
     meta_id: str | None = None
     notify: bool | None = None
+
+    def fault_in(self, event: Event) -> str | None:
+        """Why the one edge that changes does not fit the other edge of ``event``; None when it may fit."""
+        edge = self.start or self.end
+        if edge is not None and isinstance(edge, Day) != event.all_day:
+            return TWO_KINDS
+        if event.all_day:
+            # Its days depend on the zone of its calendar.
+            return None
+        return fault_of_edges(self.start or Moment(event.start), self.end or Moment(event.end))
+
+    @property
+    def has_one_edge(self) -> bool:
+        """Whether the other edge stays as it is in the event."""
+        return (self.start is None) != (self.end is None)
 
 
 def overlaps(event: Event, start: int, end: int) -> bool:
@@ -125,6 +157,13 @@ class Draft:
     def mark(self) -> str:
         """What is kept with the event of the request that makes it."""
         return f"{self.fingerprint}.{self.attempt}"
+
+    def taken(self, provider: ProviderName) -> str:
+        """The sentence for a create whose name belongs to another event; it names the fields of the request."""
+        names = ["id"] if self.id is not None and provider == ProviderName.GOOGLE else []
+        if self.content.meta_id is not None and not self.meta_id_is_new:
+            names.append("metaId")
+        return f"{' or '.join(names) or 'Idempotency-Key'} belongs to another event of this calendar"
 
     def found(self, event: Event) -> Created | None:
         """What it means that ``event`` is where the draft belongs; None when it is another's event.

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from providers.base import Account, CalendarProvider, Failed, Token
-from providers.errors import EventNotFound, EventUnreadable, ProviderError, RateLimited, Unavailable
+from providers.errors import (
+    EventExists,
+    EventNotFound,
+    EventRefused,
+    EventUnreadable,
+    ProviderError,
+    RateLimited,
+    Unavailable,
+)
 from providers.events import Event
 from providers.names import ProviderName
 from store.breakers import Family
@@ -73,7 +81,11 @@ def _write_event(
         with minding_the_grant(runtime, credentials.id):
             match job:
                 case CreateEvent():
-                    created = provider.create_event(account, job.calendar, job.draft, deadline=deadline)
+                    try:
+                        created = provider.create_event(account, job.calendar, job.draft, deadline=deadline)
+                    except EventExists as error:
+                        error.message = job.draft.taken(ProviderName(credentials.provider))
+                        raise
                     return Reply(events={job.calendar: (created.event,)}, made=created.made)
                 case UpdateEvent():
                     return Reply(events={job.calendar: (_update(provider, account, job, deadline),)})
@@ -100,7 +112,24 @@ def _update(provider: CalendarProvider, account: Account, job: UpdateEvent, dead
     event_id = job.event
     if job.by_meta:
         event_id = provider.find_event(account, job.calendar, job.event, deadline=deadline).id
-    return provider.update_event(account, job.calendar, event_id, job.changes, deadline=deadline)
+    try:
+        return provider.update_event(account, job.calendar, event_id, job.changes, deadline=deadline)
+    except EventRefused as refused:
+        if job.changes.has_one_edge:
+            refused.message = _fault(provider, account, job, event_id, deadline) or refused.message
+        raise
+
+
+def _fault(
+    provider: CalendarProvider, account: Account, job: UpdateEvent, event_id: str, deadline: float
+) -> str | None:
+    """Why a provider refuses a new start or end; it does not say so itself, and only the event shows it."""
+    try:
+        event = provider.event(account, job.calendar, event_id, deadline=deadline)
+    except ProviderError:
+        # The provider's own sentence is then the answer.
+        return None
+    return job.changes.fault_in(event)
 
 
 def _delete(provider: CalendarProvider, account: Account, job: DeleteEvent, deadline: float) -> None:

@@ -10,7 +10,19 @@ from marshmallow import Schema, ValidationError, fields
 
 from app import timestamps
 from app.envelope import WholeBody
-from app.fields import CONTROL, Instant, Parsed, PathText, Several, Text, Timestamp, TrueOrFalse, Word, Zone
+from app.fields import (
+    CONTROL,
+    Instant,
+    JsonBoolean,
+    Parsed,
+    PathText,
+    Several,
+    Text,
+    Timestamp,
+    TrueOrFalse,
+    Word,
+    Zone,
+)
 from app.schemas.availability import CALENDAR_IDS, MOST_CALENDARS
 from app.schemas.bodies import Body, at_most
 from app.schemas.calendars import ORIGINAL, LongCursorQuery, ProviderQuery
@@ -83,10 +95,15 @@ class Meeting(fields.Field[Any]):
             return True
         if not isinstance(value, dict) or not isinstance(value.get("url"), str):
             raise ValidationError("must be true, or an object with the url of a meeting")
-        return _web_address(value["url"])
+        try:
+            return _web_address(value["url"])
+        except ValidationError as error:
+            raise ValidationError({"url": error.messages}) from error
 
 
 def _web_address(text: str) -> str:
+    if not text.isascii():
+        raise ValidationError("must be ASCII: write the host as Punycode (xn--…), and the rest percent-encoded")
     try:
         parts = urlsplit(text)
         # Asked for: a port that is no number is only found out so.
@@ -94,7 +111,7 @@ def _web_address(text: str) -> str:
     except ValueError:
         readable = False
     if not readable or not re.fullmatch(r"(?i:https?)://[!-~]{1,1000}", text) or not parts.hostname:
-        raise ValidationError("must have a url that begins with https:// or http://")
+        raise ValidationError("must begin with https:// or http://, and have no spaces and at most 1000 characters")
     return text
 
 
@@ -114,7 +131,7 @@ class EventChangeBody(Body):
     end = Instant(metadata=END)
     attendees = fields.List(fields.Nested(AttendeeBody), validate=at_most(MOST_ATTENDEES))
     meeting = Meeting()
-    sendNotifications = fields.Boolean(truthy={True}, falsy={False}, metadata=NOTIFY)
+    sendNotifications = JsonBoolean(metadata=NOTIFY)
     metaId = PathText(longest=LONGEST_META_ID, metadata=META_ID)
 
 

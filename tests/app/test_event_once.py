@@ -28,7 +28,8 @@ def person(api, sandbox, new_user, provider):
 def test_an_id_of_the_callers_own_is_googles_and_is_taken_once_and_for_all(person):
     made = person.made(id="a0b1c2d3e4", subject="Mine")
     assert made["id"] == "a0b1c2d3e4"
-    error(person.create(id="a0b1c2d3e4", subject="Other"), 409)
+    taken = "id belongs to another event of this calendar"
+    assert error(person.create(id="a0b1c2d3e4", subject="Other"), 409) == taken
     assert person.there.subjects() == ["Mine"]
     assert person.delete("a0b1c2d3e4").status_code == 200
     error(person.create(id="a0b1c2d3e4", subject="Other"), 409)
@@ -75,7 +76,8 @@ def test_the_same_request_with_the_same_metaid_answers_the_event_that_is_there(p
 )
 def test_another_request_with_the_same_metaid_is_409(person, other):
     person.made(metaId="m-1", subject="Once")
-    error(person.create(**({"metaId": "m-1", "subject": "Once"} | other)), 409)
+    told = error(person.create(**({"metaId": "m-1", "subject": "Once"} | other)), 409)
+    assert told == "metaId belongs to another event of this calendar"
     assert person.there.subjects() == ["Once"]
 
 
