@@ -1,8 +1,9 @@
 """``Idempotency-Key``: a request that creates may be repeated, and creates once.
 
 The first request with a key claims it in the database and does the work. Its answer is kept for 24 hours
-and given to every repetition. An error is not kept: the same request does the work again, as what it lacked
-may be there by then. The key stands for that one request from then on, unless it could not be understood.
+and replayed to every repetition that may still see it. An error is not kept: the same request does the work
+again, because what it lacked may exist by then. The key stands for that one request from then on, unless the
+request was malformed.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 
 import orjson
 from flask import Flask, Response, g, request
@@ -24,6 +27,8 @@ from store.queries import idempotency
 from store.queries.idempotency import Answered, Claim, Refusal
 
 log = logging.getLogger(__name__)
+
+CheckAccess = Callable[[str], None]
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
@@ -48,9 +53,13 @@ FANOUTS = 3
 MARGIN = timedelta(seconds=30)
 
 
-def install(app: Flask) -> None:
-    """After the checks that refuse a request unseen: what they refuse holds no key."""
-    app.before_request(_claim)
+def install(app: Flask, check_access: CheckAccess) -> None:
+    """Claim keys after the checks that refuse a request without reading it: a refused request holds no key.
+
+    ``check_access`` gets the body of a kept answer before it is replayed, and raises ``ApiError`` when the
+    caller may not see it any more.
+    """
+    app.before_request(partial(_claim, check_access))
     app.after_request(_keep)
     app.teardown_request(_release)
 
@@ -66,7 +75,7 @@ def note_work() -> None:
     g.idempotency_worked = True
 
 
-def _claim() -> Response | None:
+def _claim(check_access: CheckAccess) -> Response | None:
     sent = request.headers.get(HEADER)
     if sent is None or request.method != "POST" or request.endpoint not in CREATES:
         return None
@@ -76,7 +85,7 @@ def _claim() -> Response | None:
     if fingerprint is None:
         return None
     g.idempotency_key = hashlib.sha256(f"{caller().id} {sent}".encode()).hexdigest()
-    return _begin(g.idempotency_key, fingerprint)
+    return _begin(g.idempotency_key, fingerprint, check_access)
 
 
 def _fingerprint(sent: str) -> str | None:
@@ -108,10 +117,10 @@ def _canonical(body: bytes) -> bytes:
         return body
 
 
-def _begin(digest: str, fingerprint: str) -> Response | None:
-    """Claim the key, or answer with what was answered before.
+def _begin(digest: str, fingerprint: str, check_access: CheckAccess) -> Response | None:
+    """Claim the key, or replay the answer of the earlier request.
 
-    :raise ApiError: when the key is in use, or another request's
+    :raise ApiError: when the key is in use or belongs to another request, or the caller may not see the answer
     """
     stores = services().stores
     until = now() + FANOUTS * timedelta(seconds=stores.settings.fanout_deadline_seconds) + MARGIN
@@ -129,7 +138,9 @@ def _begin(digest: str, fingerprint: str) -> Response | None:
             g.idempotency_claim = found
             return None
         case Answered():
-            return _unpack(found.answer)
+            replay = _unpack(found.answer)
+            check_access(replay.get_data(as_text=True))
+            return replay
         case Refusal.UNDER_WAY:
             raise Conflict(
                 f"A request with this {HEADER} is still under way; try again", headers={"Retry-After": "1"}

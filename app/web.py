@@ -22,6 +22,7 @@ from app import (
     openapi,
     paths,
     rate_limit,
+    replay_access,
     request_ids,
     services,
     tracing,
@@ -75,7 +76,7 @@ def create_app(settings: Settings) -> flask.Flask:
     auth.install(app)
     envelope.refuse_unreadable_bodies(app)
     identifiers.install(app)
-    idempotency.install(app)
+    idempotency.install(app, replay_access.check)
     api = document.Api(app)
     calendar = (calendars, events, unified, busy, scheduling, explain)
     for part in (users, organizations, oauth, authorization, *calendar, webhooks):

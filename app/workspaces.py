@@ -73,7 +73,9 @@ def add_members(session: Session, slug: str, custom_ids: Sequence[str]) -> int:
 
     :raise NotFound: when one of them is unknown; then nobody is added
     """
-    return organizations.add_members(session, number(session, slug, keep=True), _users(session, custom_ids))
+    return organizations.add_members(
+        session, number(session, slug, keep=True), require_users(session, custom_ids)
+    )
 
 
 def remove_members(session: Session, slug: str, custom_ids: Sequence[str]) -> None:
@@ -81,11 +83,14 @@ def remove_members(session: Session, slug: str, custom_ids: Sequence[str]) -> No
 
     :raise NotFound: when a user is unknown; then nobody is removed
     """
-    organizations.remove_members(session, number(session, slug), _users(session, custom_ids))
+    organizations.remove_members(session, number(session, slug), require_users(session, custom_ids))
 
 
-def _users(session: Session, custom_ids: Sequence[str]) -> list[int]:
-    """The internal ids of users that the caller may know of; all of them, or an error."""
+def require_users(session: Session, custom_ids: Sequence[str]) -> list[int]:
+    """The internal ids of users that the caller reaches.
+
+    :raise NotFound: when it does not reach all of them
+    """
     found = users.ids(session, set(custom_ids), within=within(), keep=True)
     if len(found) < len(set(custom_ids)):
         raise NotFound("User not found")

@@ -125,7 +125,9 @@ class NestedOrganization(fields.Nested):
     def __init__(self, **options: Any) -> None:
         super().__init__(OrganizationSchema, **options)
 
-    def _serialize(self, nested_obj: Any, attr: Any, obj: Any, **kwargs: Any) -> Any:
+    def _serialize(  # type: ignore[override]
+        self, nested_obj: Any, attr: str | None, obj: Any, **kwargs: Any
+    ) -> Any:
         if isinstance(nested_obj, orjson.Fragment):
             return nested_obj
         return super()._serialize(nested_obj, attr, obj, **kwargs)  # type: ignore[no-untyped-call]
