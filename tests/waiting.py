@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from redis import Redis
+
 # Seconds: a test with two such waits still says which of them was in vain.
 PATIENCE = 50.0
 
@@ -20,3 +22,12 @@ def until(
         meanwhile()
         time.sleep(0.05)
     return found
+
+
+def no_read_is_under_way(redis: Redis) -> bool:
+    """Whether every read that a request asked for is over.
+
+    A read is first a task on the queue, then a job on a work list, and until it has landed a flight.
+    """
+    waiting = redis.llen("reads") or redis.keys("fanout:*:work")
+    return not waiting and all(redis.hexists(key, "landed") for key in redis.keys("flight:*"))

@@ -10,6 +10,7 @@ import pytest
 from tests.app.at_provider import AtProvider
 from tests.app.days import DAY, PROVIDERS, meeting, periods
 from tests.conftest import Api
+from tests.waiting import no_read_is_under_way, until
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -87,15 +88,14 @@ def test_who_names_an_age_takes_nothing_older(lenient, user):
 
 
 @pytest.mark.usefixtures("stale")
-def test_of_many_stale_answers_at_once_one_is_renewed(sandbox, lenient, user):
+def test_of_many_stale_answers_at_once_one_is_renewed(sandbox, lenient, user, stores):
     sandbox.fault(latency_ms=500)
     app = lenient.client.application
     with ThreadPoolExecutor(8) as threads:
         ask = lambda _: periods(busy(Api(app.test_client(), lenient.key), user))  # noqa: E731
         assert list(threads.map(ask, range(8))) == [BEFORE] * 8
-    soon(lambda: reads(sandbox), 1)
-    # As long as another would take to begin.
-    time.sleep(1.0)
+    # Each request has asked for its refresh before it was answered.
+    until(lambda: no_read_is_under_way(stores.redis))
     assert reads(sandbox) == 1
 
 

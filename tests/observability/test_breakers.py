@@ -10,7 +10,7 @@ import pytest
 from store.breakers import Family, Guarded
 from tests.observability.installation import Installation, installed
 from tests.observability.scraping import scrape
-from tests.waiting import until
+from tests.waiting import no_read_is_under_way, until
 
 # With a whole installation: too long for the default run.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
@@ -89,7 +89,7 @@ def test_a_provider_dies_and_comes_back(made, members, sandbox, provider, fault)
     until(lambda: breaker(made, provider).open)
     made.stores.redis.hset(f"breaker:{provider}:busy", "until", int((time.time() + 600) * 1000))
     # What was under way when it opened comes to its end.
-    settled(sandbox)
+    until(lambda: no_read_is_under_way(made.stores.redis))
     sandbox.forget_requests()
     for _ in range(3):
         answer, took = ask(made, slug)
@@ -123,18 +123,6 @@ def test_a_provider_dies_and_comes_back(made, members, sandbox, provider, fault)
     until(well)
     assert not breaker(made, provider).open
     assert scrape(made).sum("almanac_breaker_open") == 0
-
-
-def settled(sandbox: Any) -> None:
-    """Wait until nobody calls any more."""
-
-    def quiet() -> bool:
-        before = sandbox.requests().total
-        # Longer than the pause before a try.
-        time.sleep(2.0)
-        return sandbox.requests().total == before
-
-    until(quiet)
 
 
 def calls(sandbox: Any, provider: str) -> int:

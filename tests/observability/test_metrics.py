@@ -117,12 +117,12 @@ def settled(made, *, requests, group=None):
 
     def enough():
         found = scrape(made)
-        return counted(found) >= requests and found
+        # A process writes down all its counts at once. Workers do so on their own time, each job once.
+        done = found.sum("almanac_provider_reads_total") + found.sum("almanac_provider_writes_total")
+        asked = found.sum("almanac_fanout_jobs_total", how="asked")
+        return counted(found) >= requests and done == asked and found
 
-    until(enough)
-    # Workers write down on their own time.
-    time.sleep(6)
-    return scrape(made)
+    return until(enough)
 
 
 def test_each_histogram_is_cumulative_and_has_the_bounds_of_the_counters(busy):

@@ -134,27 +134,32 @@ def test_the_procfile_serves_and_a_second_worker_may_come_and_go(installation, s
         with ThreadPoolExecutor(4) as pool, installation.start("worker") as second:
             try:
                 wait(lambda: len(installation.workers()) == 2, second)
-                asking = [pool.submit(ask_until, stop, installation, key) for _ in range(3)]
-                time.sleep(3)
+                answered = [[] for _ in range(3)]
+                asking = [pool.submit(ask_until, stop, installation, key, each) for each in answered]
+                more_answers(answered, running)
                 second.terminate()
                 second.wait(timeout=STOP_SECONDS)
                 wait(lambda: installation.workers() == {first}, running)
-                time.sleep(2)
+                more_answers(answered, running)
             finally:
                 stop.set()
-            answered = [each.result() for each in asking]
-
-        assert all(number >= 3 for number in answered), answered
+            for each in asking:
+                each.result()
     assert not ready(installation.port)
 
 
-def ask_until(stop: Event, installation: Installation, key: str) -> int:
-    """Ask, one request after the other; how many were answered, all of them for everybody."""
-    number = 0
+def ask_until(stop: Event, installation: Installation, key: str, answered: list[requests.Response]) -> None:
+    """Send one request after the other; each has to be answered for everybody."""
     while not stop.is_set():
-        answers_for_everybody(installation.slots(key))
-        number += 1
-    return number
+        answer = installation.slots(key)
+        answers_for_everybody(answer)
+        answered.append(answer)
+
+
+def more_answers(answered: list[list[requests.Response]], running: subprocess.Popen[bytes]) -> None:
+    """Wait until each client has begun and finished another request."""
+    before = [len(each) for each in answered]
+    wait(lambda: all(len(each) >= n + 2 for each, n in zip(answered, before, strict=True)), running)
 
 
 def answers_for_everybody(answer: requests.Response) -> None:

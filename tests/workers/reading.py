@@ -10,6 +10,7 @@ from typing import Any
 from providers.base import Failed, Read
 from providers.errors import Reason
 from store.queries.connections import Credentials
+from tests.waiting import until
 from tests.workers.conftest import DAY, put_work, read_one, replies, run_drain
 from workers import reads
 from workers.jobs import Job, ReadBusy, Reply
@@ -41,13 +42,15 @@ class Reading:
 
 
 def waiting(runtime: Runtime, count: int) -> None:
-    """Wait until so many wait for each flight under way."""
+    """Wait until each read under way has this many waiters."""
+    until(lambda: (found := waiters(runtime)) and min(found) >= count, PATIENCE)
+
+
+def waiters(runtime: Runtime) -> list[int]:
+    """The number of waiters of each read under way."""
     redis = runtime.stores.redis
-    give_up = time.monotonic() + PATIENCE
-    # Two fields are those of the claim itself.
-    while not (keys := redis.keys("flight:*")) or any(redis.hlen(key) < count + 2 for key in keys):
-        assert time.monotonic() < give_up
-        time.sleep(0.01)
+    # The field of a waiter is named after its reply list and job number; no other field has a "|".
+    return [sum(b"|" in field for field in redis.hkeys(key)) for key in redis.keys("flight:*")]
 
 
 def read(

@@ -10,8 +10,9 @@ import pytest
 from kombu.exceptions import OperationalError
 
 from providers.errors import Reason
-from store.flights import Turn, Wish
+from store.flights import Flights, Turn, Wish
 from tests.conftest import settings_of
+from tests.waiting import until
 from tests.workers.conftest import busy_jobs, run_drain
 from tests.workers.reading import PATIENCE, REFUSED, Reading, now, waiting
 from workers.celery_app import create_celery
@@ -95,7 +96,7 @@ def test_what_failed_for_want_of_time_is_left_to_who_has_more(ask, serve, runtim
 def test_what_nobody_began_in_time_is_left_too(ask, serve, runtime, connected):
     jobs = busy_jobs(connected(), 1)
     with ThreadPoolExecutor(2) as threads:
-        hasty = threads.submit(ask, jobs, seconds=0.5)
+        hasty = threads.submit(ask, jobs, seconds=3.0)
         waiting(runtime, 1)
         patient = threads.submit(ask, jobs)
         waiting(runtime, 2)
@@ -169,8 +170,18 @@ def test_a_job_that_is_sent_again_is_another_read(runtime, connected, flights):
     assert sum(quick.reads.values()) == 7
 
 
-def test_a_write_has_nothing_sent_again_that_is_under_way(ask, serve, runtime, connected):
+def test_a_write_has_nothing_sent_again_that_is_under_way(
+    ask, serve, runtime, connected, flights, monkeypatch
+):
     connection = connected()
+    claims = []
+
+    def claim(*args, **more):
+        found = Flights.claim(flights, *args, **more)
+        claims.append(found)
+        return found
+
+    monkeypatch.setattr(flights, "claim", claim)
     jobs = busy_jobs(connection, 2)
     reading = Reading()
     serve(reading)
@@ -179,8 +190,9 @@ def test_a_write_has_nothing_sent_again_that_is_under_way(ask, serve, runtime, c
         for _ in jobs:
             assert reading.begun.acquire(timeout=PATIENCE)
         runtime.stores.busy.forget([connection])
-        # It looks after its readers about once a second.
-        time.sleep(2.5)
+        # The request looks after its readers about once a second, and would send again what it misses.
+        looks = len(claims)
+        until(lambda: len(claims) >= looks + 2)
         assert not runtime.stores.redis.keys("fanout:*:work")
         reading.release.set()
         assert len(asked.result()) == 2

@@ -17,6 +17,7 @@ from providers.names import ProviderName
 from store.breakers import Family, Guarded
 from store.throttle import ASK_FOR_LEASE, Limit
 from tests.app.days import MORNING, meeting, starts
+from tests.waiting import until
 from tests.workers.conftest import DAY, put_work, replies, run_drain
 from tests.workers.reading import read, was_read
 from workers import drain, reads, writes
@@ -132,9 +133,7 @@ def test_a_short_time_is_waited_for_without_a_place_and_then_all_is_read(new_wor
     began = time.monotonic()
     with ThreadPoolExecutor(2) as threads:
         asking = threads.submit(read, there, "one", [ada], seconds=20)
-        while not provider.asked or provider.running:
-            time.sleep(0.005)
-        time.sleep(0.2)
+        until(lambda: there.stores.throttle.hold("google", ada, 0.0) > 0)
         found = threads.submit(read, there, "two", [ada, connected()], seconds=20, week=1)
         assert all(map(was_read, [*asking.result(), *found.result()]))
     assert time.monotonic() - began > 1
