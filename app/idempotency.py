@@ -120,7 +120,7 @@ def _canonical(body: bytes) -> bytes:
 def _begin(digest: str, fingerprint: str, check_access: CheckAccess) -> Response | None:
     """Claim the key, or replay the answer of the earlier request.
 
-    :raise ApiError: when the key is in use or belongs to another request, or the caller may not see the answer
+    :raise ApiError: when the key is in use or is another request's, or the caller may not see the answer
     """
     stores = services().stores
     until = now() + FANOUTS * timedelta(seconds=stores.settings.fanout_deadline_seconds) + MARGIN

@@ -35,7 +35,8 @@ def first_link(stores: Stores, otherwise: str) -> str | None:
 def create(stores: Stores, name: str, password: str) -> bool:
     """Create an administrator, or give the one of that name another password; whether it is a new one.
 
-    With another password, every browser is signed out and what failed with the name is forgotten.
+    With another password, every browser is signed out, open invitations are withdrawn, and what failed with
+    the name or from any address is forgotten.
 
     :raise ValueError: saying what is wrong with the name or the password
     """
@@ -49,7 +50,7 @@ def create(stores: Stores, name: str, password: str) -> bool:
         if found is None:
             administrators.create(session, name=name, password_hash=hashed)
         else:
-            administrators.change_password(session, found.id, hashed)
+            administrators.renew_password(session, found.id, hashed)
             dashboard_sessions.end_others(session, found.id, but=None)
         action = "createAdministrator" if found is None else "changePassword"
         audit.record(session, actor=COMMAND_LINE, action=action, subject=name)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from flask import request, url_for
+from flask import make_response, request, url_for
 from flask.typing import ResponseReturnValue
 from marshmallow import fields
 from sqlalchemy.orm import Session
 
-from app.dashboard import forms, once, passwords, sessions
+from app.dashboard import attempts, forms, once, passwords, sessions
 from app.dashboard.blueprint import blp, done, failed, page
-from app.dashboard.sign_in import check_new_password
+from app.dashboard.sign_in import check_new_password, with_retry_after
 from app.fields import Text
 from app.services import services
 from store.queries import administrators, audit, dashboard_sessions
@@ -42,20 +42,31 @@ def account() -> ResponseReturnValue:
 
 @blp.post("/account/password")
 def change_password() -> ResponseReturnValue:
-    """Change one's own password; every other browser is signed out."""
+    """Change one's own password: every other browser is signed out, and open invitations are withdrawn.
+
+    Wrong guesses of the current password count as failed sign-ins do.
+    """
     form = forms.read(PasswordForm)
     check_new_password(form)
     mine = sessions.current()
-    if form and not passwords.matches(form.data["current"], _password_hash(mine.name)):
-        form.refuse("current", "is not your password")
+    if form:
+        try:
+            with attempts.attempt(mine.name):
+                _check_current(form, mine.name)
+        except attempts.MustWait as refused:
+            form.refuse("", str(refused))
+            return with_retry_after(make_response(_account(form, 429)), refused)
     if not form:
         return _account(form, 400)
     hashed = passwords.hashed(form.data["password"])
     with services().stores.database.writing() as session:
-        administrators.change_password(session, mine.administrator_id, hashed)
+        administrators.renew_password(session, mine.administrator_id, hashed)
         dashboard_sessions.end_others(session, mine.administrator_id, but=mine.id)
         _record(session, "changePassword", mine.name)
-    return done("Your password is changed. Every other browser is signed out.", "account")
+    sentence = (
+        "Your password is changed. Every other browser is signed out, and open invitations are withdrawn."
+    )
+    return done(sentence, "account")
 
 
 @blp.post("/account/sessions/<session_id>/end")
@@ -100,6 +111,14 @@ def remove_administrator(administrator_id: int) -> ResponseReturnValue:
     if found is None:
         return failed("There is no such administrator any more.", "account")
     return done(f"{found} is no longer an administrator. Open invitations are withdrawn.", "account")
+
+
+def _check_current(form: forms.Form, name: str) -> None:
+    if passwords.matches(form.data["current"], _password_hash(name)):
+        attempts.forget(name)
+        return
+    attempts.note(name, known=True, what="password change")
+    form.refuse("current", "is not your password")
 
 
 def _invited() -> str:

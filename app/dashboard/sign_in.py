@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-import threading
 from urllib.parse import unquote
 
-from flask import redirect, request, url_for
+from flask import Response, make_response, redirect, request, url_for
 from flask.typing import ResponseReturnValue
 from marshmallow import fields
 from sqlalchemy.exc import IntegrityError
@@ -20,10 +19,6 @@ from store.queries import administrators, audit
 
 WRONG = "Name or password is wrong."
 
-# One attempt after another in a process: of many that come together each is to know how the others ended.
-_turn = threading.Lock()
-# So many have or await their turn; who comes on top would hold a thread that the API needs.
-_room = threading.BoundedSemaphore(4)
 _OURS = re.compile(r"/dashboard(/[^?#\\]*)?(\?[^#]*)?")
 
 
@@ -53,21 +48,17 @@ def sign_in() -> ResponseReturnValue:
     form = forms.read(SignInForm)
     if not form:
         return page("sign_in.html", 400, form=form, fresh=fresh)
-    if not _room.acquire(blocking=False):
-        return _later(form, fresh, 1, "Too many people sign in at this moment. Try again in a moment.")
     try:
-        with _turn:
-            wait = attempts.wait(form.data["name"])
-            found = None if wait else _attempted(**form.data)
-    finally:
-        _room.release()
-    if wait:
-        return _later(form, fresh, wait, f"Too many attempts. Try again in {_minutes(wait)}.")
+        with attempts.attempt(form.data["name"]):
+            found = _attempted(**form.data)
+    except attempts.MustWait as refused:
+        form.refuse("", str(refused))
+        return with_retry_after(page("sign_in.html", 429, form=form, fresh=fresh), refused)
     if found is None:
         form.refuse("", WRONG)
         return page("sign_in.html", 401, form=form, fresh=fresh)
     sessions.begin(found)
-    return redirect(_after(), 303)
+    return attempts.know_browser(found.name, make_response(redirect(_after(), 303)))
 
 
 @blp.route("/welcome/<secret>", methods=["GET", "POST"])
@@ -87,7 +78,7 @@ def welcome(secret: str) -> ResponseReturnValue:
     if made is None:
         return page("welcome.html" if form.errors else "stale_link.html", 400, form=form)
     sessions.begin(made)
-    return done(f"Welcome, {made.name}.", "overview")
+    return attempts.know_browser(made.name, make_response(done(f"Welcome, {made.name}.", "overview")))
 
 
 @blp.post("/sign-out")
@@ -107,10 +98,9 @@ def check_new_password(form: forms.Form) -> None:
         form.refuse("again", "must be the same password")
 
 
-def _later(form: forms.Form, fresh: bool, seconds: int, sentence: str) -> ResponseReturnValue:
-    form.refuse("", sentence)
-    response = page("sign_in.html", 429, form=form, fresh=fresh)
-    response.headers["Retry-After"] = str(seconds)
+def with_retry_after(response: Response, refused: attempts.MustWait) -> Response:
+    """Tell programs when to come back."""
+    response.headers["Retry-After"] = str(refused.seconds)
     return response
 
 
@@ -159,8 +149,3 @@ def _after() -> str:
     up = {".", ".."}.intersection(unquote(after.partition("?")[0]).split("/"))
     ours = _OURS.fullmatch(after) and not CONTROL.search(after) and not up
     return after if ours else url_for("dashboard.overview")
-
-
-def _minutes(seconds: int) -> str:
-    minutes = -(-seconds // 60)
-    return "a minute" if minutes == 1 else f"{minutes} minutes"

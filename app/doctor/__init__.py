@@ -23,6 +23,7 @@ CHECKS = (
     Check("google", outside.google, needs=("database", "redis", "broker", "workers")),
     Check("microsoft", outside.microsoft, needs=("database", "redis", "broker", "workers")),
     Check("public URL", outside.public_url),
+    Check("proxies", outside.proxies),
 )
 
 

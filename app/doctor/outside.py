@@ -49,6 +49,21 @@ def public_url(patient: Patient) -> Found:
     return State.OK, f"{url} leads to this service", ""
 
 
+def proxies(patient: Patient) -> Found:
+    """The proxy in front is declared, so that clients have addresses of their own."""
+    number = patient.settings.trusted_proxies
+    if number:
+        return State.OK, f"Addresses of clients are taken from {number} declared in front", ""
+    if patient.settings.public_url.startswith("https:"):
+        return (
+            State.WARNING,
+            "ALMANAC_PUBLIC_URL is https, so a proxy is in front, and ALMANAC_TRUSTED_PROXIES is 0: all "
+            "clients count as one address, and one that guesses passwords makes the others wait",
+            "Set ALMANAC_TRUSTED_PROXIES to the number of proxies in front of the service",
+        )
+    return State.OK, "No proxy is declared: the address of a client is that of its connection", ""
+
+
 def _provider(patient: Patient, name: ProviderName) -> Found:
     try:
         with patient.app.app_context():

@@ -42,8 +42,17 @@ def count(session: Session) -> int:
     return session.scalars(select(func.count()).select_from(Administrator)).one()
 
 
+def renew_password(session: Session, administrator_id: int, password_hash: str) -> None:
+    """Store the hash of another password, and withdraw every open invitation.
+
+    An intruder who knew the password before may have made one.
+    """
+    change_password(session, administrator_id, password_hash)
+    session.execute(delete(Invitation))
+
+
 def change_password(session: Session, administrator_id: int, password_hash: str) -> None:
-    """Store another hash."""
+    """Store another hash of the same password."""
     session.execute(
         update(Administrator).where(Administrator.id == administrator_id).values(password_hash=password_hash)
     )

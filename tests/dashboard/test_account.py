@@ -6,7 +6,7 @@ import pytest
 from limits import RateLimitItemPerHour
 
 from app import invitations
-from app.dashboard import attempts
+from app.dashboard import attempts, known_browsers, passwords
 from store.models import Invitation
 from store.queries import administrators
 from tests.conftest import stores_of
@@ -15,6 +15,7 @@ from tests.dashboard.installations import PASSWORD
 from tests.dashboard.visiting import Person, words
 
 NEW = "eight louder calendars"
+CHANGED = "Your password is changed. Every other browser is signed out, and open invitations are withdrawn."
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
 
@@ -82,7 +83,7 @@ def test_a_new_password_signs_every_other_browser_out(browser_of, ada, somewhere
 
     page = change(here)
 
-    assert page.notices == ["Your password is changed. Every other browser is signed out."]
+    assert page.notices == [CHANGED]
     assert here.get("/account").status == 200
     assert there.get("/account").status == 303
     assert browser_of(address=somewhere()).sign_in(ada).status == 401
@@ -114,6 +115,63 @@ def test_a_password_that_will_not_do_changes_nothing(browser_of, ada, changed, f
     assert NEW not in page.text
     assert there.get("/account").status == 200
     assert browser_of().sign_in(ada).status == 303
+
+
+def test_wrong_guesses_of_the_current_password_count_as_failed_sign_ins(
+    browser_of, ada, somewhere, app, caplog
+):
+    """A stolen session must not become a way to guess the password without a limit."""
+    stolen = browser_of(ada, address=somewhere())
+    stolen.client.delete_cookie(known_browsers.COOKIE, path="/dashboard")
+    caplog.clear()
+
+    guesses = [change(stolen, current=f"a wrong guess {n}").status for n in range(5)]
+    page = change(stolen)
+
+    assert guesses == [400] * 5
+    assert page.status == 429
+    assert page.notices == ["Too many attempts. Try again in 15 minutes."]
+    assert 14 * 60 < int(page.headers["Retry-After"]) <= 15 * 60 + 1
+    failed = f"a password change as administrator {ada.name} from {stolen.address} failed"
+    assert caplog.messages.count(failed) == 5
+    # The same counter: from there, nobody can sign in with that name either.
+    assert browser_of(address=stolen.address).sign_in(ada).status == 429
+    assert browser_of(address=somewhere()).sign_in(ada).status == 303
+
+
+def test_the_right_password_forgives_what_was_mistyped(browser_of, ada, somewhere):
+    browser = browser_of(ada, address=somewhere())
+    for _ in range(2):
+        assert [change(browser, current="mistyped it").status for _ in range(4)] == [400] * 4
+        assert change(browser, password=PASSWORD, again=PASSWORD).status == 200
+
+
+def test_a_new_password_withdraws_open_invitations(browser_of, ada, visitor, stores):
+    """An intruder who knew the old password may have made one."""
+    for renew in (
+        lambda browser: change(browser, password=PASSWORD, again=PASSWORD),
+        lambda _: invitations.create(stores, ada.name, PASSWORD),
+    ):
+        browser = browser_of(ada)
+        link = invite(browser).html.find(id="link").get_text()
+        path = link.partition("/dashboard")[2]
+        assert visitor.get(path).status == 200
+
+        renew(browser)
+
+        assert visitor.get(path).status == 404
+        assert invitations_of(stores) == 0
+
+
+def test_a_stronger_hash_of_the_same_password_withdraws_nothing(browser_of, ada, visitor, stores):
+    link = invite(browser_of(ada)).html.find(id="link").get_text()
+    weak = passwords.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(ada.password)
+    with stores.database.writing() as session:
+        administrators.change_password(session, administrators.find(session, ada.name).id, weak)
+
+    browser_of(ada)
+
+    assert visitor.get(link.partition("/dashboard")[2]).status == 200
 
 
 def ticket_of(page) -> str:

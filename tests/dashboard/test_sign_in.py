@@ -14,7 +14,8 @@ import pytest
 from limits import RateLimitItemPerHour, RateLimitItemPerSecond
 from redis.exceptions import RedisError
 
-from app.dashboard import attempts, passwords, sign_in
+from app import invitations
+from app.dashboard import attempts, known_browsers, passwords
 from store.queries import administrators
 from tests.dashboard.audited import deeds
 from tests.dashboard.visiting import Person
@@ -297,7 +298,7 @@ def test_of_many_attempts_at_once_four_wait_and_the_others_are_told_so_at_once(
         browser.get("/sign-in")
 
     with ThreadPoolExecutor(len(crowd)) as threads:
-        with sign_in._turn:
+        with attempts._turn:
             answers = [
                 threads.submit(each.post, "/sign-in", {"name": "nobody", "password": "w"}) for each in crowd
             ]
@@ -324,7 +325,7 @@ def test_a_fault_leaves_room_for_the_next(browser_of, new_administrator, somewhe
 def test_guesses_that_come_together_are_counted_one_after_another(
     browser_of, new_administrator, somewhere, few, monkeypatch
 ):
-    monkeypatch.setattr(sign_in, "_room", BoundedSemaphore(12))
+    monkeypatch.setattr(attempts, "_room", BoundedSemaphore(12))
     few("FROM_HERE", 2)
     ada, address = new_administrator(), somewhere()
     guessers = [browser_of(address=address) for _ in range(12)]
@@ -337,6 +338,107 @@ def test_guesses_that_come_together_are_counted_one_after_another(
         )
 
     assert sorted(each.status for each in answers) == [401] * 2 + [429] * 10
+
+
+# Browsers that an administrator has used before
+
+
+def test_a_known_browser_is_not_locked_out_by_the_failures_of_others(
+    browser_of, new_administrator, somewhere, few
+):
+    """All share one address, as behind a proxy that ALMANAC_TRUSTED_PROXIES does not declare."""
+    for limit in ("BY_NAME", "BY_ADDRESS"):
+        few(limit, 6)
+    ada, bob = new_administrator(), new_administrator()
+    proxy = somewhere()
+    known = browser_of(ada, address=proxy)
+    known.post("/sign-out")
+
+    guesser = browser_of(address=proxy)
+    assert statuses(guesser, *[Person(ada.name, "wrong")] * 5) == [401] * 5
+    assert statuses(guesser, Person("another", "wrong"), bob, ada) == [401, 429, 429]
+
+    assert known.sign_in(ada).status == 303
+
+
+def test_a_known_browser_is_limited_too(browser_of, new_administrator, somewhere, few):
+    ada, here = new_administrator(), somewhere()
+    known = browser_of(ada, address=here)
+    known.post("/sign-out")
+
+    assert statuses(known, *[Person(ada.name, "wrong")] * 5, ada) == [401] * 5 + [429]
+    known.address = somewhere()
+    assert known.sign_in(ada).status == 429
+    # Its failures are its own.
+    assert browser_of(address=here).sign_in(ada).status == 303
+
+
+def test_a_browser_is_known_for_the_name_that_signed_in_and_only_with_our_signature(
+    browser_of, new_administrator, somewhere, few
+):
+    few("BY_ADDRESS", 1)
+    ada, bob, here = new_administrator(), new_administrator(), somewhere()
+    known = browser_of(ada, address=here)
+    known.post("/sign-out")
+    assert browser_of(address=here).sign_in(Person("another", "wrong")).status == 401
+    value = known.client.get_cookie(known_browsers.COOKIE, path="/dashboard").value
+
+    assert known.sign_in(bob).status == 429
+    forger = browser_of(address=here)
+    for forged in ("", "x", value[:-1], "A" + value):
+        forger.client.set_cookie(known_browsers.COOKIE, forged, path="/dashboard")
+        assert forger.sign_in(ada).status == 429
+    assert known.sign_in(ada).status == 303
+
+
+def test_the_cookie_of_a_known_browser_tells_no_name_and_opens_no_page(
+    browser_of, new_administrator, new_app
+):
+    ada = new_administrator()
+    app = new_app(public_url="https://calendar.example.com")
+    browser = browser_of(at=app)
+    page = browser.sign_in(ada)
+    (header,) = [each for each in page.headers.getlist("Set-Cookie") if known_browsers.COOKIE in each]
+    kept = browser.client.get_cookie(known_browsers.COOKIE, path="/dashboard")
+
+    for attribute in ("Secure", "HttpOnly", "SameSite=Lax", "Path=/dashboard"):
+        assert attribute in header
+    assert ada.name not in header
+    other = browser_of(at=app)
+    other.client.set_cookie(known_browsers.COOKIE, kept.value, path="/dashboard")
+    assert other.get("/account").status == 303
+
+
+def test_another_password_by_the_command_line_ends_every_wait(
+    browser_of, new_administrator, somewhere, few, stores
+):
+    for limit in ("BY_NAME", "BY_ADDRESS"):
+        few(limit, 5)
+    ada, here = new_administrator(), somewhere()
+    assert statuses(browser_of(address=here), *[Person(ada.name, "wrong")] * 5, ada) == [401] * 5 + [429]
+
+    invitations.create(stores, ada.name, ada.password)
+
+    assert browser_of(address=here).sign_in(ada).status == 303
+
+
+@pytest.mark.parametrize(
+    ("proxies", "header", "warned"),
+    [(0, "X-Forwarded-For", True), (0, "Forwarded", True), (0, None, False), (1, "X-Forwarded-For", False)],
+)
+def test_a_lockout_behind_an_undeclared_proxy_names_the_setting(
+    new_app, browser_of, new_administrator, somewhere, few, caplog, proxies, header, warned
+):
+    few("FROM_HERE", 1)
+    proxy = somewhere()
+    browser = browser_of(at=new_app(trusted_proxies=proxies), address=proxy)
+    if header:
+        browser.client.environ_base[f"HTTP_{header.upper().replace('-', '_')}"] = somewhere()
+
+    assert browser.sign_in(Person(new_administrator().name, "wrong")).status == 401
+
+    told = [each for each in caplog.messages if "ALMANAC_TRUSTED_PROXIES" in each]
+    assert [proxy in each for each in told] == [True] * warned
 
 
 # What is stored

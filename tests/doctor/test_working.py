@@ -26,6 +26,7 @@ NAMES = [
     "google",
     "microsoft",
     "public URL",
+    "proxies",
 ]
 
 

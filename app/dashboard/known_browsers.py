@@ -1,0 +1,48 @@
+"""A cookie for browsers that an administrator has signed in with: failures of others do not lock them out.
+
+The pattern is OWASP's "device cookies". The cookie proves no identity: with it, failed sign-ins are counted
+for this browser alone, and the limits for a name and for an address do not apply to it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from datetime import timedelta
+
+from flask import Response, current_app, request
+from itsdangerous import BadSignature, URLSafeTimedSerializer
+
+COOKIE = "almanac_browser"
+LIFETIME = timedelta(days=180)
+# Only the sign-in and the account page read it.
+PATH = "/dashboard"
+
+
+def mark(response: Response, name_digest: str) -> Response:
+    """Have the browser remember that somebody with this name has signed in there."""
+    response.set_cookie(
+        COOKIE,
+        _serializer().dumps([name_digest, secrets.token_hex(16)]),
+        max_age=LIFETIME,
+        path=PATH,
+        httponly=True,
+        samesite="Lax",
+        secure=bool(current_app.config["SESSION_COOKIE_SECURE"]),
+    )
+    return response
+
+
+def number(name_digest: str) -> str | None:
+    """The random number of this request's browser; None unless this name has signed in there."""
+    try:
+        kept = _serializer().loads(request.cookies.get(COOKIE, ""), max_age=int(LIFETIME.total_seconds()))
+    except BadSignature:
+        return None
+    marked_for, browser = kept
+    return browser if hmac.compare_digest(marked_for, name_digest) else None
+
+
+def _serializer() -> URLSafeTimedSerializer:
+    assert current_app.secret_key is not None, "an application has a secret key"
+    return URLSafeTimedSerializer(current_app.secret_key, salt="known browser")
