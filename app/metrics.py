@@ -13,9 +13,10 @@ from importlib.metadata import version
 from flask import Flask, Response, request
 from prometheus_client.exposition import choose_encoder
 
-from app.errors import Unauthenticated
+from app.errors import Forbidden, Unauthenticated
 from app.exposition import GUARDED, Exposition, Found
 from app.parts import Trouble
+from app.proxies import from_this_machine
 from app.services import Services, services
 from store import totals
 from store.breakers import Breaker, Guarded
@@ -69,7 +70,13 @@ def _records(wired: Services) -> tuple[dict[str, Standing], int]:
 
 
 def _authenticate(token: str) -> None:
+    """Let in who has the token; without one, processes of this machine."""
     if not token:
+        if not from_this_machine():
+            raise Forbidden(
+                "Metrics are for this machine alone until ALMANAC_METRICS_TOKEN is set; then send it in the "
+                "header Authorization: Bearer <ALMANAC_METRICS_TOKEN>"
+            )
         return
     scheme, _, sent = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not hmac.compare_digest(sent.strip().encode(), token.encode()):

@@ -240,6 +240,40 @@ def test_a_token_is_asked_for_when_one_is_set(new_app, api):
     assert caller.get("/metrics", headers={"Authorization": "Bearer planted-token"}).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("address", "headers", "status"),
+    [
+        ("127.0.0.1", {}, 200),
+        ("::1", {}, 200),
+        ("10.0.0.5", {}, 403),
+        ("2001:db8::1", {}, 403),
+        ("", {}, 403),
+        # A proxy on this machine is on loopback, and forwards what comes from elsewhere.
+        *(
+            ("127.0.0.1", {name: "127.0.0.1"}, 403)
+            for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via")
+        ),
+    ],
+)
+@pytest.mark.parametrize("trusted", [0, 1])
+def test_without_a_token_only_this_machine_is_answered(new_app, address, headers, status, trusted):
+    """Through a declared proxy, the address is the client's, and a client can claim to be loopback."""
+    client = new_app(trusted_proxies=trusted).test_client()
+
+    answer = client.get("/metrics", headers=headers, environ_overrides={"REMOTE_ADDR": address})
+
+    assert answer.status_code == status
+    if status == 403:
+        assert "ALMANAC_METRICS_TOKEN" in answer.json["error"]
+        assert "almanac_" not in answer.text
+    with_token = new_app(trusted_proxies=trusted, metrics_token="planted-token").test_client()
+    bearer = {"Authorization": "Bearer planted-token", **headers}
+    assert (
+        with_token.get("/metrics", headers=bearer, environ_overrides={"REMOTE_ADDR": address}).status_code
+        == 200
+    )
+
+
 def test_without_a_broker_the_rest_is_told(new_app, app):
     nowhere = "redis://127.0.0.1:1/0"
 
