@@ -98,6 +98,8 @@ class Connection(MethodView):
                 scope=body["scope"],
                 tokens=tokens,
             )
+            action = "storeConnection" if replaced is None else "replaceConnection"
+            audit.record(session, actor=caller().visible, action=action, subject=f"{userId}/{provider}")
         if replaced is not None:
             forget_cached([replaced])
         return connection_view(row)

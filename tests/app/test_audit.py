@@ -50,6 +50,22 @@ def test_a_connection_that_is_deleted(api, actor, new_user, sandbox, worker, wri
     assert written() == [(actor, "deleteConnection", f"{user}/microsoft")]
 
 
+def test_tokens_that_are_stored_and_replaced(api, new_api, actor, new_user, new_organization, written):
+    user, slug = new_user(slugs=(new_organization(),)), new_organization()
+    body = {"accessToken": "planted", "scope": ["openid"]}
+    path = f"/users/{user}/oauth/google"
+    assert new_api(organization=slug).post(path, body).status_code == 404
+    assert api.post(path, {"scope": []}).status_code == 400
+    assert written() == []
+
+    assert [api.post(path, body).status_code for _ in range(2)] == [201, 201]
+
+    assert written() == [
+        (actor, "storeConnection", f"{user}/google"),
+        (actor, "replaceConnection", f"{user}/google"),
+    ]
+
+
 def test_an_organization_that_is_deleted(api, new_api, actor, new_organization, written):
     slug = new_organization()
     assert new_api(organization=slug).delete(f"/organizations/{slug}").status_code == 403
