@@ -7,10 +7,14 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from store.flower_settings import FlowerSettings
 from store.settings import Settings, SettingsError
 
 # Flower takes it from here: an argument would be in every list of processes.
 VARIABLE = "FLOWER_BASIC_AUTH"
+
+# Flower needs none of these, nor the client secrets of the providers.
+_SECRETS = ("ALMANAC_SECRET_KEY", "ALMANAC_ENCRYPTION_KEYS", "ALMANAC_DATABASE_URL", "ALMANAC_METRICS_TOKEN")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,7 @@ class SignIn:
     made: bool
 
 
-def sign_in(settings: Settings, host: str) -> SignIn:
+def sign_in(settings: Settings | FlowerSettings, host: str) -> SignIn:
     """Those of the settings; who reaches this machine alone may have a password made.
 
     :raise SettingsError: when there is no password for who comes from elsewhere, or Flower cannot take it
@@ -41,8 +45,8 @@ def sign_in(settings: Settings, host: str) -> SignIn:
 
 
 def environment(of: Mapping[str, str], sign_in: SignIn) -> dict[str, str]:
-    """The environment of Flower's process: ours, without what would change Flower behind our back."""
-    ours = {name: value for name, value in of.items() if not name.startswith("FLOWER_")}
+    """The environment of Flower's process: ours, without its own variables and without our secrets."""
+    ours = {name: value for name, value in of.items() if not name.startswith("FLOWER_") and not _secret(name)}
     return {**ours, VARIABLE: f"{sign_in.user}:{sign_in.password}"}
 
 
@@ -60,6 +64,11 @@ def is_loopback(host: str) -> bool:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _secret(name: str) -> bool:
+    setting = name.removesuffix("_FILE")
+    return setting in _SECRETS or (setting.startswith("ALMANAC_") and setting.endswith("_CLIENT_SECRET"))
 
 
 def _require_takeable(name: str, value: str, without: str) -> None:

@@ -23,8 +23,11 @@ def flower(host: str, port: int, url_prefix: str, data: Path | None) -> None:
     """
     from app import processes
     from app.flower import environment, invitation, sign_in
+    from store.flower_settings import read_flower_settings
 
-    who = sign_in(settings(data), host)
+    if data is not None:
+        os.environ["ALMANAC_DATA_DIR"] = str(data)
+    who = sign_in(read_flower_settings(), host)
     if who.made:
         click.echo(f"Flower: {invitation(who, host, port, url_prefix)}")
     become(processes.flower(host, port, url_prefix), environment(os.environ, who))

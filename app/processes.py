@@ -24,7 +24,8 @@ FLOWER_TASKS = 10_000
 
 # Celery warns root of pickled messages; ours are JSON and nothing else is decoded.
 _QUIET = ["-W", "ignore:You're running the worker with superuser privileges"]
-_CELERY = [*_QUIET, "-m", "celery", "--quiet", "-A", "workers.main"]
+_PROGRAM = [*_QUIET, "-m", "celery", "--quiet", "-A"]
+_CELERY = [*_PROGRAM, "workers.main"]
 
 # glibc gives threads up to eight heaps for each processor, and each a cache of what it has freed, so that
 # none has to wait for another; ours wait for Python's own lock anyway. What lies free in one heap or cache is
@@ -80,7 +81,8 @@ def flower(host: str, port: int, prefix: str) -> list[str]:
     """Flower, which looks and changes nothing; who may look is in its environment."""
     command = [
         sys.executable,
-        *_CELERY,
+        *_PROGRAM,
+        "workers.flower_app",
         "flower",
         f"--address={host}",
         f"--port={port}",

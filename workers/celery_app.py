@@ -66,7 +66,7 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
         # patience with a connection is six seconds. Workers wait for their broker by other settings.
         task_publish_retry=False,
         broker_connection_retry_on_startup=True,
-        broker_transport_options=_transport_options(settings.broker_url),
+        broker_transport_options=transport_options(settings.broker_url),
         # Flower lists the tasks from these; there are few tasks, however many reads they do.
         worker_send_task_events=True,
         # Logging is the command line's, once for all processes.
@@ -99,7 +99,8 @@ def _every(seconds: float, task: str) -> dict[str, object]:
     return {"task": task, "schedule": seconds, "options": {"expires": seconds}}
 
 
-def _transport_options(url: str) -> dict[str, float]:
+def transport_options(url: str) -> dict[str, float]:
+    """The patience of a connection to this broker."""
     options: dict[str, float] = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
     if url.startswith(("redis", "unix")):
         options["socket_connect_timeout"] = 2.0

@@ -1,4 +1,4 @@
-"""The app that ``celery -A workers.main`` finds: made from the environment, in worker, beat and Flower."""
+"""The app that ``celery -A workers.main`` finds: made from the environment, in worker and beat."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workers import broker, logs
 from workers.celery_app import Almanac, create_celery
 
 # Celery's commands by which a process is known; a worker has a name of its own.
-_COMMANDS = ("worker", "beat", "flower")
+_COMMANDS = ("worker", "beat")
 _name = next((word for word in sys.argv[1:] if word in _COMMANDS), "celery")
 
 

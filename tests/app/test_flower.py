@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import socket
 import subprocess
@@ -19,7 +20,8 @@ import requests
 from app import flower
 from app.flower import SignIn, sign_in
 from store import presence
-from store.settings import SettingsError
+from store.flower_settings import FlowerSettings, read_flower_settings
+from store.settings import SettingsError, socket_path
 from tests.app.test_cli import ALMANAC, almanac, clean_environment, free_port
 from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
 
@@ -80,6 +82,58 @@ def test_flower_s_own_variables_do_not_change_it_behind_our_back():
     environment = flower.environment(given, SignIn("ada", PASSWORD, False))
 
     assert environment == {"PATH": "/bin", "FLOWER_BASIC_AUTH": f"ada:{PASSWORD}"}
+
+
+def test_its_process_gets_no_secret_of_the_installation():
+    secrets = {
+        f"ALMANAC_{name}{suffix}": "planted"
+        for name in ("SECRET_KEY", "ENCRYPTION_KEYS", "DATABASE_URL", "METRICS_TOKEN", "GOOGLE_CLIENT_SECRET")
+        for suffix in ("", "_FILE")
+    }
+    kept = {"ALMANAC_REDIS_URL": "redis://redis:6379/0", "ALMANAC_LOG_FORMAT": "json"}
+
+    environment = flower.environment(secrets | kept, SignIn("ada", PASSWORD, False))
+
+    assert environment == kept | {"FLOWER_BASIC_AUTH": f"ada:{PASSWORD}"}
+
+
+def test_it_reads_no_setting_but_its_own(monkeypatch, tmp_path):
+    for name in [name for name in os.environ if name.startswith("ALMANAC_")]:
+        monkeypatch.delenv(name)
+    embedded = read_flower_settings(tmp_path)
+    assert embedded == FlowerSettings(f"redis+socket://{socket_path(tmp_path)}", "almanac", "")
+
+    monkeypatch.setenv("ALMANAC_REDIS_URL", "redis://redis:6379/0")
+    (tmp_path / "password").write_text(PASSWORD)
+    monkeypatch.setenv("ALMANAC_FLOWER_PASSWORD_FILE", str(tmp_path / "password"))
+    assert read_flower_settings() == FlowerSettings("redis://redis:6379/0", "almanac", PASSWORD)
+    assert PASSWORD not in repr(read_flower_settings())
+
+    monkeypatch.setenv("ALMANAC_BROKER_URL", "amqp://broker")
+    assert read_flower_settings().broker_url == "amqp://broker"
+
+
+def test_it_starts_with_the_broker_and_its_password_alone(environment, worker, tmp_path):
+    """As in its container: without the database, the secret key and the encryption keys."""
+    port = free_port()
+    wanted = {"ALMANAC_REDIS_URL": f"unix://{socket_path(Path(environment['ALMANAC_DATA_DIR']))}"}
+    wanted |= {"ALMANAC_FLOWER_PASSWORD": PASSWORD, "ALMANAC_DATA_DIR": str(tmp_path)}
+    ours = {name: value for name, value in environment.items() if not name.startswith("ALMANAC_")} | wanted
+    with subprocess.Popen([str(ALMANAC), "flower", "--port", str(port)], env=ours) as process:
+        try:
+            running = Running(f"http://127.0.0.1:{port}", process, PASSWORD)
+            give_up = time.monotonic() + START_SECONDS
+            while almanac("healthy", "flower", "--port", str(port), data=Path("/")).exit_code:
+                assert process.poll() is None, "Flower ended by itself"
+                assert time.monotonic() < give_up, "Flower does not answer"
+                time.sleep(0.2)
+            (name,) = running.get("/api/workers", params={"refresh": "1"}).json()
+            assert name.startswith("test@")
+            assert running.get("/broker").status_code == 200
+        finally:
+            process.terminate()
+            process.wait(timeout=STOP_SECONDS)
+    assert not list(tmp_path.iterdir())
 
 
 def test_it_does_not_start_for_others_without_a_password(tmp_path):
