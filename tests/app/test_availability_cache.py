@@ -9,7 +9,7 @@ import pytest
 import requests
 
 from providers.base import PRIMARY
-from store.busy_cache import CalendarKey
+from store.busy_cache import HEAD, CalendarKey
 from store.queries import connections
 from tests.app.answers import cached
 from tests.app.at_provider import AtProvider
@@ -205,6 +205,18 @@ def test_an_answer_is_as_old_as_the_oldest_read_in_it(api, sandbox, new_user, ne
             api.get(f"/users/{user}/scheduling", **MORNING)
             time.sleep(1.1)
     assert int(api.get(f"/organizations/{slug}/scheduling", **MORNING).headers["Age"]) >= 1
+
+
+def test_a_week_from_the_cache_beside_a_week_that_is_read_now_tells_its_age(api, stores, ada, connection):
+    api.get(f"/users/{ada}/scheduling", **MORNING)
+    (name,) = stores.redis.keys(f"busy:{connection(ada)}:*")
+    value = stores.redis.get(name)
+    form, read_at = HEAD.unpack_from(value)
+    stores.redis.set(name, HEAD.pack(form, read_at - 30_000) + value[HEAD.size :], keepttl=True)
+
+    both = api.get(f"/users/{ada}/scheduling", start="2026-12-03", end="2026-12-17")
+
+    assert 30 <= int(both.headers["Age"]) < 60
 
 
 def test_a_connection_that_was_deleted_and_posted_again_never_sees_the_old_accounts_time(api, sandbox, ada):

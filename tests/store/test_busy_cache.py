@@ -100,6 +100,23 @@ def test_what_is_missing_is_the_hull_and_the_rest_is_kept(redis, cache):
     assert cached.busy.pairs() == [(100, 200), (4100, 4200)]
 
 
+def test_a_period_that_ends_at_a_border_is_in_one_bucket_alone(redis, cache):
+    put(redis, cache, Intervals.of([(900, 1000), (2000, 2100)]), 0, 3000)
+
+    assert [load(cache, [KEY], start, start + 1000)[0].busy.pairs() for start in (0, 1000, 2000)] == [
+        [(900, 1000)],
+        [],
+        [(2000, 2100)],
+    ]
+
+
+def test_a_read_at_the_very_moment_that_is_demanded_is_new_enough(redis, cache):
+    put(redis, cache, Intervals.of([(100, 200)]), 0, 1000, read_at=40)
+
+    assert load(cache, [KEY], 0, 1000, newer_than=40)[0].missing is None
+    assert load(cache, [KEY], 0, 1000, newer_than=41)[0].missing == (0, 1000)
+
+
 def test_a_period_across_a_border_is_one_period_again(redis, cache):
     put(redis, cache, Intervals.of([(900, 2100)]), 0, 3000)
 
