@@ -58,6 +58,8 @@ def main(verbose: bool) -> None:
     if verbose and settings.level > logging.INFO:
         # The processes that we start, or become, read it too.
         os.environ[log_settings.LEVEL] = "info"
+        # With a file beside it, the variable would be refused.
+        os.environ.pop(f"{log_settings.LEVEL}_FILE", None)
         settings = log_settings.read_log_settings()
     logs.configure(Path(sys.argv[0]).name, settings)
 

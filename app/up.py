@@ -98,10 +98,11 @@ class Everything:
         if self._sandbox_port is not None:
             _require_free(self._sandbox_port, "--sandbox-port")
             use_sandbox(f"http://{HOST}:{self._sandbox_port}")
+            # Where the sandbox sends notifications. Real providers send them to an https address alone, which
+            # the operator sets; without one, people are sent back to the host by which they came.
+            os.environ.setdefault("ALMANAC_PUBLIC_URL", self.url)
         if self._flower_port is not None:
             _require_free(self._flower_port, "--flower-port")
-        # Behind a proxy people come by another address, which the operator sets.
-        os.environ.setdefault("ALMANAC_PUBLIC_URL", self.url)
         settings = read_settings()
         # Its beat writes down there what it has started.
         make_data_dir(settings.data_dir)

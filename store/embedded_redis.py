@@ -1,4 +1,4 @@
-"""The embedded server: a Valkey or Redis process in the data folder, unless ALMANAC_REDIS_URL names another."""
+"""The embedded server: a Valkey or Redis of our own, unless ALMANAC_REDIS_URL names another."""
 
 from __future__ import annotations
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import logging
+import os
 from dataclasses import dataclass
 from typing import Literal, TypeVar, get_args
 
-from environs import Env
+from environs import FileAwareEnv
 
+from store import setting_files
 from store.settings import SettingsError
 
 Word = TypeVar("Word", bound=str)
 Format = Literal["text", "json"]
 Level = Literal["debug", "info", "warning", "error"]
 
+FORMAT = "ALMANAC_LOG_FORMAT"
 # What starts other processes hands the level on to them.
 LEVEL = "ALMANAC_LOG_LEVEL"
 
@@ -27,16 +30,20 @@ class LogSettings:
 
 
 def read_log_settings() -> LogSettings:
-    """Read the environment.
+    """Read the environment. Each variable may name a file instead, as other settings do.
 
-    :raise SettingsError: naming the variable that is malformed
+    :raise SettingsError: naming the variable that is malformed, or whose file cannot be read
     """
-    env = Env()
-    with env.prefixed("ALMANAC_"):
-        form: str = env.str("LOG_FORMAT", "") or "text"
-        level: str = env.str("LOG_LEVEL", "") or "warning"
+    names = {each for name in (FORMAT, LEVEL) for each in (name, name + setting_files.SUFFIX)}
+    try:
+        setting_files.check({name: value for name, value in os.environ.items() if name in names})
+    except setting_files.UnreadableFile as error:
+        raise SettingsError(str(error)) from error
+    env = FileAwareEnv(strip_whitespace=True)
+    form: str = env.str(FORMAT, "") or "text"
+    level: str = env.str(LEVEL, "") or "warning"
     return LogSettings(
-        _one_of("ALMANAC_LOG_FORMAT", form, get_args(Format)),
+        _one_of(FORMAT, form, get_args(Format)),
         logging.getLevelNamesMapping()[_one_of(LEVEL, level, get_args(Level)).upper()],
     )
 

@@ -14,7 +14,7 @@ _BROKER_SCHEMES = (*_REDIS_SCHEMES, "redis+socket", "amqp", "amqps", "pyamqp")
 
 
 class BadURL(ValueError):
-    """An address is not one that its setting takes. The message does not repeat it: it may hold a password."""
+    """An address that its setting does not take. The message does not repeat it: it may hold a password."""
 
 
 def database(url: str) -> str:

@@ -306,6 +306,25 @@ def test_verbose_holds_for_what_a_command_starts_too_and_never_says_less(tmp_pat
     assert ran.stdout == f"level {then}\n"
 
 
+def test_verbose_replaces_a_level_that_is_kept_in_a_file(tmp_path):
+    (tmp_path / "level").write_text("error\n")
+    program = "import os, sys, app.cli; os.execve = lambda *_: print(os.environ['ALMANAC_LOG_LEVEL'], "
+    program += "'ALMANAC_LOG_LEVEL_FILE' in os.environ); "
+    program += "sys.argv = ['almanac', '--verbose', 'serve']; app.cli.main()"
+    given = {"ALMANAC_DATA_DIR": str(tmp_path), "ALMANAC_LOG_LEVEL_FILE": str(tmp_path / "level")}
+
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PATH": os.environ["PATH"], **given},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert ran.stdout == "info False\n"
+
+
 def test_a_log_setting_that_is_no_word_of_ours_is_one_line(tmp_path):
     ran = subprocess.run(
         [sys.executable, "-c", "import sys, app.cli; sys.argv = ['almanac', 'serve']; app.cli.main()"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from tests import services
 from tests.app.test_cli import free_port
 from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
 from tests.databases import own_postgresql
+from tests.docs.fences import blocks
 from tests.packaging.files import ROOT
 from workers.celery_app import create_celery
 
@@ -146,6 +148,48 @@ def test_the_procfile_serves_and_a_second_worker_may_come_and_go(installation, s
             for each in asking:
                 each.result()
     assert not ready(installation.port)
+
+
+def documented() -> list[str]:
+    """The lines with which docs/operations.md starts the Procfile."""
+    (block,) = (
+        block
+        for block in blocks(ROOT / "docs/operations.md")
+        if block.info.get("reason") == "tests/packaging runs it: the Procfile"
+    )
+    return block.text.splitlines()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("installation", ["redis"], indirect=True)
+def test_the_lines_of_the_documentation_start_everything_as_they_are_written(installation):
+    shutil.copy(ROOT / "Procfile", installation.folder)
+    # The file alone says where web listens.
+    installation.environment.pop("PORT")
+    release, everything = documented()
+    assert "8080" in everything
+    everything = everything.replace("8080", str(installation.port))
+
+    assert (
+        subprocess.run(
+            ["bash", "-c", release],
+            cwd=installation.folder,
+            env=installation.environment,
+            timeout=START_SECONDS,
+        ).returncode
+        == 0
+    )
+    with subprocess.Popen(
+        ["bash", "-c", f"exec {everything}"], cwd=installation.folder, env=installation.environment
+    ) as honcho:
+        try:
+            wait(lambda: ready(installation.port), honcho)
+            wait(lambda: len(installation.workers()) == 2, honcho)
+            wait(lambda: parts_are_alive(installation), honcho)
+        finally:
+            honcho.terminate()
+            honcho.wait(timeout=STOP_SECONDS)
 
 
 def ask_until(stop: Event, installation: Installation, key: str, answered: list[requests.Response]) -> None:

@@ -16,6 +16,7 @@ FORMAT = "ALMANAC_LOG_FORMAT"
 def clean_environment(monkeypatch):
     for name in (FORMAT, LEVEL):
         monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(f"{name}_FILE", raising=False)
 
 
 def test_without_settings_it_is_text_from_warnings_on():
@@ -35,3 +36,27 @@ def test_another_word_is_refused_with_those_that_are_taken(monkeypatch, name, wo
 
     with pytest.raises(SettingsError, match=f"{name} must be one of {words}"):
         read_log_settings()
+
+
+def test_both_may_be_kept_in_files(monkeypatch, tmp_path):
+    for name, value in ((FORMAT, "json"), (LEVEL, "debug")):
+        file = tmp_path / name
+        file.write_text(f"{value}\n")
+        monkeypatch.setenv(f"{name}_FILE", str(file))
+
+    assert read_log_settings() == LogSettings("json", logging.DEBUG)
+
+
+@pytest.mark.parametrize("name", [FORMAT, LEVEL])
+def test_a_file_that_cannot_be_read_is_named(monkeypatch, tmp_path, name):
+    monkeypatch.setenv(f"{name}_FILE", str(tmp_path / "nowhere"))
+
+    with pytest.raises(SettingsError, match=f"{name}_FILE: .*nowhere cannot be read"):
+        read_log_settings()
+
+
+def test_a_file_of_another_setting_is_not_looked_at(monkeypatch, tmp_path):
+    # `almanac keys secrets` writes such files: it must start before they are there.
+    monkeypatch.setenv("ALMANAC_SECRET_KEY_FILE", str(tmp_path / "nowhere"))
+
+    assert read_log_settings() == LogSettings()

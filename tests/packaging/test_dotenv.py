@@ -1,0 +1,125 @@
+"""Settings in .env, as the containers of docker-compose.yml read them."""
+
+from __future__ import annotations
+
+import base64
+import re
+from pathlib import Path
+
+import pytest
+
+from app import secret_files
+from store import log_settings
+from store.settings import Settings, SettingsError
+from tests.conftest import settings_of
+from tests.packaging.files import ROOT, compose, dockerfile, of
+
+SERVICES = {name: service for name, service in compose()["services"].items() if service["image"] == "almanac"}
+
+# Another value than the default for each setting of docs/settings.md.
+SAMPLES = {
+    "ALMANAC_API_KEY_PREFIX": "acme_",
+    "ALMANAC_BREAKER_ACCOUNTS": "4",
+    "ALMANAC_BREAKER_FAILURES": "4",
+    "ALMANAC_BREAKER_PAUSE": "4",
+    "ALMANAC_BROKER_URL": "amqp://rabbit//",
+    "ALMANAC_BUSY_BUCKET_DAYS": "4",
+    "ALMANAC_BUSY_STALE": "4",
+    "ALMANAC_BUSY_TTL": "4",
+    "ALMANAC_DATABASE_URL": "postgresql://db.example.com/almanac",
+    "ALMANAC_DATA_DIR": "/data",
+    "ALMANAC_ENCRYPTION_KEYS": base64.urlsafe_b64encode(bytes(32)).decode(),
+    "ALMANAC_FAILURE_TTL": "4",
+    "ALMANAC_FANOUT_DEADLINE": "4",
+    "ALMANAC_FANOUT_TASKS": "4",
+    "ALMANAC_FLOWER_PASSWORD": "another",
+    "ALMANAC_FLOWER_USER": "somebody",
+    "ALMANAC_LOG_FORMAT": "json",
+    "ALMANAC_LOG_LEVEL": "info",
+    "ALMANAC_METRICS_TOKEN": "another",
+    "ALMANAC_PUBLIC_URL": "https://calendar.example.com",
+    "ALMANAC_REDIRECT_URLS": "https://app.example.com/*",
+    "ALMANAC_REDIS_URL": "redis://cache.example.com/0",
+    "ALMANAC_SECRET_KEY": "another",
+    "ALMANAC_WEBHOOKS_ALLOW_PRIVATE": "true",
+    "ALMANAC_WEBHOOKS_RETRY_SECONDS": "4",
+    "ALMANAC_WORKER_MEMORY": "400",
+}
+
+
+def sample(name: str) -> str:
+    if name.endswith(("_AUTH_URL", "_TOKEN_URL", "_REVOKE_URL", "_USERINFO_URL", "_API_URL", "_GRAPH_URL")):
+        return "https://provider.example"
+    if name.endswith(("_LOGIN_URL", "_CLIENT_ID", "_CLIENT_SECRET", "_TENANT")):
+        return "https://provider.example"
+    return SAMPLES.get(name, "4")
+
+
+def documented() -> list[str]:
+    names = set(re.findall(r"`(ALMANAC_\w+)`", (ROOT / "docs/settings.md").read_text()))
+    return sorted(name for name in names if not name.endswith("_FILE"))
+
+
+def elsewhere() -> set[str]:
+    """What .env.example says does not belong into .env."""
+    text = (ROOT / ".env.example").read_text()
+    (paragraph,) = re.findall(r"except:\n((?:#   .*\n)+)", text)
+    return set(re.findall(r"ALMANAC_\w+", paragraph))
+
+
+@pytest.fixture
+def container(tmp_path: Path):
+    """The environment of a container, with the secrets that `almanac keys secrets --to` writes."""
+    secret_files.write(tmp_path)
+
+    def make(name: str, dotenv: dict[str, str]) -> dict[str, str]:
+        image = dict(word.split("=", 1) for line in of(dockerfile()[-1], "ENV") for word in line.split())
+        service = {
+            variable: interpolated(value, dotenv).replace("/run/secrets", str(tmp_path))
+            for variable, value in SERVICES[name].get("environment", {}).items()
+        }
+        # Variables of the service override the file.
+        assert SERVICES[name]["env_file"] == [{"path": ".env", "required": False}]
+        return image | dotenv | service
+
+    return make
+
+
+def interpolated(value: str, dotenv: dict[str, str]) -> str:
+    """``${NAME:-default}``, as compose reads it with the same .env."""
+    return re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: dotenv.get(found[1]) or found[2], value)
+
+
+def read(environment: dict[str, str]) -> tuple[Settings, log_settings.LogSettings]:
+    settings = settings_of(environment)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("ALMANAC_LOG_FORMAT", "ALMANAC_LOG_LEVEL"):
+            patch.setenv(name, environment.get(name, ""))
+        return settings, log_settings.read_log_settings()
+
+
+def test_what_does_not_belong_into_it_is_a_setting():
+    assert elsewhere()
+    assert elsewhere() < set(documented())
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_every_other_setting_counts_in_every_container(container, name):
+    usual = read(container(name, {}))
+
+    for setting in set(documented()) - elsewhere():
+        changed = read(container(name, {setting: sample(setting)}))
+
+        assert changed != usual, f"{setting} in .env changes nothing"
+
+
+@pytest.mark.parametrize("setting", sorted(elsewhere()))
+def test_what_does_not_belong_into_it_is_refused_by_its_name_or_changes_nothing_else(container, setting):
+    usual = container("web", {})
+    beside = container("flower" if "FLOWER" in setting else "web", {setting: sample(setting)})
+
+    if f"{setting}_FILE" in beside:
+        with pytest.raises(SettingsError, match=f"{setting} and {setting}_FILE are both set"):
+            read(beside)
+    else:
+        assert beside == usual
