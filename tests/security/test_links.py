@@ -1,0 +1,177 @@
+"""Links: consent links by every kind of key, and one-time links that make administrators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+from argon2 import PasswordHasher
+from flask import Flask
+from sqlalchemy import delete, select, update
+
+from app import invitations
+from app.dashboard import passwords
+from store.models import Invitation, Membership, User, now
+from store.queries import administrators, api_keys
+from store.stores import Stores
+from tests.conftest import Api
+from tests.security import keys
+from tests.security.keys import IN_FORCE, Kind
+from tests.security.tenants import Settle, Tenant, consent, digest, leaks
+
+pytestmark = pytest.mark.security
+
+STALE = "state is unknown, expired or already used"
+READ_ONLY = "This API key is read-only"
+SHARED = "The user belongs to other organizations too"
+EACH_KIND = pytest.mark.parametrize("kind", IN_FORCE)
+
+
+@pytest.fixture
+def caller(app: Flask, stores: Stores) -> Callable[..., Api]:
+    """Make a caller with a key of some kind, of a tenant when it is bound."""
+    return lambda kind, tenant: Api(app.test_client(), keys.create(stores, kind, tenant.slug))
+
+
+def requests_for_links(tenant: Tenant) -> list[tuple[str, str, dict[str, object]]]:
+    """The three ways to get a consent link for the tenant's user."""
+    path = f"/users/{tenant.user}/oauth"
+    return [
+        ("POST", f"{path}/google/authorize", {"json": {}}),
+        ("GET", f"{path}/google/link", {}),
+        ("GET", f"{path}/links", {}),
+    ]
+
+
+@EACH_KIND
+def test_a_consent_link_is_made_by_who_may_change_the_connection(
+    caller, api, new_tenant: Settle, stores, kind: str
+):
+    rights, own, theirs = IN_FORCE[kind], new_tenant(), new_tenant()
+    bearer = caller(rights, own)
+
+    for tenant in (own, theirs):
+        for method, path, more in requests_for_links(tenant):
+            answer = bearer.call(method, path, **more)
+            if rights.read_only:
+                assert (answer.status_code, answer.json["error"]) == (403, READ_ONLY)
+            elif rights.bound and tenant is theirs:
+                assert (answer.status_code, answer.json["error"]) == (404, "User not found")
+                assert list(leaks(answer, theirs.words, path)) == []
+            else:
+                assert answer.status_code == 200, answer.text
+
+    # A user of two organizations is nobody's alone.
+    shared = api.post(f"/organizations/{theirs.slug}/members", {"userIds": [own.user]})
+    assert shared.status_code == 201
+    for method, path, more in requests_for_links(own):
+        answer = bearer.call(method, path, **more)
+        if rights.read_only or not rights.bound:
+            assert answer.status_code == (403 if rights.read_only else 200)
+        else:
+            assert answer.status_code == 403
+            assert answer.json["error"].startswith(SHARED)
+
+
+@EACH_KIND
+def test_a_consent_is_finished_by_who_may_change_the_connection_then(
+    caller, api, new_tenant: Settle, stores, kind: str
+):
+    """The link was good when it was made; what counts is the moment when it is used."""
+    rights, own = IN_FORCE[kind], new_tenant()
+    bearer = caller(rights, own)
+    given = consent(api, own)
+    leave(stores, own.user)
+    before = digest(stores)
+
+    answer = bearer.post("/users/oauth/google/verify", given)
+
+    if rights.read_only:
+        assert (answer.status_code, answer.json["error"]) == (403, READ_ONLY)
+    elif rights.bound:
+        assert (answer.status_code, answer.json["error"]) == (400, STALE)
+    else:
+        assert answer.status_code == 200
+        return
+    assert digest(stores) == before
+
+
+def test_a_key_that_is_revoked_makes_and_finishes_no_link(caller, new_tenant: Settle, stores):
+    own = new_tenant()
+    bearer = caller(Kind(bound=True), own)
+    given = consent(bearer, own)
+    with stores.database.writing() as session:
+        api_keys.revoke(session, bearer.key, prefix="alm_")
+    before = digest(stores)
+
+    for method, path, more in requests_for_links(own):
+        assert bearer.call(method, path, **more).status_code == 401
+    assert bearer.post("/users/oauth/google/verify", given).status_code == 401
+
+    assert digest(stores) == before
+
+
+def leave(stores: Stores, name: str) -> None:
+    """End every membership of a user."""
+    with stores.database.writing() as session:
+        number = select(User.id).where(User.custom_id == name).scalar_subquery()
+        session.execute(delete(Membership).where(Membership.user_id == number))
+
+
+# --- invitations
+
+
+@pytest.fixture
+def quick_passwords(monkeypatch) -> Iterator[None]:
+    monkeypatch.setattr(passwords, "_hasher", PasswordHasher(time_cost=1, memory_cost=16, parallelism=1))
+
+
+@EACH_KIND
+def test_no_key_invites_an_administrator_or_stands_for_an_invitation(
+    app, caller, new_tenant: Settle, stores, kind: str
+):
+    bearer = caller(IN_FORCE[kind], new_tenant())
+    headers = {"Authorization": f"Bearer {bearer.key}"}
+    client, before = app.test_client(), digest(stores)
+
+    invite = client.post("/dashboard/account/administrators/invite", data={"ticket": "x"}, headers=headers)
+    assert invite.status_code in (302, 303, 400, 401)
+    assert "/dashboard/welcome/" not in invite.text
+    form = {"name": "intruder", "password": "seven loud calendars", "again": "seven loud calendars"}
+    for secret in (bearer.key, "x", "x" * 43):
+        for answer in (
+            client.get(f"/dashboard/welcome/{secret}", headers=headers),
+            client.post(f"/dashboard/welcome/{secret}", data=form, headers=headers),
+        ):
+            assert answer.status_code in (400, 404)
+
+    assert digest(stores) == before
+
+
+def by_another_password(stores: Stores, name: str) -> None:
+    invitations.create(stores, name, "nine louder calendars")
+
+
+def by_removal(stores: Stores, name: str) -> None:
+    with stores.database.writing() as session:
+        administrators.remove(session, administrators.find(session, name).id)
+
+
+def by_time(stores: Stores, _: str) -> None:
+    with stores.database.writing() as session:
+        session.execute(update(Invitation).values(expires_at=now() - timedelta(seconds=1)))
+
+
+@pytest.mark.usefixtures("quick_passwords")
+@pytest.mark.parametrize("end", [by_another_password, by_removal, by_time])
+def test_an_invitation_ends_for_good(app, stores, unique, end):
+    name = unique("author")
+    invitations.create(stores, name, "eight louder calendars")
+    with stores.database.writing() as session:
+        path = f"/dashboard/welcome/{administrators.invite(session)}"
+    assert app.test_client().get(path).status_code == 200
+
+    end(stores, name)
+
+    assert app.test_client().get(path).status_code == 404
