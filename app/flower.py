@@ -19,7 +19,7 @@ _SECRETS = ("ALMANAC_SECRET_KEY", "ALMANAC_ENCRYPTION_KEYS", "ALMANAC_DATABASE_U
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """What Flower asks for; ``made`` when nobody knows the password yet."""
+    """The sign-in that Flower requires; ``made`` when the password was generated just now."""
 
     user: str
     password: str = field(repr=False)
@@ -27,9 +27,9 @@ class SignIn:
 
 
 def sign_in(settings: Settings | FlowerSettings, host: str) -> SignIn:
-    """Those of the settings; who reaches this machine alone may have a password made.
+    """The sign-in of the settings. On loopback, a missing password is generated.
 
-    :raise SettingsError: when there is no password for who comes from elsewhere, or Flower cannot take it
+    :raise SettingsError: when a password is missing for other hosts, or Flower cannot take it
     """
     if not settings.flower_password:
         if not is_loopback(host):
@@ -51,7 +51,7 @@ def environment(of: Mapping[str, str], sign_in: SignIn) -> dict[str, str]:
 
 
 def invitation(sign_in: SignIn, host: str, port: int, prefix: str = "") -> str:
-    """Where to go and, of a password that nobody knows, what to say there."""
+    """The address of Flower and, when it was generated, the password."""
     where = f"http://{f'[{host}]' if ':' in host else host}:{port}/{prefix.strip('/')}".rstrip("/")
     if not sign_in.made:
         return f"{where} (sign in with ALMANAC_FLOWER_PASSWORD)"
@@ -59,7 +59,7 @@ def invitation(sign_in: SignIn, host: str, port: int, prefix: str = "") -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody reaches ``host`` from another machine."""
+    """Whether only this machine reaches ``host``."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

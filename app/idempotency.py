@@ -49,7 +49,7 @@ CREATES = frozenset(
 
 # The longest request waits for another, creates, and undoes what it has created; each has a deadline.
 FANOUTS = 3
-# What a request does before and after.
+# The time that a request takes before and after these.
 MARGIN = timedelta(seconds=30)
 
 
@@ -89,9 +89,9 @@ def _claim(check_access: CheckAccess) -> Response | None:
 
 
 def _fingerprint(sent: str) -> str | None:
-    """What the request asks for, as a hash; None for a body that its route refuses as unreadable.
+    """A hash of the request; None for a body that its route refuses as unreadable.
 
-    The key as it was sent salts it: whoever sees the database cannot try out bodies.
+    The key as it was sent salts it: a reader of the database cannot try out bodies.
     """
     try:
         body = _canonical(request.get_data())
@@ -157,7 +157,7 @@ def _keep(response: Response) -> Response:
     if claim is None:
         return response
     if response.status_code >= 400:
-        # A request that could not be understood has done nothing: whoever mends it may keep its key.
+        # A request that could not be understood has done nothing: the client may correct it and keep the key.
         g.idempotency_forget = response.status_code == 400 and not g.get("idempotency_worked")
         return response
     # From here on the key is not given free: its work is done, whether or not the answer can be kept.
@@ -175,7 +175,7 @@ def _keep(response: Response) -> Response:
 
 
 def _release(_error: BaseException | None) -> None:
-    """Runs however the request ended. What is still claimed was not done."""
+    """Release the claim of a request that ended without success, however it ended."""
     claim: Claim | None = g.pop("idempotency_claim", None)
     if claim is None:
         return

@@ -1,4 +1,4 @@
-"""``GET /metrics``: what the whole installation does, for Prometheus, by whichever process is asked.
+"""``GET /metrics``: the numbers of the whole installation for Prometheus, from any web process.
 
 All processes add up their numbers in Redis, so one target is scraped, not each process.
 """
@@ -39,7 +39,7 @@ def install(app: Flask) -> None:
 
 
 def metrics() -> Response:
-    """The numbers; what a part that is down would tell is left out, and ``almanac_up`` names it."""
+    """The numbers. Those of a part that is down are absent, and ``almanac_up`` names the part."""
     wired = services()
     _authenticate(wired.settings.metrics_token)
     found = wired.parts.ask(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from environs import FileAwareEnv
 
-from store import setting_files
+from store import service_urls, setting_files
 from store.settings import SettingsError, socket_path
 
 
@@ -24,7 +24,7 @@ class FlowerSettings:
 def read_flower_settings(data_dir: Path | None = None) -> FlowerSettings:
     """Read the environment. The secret key, the encryption keys and the database are not needed.
 
-    :raise SettingsError: for a file of a setting that cannot be read
+    :raise SettingsError: for a file that cannot be read, or an address that is none of a broker
     """
     try:
         setting_files.check(os.environ)
@@ -35,7 +35,14 @@ def read_flower_settings(data_dir: Path | None = None) -> FlowerSettings:
         folder = data_dir or Path(env.str("DATA_DIR", "") or ".almanac")
         address = env.str("BROKER_URL", "") or env.str("REDIS_URL", "") or f"unix://{socket_path(folder)}"
         return FlowerSettings(
-            broker_url=address.replace("unix://", "redis+socket://", 1),
+            broker_url=_broker(address),
             flower_user=env.str("FLOWER_USER", "") or "almanac",
             flower_password=env.str("FLOWER_PASSWORD", ""),
         )
+
+
+def _broker(address: str) -> str:
+    try:
+        return service_urls.broker(address)
+    except service_urls.BadURL as error:
+        raise SettingsError(str(error)) from error

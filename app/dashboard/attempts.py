@@ -111,7 +111,7 @@ def forget_everywhere(stores: Stores, name: str) -> None:
 
 
 def _counted(name: str) -> list[tuple[RateLimitItem, tuple[str, ...]]]:
-    """What a failure with this name counts towards."""
+    """The counters of a failure with this name."""
     digest = _digest(services().stores, name)
     if browser := known_browsers.number(digest):
         return [(FROM_HERE, (digest, browser))]
@@ -131,7 +131,7 @@ def _warn_of_undeclared_proxy() -> None:
 
 
 def _digest(stores: Stores, name: str) -> str:
-    # With our key: whoever reads Redis cannot guess what was typed.
+    # Keyed, so that a reader of Redis cannot guess the text that was typed.
     return hmac.digest(stores.settings.secret_key.encode(), name.encode(), "sha256").hex()
 
 

@@ -20,7 +20,7 @@ PATH = "/dashboard"
 
 
 def mark(response: Response, name_digest: str) -> Response:
-    """Have the browser remember that somebody with this name has signed in there."""
+    """Have the browser remember that an administrator of this name has signed in there."""
     response.set_cookie(
         COOKIE,
         _serializer().dumps([name_digest, secrets.token_hex(16)]),

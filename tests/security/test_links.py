@@ -62,7 +62,7 @@ def test_a_consent_link_is_made_by_who_may_change_the_connection(
             else:
                 assert answer.status_code == 200, answer.text
 
-    # A user of two organizations is nobody's alone.
+    # A key of one organization does not change a user of two.
     shared = api.post(f"/organizations/{theirs.slug}/members", {"userIds": [own.user]})
     assert shared.status_code == 201
     for method, path, more in requests_for_links(own):

@@ -104,7 +104,7 @@ def test_a_replay_is_refused_once_the_user_has_left_the_organization(
         own = new_tenant()
         repeater = Repeater(caller(WRITES[kind], own), row, own.names)
         if row.operation.endswith("/members") and WRITES[kind].bound:
-            # A bound key reaches members only, so nobody is new to it.
+            # A bound key reaches members only, so it adds no user.
             assert repeater.send().status_code == 200
         else:
             repeater.send()
