@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
+import secrets
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from flask import request
 
 from app.auth import caller, within
-from app.errors import ApiError, Invalid, NotFound, whole_request_failed
+from app.errors import ApiError, Forbidden, Invalid, NotFound, whole_request_failed
 from app.ownership import CONNECTION, own_user
 from app.services import services
 from providers.base import Failed
@@ -20,16 +22,25 @@ from providers.errors import Reason
 from providers.names import ProviderName
 from providers.registry import Provider
 from store import redirects
+from store.api_keys import digest
 from store.authorizations import Authorization, Redemption
 from store.queries import connections, users
+from store.queries import consents as consents_by_now
+from store.queries.consents import Refusal
 from workers.jobs import Redeem
 from workers.queues import Queue
+from workers.redeem import NO_CALENDARS, OTHER_ACCOUNT, REVOKED_MEANWHILE, UNNAMED_ACCOUNT
 
 log = logging.getLogger(__name__)
 
 CALLBACK = "/v1/oauth/{provider}/callback"
 
 STALE = "state is unknown, expired or already used"
+OTHER_BROWSER = "This link was opened in another browser"
+
+# Of the cookie that binds a consent to a browser: sent to the callbacks alone.
+COOKIE_PATH = "/v1/oauth"
+COOKIE_BYTES = 24
 
 # What a provider says in place of a code: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
 # and https://developers.google.com/identity/protocols/oauth2/web-server#authorization-errors
@@ -43,6 +54,8 @@ _REFUSALS = {
     "server_error": (502, "{provider} is not available just now"),
     "temporarily_unavailable": (502, "{provider} is not available just now"),
 }
+# What a worker says of an account that it does not connect.
+REFUSED_ACCOUNTS = (NO_CALENDARS, OTHER_ACCOUNT, REVOKED_MEANWHILE, UNNAMED_ACCOUNT)
 # The operator's fault, or ours.
 _REGISTRATION = frozenset(
     {"invalid_request", "invalid_scope", "unauthorized_client", "unsupported_response_type"}
@@ -54,14 +67,44 @@ def providers() -> Mapping[ProviderName, Provider]:
     return services().celery.runtime.registered.current()
 
 
-def begin(custom_id: str, name: str, asked: Mapping[str, Any], *, back: str | None = None) -> str:
-    """The link with which a user connects an account; ``asked`` is that of ``LinkQuery``.
+class BrowserCookie(NamedTuple):
+    """The cookie of the only browser that may finish a consent."""
 
-    ``back`` is a path of this service, to which the browser then goes; it is no caller's to choose.
+    name: str
+    value: str
+
+
+class Begun(NamedTuple):
+    """The link of a consent, and the cookie for the browser that shall open it, if it is bound to one."""
+
+    link: str
+    cookie: BrowserCookie | None
+
+
+def begin(custom_id: str, name: str, asked: Mapping[str, Any]) -> str:
+    """The link with which a user connects an account; ``asked`` is that of ``LinkQuery``.
 
     :raise ApiError: for a user that this key may not change, a provider that is not configured, and an
         address that is not allowed
     """
+    return _begin(custom_id, name, asked, back=None, browser=None).link
+
+
+def begin_here(custom_id: str, name: str, asked: Mapping[str, Any], *, back: str) -> Begun:
+    """As ``begin``, for this browser, which goes to ``back``, a path of this service, in the end.
+
+    Only this browser can finish the consent, if the callback's address is the one under which it knows us. If
+    not, it would not send our cookie there, and any browser can finish the consent.
+    """
+    browser = secrets.token_urlsafe(COOKIE_BYTES)
+    own = callback(ProviderName(name))
+    known_here = own is not None and urlsplit(own).netloc == request.host
+    return _begin(custom_id, name, asked, back=back, browser=browser if known_here else None)
+
+
+def _begin(
+    custom_id: str, name: str, asked: Mapping[str, Any], *, back: str | None, browser: str | None
+) -> Begun:
     provider = ProviderName(name)
     registered = providers()[provider]
     oauth = registered.oauth
@@ -87,10 +130,20 @@ def begin(custom_id: str, name: str, asked: Mapping[str, Any], *, back: str | No
             asked_by=caller().visible,
             within=within(),
             verifier=verifier,
+            # An administrator has no key.
+            key_id=caller().id or None,
+            expected_email=asked["expectedEmail"],
+            browser_digest=None if browser is None else digest(browser),
         )
     )
-    login_hint = connected.email if connected else None
-    return oauth.link(ConsentRequest(redirect_uri, scopes, state, verifier, offline, login_hint))
+    login_hint = asked["expectedEmail"] or (connected.email if connected else None)
+    link = oauth.link(ConsentRequest(redirect_uri, scopes, state, verifier, offline, login_hint))
+    return Begun(link, None if browser is None else BrowserCookie(cookie_name(state), browser))
+
+
+def cookie_name(state: str) -> str:
+    """The cookie for one consent: a browser may have several under way."""
+    return f"almanac-consent-{digest(state)[:16]}"
 
 
 def callback(provider: ProviderName) -> str | None:
@@ -103,6 +156,35 @@ def take(state: str, provider: str) -> Authorization | None:
     """What a state stands for at this provider; it is used up, also when it was for another."""
     authorization = services().stores.authorizations.take(state)
     return authorization if authorization is not None and authorization.provider == provider else None
+
+
+def check_browser(authorization: Authorization, state: str) -> None:
+    """Refuse a browser that has not opened the link, if the consent is bound to one.
+
+    :raise Invalid: for any other browser
+    """
+    if authorization.browser_digest is None:
+        return
+    cookie = request.cookies.get(cookie_name(state), "")
+    if not hmac.compare_digest(digest(cookie), authorization.browser_digest):
+        raise Invalid(OTHER_BROWSER)
+
+
+def check_still_allowed(authorization: Authorization) -> None:
+    """Refuse a consent whose link its API key could not make any more.
+
+    :raise Invalid: when the key is no longer in force
+    :raise NotFound: when the user is gone, or the key does not reach it any more
+    :raise Forbidden: when other organizations share the user
+    """
+    with services().stores.database.writing() as session:
+        found = consents_by_now.check(session, authorization)
+    if found is Refusal.USER_GONE:
+        raise NotFound(found.value)
+    if found is Refusal.KEY_GONE:
+        raise Invalid(found.value)
+    if found is Refusal.USER_SHARED:
+        raise Forbidden(found.value)
 
 
 def check_reach(authorization: Authorization) -> None:
@@ -121,12 +203,14 @@ def check_reach(authorization: Authorization) -> None:
 def finish(authorization: Authorization, code: str) -> None:
     """Have a worker redeem the code and store the connection.
 
-    :raise ApiError: when that fails
+    :raise ApiError: when that fails, and when the link could not be made any more
     """
+    # The worker checks again when it stores the connection; here, no code is sent in vain.
+    check_still_allowed(authorization)
     stores, settings = services().stores, services().settings
     job = Redeem(stores.authorizations.hand_over(Redemption(authorization, code)))
     deadline = time.monotonic() + settings.fanout_deadline_seconds
-    # The state is used up: whoever is turned away now could only begin anew.
+    # The state is used up: a request that is refused now could only start again.
     (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline, finishing=True)
     if reply.failed is not None:
         raise _failed(reply.failed)
@@ -148,9 +232,10 @@ def refusal(provider: ProviderName, word: str) -> ApiError:
 
 
 def is_refusal(provider: ProviderName, sentence: str) -> bool:
-    """Whether a sentence is one of those that ``refusal`` says."""
+    """Whether a sentence is one that this service says of a consent."""
     title = providers()[provider].oauth.title
-    return any(sentence == each.format(provider=title) for _, each in _REFUSALS.values())
+    told = (each.format(provider=title) for _, each in _REFUSALS.values())
+    return sentence in {*told, *(each.message for each in REFUSED_ACCOUNTS), OTHER_BROWSER}
 
 
 def granted(authorization: Authorization) -> tuple[str | None, Sequence[str]]:

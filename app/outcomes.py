@@ -20,7 +20,8 @@ _ACCESS = (
     (Operation.LIST_EVENTS, "Calendars and events: reading"),
     (Operation.FREE_BUSY, "Free and busy times only"),
 )
-_NO_ACCESS = "No calendars: what was granted does not reach them. To change that, connect once more."
+# Some scopes allow calls of which no level consists.
+SOME_ACCESS = "Some parts of your calendars"
 
 _NEXT = {
     400: "Nothing has changed. To connect, ask for a new link and open it within ten minutes.",
@@ -43,7 +44,7 @@ def told(authorization: Authorization, error: ApiError | None) -> Response:
     if error is not None:
         return _page(provider, error.status, error=error.error, hint=_NEXT.get(error.status, _LATER))
     email, scopes = consents.granted(authorization)
-    return _page(provider, 200, email=email, access=access(provider, scopes) or _NO_ACCESS)
+    return _page(provider, 200, email=email, access=access(provider, scopes) or SOME_ACCESS)
 
 
 def access(provider: ProviderName, scopes: Iterable[str]) -> str | None:

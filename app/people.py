@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.auth import caller, within
 from app.conflicts import conflict_on
 from app.errors import NotFound
-from app.forgetting import forget_connections
+from app.forgetting import clean_up, remove_connections, stop_channels
 from app.ownership import MEMBERSHIP, own_user
 from app.services import services
 from store.models import User
@@ -52,8 +52,12 @@ def delete(custom_id: str) -> None:
     """
     with services().stores.database.writing() as session:
         own_user(session, custom_id, otherwise=MEMBERSHIP)
+    stop_channels(custom_id)
     actor = caller().visible
-    forget_connections(custom_id, actor=actor)
     with services().stores.database.writing() as session:
-        users.remove(session, own_user(session, custom_id, otherwise=MEMBERSHIP).id)
+        user = own_user(session, custom_id, otherwise=MEMBERSHIP)
+        # In one transaction: a consent that ends meanwhile is removed too, or finds no user.
+        removed = remove_connections(session, user, actor=actor)
+        users.remove(session, user.id)
         audit.record(session, actor=actor, action="deleteUser", subject=custom_id)
+    clean_up(removed)

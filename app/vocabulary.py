@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.explanations import REASONS
-from app.schemas.authorization import ACCESS_TYPES, LEVELS
+from app.schemas.authorization import ACCESS_TYPES
 from app.schemas.availability import ALIGNMENTS, ENTRY_STATUSES, ON_FAILURE, WEEKDAYS
 from app.schemas.calendars import ROLES
 from app.schemas.records import CONNECTION_TYPES
@@ -16,10 +16,11 @@ from app.schemas.webhooks import EVENTS, STATUSES
 from providers.errors import Reason
 from providers.events import ResponseStatus
 from providers.names import ProviderName
+from providers.scopes import LEVEL_NAMES
 from store.queries.users import RELATIONS
 
 WORDS: dict[str, tuple[str, ...]] = {
-    "AccessLevel": LEVELS,
+    "AccessLevel": LEVEL_NAMES,
     "AccessRole": ROLES,
     "AccessType": ACCESS_TYPES,
     "ConnectionType": CONNECTION_TYPES,

@@ -1,4 +1,4 @@
-"""Whose account was connected: the e-mail address, from whatever the grant lets us ask."""
+"""Whose account was connected: its id and e-mail address, from whatever the grant lets us read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import orjson
 
@@ -22,6 +23,7 @@ WHO = "oauth.userinfo"
 
 _ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
 _LONGEST_ADDRESS = 320
+_LONGEST_ID = 256
 
 
 def claims(id_token: object, audience: str) -> Json:
@@ -41,33 +43,57 @@ def claims(id_token: object, audience: str) -> Json:
     return told if audience in (made_for if isinstance(made_for, list) else [made_for]) else {}
 
 
-def google_email(
+@dataclass(frozen=True, slots=True)
+class AccountIdentity:
+    """Whose account a grant is for. ``verified`` are the addresses that the provider vouches for."""
+
+    id: str | None
+    email: str | None
+    verified: frozenset[str] = frozenset()
+
+    def is_verified_as(self, email: str) -> bool:
+        """Whether the provider vouches that this is the account of an address, in any case of its letters."""
+        return email.lower() in {address.lower() for address in self.verified}
+
+
+def google_account(
     endpoints: GoogleEndpoints, access_token: Token, claimed: Json, *, deadline: float
-) -> str | None:
-    """The address of a Google account: claimed, by userinfo, or as the id of its main calendar."""
-    if (email := _address(claimed, "email")) is not None:
-        return email
-    asked = _Asking("Google", access_token, deadline)
-    for url, field in (
-        (endpoints.userinfo, "email"),
-        (f"{endpoints.api}/users/me/calendarList/primary", "id"),
-    ):
-        if (email := _address(asked.get(url), field)) is not None:
-            return email
-    return None
+) -> AccountIdentity:
+    """A Google account by its claims, else by userinfo, else by the id of its main calendar.
 
-
-def microsoft_email(
-    endpoints: MicrosoftEndpoints, access_token: Token, claimed: Json, *, deadline: float
-) -> str | None:
-    """The address of a Microsoft account: claimed, or from its profile, where ``mail`` may be null.
-
-    https://learn.microsoft.com/en-us/entra/identity-platform/id-token-claims-reference
+    https://developers.google.com/identity/openid-connect/openid-connect#an-id-tokens-payload
     """
+    asked = _Asking("Google", access_token, deadline)
+    told = claimed
+    if _address(told, "email") is None:
+        told = asked.get(endpoints.userinfo)
+    account_id = _account_id(claimed, "sub") or _account_id(told, "sub")
+    if (email := _address(told, "email")) is not None:
+        verified = told.get("email_verified") in (True, "true")
+        return AccountIdentity(account_id, email, frozenset((email,) if verified else ()))
+    email = _address(asked.get(f"{endpoints.api}/users/me/calendarList/primary"), "id")
+    return AccountIdentity(account_id, email, frozenset((email,) if email else ()))
+
+
+def microsoft_account(
+    endpoints: MicrosoftEndpoints, access_token: Token, claimed: Json, *, deadline: float
+) -> AccountIdentity:
+    """A Microsoft account by its claims, else by its profile, where ``mail`` may be null.
+
+    An administrator of any tenant can write any address into ``email`` and ``mail``. Microsoft vouches for
+    the sign-in name, whose domain belongs to the tenant, and for ``email`` when ``xms_edov`` says so:
+    https://learn.microsoft.com/en-us/entra/identity-platform/migrate-off-email-claim-authorization
+    """
+    account_id = _account_id(claimed, "oid")
     if (email := _address(claimed, "email", "preferred_username")) is not None:
-        return email
-    profile = f"{endpoints.graph}/me?$select=mail,userPrincipalName"
-    return _address(_Asking("Microsoft", access_token, deadline).get(profile), "mail", "userPrincipalName")
+        owned = claimed.get("xms_edov") in (True, 1, "1", "true")
+        vouched = ("email", "preferred_username") if owned else ("preferred_username",)
+        return AccountIdentity(account_id, email, frozenset(_addresses(claimed, vouched)))
+    profile = f"{endpoints.graph}/me?$select=id,mail,userPrincipalName"
+    told = _Asking("Microsoft", access_token, deadline).get(profile)
+    email = _address(told, "mail", "userPrincipalName")
+    verified = frozenset(_addresses(told, ("userPrincipalName",)))
+    return AccountIdentity(account_id or _account_id(told, "id"), email, verified)
 
 
 class _Asking:
@@ -109,6 +135,13 @@ class _Fresh:
 
 def _refusal(reply: Reply) -> ProviderError:
     return refusals.error(reply.provider, refusals.by_status(reply.status), operation=reply.operation)
+
+
+def _account_id(told: Json, field: str) -> str | None:
+    value = told.get(field)
+    if isinstance(value, str) and 0 < len(value) <= _LONGEST_ID and value.isprintable():
+        return value
+    return None
 
 
 def _address(told: Json, *fields: str) -> str | None:

@@ -21,6 +21,7 @@ from providers.consent import ConsentRequest
 from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 from providers.errors import AuthorizationInvalid, ProviderNotConfigured, Unavailable
 from providers.http import FORM, Call, ErrorReader, Json, send, unreadable
+from providers.identity import AccountIdentity
 from providers.names import ProviderName
 from providers.token_errors import error_for
 
@@ -79,8 +80,8 @@ class OAuth(ABC):
         return Consented(grant, identity.claims(answer.get("id_token"), self._client.id))
 
     @abstractmethod
-    def email(self, consented: Consented, *, deadline: float) -> str | None:
-        """The address of the account that was connected; None when nothing tells it."""
+    def account(self, consented: Consented, *, deadline: float) -> AccountIdentity:
+        """Whose account was connected, as far as the grant lets us read it."""
 
     def refresh(self, refresh_token: Token, *, deadline: float) -> Grant:
         """Trade a refresh token for a new access token; safe to repeat.
@@ -175,13 +176,15 @@ class GoogleOAuth(OAuth):
         self._require_client()
         return consent.google_link(self._endpoints.auth, self._client.id, asked)
 
-    def email(self, consented: Consented, *, deadline: float) -> str | None:
-        """The address of the account that was connected; None when nothing tells it."""
+    def account(self, consented: Consented, *, deadline: float) -> AccountIdentity:
+        """Whose account was connected, as far as the grant lets us read it."""
         token = consented.grant.access_token
-        return identity.google_email(self._endpoints, token, consented.claims, deadline=deadline)
+        return identity.google_account(self._endpoints, token, consented.claims, deadline=deadline)
 
     def revoke(self, token: Token, *, deadline: float) -> None:
-        """End the whole grant behind an access or refresh token; one already gone is a success.
+        """End the grant behind an access or refresh token; one already gone is a success.
+
+        Google ends every token that the account gave this application, whichever connection holds it.
 
         https://developers.google.com/identity/protocols/oauth2/web-server#tokenrevoke
         """
@@ -207,10 +210,10 @@ class MicrosoftOAuth(OAuth):
         self._require_client()
         return consent.microsoft_link(self._endpoints.auth, self._client.id, asked)
 
-    def email(self, consented: Consented, *, deadline: float) -> str | None:
-        """The address of the account that was connected; None when nothing tells it."""
+    def account(self, consented: Consented, *, deadline: float) -> AccountIdentity:
+        """Whose account was connected, as far as the grant lets us read it."""
         token = consented.grant.access_token
-        return identity.microsoft_email(self._endpoints, token, consented.claims, deadline=deadline)
+        return identity.microsoft_account(self._endpoints, token, consented.claims, deadline=deadline)
 
     def check(self, redirect_uri: str, *, deadline: float) -> Finding:
         """As for every provider; where that leaves the secret open, by a token for the application itself.

@@ -20,6 +20,10 @@ class Level(StrEnum):
     WRITE = "write"
 
 
+# `edit` is the old name of `write`.
+LEVEL_NAMES = (*(str(level) for level in Level), "edit")
+
+
 class Operation(StrEnum):
     """The provider calls by their names in the API, the same for both providers."""
 
@@ -113,6 +117,25 @@ def level(name: str) -> Level:
     :raise ValueError: for any other word
     """
     return Level.WRITE if name == "edit" else Level(name)
+
+
+def expand_levels(provider: ProviderName, scopes: Iterable[str]) -> list[str]:
+    """The provider's scopes, each once; a level stands for the calendar scopes that it requests."""
+    expanded: list[str] = []
+    for each in scopes:
+        if each in LEVEL_NAMES:
+            expanded += [
+                scope for scope in level_scopes(provider, each) if reaches_calendars(provider, [scope])
+            ]
+        else:
+            expanded.append(each)
+    return list(dict.fromkeys(expanded))
+
+
+def reaches_calendars(provider: ProviderName, granted: Iterable[str]) -> bool:
+    """Whether a grant allows any call of a calendar."""
+    scopes = frozenset(granted)
+    return any(_allows(provider, scopes, operation) for operation in Operation)
 
 
 def level_scopes(provider: ProviderName, name: str) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
-"""Consents under way, in Redis: what a ``state`` stands for, and the code that a worker is to redeem.
+"""Consents under way and grants to revoke, in Redis: what a ``state`` stands for, and what workers receive.
 
-Both are sealed by the keyring, because they hold a PKCE verifier and a code, and both are there once: who
-takes one, has it alone.
+Each is sealed by the keyring, because it holds a PKCE verifier, a code or a token. Each can be taken once.
 """
 
 from __future__ import annotations
@@ -17,19 +16,24 @@ from store.sealed import Sealed
 
 # https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2 gives a code ten minutes; so long may consent take.
 STATE_SECONDS = 600
-# From the web tier to a worker, where somebody waits for the answer.
+# From the web tier to a worker, while the request waits for the answer.
 CODE_SECONDS = 60
+REVOCATION_SECONDS = 60
 
 STATE_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """What somebody was asked to consent to.
+    """What a person was asked to consent to.
 
-    ``user_id`` is the internal one, so that a rename does not matter. ``redirect_uri`` is where the provider
-    sends the code: to ourselves when ``ours``, and then on to ``return_url`` if there is one. ``asked_by`` is
-    the visible part of the key that asked, ``within`` the organization that the key is bound to.
+    ``user_id`` is the internal id, which a rename does not change and which no later user gets.
+    ``redirect_uri`` is where the provider sends the code: to this service when ``ours``, and then on to
+    ``return_url`` if there is one. ``asked_by`` is the visible part of the API key that asked, ``key_id`` its
+    id (None for an administrator), ``within`` the organization that the key is bound to.
+
+    ``expected_email`` is the account that must be connected, if the caller named one. ``browser_digest`` is
+    the hash of the cookie of the only browser that may finish this consent; None lets any browser finish it.
     """
 
     user_id: int
@@ -42,6 +46,20 @@ class Authorization:
     asked_by: str
     within: int | None
     verifier: str = field(repr=False)
+    key_id: int | None = None
+    expected_email: str | None = None
+    browser_digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Revocation:
+    """A grant of a removed connection, to be revoked unless another connection uses its account."""
+
+    user_id: int
+    provider: str
+    account_id: str | None
+    email: str | None
+    token: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +96,16 @@ class Authorizations:
         """A code that was left, once."""
         return self._sealed.take(_code_key(name), Redemption)
 
+    def hand_over_revocation(self, revocation: Revocation) -> str:
+        """Leave a grant to revoke for a worker; returns the id by which it is found."""
+        name = secrets.token_hex(16)
+        self._sealed.put(_revocation_key(name), revocation, REVOCATION_SECONDS)
+        return name
+
+    def receive_revocation(self, name: str) -> Revocation | None:
+        """A grant that was left to be revoked, once."""
+        return self._sealed.take(_revocation_key(name), Revocation)
+
 
 def _state_key(state: str) -> str:
     # Whoever reads Redis learns no state that could be presented.
@@ -86,3 +114,7 @@ def _state_key(state: str) -> str:
 
 def _code_key(name: str) -> str:
     return f"oauth-code:{name}"
+
+
+def _revocation_key(name: str) -> str:
+    return f"oauth-revocation:{name}"

@@ -33,6 +33,17 @@ def refresh_lock(redis: Redis, connection_id: str, *, deadline: float) -> Iterat
 
 
 @contextmanager
+def account_lock(redis: Redis, account: str, *, deadline: float) -> Iterator[None]:
+    """Hold the right to store or to revoke the grant of one provider account.
+
+    :raise LockTimeout: when another holds it for too long
+    """
+    left = _left(deadline)
+    with _held(redis, f"lock:account:{account}", waits=left, lasts=left + MARGIN):
+        yield
+
+
+@contextmanager
 def unified_lock(redis: Redis, user: str, meta_id: str, *, waits: float, lasts: float) -> Iterator[None]:
     """Hold the right to create one unified event of a user; both times are in seconds.
 

@@ -17,6 +17,7 @@ from store.database import Database
 from store.directory import Directory
 from store.flights import Flights
 from store.flusher import Flusher
+from store.grants import Grants
 from store.key_use import KeyUse
 from store.line import Line
 from store.outbox import Tell
@@ -59,7 +60,7 @@ class Stores:
                 opened.close()
         # They speak to a Redis or a database that is closed.
         caches = ("breakers", "busy", "calendar_lists", "directory", "flights", "line", "quotas", "throttle")
-        for name in ("activity", "key_use", "presence", "watching", *caches):
+        for name in ("activity", "grants", "key_use", "presence", "watching", *caches):
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -191,6 +192,11 @@ class Stores:
     def authorizations(self) -> Authorizations:
         """Consents under way, and codes that wait for a worker."""
         return Authorizations(self.redis, self.keyring)
+
+    @cached_property
+    def grants(self) -> Grants:
+        """Revocations and consents of provider accounts, kept apart."""
+        return Grants(self.redis)
 
     @cached_property
     def proposals(self) -> Proposals:

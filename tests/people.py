@@ -11,8 +11,10 @@ from store.queries import connections
 from store.queries.connections import Tokens
 
 
-def connected(session: Session, keyring: Keyring, custom_id: str, *accounts: SandboxAccount) -> User:
-    """A new user with these accounts, which are of the sandbox."""
+def connected(
+    session: Session, keyring: Keyring, custom_id: str, *accounts: SandboxAccount, obtained: bool = False
+) -> User:
+    """A new user with these accounts, which are of the sandbox; ``obtained``: by our own consent flow."""
     user = User(custom_id=custom_id)
     session.add(user)
     session.flush()
@@ -25,5 +27,6 @@ def connected(session: Session, keyring: Keyring, custom_id: str, *accounts: San
             email=account.email,
             scope=account.scope.split(),
             tokens=Tokens(account.access_token, account.refresh_token, account.expires_at),
+            obtained=obtained,
         )
     return user

@@ -121,9 +121,10 @@ class FreshToken:
 
 @dataclass(frozen=True, slots=True)
 class Revoke:
-    """End one connection's grant at the provider."""
+    """Revoke the grant of a removed connection; account and token wait sealed under this id."""
 
-    connection: str
+    revocation: str
+    connection: None = None
 
 
 @dataclass(frozen=True, slots=True)

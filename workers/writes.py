@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from providers.base import Account, CalendarProvider, Failed, Token
+from providers.base import Account, CalendarProvider, Failed
 from providers.errors import (
     EventExists,
     EventNotFound,
@@ -19,6 +19,7 @@ from store.queries.connections import Credentials
 from workers import push, webhooks
 from workers.accounts import minding_the_grant, open_account
 from workers.checks import check
+from workers.disconnect import revoke
 from workers.jobs import (
     CheckRegistration,
     CreateEvent,
@@ -40,16 +41,14 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
     """Do one job of the writes queue. An expected failure is in the reply, never raised."""
     if isinstance(job, Redeem):
         return redeem(runtime, job, deadline)
+    if isinstance(job, Revoke):
+        return revoke(runtime, job, deadline)
     if isinstance(job, CheckRegistration):
         return check(runtime, job, deadline)
     if credentials is None:
         raise TypeError(f"{job!r} is not a write")
     try:
         match job:
-            case Revoke():
-                # A grant that is gone already needs no mark: the connection is about to be removed.
-                _revoke(runtime, credentials, deadline)
-                return Reply()
             case StopChannels():
                 push.close_all(runtime, credentials, deadline)
                 return Reply()
@@ -62,14 +61,6 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
     except ProviderError as error:
         return Reply(failed=Failed.because(error))
     raise TypeError(f"{job!r} is not a write")
-
-
-def _revoke(runtime: Runtime, credentials: Credentials, deadline: float) -> None:
-    tokens = credentials.tokens
-    # Either token ends the whole grant; the refresh token is the one that is still good.
-    runtime.providers[ProviderName(credentials.provider)].oauth.revoke(
-        Token(tokens.refresh_token or tokens.access_token), deadline=deadline
-    )
 
 
 def _write_event(

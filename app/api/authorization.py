@@ -25,9 +25,13 @@ CALLBACK_ANSWERS: dict[str, Any] = {
     "200": {"description": "A page: the account is connected.", "content": _PAGE},
     "302": {"description": "To `returnUrl`, when there is one.", "headers": _LOCATION},
     "400": {
-        "description": "A page: access was refused, or the link is not valid.",
+        "description": (
+            "A page: access was refused, the account is not `expectedEmail`, no calendar access was granted, "
+            "or the link is not valid."
+        ),
         "content": _PAGE_OR_ERROR,
     },
+    "403": {"description": "A page: other organizations share the user meanwhile.", "content": _PAGE},
     "404": {"description": "A page: the user was deleted meanwhile.", "content": _PAGE},
     "429": {"description": "A page: the provider throttles us.", "content": _PAGE},
     "502": {"description": "A page: the provider failed, or refuses this installation.", "content": _PAGE},
@@ -49,8 +53,9 @@ class Authorize(MethodView):
     def post(self, body: dict[str, Any], userId: str, provider: str) -> dict[str, str]:
         """Make a link to connect an account
 
-        Whoever opens it and agrees at the provider connects an account to this user, in the place of one of
-        the same provider.
+        The person who opens it and agrees at the provider connects an account to this user. The account
+        replaces one of the same provider: a user has at most one with each. The link stops working when this
+        API key is revoked or expires.
         """
         return {"link": consents.begin(userId, provider, body)}
 
@@ -84,7 +89,8 @@ class Verify(MethodView):
     def post(self, body: dict[str, Any], provider: str) -> dict[str, bool]:
         """Finish a consent whose redirect came to you
 
-        With the `code` and `state` that the provider sent to your `redirectUrl`.
+        With the `code` and `state` that the provider sent to your `redirectUrl`. An account other than
+        `expectedEmail`, and a consent that grants no access to calendars, are refused and change nothing.
         """
         authorization = consents.take(body["state"], provider)
         if authorization is None:
@@ -100,19 +106,22 @@ class Callback(MethodView):
     def get(self, provider: str) -> Response:
         """Finish a consent
 
-        Where providers send the browser. It asks for no API key: `state` is the proof, and works once.
+        Where providers send the browser. It asks for no API key: `state` is the proof, and works once. The
+        API key that made the link has to be in force still.
         """
-        authorization = consents.take(request.args.get("state", ""), provider)
+        state = request.args.get("state", "")
+        authorization = consents.take(state, provider)
         if authorization is None or not authorization.ours:
             return outcomes.stale(ProviderName(provider))
         try:
-            _finish(authorization)
+            _finish(authorization, state)
         except ApiError as error:
             return outcomes.told(authorization, error)
         return outcomes.told(authorization, None)
 
 
-def _finish(authorization: Authorization) -> None:
+def _finish(authorization: Authorization, state: str) -> None:
+    consents.check_browser(authorization, state)
     if word := request.args.get("error"):
         raise consents.refusal(ProviderName(authorization.provider), word)
     code = request.args.get("code")

@@ -14,9 +14,9 @@ from app import paging
 from app.auth import caller, within
 from app.envelope import Blueprint
 from app.errors import Forbidden, NotFound, whole_request_failed
-from app.forgetting import forget_cached, forget_connections
+from app.forgetting import clean_up, forget_connections
 from app.ownership import CONNECTION, own_user
-from app.schemas.authorization import AccessTokenSchema
+from app.schemas.authorization import AccessTokenSchema, RevokeQuery
 from app.schemas.records import (
     ConnectionBody,
     ConnectionSchema,
@@ -29,6 +29,8 @@ from app.services import services
 from app.timestamps import EPOCH, MILLISECOND, Moment
 from providers.base import Failed
 from providers.errors import Reason
+from providers.names import ProviderName
+from providers.scopes import expand_levels
 from store.models import OAuthConnection
 from store.queries import audit, connections, users
 from store.queries.connections import Tokens
@@ -83,8 +85,9 @@ class Connection(MethodView):
     def post(self, body: dict[str, Any], userId: str, provider: str) -> dict[str, Any]:
         """Store a connection
 
-        From tokens that you obtained yourself. A connection with the same provider is replaced. An API key
-        that is bound to an organization may do this for users who belong to no other.
+        From tokens that you obtained yourself; this service never revokes them. A connection with the same
+        provider is replaced: a user has at most one with each. An API key that is bound to an organization
+        may do this for users who belong to no other.
         """
         stores = services().stores
         tokens = Tokens(body["accessToken"], body["refreshToken"], _instant(body["expiresAt"]))
@@ -95,26 +98,26 @@ class Connection(MethodView):
                 user_id=own_user(session, userId, otherwise=CONNECTION).id,
                 provider=provider,
                 email=body["email"],
-                scope=body["scope"],
+                scope=expand_levels(ProviderName(provider), body["scope"]),
                 tokens=tokens,
             )
             action = "storeConnection" if replaced is None else "replaceConnection"
             audit.record(session, actor=caller().visible, action=action, subject=f"{userId}/{provider}")
         if replaced is not None:
-            forget_cached([replaced])
+            clean_up([replaced])
         return connection_view(row)
 
+    @blp.arguments(RevokeQuery, location="query")
     @blp.response(200, SuccessSchema)
-    def delete(self, userId: str, provider: str) -> dict[str, bool]:
+    def delete(self, query: dict[str, Any], userId: str, provider: str) -> dict[str, bool]:
         """Delete a connection
 
-        The grant is revoked where the provider offers it; tokens and cached data are removed in any case. An
-        API key that is bound to an organization may do this for users who belong to no other.
+        Tokens and cached data are removed in any case. A grant at Google is revoked when this service
+        obtained it by a consent and no other connection uses the same Google account. Tokens that were stored
+        by POST are never revoked. An API key that is bound to an organization may do this for users who
+        belong to no other.
         """
-        with services().stores.database.writing() as session:
-            own_user(session, userId, otherwise=CONNECTION)
-        # Revoking waits for a provider: no transaction is open meanwhile.
-        if not forget_connections(userId, provider, actor=caller().visible):
+        if not forget_connections(userId, provider, actor=caller().visible, revoke=query["revoke"]):
             raise NotFound("OAuth connection not found")
         return {"success": True}
 

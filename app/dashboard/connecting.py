@@ -15,10 +15,12 @@ from app.dashboard.users import known
 from app.errors import Invalid
 from app.fields import Word
 from app.forgetting import forget_connections
+from app.outcomes import SOME_ACCESS
 from app.schemas.authorization import AuthorizeBody
 from app.services import services
 from providers.names import ProviderName
 from providers.scopes import Level
+from store.authorizations import STATE_SECONDS
 from store.models import now
 from store.queries import audit, connections, users
 
@@ -52,20 +54,32 @@ def connect(custom_id: str, provider: str) -> ResponseReturnValue:
     asked = AuthorizeBody().load(form.data)
     back = url_for("dashboard.connected", number=user.id, provider=provider)
     try:
-        to_open = consents.begin(custom_id, provider, asked, back=back)
+        to_open = consents.begin_here(custom_id, provider, asked, back=back)
         to_send = consents.begin(custom_id, provider, asked)
     except Invalid:
         return failed(NO_ADDRESS, "user", custom_id=custom_id)
     with services().stores.database.writing() as session:
         audit.record(session, actor=sessions.actor(), action="makeLink", subject=f"{custom_id}/{provider}")
-    return page(
+    response = page(
         "connect.html",
         user=user,
         title=title,
         level=LEVELS[Level(form.data["scope"])],
-        to_open=to_open,
+        to_open=to_open.link,
         to_send=to_send,
     )
+    if to_open.cookie is not None:
+        response.set_cookie(
+            to_open.cookie.name,
+            to_open.cookie.value,
+            max_age=STATE_SECONDS,
+            path=consents.COOKIE_PATH,
+            secure=services().settings.public_url.startswith("https:"),
+            httponly=True,
+            # Lax: the provider's redirect to the callback comes from another site.
+            samesite="Lax",
+        )
+    return response
 
 
 @blp.get("/connected/<int(max=2147483647):number>/<any(google, microsoft):provider>")
@@ -79,9 +93,8 @@ def connected(number: int, provider: str) -> ResponseReturnValue:
     title = health.title(provider)
     told = request.args.get("connected") == "true"
     if told and row is not None and row.alive and now() - row.created_at < JUST_NOW:
-        access = health.access(row) or "But what was granted reaches no calendar: connect once more"
         return done(
-            f"{row.email or 'The account'} is connected with {title}. {access}.",
+            f"{row.email or 'The account'} is connected with {title}. {health.access(row) or SOME_ACCESS}.",
             "user",
             custom_id=user.custom_id,
         )
@@ -94,7 +107,7 @@ def connected(number: int, provider: str) -> ResponseReturnValue:
 
 @blp.post("/users/<custom_id>/disconnect/<any(google, microsoft):provider>")
 def disconnect(custom_id: str, provider: str) -> ResponseReturnValue:
-    """Delete a connection; the grant is revoked where the provider offers it."""
+    """Delete a connection; its grant is revoked under the rules of the API."""
     known(custom_id)
     title = health.title(provider)
     if not forget_connections(custom_id, provider, actor=sessions.actor()):

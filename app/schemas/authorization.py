@@ -7,14 +7,13 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
-from app.fields import Several, Text, Word
+from app.fields import Several, Text, TrueOrFalse, Word
+from app.schemas import records
 from app.schemas.bodies import Body
 from app.schemas.records import MOST_SCOPES
 from providers.names import ProviderName
-from providers.scopes import Level
+from providers.scopes import LEVEL_NAMES, Level
 
-# `edit` is the old name of `write`.
-LEVELS = (*(str(level) for level in Level), "edit")
 ACCESS_TYPES = ("offline", "online")
 
 # https://www.rfc-editor.org/rfc/rfc6749#section-3.3
@@ -28,12 +27,17 @@ _OWN_SCOPES = {
     "minItems": 1,
     "maxItems": MOST_SCOPES,
 }
-_MEANING = "A level of access, or the provider's own scopes; those that tell the account's address are added."
+_MEANING = (
+    "A level of access (`edit` is the old name of `write`), or the provider's own scopes; those that tell "
+    "the account's address are added."
+)
 
 
 def _level(word: str) -> str:
-    if word not in LEVELS:
-        raise ValidationError(f"must be one of {', '.join(LEVELS)}, or an array of the provider's own scopes")
+    if word not in LEVEL_NAMES:
+        raise ValidationError(
+            f"must be one of {', '.join(LEVEL_NAMES)}, or an array of the provider's own scopes"
+        )
     return word
 
 
@@ -50,7 +54,10 @@ class Access(fields.Field[Any]):
     """A level of access as ``str``, or the provider's own scopes as a tuple."""
 
     def __init__(self, **options: Any) -> None:
-        shape = {"oneOf": [{"type": "string", "enum": list(LEVELS)}, _OWN_SCOPES], "description": _MEANING}
+        shape = {
+            "oneOf": [{"type": "string", "enum": list(LEVEL_NAMES)}, _OWN_SCOPES],
+            "description": _MEANING,
+        }
         super().__init__(metadata=shape, **options)
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> str | tuple[str, ...]:
@@ -89,6 +96,11 @@ RETURN = (
     "Where this service sends the browser in the end, with `provider`, `connected` and perhaps `error` in "
     "the query. The settings must allow it. Without it a page tells the outcome."
 )
+EXPECTED_EMAIL = (
+    "The account that must be connected. It is compared with the address that the provider vouches for, "
+    "before anything is stored; another account is refused."
+)
+REVOKE = "`false` leaves the grant valid at the provider."
 ACCESS_TYPE = "`offline`: also while the person is away, by a refresh token."
 
 
@@ -102,6 +114,7 @@ class Consent(Schema):
     )
     redirectUrl = Address(REDIRECT)
     returnUrl = Address(RETURN)
+    expectedEmail = records.Address(load_default=None, description=EXPECTED_EMAIL)
 
 
 class LinkQuery(Consent):
@@ -152,6 +165,12 @@ class VerifyBody(Body):
     code = Text(shortest=1, longest=8192, required=True)
     state = Text(shortest=1, longest=512, required=True)
     scope = Granted(load_default=None, allow_none=True)
+
+
+class RevokeQuery(Schema):
+    """What becomes of the grant of a deleted connection."""
+
+    revoke = TrueOrFalse(load_default=True, metadata={"description": REVOKE, "default": True})
 
 
 class AccessTokenSchema(Schema):

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any
 
 import orjson
-from marshmallow import Schema, ValidationError, fields, validates_schema
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
 from app.fields import (
     SLUG,
@@ -46,6 +46,13 @@ SCOPE = {
     "description": "The provider's own scopes, as granted.",
     "examples": [["https://www.googleapis.com/auth/calendar"]],
 }
+STORED_SCOPE = {
+    "description": (
+        "The provider's own scopes, as granted. A level (`write`, `read`, `free-busy`, `edit`) stands for "
+        "the calendar scopes that it requests."
+    ),
+    "examples": [["https://www.googleapis.com/auth/calendar"], ["write"]],
+}
 SHOWN = {"description": "Null unless `showToken` was asked for."}
 
 
@@ -67,8 +74,10 @@ class TokenText(Text):
 class Address(Text):
     """An e-mail address, as far as one can be told by looking."""
 
-    def __init__(self, **options: Any) -> None:
-        shape = {"pattern": f"^{ADDRESS.pattern}$", "examples": ["ada@example.com"]}
+    def __init__(self, *, description: str | None = None, **options: Any) -> None:
+        shape: dict[str, Any] = {"pattern": f"^{ADDRESS.pattern}$", "examples": ["ada@example.com"]}
+        if description is not None:
+            shape["description"] = description
         super().__init__(shortest=3, longest=320, metadata=shape, **options)
 
     def parse(self, text: str) -> str:
@@ -218,7 +227,10 @@ class ConnectionBody(Body):
     email = Address(load_default=None, allow_none=True)
     expiresAt = Instant(load_default=None, allow_none=True)
     scope = fields.List(
-        Text(shortest=1, longest=512), required=True, validate=at_most(MOST_SCOPES), metadata=SCOPE
+        Text(shortest=1, longest=512),
+        required=True,
+        validate=validate.Length(1, MOST_SCOPES, error="must have {min} to {max} elements"),
+        metadata=STORED_SCOPE,
     )
 
 

@@ -65,6 +65,12 @@ def caller(session: Session, key: str) -> Caller | None:
     return Caller(row.id, row.visible, row.organization_id, row.read_only, row.shows_tokens, row.expires_at)
 
 
+def is_in_force(session: Session, key_id: int) -> bool:
+    """Whether a key is accepted now: neither deleted, nor revoked, nor expired."""
+    query = select(ApiKey.id).where(ApiKey.id == key_id, _in_force())
+    return session.scalars(query).one_or_none() is not None
+
+
 def every(session: Session) -> Sequence[ApiKey]:
     """All keys with their organization, the oldest first."""
     query = select(ApiKey).options(selectinload(ApiKey.organization)).order_by(ApiKey.id)

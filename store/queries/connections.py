@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     CursorResult,
     Row,
@@ -81,6 +82,34 @@ class Credentials:
     email: str | None
     scope: frozenset[str]
     tokens: Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderAccount:
+    """Whose calendars a grant opens: the provider's id of the account, and its address, as far as known."""
+
+    provider: str
+    id: str | None
+    email: str | None
+
+
+class RemovedConnection(NamedTuple):
+    """What is left of a connection after its row: enough to revoke its grant."""
+
+    id: str
+    user_id: int
+    provider: str
+    email: str | None
+    account_id: str | None
+    alive: bool
+    obtained: bool
+    sealed_access_token: bytes
+    sealed_refresh_token: bytes | None
+
+    @property
+    def account(self) -> ProviderAccount:
+        """The account that it opened."""
+        return ProviderAccount(self.provider, self.account_id, self.email)
 
 
 class Standing(NamedTuple):
@@ -159,6 +188,17 @@ def opens(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
     return len(tried), closed
 
 
+def revocable_token(removed: RemovedConnection, keyring: Keyring) -> str:
+    """The token with which the grant of a removed connection is revoked.
+
+    :raise Undecipherable: when its key is no longer on the ring
+    """
+    # Either token ends the grant; a refresh token is still valid when the access token has expired.
+    if removed.sealed_refresh_token is not None:
+        return keyring.decrypt(removed.sealed_refresh_token, place(removed.id, "refresh"))
+    return keyring.decrypt(removed.sealed_access_token, place(removed.id, "access"))
+
+
 def open_credentials(row: SealedConnection | OAuthConnection, keyring: Keyring) -> Credentials:
     """A connection opened for a provider call.
 
@@ -187,16 +227,17 @@ def replace(
     email: str | None,
     scope: Sequence[str],
     tokens: Tokens,
-) -> tuple[OAuthConnection, str | None]:
-    """Store a connection in the place of an older one; returns it and the id of the one it replaced.
+    account_id: str | None = None,
+    obtained: bool = False,
+) -> tuple[OAuthConnection, RemovedConnection | None]:
+    """Store a connection in the place of an older one; returns it and the one it replaced.
 
-    One that takes the place of a dead one is recorded as restored.
+    ``obtained``: the service got the grant by its own consent flow. A connection that replaces a dead one is
+    recorded as restored.
     """
     # Whoever replaces at the same moment waits here, and replaces ours.
     session.execute(select(User.id).where(User.id == user_id).with_for_update())
-    place = (OAuthConnection.user_id == user_id, OAuthConnection.provider == provider)
-    gone = delete(OAuthConnection).where(*place).returning(OAuthConnection.id, OAuthConnection.alive)
-    older = session.execute(gone).one_or_none()
+    older = next(iter(remove_of_user(session, user_id, provider)), None)
     new_id = secrets.token_hex(16)
     row = OAuthConnection(
         id=new_id,
@@ -204,6 +245,8 @@ def replace(
         provider=provider,
         email=email,
         scope=list(scope),
+        account_id=account_id,
+        obtained=obtained,
         alive=True,
         **_sealed(new_id, keyring, tokens),
     )
@@ -211,7 +254,7 @@ def replace(
     session.flush()
     if older is not None and not older.alive:
         webhooks.record(session, Event.CONNECTION_RESTORED, new_id)
-    return row, older.id if older is not None else None
+    return row, older
 
 
 def renew(session: Session, keyring: Keyring, connection_id: str, tokens: Tokens) -> None:
@@ -240,6 +283,37 @@ def mark_dead(session: Session, connection_id: str, because: str) -> None:
 def remove(session: Session, ids: Collection[str]) -> None:
     """Forget connections and their tokens."""
     session.execute(delete(OAuthConnection).where(OAuthConnection.id.in_(ids)))
+
+
+def remove_of_user(session: Session, user_id: int, provider: str | None = None) -> list[RemovedConnection]:
+    """Delete a user's connections, or the one with ``provider``; returns what is left of them."""
+    gone = delete(OAuthConnection).where(OAuthConnection.user_id == user_id)
+    if provider is not None:
+        gone = gone.where(OAuthConnection.provider == provider)
+    columns = (getattr(OAuthConnection, name) for name in RemovedConnection._fields)
+    return [RemovedConnection(*row) for row in session.execute(gone.returning(*columns))]
+
+
+def uses_account(session: Session, account: ProviderAccount, *, or_user: int) -> bool:
+    """Whether a living connection uses a provider account.
+
+    Accounts are the same by their id, or by their address where one id is unknown. A connection of
+    ``or_user`` with neither counts as one that uses it.
+    """
+    email, calendar = func.lower(OAuthConnection.email), func.lower(OAuthConnection.main_calendar_id)
+    nameless = and_(OAuthConnection.account_id.is_(None), OAuthConnection.email.is_(None))
+    same: list[ColumnElement[bool]] = [and_(OAuthConnection.user_id == or_user, nameless)]
+    if account.id is not None:
+        same.append(OAuthConnection.account_id == account.id)
+    if account.email is not None:
+        # The id of the main calendar of a Google account is its address.
+        by_address = or_(email == account.email.lower(), calendar == account.email.lower())
+        unknown = OAuthConnection.account_id.is_(None)
+        same.append(by_address if account.id is None else and_(unknown, by_address))
+    query = select(OAuthConnection.id).where(
+        OAuthConnection.provider == account.provider, OAuthConnection.alive, or_(*same)
+    )
+    return session.scalars(query.limit(1)).first() is not None
 
 
 def expiring(

@@ -50,8 +50,8 @@ def test_who_has_consented_is_connected(allowing, sandbox, new_user, provider, f
     assert connected(allowing, user, provider)["email"] == ADA
 
 
-def test_a_grant_that_is_forgotten_is_ended(api, app, sandbox, new_user, full):
-    user = new_user(sandbox.account("google", ADA))
+def test_a_grant_that_is_forgotten_is_ended(api, app, sandbox, new_user, full, unique):
+    user = new_user(sandbox.account("google", f"{unique('ada')}@example.com"), obtained=True)
     full(app)
 
     assert api.delete(f"/users/{user}/oauth/google").status_code == 200

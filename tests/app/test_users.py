@@ -261,12 +261,12 @@ def test_deleting_answers_with_the_deleted_user(api, new_user, new_organization)
 
 
 @pytest.mark.usefixtures("worker")
-def test_deleting_revokes_at_google_and_forgets_tokens_and_cache(api, sandbox, new_user, stores):
+def test_deleting_revokes_at_google_and_forgets_tokens_and_cache(api, sandbox, new_user, stores, unique):
     google, microsoft = (
-        sandbox.account("google", "ada@example.com"),
+        sandbox.account("google", f"{unique('ada')}@example.com"),
         sandbox.account("microsoft", "ada@contoso.example"),
     )
-    user = new_user(google, microsoft)
+    user = new_user(google, microsoft, obtained=True)
     assert api.get(f"/users/{user}/calendar/busy", **RANGE).status_code == 200
     with stores.database.reading() as session:
         ids = [row.id for row in session.scalars(connections_of(user))]
@@ -419,7 +419,7 @@ BODIES = {
     ("PUT", "organizations.OrganizationBySlug"): {"name": "Ours now"},
     ("POST", "organizations.Members"): {"userIds": ["nobody"]},
     ("DELETE", "organizations.Members"): {"userIds": ["nobody"]},
-    ("POST", "oauth.Connection"): {"accessToken": "t", "scope": []},
+    ("POST", "oauth.Connection"): {"accessToken": "t", "scope": ["read"]},
     ("POST", "scheduling.UserScheduling"): {"schedules": []},
     ("POST", "explain.UserExplanation"): {"schedules": []},
     ("POST", "events.CalendarEvents"): RANGE,
@@ -432,7 +432,7 @@ def test_for_a_bound_key_nothing_outside_its_organization_exists(
 ):
     own, other = new_organization(), new_organization()
     stranger = new_user(slugs=(other,))
-    api.post(f"/users/{stranger}/oauth/google", {"accessToken": "t", "scope": []})
+    api.post(f"/users/{stranger}/oauth/google", {"accessToken": "t", "scope": ["read"]})
     bound = new_api(own, shows_tokens=True)
     outside = list(routes(app, userId=stranger, orgSlug=other))
     named = [route for route, unnamed in zip(outside, routes(app), strict=True) if route.path != unnamed.path]

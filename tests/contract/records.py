@@ -64,6 +64,15 @@ def refused(world: World) -> None:
     world.names |= {"error": "access_denied"}
 
 
+def user_shared(world: World) -> None:
+    """A key of the user's organization made the link; then the user joined another organization."""
+    everywhere = world.api
+    world.api = world.new_api(world.names["orgSlug"])
+    consented(world)
+    world.api = everywhere
+    bound(world)
+
+
 def user_gone(world: World) -> None:
     consented(world)
     world.api.delete(f"/users/{world.names['userId']}")
@@ -237,8 +246,8 @@ CONNECTIONS: tuple[Row, ...] = (
     *of(
         "POST /users/{userId}/oauth/{provider}",
         ok(data(HIDDEN), 201, body=TOKENS),
-        ok(data(HIDDEN), 201, body={"accessToken": "planted", "scope": []}),
-        bad("accessToken is required", body={"scope": []}),
+        ok(data(HIDDEN), 201, body={"accessToken": "planted", "scope": ["read"]}),
+        bad("accessToken is required", body={"scope": ["read"]}),
         apple(body=TOKENS),
         no_user(body=TOKENS),
         bad("The user belongs to other organizations too", 403, body=TOKENS, key=bound),
@@ -323,6 +332,7 @@ CONNECTIONS: tuple[Row, ...] = (
         ok(None, 302, query=CALLBACK, given=allowing_returns, **PAGE),
         ok(None, 400, query={"error": "access_denied", "state": "{state}"}, given=consented, **PAGE),
         ok(None, 400, query={"code": "x", "state": "x"}, **PAGE),
+        ok(None, 403, query=CALLBACK, given=user_shared, **PAGE),
         ok(None, 404, query=CALLBACK, given=user_gone, **PAGE),
         ok(None, 429, query=CALLBACK, given=lambda w: token_down(w, status=429, retry_after=LATER), **PAGE),
         ok(None, 502, query=CALLBACK, given=lambda w: token_down(w, status=503), **PAGE),

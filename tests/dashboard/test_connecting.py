@@ -12,8 +12,9 @@ from app.dashboard import connecting
 from store.models import now
 from store.queries import users
 from tests.app.consenting import BOTH, arrive, connected, consent, query_of
+from tests.conftest import Api
 from tests.dashboard.records import records
-from tests.dashboard.visiting import words
+from tests.dashboard.visiting import Browser, words
 
 
 def links(browser, user, provider, scope="write"):
@@ -25,7 +26,7 @@ def links(browser, user, provider, scope="write"):
 
 def come_back(browser, api, url):
     """What the provider's redirect leads to in this browser: our callback, then a page of the dashboard."""
-    answer = arrive(api, url)
+    answer = arrive(Api(browser.client, api.key), url)
     assert answer.status_code == 302
     page = browser.get(answer.headers["Location"])
     return browser.get(page.location)
@@ -71,7 +72,51 @@ def test_the_two_links_are_used_apart(worker, signed_in, api, sandbox, new_user)
 
     assert query_of(here)["state"] != query_of(elsewhere)["state"]
     assert arrive(api, consent(elsewhere)).status_code == 200
-    assert arrive(api, consent(here)).status_code == 302
+    assert arrive(Api(signed_in.client, api.key), consent(here)).status_code == 302
+
+
+def test_a_link_for_this_browser_connects_nothing_in_another(worker, signed_in, api, sandbox, new_user):
+    sandbox.account("google", "ada@example.com")
+    user = new_user()
+    first, _ = links(signed_in, user, "google")
+    second, _ = links(signed_in, user, "google")
+    cookies = [each for each in signed_in.page.headers.getlist("Set-Cookie") if "almanac-consent-" in each]
+    assert len(cookies) == 1
+    for part in ("HttpOnly", "SameSite=Lax", "Path=/v1/oauth", "Max-Age=600"):
+        assert part in cookies[0]
+
+    # The attacker's browser has a cookie of its own, for another link.
+    other = Browser(signed_in.client.application.test_client())
+    other.client.set_cookie(cookies[0].partition("=")[0], "guessed", path="/v1/oauth")
+    answers = [arrive(Api(each.client, api.key), consent(first)) for each in (other, signed_in)]
+
+    told = query_of(answers[0].headers["Location"])
+    assert (told["connected"], told["error"]) == ("false", "This link was opened in another browser")
+    # Whoever presents a state uses it up.
+    assert answers[1].status_code == 400
+    assert api.get(f"/users/{user}/oauth").json["data"] == []
+    notices = signed_in.get(signed_in.get(answers[0].headers["Location"]).location).notices
+    assert notices[0].startswith("Google is not connected: This link was opened in another browser")
+    # The link that was made later is as good as before.
+    assert (
+        query_of(arrive(Api(signed_in.client, api.key), consent(second)).headers["Location"])["connected"]
+        == "true"
+    )
+
+
+def test_a_browser_that_knows_the_service_by_another_name_is_not_locked_out(
+    worker, browser_of, administrator, new_app, api, sandbox, new_user
+):
+    sandbox.account("google", "ada@example.com")
+    at = new_app(public_url="https://calendar.example.com")
+    browser, user = browser_of(administrator, at=at), new_user()
+
+    here, _ = links(browser, user, "google")
+
+    assert not [each for each in browser.page.headers.getlist("Set-Cookie") if "almanac-consent-" in each]
+    # The cookie would not be sent to the public address.
+    assert arrive(Api(at.test_client(), api.key), consent(here)).status_code == 302
+    assert connected(api, user, "google")["alive"]
 
 
 @pytest.mark.parametrize(
@@ -199,8 +244,10 @@ def test_what_to_ask_for_is_one_of_three(signed_in, new_user):
     assert signed_in.post(f"/users/{user}/connect/yahoo", {"scope": "write"}).status in (404, 405)
 
 
-def test_an_account_is_disconnected_as_the_api_does(worker, signed_in, api, stores, sandbox, new_user):
-    user = new_user(sandbox.account("google", "ada@example.com"))
+def test_an_account_is_disconnected_as_the_api_does(
+    worker, signed_in, api, stores, sandbox, new_user, unique
+):
+    user = new_user(sandbox.account("google", f"{unique('ada')}@example.com"), obtained=True)
     form = signed_in.get(f"/users/{user}").html.find(
         "form", action=f"/dashboard/users/{user}/disconnect/google"
     )

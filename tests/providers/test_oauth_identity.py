@@ -12,7 +12,7 @@ import pytest
 from providers import identity
 from providers.base import Token
 from providers.errors import Unavailable
-from providers.identity import claims, google_email, microsoft_email
+from providers.identity import AccountIdentity, claims, google_account, microsoft_account
 from tests.providers.addresses import google_at, microsoft_at
 
 ADA = "ada@example.com"
@@ -55,12 +55,12 @@ def test_claims_made_for_others_or_for_nobody_are_not(token):
 
 def google(script, claimed, *, deadline=None):
     deadline = deadline or time.monotonic() + 10
-    return google_email(google_at(script.url), Token("secret-access"), claimed, deadline=deadline)
+    return google_account(google_at(script.url), Token("secret-access"), claimed, deadline=deadline)
 
 
 def microsoft(script, claimed, *, deadline=None):
     deadline = deadline or time.monotonic() + 10
-    return microsoft_email(microsoft_at(script.url), Token("secret-access"), claimed, deadline=deadline)
+    return microsoft_account(microsoft_at(script.url), Token("secret-access"), claimed, deadline=deadline)
 
 
 @pytest.mark.parametrize(
@@ -76,15 +76,67 @@ def microsoft(script, claimed, *, deadline=None):
 def test_who_has_an_address_by_claim_is_not_asked_about(script, ask, claimed, email):
     script.say(body={})
 
-    assert ask(script, claimed) == email
+    assert ask(script, claimed).email == email
     assert script.asked == []
+
+
+@pytest.mark.parametrize(
+    ("ask", "claimed", "account"),
+    [
+        (google, {"sub": "1", "email": ADA, "email_verified": True}, ("1", {ADA})),
+        (google, {"sub": "1", "email": ADA, "email_verified": "true"}, ("1", {ADA})),
+        (google, {"sub": "1", "email": ADA, "email_verified": False}, ("1", set())),
+        (google, {"sub": "1", "email": ADA}, ("1", set())),
+        (google, {"sub": "x" * 257, "email": ADA}, (None, set())),
+        (google, {"sub": 1, "email": ADA}, (None, set())),
+        (google, {"sub": "a\0b", "email": ADA}, (None, set())),
+        # Any tenant's administrator can write this address; the sign-in name is the tenant's own.
+        (
+            microsoft,
+            {"oid": "1", "sub": "2", "email": ADA, "preferred_username": "eve@evil.example"},
+            ("1", {"eve@evil.example"}),
+        ),
+        (
+            microsoft,
+            {"oid": "1", "email": ADA, "preferred_username": "a@x.y", "xms_edov": True},
+            ("1", {ADA, "a@x.y"}),
+        ),
+        (microsoft, {"oid": "1", "email": ADA, "xms_edov": "0"}, ("1", set())),
+    ],
+)
+def test_an_account_has_its_id_and_the_addresses_that_the_provider_vouches_for(script, ask, claimed, account):
+    found = ask(script, claimed)
+
+    assert (found.id, set(found.verified)) == account
+    assert found.email == ADA
+
+
+def test_an_address_is_compared_without_its_case():
+    assert AccountIdentity(None, None, frozenset(("Ada@Example.com",))).is_verified_as("aDA@example.COM")
+    assert not AccountIdentity(None, ADA).is_verified_as(ADA)
+
+
+@pytest.mark.parametrize(
+    ("ask", "answer", "account"),
+    [
+        (google, {"sub": "1", "email": ADA, "email_verified": True}, ("1", {ADA})),
+        (google, {"sub": "1", "email": ADA, "email_verified": False}, ("1", set())),
+        (microsoft, {"id": "1", "mail": ADA, "userPrincipalName": "a@x.y"}, ("1", {"a@x.y"})),
+    ],
+)
+def test_what_the_provider_answers_names_the_account_too(script, ask, answer, account):
+    script.say(body=answer)
+
+    found = ask(script, {})
+
+    assert (found.id, found.email, set(found.verified)) == (account[0], ADA, account[1])
 
 
 def test_google_is_asked_for_userinfo_and_then_for_the_main_calendar(script):
     script.say(401, {"error": "invalid_token"})
     script.say(body={"kind": "calendar#calendarListEntry", "id": ADA})
 
-    assert google(script, {}) == ADA
+    assert google(script, {}) == AccountIdentity(None, ADA, frozenset((ADA,)))
     assert [each["path"] for each in script.asked] == [
         "/userinfo",
         "/calendar/v3/users/me/calendarList/primary",
@@ -98,8 +150,8 @@ def test_google_is_asked_for_userinfo_and_then_for_the_main_calendar(script):
 def test_microsoft_is_asked_for_the_profile(script, profile):
     script.say(body=profile)
 
-    assert microsoft(script, {"preferred_username": "+49 170 1234567"}) == ADA
-    assert [each["path"] for each in script.asked] == ["/v1.0/me?$select=mail,userPrincipalName"]
+    assert microsoft(script, {"preferred_username": "+49 170 1234567"}).email == ADA
+    assert [each["path"] for each in script.asked] == ["/v1.0/me?$select=id,mail,userPrincipalName"]
 
 
 @pytest.mark.parametrize("ask", [google, microsoft])
@@ -117,7 +169,8 @@ def test_microsoft_is_asked_for_the_profile(script, profile):
 def test_an_account_that_nobody_names_has_no_address(script, ask, status, body):
     script.say(status, body)
 
-    assert ask(script, {}) is None
+    assert ask(script, {}).email is None
+    assert ask(script, {}).verified == frozenset()
 
 
 @pytest.mark.parametrize(("ask", "questions"), [(google, 2), (microsoft, 1)])
@@ -131,5 +184,5 @@ def test_asking_ends_at_half_of_the_time_that_is_left(script, monkeypatch, ask, 
     monkeypatch.setattr(identity, "send", silent)
     monkeypatch.setattr(identity, "time", SimpleNamespace(monotonic=lambda: 100.0))
 
-    assert ask(script, {}, deadline=110.0) is None
+    assert ask(script, {}, deadline=110.0) == AccountIdentity(None, None)
     assert deadlines == [105.0] * questions

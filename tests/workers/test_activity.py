@@ -22,7 +22,6 @@ from workers.jobs import (
     ReadBusy,
     ReadEvents,
     Reply,
-    Revoke,
     ShowCalendars,
     StopChannels,
 )
@@ -58,7 +57,7 @@ READS = [
     lambda connection: ReadEvents(connection, ("a",), 0, 1),
     lambda connection: GetEvent(connection, "a", "e"),
 ]
-OTHERS = [FreshToken, Revoke, StopChannels]
+OTHERS = [FreshToken, StopChannels]
 
 
 @pytest.mark.parametrize("make", READS)

@@ -6,12 +6,12 @@ import time
 
 import pytest
 
-from providers.base import Failed, Read
+from providers.base import Read
 from providers.errors import Reason
 from store.calendar_lists import ListedCalendar
 from tests.app.days import PROVIDERS, meeting
 from workers import reads, writes
-from workers.jobs import ListCalendars, ReadBusy, Revoke
+from workers.jobs import FreshToken, ListCalendars, ReadBusy
 
 START, END = 1_796_256_000_000, 1_796_342_400_000  # 2026-12-03 to 2026-12-04
 CALENDARS = [{"primary": True}, {"id": "team"}]
@@ -95,21 +95,8 @@ def test_listing_alone_reads_no_calendar(sandbox, connected, do):
 
 def test_each_queue_refuses_the_others_jobs(sandbox, connected, runtime, opened):
     connection = connected(sandbox.account("google", "ada@example.com"))
-    for perform, job in ((reads.perform, Revoke(connection)), (writes.perform, ListCalendars(connection))):
+    foreign = ((reads.perform, FreshToken(connection)), (writes.perform, ListCalendars(connection)))
+    for perform, job in foreign:
         with pytest.raises(TypeError):
             perform(runtime, job, opened(connection), time.monotonic() + 5)
     assert sandbox.requests().total == 0
-
-
-def test_revoking_ends_the_grant_at_google(sandbox, connected, runtime, opened, do):
-    connection = connected(sandbox.account("google", "ada@example.com"))
-    reply = writes.perform(runtime, Revoke(connection), opened(connection), time.monotonic() + 5)
-    assert reply.failed is None
-    assert do(ListCalendars(connection)).failed.reason is Reason.AUTHORIZATION_INVALID
-
-
-def test_a_revocation_that_fails_is_a_value(sandbox, connected, runtime, opened):
-    connection = connected(sandbox.account("google", "ada@example.com"))
-    sandbox.fault(operation="google.revoke", status=503)
-    reply = writes.perform(runtime, Revoke(connection), opened(connection), time.monotonic() + 1)
-    assert isinstance(reply.failed, Failed)

@@ -254,7 +254,9 @@ def test_all_consents_of_an_account_to_one_application_are_one_grant_at_google(s
     account = sandbox.account("google", ADA, client_id="ours")
     second, foreign = google_tokens(sandbox, "ours"), google_tokens(sandbox, "theirs")
 
-    revoked = requests.post(f"{sandbox.url}/google/revoke", data={"token": second["access_token"]}, timeout=10)
+    revoked = requests.post(
+        f"{sandbox.url}/google/revoke", data={"token": second["access_token"]}, timeout=10
+    )
 
     assert revoked.status_code == 200
     assert not works(sandbox, "google", account.access_token)

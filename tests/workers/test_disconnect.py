@@ -1,0 +1,208 @@
+"""Which grants are revoked when a connection goes, and how that meets consents of the same account."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from providers.base import Failed
+from providers.errors import Reason
+from store.authorizations import REVOCATION_SECONDS, Revocation
+from store.locks import LockTimeout
+from store.models import OAuthConnection, User
+from store.queries import connections
+from store.queries.connections import ProviderAccount, Tokens
+from workers.disconnect import LOST, revocation_of, revoke, revoke_unused
+from workers.jobs import Revoke
+from workers.writes import perform
+
+ADA = "ada@example.com"
+
+
+@pytest.fixture
+def empty(runtime):
+    """No connection is left of other tests: any of them could use the account."""
+    with runtime.stores.database.writing() as session:
+        session.query(OAuthConnection).delete()
+
+
+@pytest.fixture
+def put(runtime, unique, empty):
+    """Store a connection of a user of its own; returns the user's id."""
+
+    def make(account, *, provider="google", **columns) -> int:
+        with runtime.stores.database.writing() as session:
+            user = User(custom_id=unique("user"))
+            session.add(user)
+            session.flush()
+            row, _ = connections.replace(
+                session,
+                runtime.stores.keyring,
+                user_id=user.id,
+                provider=provider,
+                email=columns.pop("email", ADA),
+                scope=account.scope.split(),
+                tokens=Tokens(account.access_token, account.refresh_token, account.expires_at),
+                account_id=columns.pop("account_id", None),
+                obtained=columns.pop("obtained", True),
+            )
+            for name, value in columns.items():
+                setattr(row, name, value)
+            return user.id
+
+    return make
+
+
+@pytest.fixture
+def disconnect(runtime):
+    """Remove a user's connection and revoke its grant where that is right; whether a call was made for it."""
+
+    def run(user_id, sandbox) -> bool:
+        sandbox.forget_requests()
+        with runtime.stores.database.writing() as session:
+            (removed,) = connections.remove_of_user(session, user_id)
+        revocation = revocation_of(runtime.stores, removed)
+        if revocation is not None:
+            name = runtime.stores.authorizations.hand_over_revocation(revocation)
+            assert perform(runtime, Revoke(name), None, time.monotonic() + 5).failed is None
+        return sandbox.requests().by_operation == {"google.revoke": 1}
+
+    return run
+
+
+def test_a_grant_that_the_service_obtained_and_nothing_else_uses_is_revoked(sandbox, put, disconnect):
+    assert disconnect(put(sandbox.account("google", ADA)), sandbox)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"obtained": False}, {"alive": False}, {"provider": "microsoft"}],
+    ids=["posted", "dead", "microsoft"],
+)
+def test_what_is_never_revoked(sandbox, put, disconnect, columns):
+    assert not disconnect(put(sandbox.account("google", ADA), **columns), sandbox)
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "revoked"),
+    [
+        # The id decides where both are known.
+        ({"account_id": "1"}, {"account_id": "1", "email": "other@example.com"}, False),
+        ({"account_id": "1"}, {"account_id": "2"}, True),
+        # The address decides where one id is unknown.
+        ({"account_id": "1"}, {"email": "ADA@example.COM"}, False),
+        ({}, {"account_id": "2", "email": "ADA@example.COM"}, False),
+        ({"account_id": "1"}, {"email": None, "main_calendar_id": "Ada@Example.com"}, False),
+        ({"account_id": "1"}, {"email": "eve@example.com"}, True),
+        ({"account_id": "1", "email": None}, {}, True),
+        # What nothing names is another account, and a dead connection uses none.
+        ({"account_id": "1"}, {"email": None}, True),
+        ({"account_id": "1"}, {"account_id": "1", "alive": False}, True),
+        ({"account_id": "1"}, {"account_id": "1", "provider": "microsoft"}, True),
+        ({"account_id": "1"}, {"account_id": "1", "obtained": False}, False),
+    ],
+)
+def test_a_grant_is_kept_while_another_connection_uses_its_account(
+    sandbox, put, disconnect, own, others, revoked
+):
+    account = sandbox.account("google", ADA)
+    user_id = put(account, **own)
+    put(account, **others)
+
+    assert disconnect(user_id, sandbox) is revoked
+
+
+def test_a_connection_without_a_name_in_the_place_of_the_removed_one_keeps_the_grant(sandbox, put, runtime):
+    account = sandbox.account("google", ADA)
+    user_id = put(account, email=None)
+    opened = ProviderAccount("google", "1", ADA)
+    with runtime.stores.database.reading() as session:
+        assert connections.uses_account(session, opened, or_user=user_id)
+        assert not connections.uses_account(session, opened, or_user=user_id + 1)
+
+
+def test_two_connections_of_one_account_deleted_at_once_leave_no_grant(sandbox, put, runtime):
+    account = sandbox.account("google", ADA)
+    users = [put(account, account_id="1"), put(account, account_id="1")]
+    sandbox.forget_requests()
+
+    def end(user_id):
+        with runtime.stores.database.writing() as session:
+            (removed,) = connections.remove_of_user(session, user_id)
+        name = runtime.stores.authorizations.hand_over_revocation(revocation_of(runtime.stores, removed))
+        return revoke(runtime, Revoke(name), time.monotonic() + 5)
+
+    with ThreadPoolExecutor(2) as threads:
+        replies = list(threads.map(end, users))
+
+    assert [reply.failed for reply in replies] == [None, None]
+    # Whichever was later has found no other connection.
+    assert sandbox.requests().by_operation["google.revoke"] >= 1
+
+
+def test_a_revocation_waits_for_a_consent_that_is_being_stored(sandbox, put, runtime):
+    account = sandbox.account("google", ADA)
+    revocation = Revocation(0, "google", "1", ADA, account.refresh_token)
+    sandbox.forget_requests()
+    # The consent knows the account by its address alone.
+    with (
+        runtime.stores.grants.exclusive(ProviderAccount("google", None, ADA.upper()), deadline=_soon(5)),
+        pytest.raises(LockTimeout),
+    ):
+        revoke_unused(runtime, revocation, _soon(0.2))
+
+    put(account, account_id="1")
+    revoke_unused(runtime, revocation, _soon(5))
+
+    assert sandbox.requests().total == 0
+
+
+@pytest.mark.parametrize(
+    "consented",
+    [ProviderAccount("google", "1", None), ProviderAccount("google", None, "ADA@example.com")],
+    ids=["by id", "by address"],
+)
+def test_a_consent_learns_that_its_account_was_revoked_meanwhile(sandbox, put, runtime, consented):
+    grants, account = runtime.stores.grants, sandbox.account("google", ADA)
+    before = grants.now()
+    assert not grants.revoked_since(consented, before)
+
+    revoke_unused(runtime, Revocation(0, "google", "1", ADA, account.refresh_token), _soon(5))
+
+    assert grants.revoked_since(consented, before)
+    assert not grants.revoked_since(consented, grants.now())
+    assert not grants.revoked_since(ProviderAccount("google", "2", "eve@example.com"), before)
+    assert not grants.revoked_since(ProviderAccount("google", None, None), before)
+
+
+def test_a_revocation_that_fails_is_a_value_and_counts_as_done_for_consents(sandbox, put, runtime):
+    account = sandbox.account("google", ADA)
+    sandbox.fault(operation="google.revoke", status=503)
+    before = runtime.stores.grants.now()
+    revocation = Revocation(0, "google", "1", ADA, account.refresh_token)
+    name = runtime.stores.authorizations.hand_over_revocation(revocation)
+
+    reply = perform(runtime, Revoke(name), None, _soon(1))
+
+    assert isinstance(reply.failed, Failed)
+    assert runtime.stores.grants.revoked_since(ProviderAccount("google", "1", None), before)
+
+
+def test_a_grant_to_revoke_waits_once_and_shows_no_token(runtime):
+    revocation = Revocation(1, "google", "1", ADA, "planted-token")
+    name = runtime.stores.authorizations.hand_over_revocation(revocation)
+    kept = runtime.stores.redis.get(f"oauth-revocation:{name}")
+    assert 0 < runtime.stores.redis.ttl(f"oauth-revocation:{name}") <= REVOCATION_SECONDS
+    assert b"planted" not in kept
+    assert "planted" not in repr(revocation)
+
+    assert runtime.stores.authorizations.receive_revocation(name) == revocation
+    assert runtime.stores.authorizations.receive_revocation(name) is None
+    assert perform(runtime, Revoke(name), None, _soon(1)).failed == LOST
+    assert LOST.reason is Reason.PROVIDER_ERROR
+
+
+def _soon(seconds: float) -> float:
+    return time.monotonic() + seconds
