@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from enum import StrEnum
 from typing import Any
 
 from providers.base import Failed
@@ -27,8 +28,15 @@ STATUS_OF_PROBLEM = {
     Problem.EVENT_EXISTS: 409,
     Problem.EVENT_REFUSED: 400,
     Problem.EVENT_UNREADABLE: 422,
+    Problem.OUTCOME_UNKNOWN: 502,
 }
 _RANK = {reason: rank for rank, reason in enumerate(STATUS_OF_REASON)}
+
+
+class Code(StrEnum):
+    """The words of the field ``code``, which tell apart errors of one status. A word is never renamed."""
+
+    OUTCOME_UNKNOWN = "outcomeUnknown"
 
 
 class ApiError(Exception):
@@ -47,6 +55,7 @@ class ApiError(Exception):
         beside: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         section: str | None = None,
+        code: Code | None = None,
     ) -> None:
         super().__init__(error)
         self.error = error
@@ -54,10 +63,12 @@ class ApiError(Exception):
         self.beside = dict(beside or {})
         self.headers = dict(headers or {})
         self.section = section or str(self.status)
+        self.code = code
 
     def body(self) -> dict[str, Any]:
         """The body of the answer."""
-        return {"data": None, "error": self.error, **self.beside}
+        code = {} if self.code is None else {"code": self.code}
+        return {"data": None, "error": self.error, **code, **self.beside}
 
 
 class Invalid(ApiError):
@@ -132,7 +143,13 @@ def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = 
     if failed.problem is Problem.OUT_OF_SERVICE:
         return OutOfService()
     if failed.problem is not None:
-        return ApiError(failed.message, status=STATUS_OF_PROBLEM[failed.problem], section="of-one-event")
+        unclear = failed.problem is Problem.OUTCOME_UNKNOWN
+        return ApiError(
+            failed.message,
+            status=STATUS_OF_PROBLEM[failed.problem],
+            beside={"reason": failed.reason} if unclear else {},
+            section="of-one-event",
+        )
     beside: dict[str, Any] = {} if valid_scopes is not None else {"reason": failed.reason}
     headers: dict[str, str] = {}
     if failed.reason is Reason.INSUFFICIENT_SCOPES and failed.operation:

@@ -12,14 +12,15 @@ from typing import NamedTuple
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
-from app import accounts, idempotency
-from app.errors import ApiError, Conflict, NotFound, OutOfService, most_telling
+from app import accounts, event_creates, idempotency
+from app.errors import ApiError, Code, Conflict, NotFound, OutOfService, most_telling
 from app.event_bodies import draft, notified
 from app.failures import Failures, of_account
 from app.services import services
 from app.targets import refusal
 from providers.base import PRIMARY, Failed
-from providers.errors import Problem, Reason
+from providers.contents import has_content
+from providers.errors import Problem
 from providers.events import Changes, Draft, Event
 from providers.scopes import Operation
 from store.locks import LockTimeout, unified_lock
@@ -69,16 +70,17 @@ def create(
     notify_for: Collection[str] | None,
     *,
     meta_id_is_new: bool,
+    others: Sequence[ConnectionRef] = (),
 ) -> Copies:
     """Create the event in every account, or in none; ``meta_id_is_new`` as in ``Draft``.
 
+    ``others`` are the user's accounts that get no copy from this request, but may have one.
+
+    :raise Conflict: when an account has a copy with other content, and another account has none
     :raise ApiError: when one account failed; what was created has been deleted again
     """
     _require_some(refs)
     _require_all(refs, Operation.INSERT_EVENT, Operation.DELETE_EVENT)
-    contents = {ref.id: notified(content, ref, notify_for) for ref in refs}
-    drafts = {ref.id: draft(contents[ref.id], ref, PRIMARY, meta_id_is_new=meta_id_is_new) for ref in refs}
-    jobs = {ref.id: CreateEvent(ref.id, PRIMARY, drafts[ref.id]) for ref in refs}
     meta_id, seconds = str(content.meta_id), services().settings.fanout_deadline_seconds
     # From here on even a request that is refused may have done something.
     idempotency.note_work()
@@ -86,9 +88,19 @@ def create(
         redis = services().stores.redis
         # To create, and to undo it.
         with unified_lock(redis, refs[0].user, meta_id, waits=seconds, lasts=2 * seconds):
-            outcomes = _sorted_out(refs, accounts.write(jobs, deadline=accounts.deadline()), creates=True)
+            deadline = accounts.deadline()
+            there = set() if meta_id_is_new else _present(refs, others, content, deadline)
+            drafts = {
+                ref.id: draft(
+                    notified(content, ref, notify_for), ref, PRIMARY, meta_id_is_new=ref.id not in there
+                )
+                for ref in refs
+            }
+            jobs = {ref.id: CreateEvent(ref.id, PRIMARY, drafts[ref.id]) for ref in refs}
+            outcomes = _sorted_out(refs, event_creates.write(jobs, deadline=deadline), creates=True)
             if outcomes.failed:
-                raise _not_created(outcomes, _undo(outcomes, drafts), meta_id)
+                left = _undo(outcomes, drafts)
+                raise _not_created(outcomes, left, meta_id, made=_has_made(outcomes))
     except (RedisError, BrokerError) as error:
         # What was done may stand: repeated with this metaId, the request finds it.
         log.error("a unified event was cut off: %s", type(error).__name__)
@@ -98,6 +110,34 @@ def create(
             f"The event {meta_id} is being created by another request", headers={"Retry-After": "1"}
         ) from None
     return outcomes.copies
+
+
+def _present(
+    refs: Sequence[ConnectionRef], others: Sequence[ConnectionRef], content: Changes, deadline: float
+) -> set[str]:
+    """The connections that have a copy already.
+
+    A missing copy is only made beside copies that say the same. ``others`` that cannot be read do not count.
+
+    :raise Conflict: when a copy is missing and another one has other content
+    :raise ApiError: when an account that is to get a copy could not be read; nothing was written
+    """
+    meta_id = str(content.meta_id)
+    readable = [ref for ref in others if refusal(ref, Operation.LIST_EVENTS) is None]
+    jobs = {ref.id: GetEvent(ref.id, PRIMARY, meta_id, by_meta=True) for ref in [*refs, *readable]}
+    replies = accounts.gather(jobs, Queue.READS, deadline=deadline)
+    outcomes = _sorted_out(refs, replies)
+    if outcomes.failed:
+        raise _not_created(outcomes, [], meta_id, made=False)
+    copies = [*outcomes.copies, *_sorted_out(readable, replies).copies]
+    different = [ref for ref, event in copies if not has_content(event, content)]
+    if different and len(outcomes.done) < len(refs):
+        raise Conflict(
+            f"The event {meta_id} exists in {_named(different)} with other content. "
+            "Change or delete that copy, and repeat the request",
+            beside={"metaId": meta_id},
+        )
+    return {ref.id for ref, _ in outcomes.done}
 
 
 def update(
@@ -197,7 +237,7 @@ def _undo(outcomes: Outcomes, drafts: Mapping[str, Draft]) -> list[ConnectionRef
     mark of the request that made it: one that was there before is never deleted.
     """
     made = {ref: event for ref, reply in outcomes.done if reply.made for event in _events(reply)}
-    silent = [ref for ref, failed in outcomes.failed if _may_be_done(failed)]
+    silent = [ref for ref, failed in outcomes.failed if event_creates.may_exist(failed)]
     jobs = {ref.id: _undoing(ref, drafts[ref.id], made.get(ref)) for ref in [*made, *silent]}
     replies = accounts.write(jobs, deadline=accounts.deadline(), finishing=True)
     left = [ref for ref in made if not _is_gone(replies[ref.id].failed)]
@@ -219,23 +259,28 @@ def _is_gone(failed: Failed | None) -> bool:
     return failed is None or failed.problem is Problem.EVENT_NOT_FOUND
 
 
-def _may_be_done(failed: Failed) -> bool:
-    """Whether a create that failed so may have been done: it had no answer, or one that made no sense."""
-    if failed.problem in (Problem.EVENT_EXISTS, Problem.EVENT_REFUSED) or not failed.asked:
-        return False
-    return failed.repeated or failed.reason is Reason.PROVIDER_ERROR
+def _has_made(outcomes: Outcomes) -> bool:
+    """Whether the request has made a copy, or may have made one."""
+    made = any(reply.made for _, reply in outcomes.done)
+    return made or any(event_creates.may_exist(failed) for _, failed in outcomes.failed)
 
 
-def _not_created(outcomes: Outcomes, left: Sequence[ConnectionRef], meta_id: str) -> ApiError:
+def _not_created(outcomes: Outcomes, left: Sequence[ConnectionRef], meta_id: str, *, made: bool) -> ApiError:
+    """The error of a create. ``left`` are the accounts that may have a copy; ``made``: some had one."""
     told = _told(outcomes.failed)
-    sentence = f"{told.error}. This request has left no copy"
+    outcome = "The copies of this request were deleted again" if made else "No copy was made"
     if left:
-        sentence = (
-            f"{told.error}. {_named(left)} may have a copy: repeat the request with the metaId {meta_id}, "
-            "or delete it"
+        outcome = (
+            f"{_named(left)} may have a copy: it is safe to repeat the request with the metaId {meta_id}, "
+            "or to delete the event"
         )
-    beside = {**told.beside, "metaId": meta_id}
-    return ApiError(sentence, status=told.status, beside=beside, headers=told.headers)
+    return ApiError(
+        f"{told.error}. {outcome}",
+        status=told.status,
+        beside={**told.beside, "metaId": meta_id},
+        headers=told.headers,
+        code=Code.OUTCOME_UNKNOWN if left else None,
+    )
 
 
 def _named(refs: Sequence[ConnectionRef]) -> str:

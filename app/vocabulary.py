@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.errors import Code
 from app.explanations import REASONS
 from app.schemas.authorization import ACCESS_TYPES
 from app.schemas.availability import ALIGNMENTS, ENTRY_STATUSES, ON_FAILURE, WEEKDAYS
@@ -26,6 +27,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "ConnectionType": CONNECTION_TYPES,
     "DeliveryStatus": STATUSES,
     "EntryStatus": ENTRY_STATUSES,
+    "ErrorCode": tuple(Code),
     "FailureReason": tuple(Reason),
     "OnFailure": ON_FAILURE,
     "Provider": tuple(ProviderName),

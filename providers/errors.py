@@ -27,6 +27,7 @@ class Problem(StrEnum):
     EVENT_EXISTS = "eventExists"
     EVENT_REFUSED = "eventRefused"
     EVENT_UNREADABLE = "eventUnreadable"
+    OUTCOME_UNKNOWN = "outcomeUnknown"
     OUT_OF_SERVICE = "outOfService"
 
 
@@ -76,6 +77,12 @@ class OutOfMeans(Unavailable):
     """This machine lacks what a call needs, and the provider has no part in that."""
 
     problem = Problem.OUT_OF_SERVICE
+
+
+class OutcomeUnknown(Unavailable):
+    """A create was sent without a usable answer, and the event was not seen afterwards: it may exist."""
+
+    problem = Problem.OUTCOME_UNKNOWN
 
 
 class RateLimited(Unavailable):

@@ -13,7 +13,14 @@ import orjson
 
 from providers import transport
 from providers.base import Account, Token, TokenSource, Traffic
-from providers.errors import GrantGone, OutOfMeans, ProviderError, TimedOut, Unavailable
+from providers.errors import (
+    GrantGone,
+    OutOfMeans,
+    ProviderError,
+    RateLimited,
+    TimedOut,
+    Unavailable,
+)
 from providers.retries import retry_after, wait_before_retry
 
 JSON = "application/json"
@@ -127,12 +134,14 @@ class Bearer:
 def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer | None = None) -> Json:
     """The JSON object of a 2xx answer, ``{}`` when the call has none.
 
-    :raise ProviderError: what ``error_for`` makes of any other answer; ``repeated`` when it is not the first
+    :raise ProviderError: what ``error_for`` makes of any other answer; ``repeated`` when an earlier try may
+        have been done
     :raise Unavailable: without an answer in time, or with one that is no JSON object
     :raise GrantGone: for a second 401, after the token was renewed
     :raise AuthorizationInvalid: when a rejected token cannot be renewed
     """
     tries = 0
+    unclear = False
     while True:
         # Outside the "try": a token source that fails has already done its own retries.
         token = bearer.token(deadline=deadline) if bearer else None
@@ -146,7 +155,9 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
                         bearer.answered()
                 return answer
         except ProviderError as error:
-            error.repeated = tries > 0
+            error.repeated = unclear
+            # A call that was throttled, or never sent, was not done.
+            unclear = unclear or not isinstance(error, RateLimited | OutOfMeans)
             tries += 1
             if bearer is not None and not error.retryable:
                 bearer.answered()

@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from providers.base import Account, CalendarProvider, Failed
-from providers.errors import (
-    EventExists,
-    EventNotFound,
-    EventRefused,
-    EventUnreadable,
-    ProviderError,
-    RateLimited,
-    Unavailable,
-)
+from providers.create_outcomes import is_unclear
+from providers.errors import EventExists, EventNotFound, EventRefused, EventUnreadable, ProviderError
 from providers.events import Event
 from providers.names import ProviderName
 from store.breakers import Family
@@ -84,19 +77,13 @@ def _write_event(
                     _delete(provider, account, job, deadline)
                     return Reply()
     except ProviderError as error:
-        changed = _may_be_done(error)
+        changed = isinstance(error, EventUnreadable) or is_unclear(error)
         raise
     finally:
         # Also after a failure: it may have been done all the same. Whoever reads after our answer sees it.
         runtime.stores.busy.forget([credentials.id])
         if changed:
             webhooks.calendar_changed(runtime.stores, credentials.id, job.calendar)
-
-
-def _may_be_done(error: ProviderError) -> bool:
-    """Whether a write that failed may have changed something all the same."""
-    unclear = isinstance(error, Unavailable | EventUnreadable) and not isinstance(error, RateLimited)
-    return unclear or error.repeated
 
 
 def _update(provider: CalendarProvider, account: Account, job: UpdateEvent, deadline: float) -> Event:

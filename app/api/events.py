@@ -11,7 +11,7 @@ import orjson
 from flask import Response, request
 from flask.views import MethodView
 
-from app import accounts, asked, event_lists, paging
+from app import accounts, asked, event_creates, event_lists, paging
 from app.envelope import Blueprint, whole
 from app.errors import Invalid, NotFound
 from app.event_bodies import changes, draft
@@ -84,13 +84,17 @@ class CalendarEvents(MethodView):
     ) -> Response:
         """Create an event
 
-        Safe to repeat with a `metaId` or the header `Idempotency-Key`. Microsoft always notifies guests.
+        Safe to repeat with a `metaId` or the header `Idempotency-Key`. Microsoft always notifies guests. The
+        error `outcomeUnknown` means that the event may exist although the provider's answer was lost.
         """
         content = changes(body, header.get("zone"))
         ref = accounts.one_of_user(userId, provider)
         accounts.require(ref, Operation.INSERT_EVENT)
         job = CreateEvent(ref.id, calendarId, draft(content, ref, calendarId, body.get("id")))
-        return _one_event(ref, _write(ref, job), status=201)
+        reply = event_creates.write({ref.id: job}, deadline=accounts.deadline())[ref.id]
+        if reply.failed is not None:
+            raise event_creates.error(ref, reply.failed, repeatable=content.meta_id is not None)
+        return _one_event(ref, reply, status=201)
 
 
 @blp.route(

@@ -37,12 +37,16 @@ class UnifiedEvents(MethodView):
         """Create a unified event
 
         In every account, or in none: when one fails, what was created is deleted again. A request that is
-        made again with the same `metaId` makes no second copy.
+        made again with the same `metaId` makes no second copy. A missing copy is not made beside one with
+        other content: that is 409.
         """
         refs = accounts.of_user(userId, query)
+        others = [ref for ref in accounts.of_user(userId, {"provider": []}) if ref not in refs]
         content = changes({"metaId": new_meta_id(), **body}, header.get("zone"))
         by_chance = "metaId" not in body and idempotency.key() is None
-        copies = unified.create(refs, content, body.get("sendNotificationsFor"), meta_id_is_new=by_chance)
+        copies = unified.create(
+            refs, content, body.get("sendNotificationsFor"), meta_id_is_new=by_chance, others=others
+        )
         return whole({"data": unified_view(str(content.meta_id), copies)}, 201)
 
 

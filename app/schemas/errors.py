@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
+from app.errors import Code
 from app.fields import Word
 from providers.errors import Reason
 from providers.names import ProviderName
@@ -26,6 +27,12 @@ class ErrorSchema(Schema):
         metadata={
             **REASON,
             "description": "Why the provider failed; the set is closed.",
+        }
+    )
+    code = fields.String(
+        metadata={
+            "description": "Tells apart errors of one status; absent where the status says enough.",
+            "enum": [str(code) for code in Code],
         }
     )
     operation = fields.String(metadata={"description": "Insufficient scope: the operation that was refused."})

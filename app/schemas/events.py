@@ -71,7 +71,9 @@ class ListEdge(Instant):
     def parse(self, text: str) -> timestamps.Moment:
         """The moment, which may wait for its zone."""
         if SECONDS.fullmatch(text):
-            raise ValidationError("must be milliseconds since 1970, and looks like seconds: multiply it by 1000")
+            raise ValidationError(
+                "must be milliseconds since 1970, and looks like seconds: multiply it by 1000"
+            )
         if not MILLISECONDS.fullmatch(text):
             return super().parse(text)
         try:
@@ -103,7 +105,9 @@ class Meeting(fields.Field[Any]):
 
 def _web_address(text: str) -> str:
     if not text.isascii():
-        raise ValidationError("must be ASCII: write the host as Punycode (xn--…), and the rest percent-encoded")
+        raise ValidationError(
+            "must be ASCII: write the host as Punycode (xn--…), and the rest percent-encoded"
+        )
     try:
         parts = urlsplit(text)
         # Asked for: a port that is no number is only found out so.
@@ -111,7 +115,9 @@ def _web_address(text: str) -> str:
     except ValueError:
         readable = False
     if not readable or not re.fullmatch(r"(?i:https?)://[!-~]{1,1000}", text) or not parts.hostname:
-        raise ValidationError("must begin with https:// or http://, and have no spaces and at most 1000 characters")
+        raise ValidationError(
+            "must begin with https:// or http://, and have no spaces and at most 1000 characters"
+        )
     return text
 
 

@@ -9,6 +9,7 @@ import secrets
 import time
 from typing import cast
 
+from providers.create_outcomes import insert_deadline, settled
 from providers.errors import (
     EventExists,
     EventNotFound,
@@ -98,12 +99,16 @@ def create(calendar: GoogleCalendar, draft: Draft) -> Created:
     _learn_midnights(calendar, draft.content)
     body = writing.new(draft, secrets.token_hex(16))
     query = writing.send_updates(draft.content.notify) | _CONFERENCE
+    in_time = calendar.until(insert_deadline(calendar.deadline))
     try:
-        event = _written(calendar, calendar.write("POST", body=body, query=query))
+        answer = in_time.write("POST", body=body, query=query)
     except EventExists:
         return _there_already(calendar, draft, body, query)
     except InvalidCalendarId:
         raise _unfit_id(calendar, draft) from None
+    except ProviderError as error:
+        return settled(error, lambda: _seen(calendar, draft, body["id"]))
+    event = _written(calendar, answer)
     return Created(_met(calendar, event) if draft.content.meeting else event, made=True)
 
 
@@ -215,6 +220,18 @@ def _there_already(calendar: GoogleCalendar, draft: Draft, body: Json, query: di
             # Taken, by what the account cannot see.
             raise _exists(calendar) from None
     raise _restless(calendar)
+
+
+def _seen(calendar: GoogleCalendar, draft: Draft, event_id: str) -> Created | None:
+    """The event of an insert that had no answer, None when it is not there (yet).
+
+    :raise EventExists: when the id belongs to another event
+    """
+    try:
+        event = read(calendar, event_id)
+    except NotFound:
+        return None
+    return _told(calendar, draft, event)
 
 
 def _told(calendar: GoogleCalendar, draft: Draft, event: Event) -> Created:

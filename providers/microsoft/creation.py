@@ -17,10 +17,11 @@ from typing import cast
 from urllib.parse import quote
 from uuid import UUID
 
-from providers.errors import EventExists, InvalidCalendarId, NotFound, ProviderError
+from providers.create_outcomes import insert_deadline, settled
+from providers.errors import EventExists, EventUnreadable, InvalidCalendarId, NotFound, ProviderError
 from providers.events import Created, Draft
 from providers.http import Json
-from providers.microsoft import event_calendar, events, writing
+from providers.microsoft import event_calendar, events, properties, writing
 from providers.microsoft.errors import PROVIDER, DuplicateTransaction
 from providers.microsoft.mailbox import Mailbox, calendar_path
 from providers.microsoft.payloads import GraphEvent
@@ -41,9 +42,13 @@ def create(mailbox: Mailbox, calendar_id: str, draft: Draft) -> Created:
     for transaction_id in _transactions(draft.key):
         body = writing.new(draft, transaction_id, midnights)
         try:
-            event_id = _post(mailbox, calendar_id, body)
+            event_id = _post(mailbox.until(insert_deadline(mailbox.deadline)), calendar_id, body)
         except DuplicateTransaction as error:
             known = _made_before(mailbox, calendar_id, error.event_id)
+        except EventUnreadable:
+            raise
+        except ProviderError as error:
+            return settled(error, lambda: _seen(mailbox, calendar_id, draft))
         else:
             known = _read_back(mailbox, calendar_id, event_id)
         if known is not None:
@@ -66,6 +71,12 @@ def _post(mailbox: Mailbox, calendar_id: str, body: Json) -> str:
     if not isinstance(event_id, str) or not event_id:
         raise events.unreadable_event(mailbox)
     return event_id
+
+
+def _seen(mailbox: Mailbox, calendar_id: str, draft: Draft) -> Created | None:
+    """The event of a create that had no answer, found by its mark; None when it is not there (yet)."""
+    known = events.carrying(mailbox, calendar_id, draft.mark, properties.REQUEST)
+    return None if known is None else _created(mailbox, calendar_id, known, draft)
 
 
 def _read_back(mailbox: Mailbox, calendar_id: str, event_id: str) -> GraphEvent | None:

@@ -64,16 +64,18 @@ def read(mailbox: Mailbox, calendar_id: str, event_id: str) -> Event:
     return parsed(mailbox, calendar_id, record(mailbox, calendar_id, event_id))
 
 
-def carrying(mailbox: Mailbox, calendar_id: str, meta_id: str) -> GraphEvent | None:
-    """The first created of the living events of a calendar that carry ``meta_id``, in this spelling."""
-    query = f"{properties.carrying(meta_id)}&{properties.EXPAND}&$top={EVENTS_PER_PAGE}"
+def carrying(
+    mailbox: Mailbox, calendar_id: str, wanted: str, property_id: str = properties.META_ID
+) -> GraphEvent | None:
+    """The first created of the living events of a calendar with a property of exactly this value."""
+    query = f"{properties.carrying(property_id, wanted)}&{properties.EXPAND}&$top={EVENTS_PER_PAGE}"
     part = Part("found", f"{calendar_path(calendar_id)}/events?{query}", AS_TEXT)
     pages = mailbox.fetch([part])[part.id]
     if isinstance(pages, ProviderError):
         raise pages
     try:
         found = [each for page in pages for each in cast("list[GraphEvent]", parse.values(page))]
-        exact = [e for e in found if properties.value(e, properties.META_ID) == meta_id]
+        exact = [each for each in found if properties.value(each, property_id) == wanted]
         living = [each for each in exact if not each.get("isCancelled")]
         return min(living, key=lambda each: (parse_events.created(each), each["id"]), default=None)
     except SHAPE_ERRORS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from urllib.parse import quote
 
@@ -41,13 +42,19 @@ class Mailbox:
         self.email = account.email
         self.operation = operation
         self._graph = graph
-        self._deadline = deadline
+        self.deadline = deadline
         self._bearer = Bearer.of(account)
         self._tells_zone = has_scope(ProviderName.MICROSOFT, account.scopes, "MailboxSettings.Read")
 
+    def until(self, deadline: float) -> Mailbox:
+        """The same mailbox with another deadline."""
+        other = copy(self)
+        other.deadline = deadline
+        return other
+
     def fetch(self, parts: Sequence[Part]) -> dict[str, Pages]:
         """Every page of every part; see :func:`every_page`."""
-        batches = Batches(self._graph, self._bearer, self.operation, deadline=self._deadline)
+        batches = Batches(self._graph, self._bearer, self.operation, deadline=self.deadline)
         return every_page(batches, parts)
 
     def get(self, path: str, prefer: str = AS_TEXT) -> Json:
@@ -56,7 +63,7 @@ class Mailbox:
         :raise ProviderError: NotFound and InvalidCalendarId also when it is an event that is not there
         """
         call = self._call("GET", path, headers={"Prefer": prefer})
-        return send(call, error_for, deadline=self._deadline, bearer=self._bearer)
+        return send(call, error_for, deadline=self.deadline, bearer=self._bearer)
 
     def write(self, method: str, path: str, body: Json | None = None, *, match: str | None = None) -> Json:
         """The answer to a write, ``{}`` when it has none or none that can be read.
@@ -69,7 +76,7 @@ class Mailbox:
         headers = {"Prefer": AS_TEXT} | ({"If-Match": match} if match else {})
         content = None if body is None else orjson.dumps(body)
         call = self._call(method, path, body=content, answers=False, headers=headers)
-        return send(call, write_error_for, deadline=self._deadline, bearer=self._bearer)
+        return send(call, write_error_for, deadline=self.deadline, bearer=self._bearer)
 
     def settings(self) -> list[Part]:
         """The part that asks for the mailbox's zone, where the grant allows to."""

@@ -33,13 +33,13 @@ EXPAND = f"$expand={quote(EXPANSION, safe='')}"
 _GUID = re.compile(r"\{[^}]*\}")
 
 
-def carrying(meta_id: str) -> str:
-    """The part of a query for the events of a metaId; Graph compares values in any case.
+def carrying(property_id: str, wanted: str) -> str:
+    """The part of a query for the events with a value of a property; Graph compares values in any case.
 
     https://learn.microsoft.com/en-us/graph/api/singlevaluelegacyextendedproperty-get
     """
-    quoted = meta_id.replace("'", "''")
-    text = f"{_FIELD}/Any(ep: ep/id eq '{META_ID}' and ep/value eq '{quoted}')"
+    quoted = wanted.replace("'", "''")
+    text = f"{_FIELD}/Any(ep: ep/id eq '{property_id}' and ep/value eq '{quoted}')"
     return f"$filter={quote(text, safe='')}"
 
 

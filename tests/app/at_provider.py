@@ -18,6 +18,8 @@ INSERT = {"google": "google.events.insert", "microsoft": "microsoft.events.inser
 GET = {"google": "google.events.get", "microsoft": "microsoft.events.get"}
 UPDATE = {"google": "google.events.patch", "microsoft": "microsoft.events.update"}
 DELETE = {"google": "google.events.delete", "microsoft": "microsoft.events.delete"}
+# The call that looks for the event of an insert that had no answer.
+LOOK = {"google": "google.events.get", "microsoft": "microsoft.batch"}
 
 NINE = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
 

@@ -120,7 +120,11 @@ def test_when_nothing_could_be_read_the_request_fails_in_the_form_it_was_asked(
         ({"minDate": "2026-12-04", "maxDate": "2026-12-03"}, 400, "minDate must be before maxDate"),
         ({"minDate": "0", "maxDate": "99999999999999"}, 400, "maxDate must lie in the years"),
         ({"minDate": "-5", "maxDate": "2026-12-03"}, 400, "minDate must be an ISO 8601 date"),
-        ({"minDate": "1796256000", "maxDate": "1796342400000"}, 400, "minDate must be milliseconds since 1970"),
+        (
+            {"minDate": "1796256000", "maxDate": "1796342400000"},
+            400,
+            "minDate must be milliseconds since 1970",
+        ),
         ({"minDate": "999999999", "maxDate": "2026-12-03"}, 400, "minDate must be milliseconds since 1970"),
         ({**BARE, "timeZone": "Mars/Olympus"}, 400, "timeZone"),
     ],

@@ -301,3 +301,54 @@ def test_google_tells_guests_when_it_is_named(sandbox, both, sent, told):
     both.delete("m-1", **{name: ",".join(value) for name, value in sent.items()})
     operations = ("google.events.insert", "google.events.patch", "google.events.delete")
     assert notices() == ([(each, [BOB]) for each in operations] if told else [])
+
+
+# --- one copy is missing, and the other has changed
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("narrowed", [False, True])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"subject": "New"},
+        {"description": "Other"},
+        {"location": "Room 2"},
+        {"start": "2026-12-03T08:00:00Z"},
+        {"attendees": [{"email": "eve@example.com"}]},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_missing_copy_is_not_made_beside_one_with_other_content(both, provider, narrowed, change):
+    body = {"metaId": "m-1", "subject": "Old", "location": "Room 1"}
+    one(both.create(**body), 201)
+    one(both.update("m-1", **change))
+    both.there[provider].delete(both.there[provider].events()[0]["id"])
+    answer = both.create(query={"provider": provider} if narrowed else None, **body)
+    other = {"google": "microsoft", "microsoft": "google"}[provider]
+    assert answer.status_code == 409, answer.text
+    assert answer.json["metaId"] == "m-1"
+    assert f"The event m-1 exists in {other} with other content" in answer.json["error"]
+    assert both.there[provider].events() == []
+    # With the content of the copy that is left it is made again.
+    both.delete("m-1")
+    assert len(one(both.create(**body), 201)["events"]) == 2
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"subject": "Same", "description": "One\n\n two  \n", "attendees": [{"email": "Bob@Example.com"}]},
+        {"start": "2026-12-03", "end": "2026-12-05"},
+        {"start": "2026-12-03T09:00:00.123Z"},
+        {"meeting": True, "description": "Agenda"},
+        {"meeting": {"url": "https://meet.example.com/a"}},
+    ],
+    ids=["texts", "days", "fractions", "meeting", "url"],
+)
+def test_a_missing_copy_is_made_again_beside_one_that_says_the_same(both, provider, body):
+    one(both.create(metaId="m-1", **body), 201)
+    both.there[provider].delete(both.there[provider].events()[0]["id"])
+    assert len(one(both.create(metaId="m-1", **body), 201)["events"]) == 2
+    assert {name: len(there.events()) for name, there in both.there.items()} == {"google": 1, "microsoft": 1}

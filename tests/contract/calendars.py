@@ -165,7 +165,7 @@ EVENTS: tuple[Row, ...] = (
         may_not_write(body=NEW),
         bad("", 409, given=World.unified, body=NEW | {"metaId": "m-1"}),
         bad("", 422, given=unreadable, body=NEW),
-        *provider_down(body=NEW),
+        *provider_down(creates=True, body=NEW),
     ),
     *of(
         f"POST {IN_CALENDAR}",
@@ -243,7 +243,7 @@ UNIFIED_ROWS: tuple[Row, ...] = (
         may_not_write(body=NEW),
         bad("", 409, shape=CREATED, given=World.unified, body=NEW | {"metaId": "m-1"}),
         bad("", 422, shape=CREATED, given=unreadable, body=NEW),
-        *provider_down(shape=CREATED | PROVIDER_ERROR, body=NEW, providers=PROVIDERS),
+        *provider_down(shape=CREATED | PROVIDER_ERROR, creates=True, body=NEW, providers=PROVIDERS),
     ),
     *of(
         f"GET {META}/{{metaId}}",

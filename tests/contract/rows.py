@@ -124,8 +124,9 @@ def ended(shape: Any = PROVIDER_ERROR, **more: Any) -> Row:
     return bad("", 401, shape=shape, given=World.revoke, **more)
 
 
-def provider_down(shape: Any = PROVIDER_ERROR, **more: Any) -> list[Row]:
-    """What is answered when the provider throttles, and when it is down."""
+def provider_down(shape: Any = PROVIDER_ERROR, *, creates: bool = False, **more: Any) -> list[Row]:
+    """The answers while the provider throttles, and while it is down; a create may have been done then."""
+    unclear = {"code": frozenset({"outcomeUnknown"})} if creates else {}
     return [
         bad(
             "",
@@ -134,5 +135,11 @@ def provider_down(shape: Any = PROVIDER_ERROR, **more: Any) -> list[Row]:
             given=lambda w: w.strike(status=429, retry_after=LATER),
             **more,
         ),
-        bad("", 502, shape=shape, given=lambda w: w.strike(status=503, retry_after=LATER), **more),
+        bad(
+            "",
+            502,
+            shape={**shape, **unclear},
+            given=lambda w: w.strike(status=503, retry_after=LATER),
+            **more,
+        ),
     ]

@@ -1,0 +1,51 @@
+"""Whether an event has the content that a create asks for; pure functions.
+
+Providers change a little of what is written: white space, fractions of a second, the account itself among the
+attendees. None of that counts as a difference.
+"""
+
+from __future__ import annotations
+
+from providers.events import Changes, Day, Event, When
+
+_SECOND = 1000
+
+
+def has_content(event: Event, content: Changes) -> bool:
+    """Whether the event says what ``content`` says, as far as a create decides it.
+
+    A location that was not sent, and a meeting of the provider's own, are the provider's choice.
+    """
+    return (
+        _text(event.subject) == _text(content.subject)
+        and _text(event.description) == _text(content.description)
+        and content.location in (None, event.location)
+        and content.meeting_url in (None, event.meeting_url)
+        and _guests(event) == {email.lower() for email in content.attendees or ()} - _own(event)
+        and _is_at(event, event.start, "start", content.start)
+        and _is_at(event, event.end, "end", content.end)
+    )
+
+
+def _text(value: str | None) -> str:
+    return " ".join((value or "").split())
+
+
+def _own(event: Event) -> set[str]:
+    return {each.email.lower() for each in event.attendees if each.is_self}
+
+
+def _guests(event: Event) -> set[str]:
+    return {each.email.lower() for each in event.attendees if not each.is_self}
+
+
+def _is_at(event: Event, at: int, name: str, wanted: When | None) -> bool:
+    match wanted:
+        case None:
+            return True
+        case Day(date):
+            edge = event.original[name]
+            # Google writes a date, Graph the midnight of one.
+            return event.all_day and (edge.get("date") or edge["dateTime"][:10]) == date
+        case _:
+            return not event.all_day and at // _SECOND == wanted.at // _SECOND

@@ -1,0 +1,109 @@
+"""Creates whose answer is lost: looked for before they are reported, and named as unknown otherwise."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.errors import Code
+from tests.app.at_provider import INSERT, LOOK, AtProvider, Person, one
+from tests.app.days import PROVIDERS
+from tests.conftest import Api
+
+pytestmark = pytest.mark.usefixtures("worker")
+
+BOTH = pytest.mark.parametrize("provider", PROVIDERS)
+KEY = {"Idempotency-Key": "k-1"}
+# The insert is done, and its answer is lost: the connection breaks, or the answer comes after the deadline.
+LOST = pytest.mark.parametrize("fault", [{"body": "reset"}, {"latency_ms": 60_000}], ids=["reset", "hangs"])
+
+
+@pytest.fixture
+def person(api, sandbox, new_user, provider):
+    account = sandbox.account(provider, "ada@example.com")
+    return Person(api, new_user(account), account, AtProvider(sandbox, account))
+
+
+def unknown(answer):
+    """The sentence of an answer that says that the event may exist."""
+    assert answer.status_code == 502, answer.text
+    assert answer.json.keys() == {"data", "error", "code", "reason"}
+    assert (answer.json["code"], answer.json["reason"]) == ("outcomeUnknown", "providerError")
+    assert "The event may exist" in answer.json["error"]
+    return answer.json["error"]
+
+
+@BOTH
+@LOST
+@pytest.mark.parametrize("body", [{}, {"metaId": "m-1"}], ids=["plain", "metaId"])
+def test_an_event_that_is_there_although_the_answer_was_lost_is_reported_as_created(
+    sandbox, person, fault, body
+):
+    sandbox.fault(operation=INSERT[person.provider], **fault)
+    made = one(person.create(subject="Once", **body), 201)
+    sandbox.clear_faults()
+    (kept,) = person.there.events()
+    assert made["id"] == kept["id"]
+
+
+@BOTH
+@LOST
+@pytest.mark.parametrize(
+    ("headers", "body"), [(KEY, {}), (None, {"metaId": "m-1"})], ids=["Idempotency-Key", "metaId"]
+)
+def test_a_lost_create_whose_event_cannot_be_seen_is_safe_to_repeat(sandbox, person, fault, headers, body):
+    sandbox.fault(operation=INSERT[person.provider], **fault)
+    sandbox.fault(operation=LOOK[person.provider], status=503, retry_after=60)
+    # Before the insert the metaId is looked for: that call must pass.
+    if body:
+        sandbox.clear_faults()
+        sandbox.fault(operation=INSERT[person.provider], status=503, retry_after=60)
+    told = unknown(person.create(subject="Once", headers=headers, **body))
+    assert "repeat the request with the same Idempotency-Key or metaId" in told
+    sandbox.clear_faults()
+    made = one(person.create(subject="Once", headers=headers, **body), 201)
+    (kept,) = person.there.events()
+    assert made["id"] == kept["id"]
+
+
+@BOTH
+def test_a_create_with_neither_key_nor_meta_id_is_told_to_look_first(sandbox, person):
+    sandbox.fault(operation=INSERT[person.provider], body="reset")
+    sandbox.fault(operation=LOOK[person.provider], status=503, retry_after=60)
+    told = unknown(person.create(subject="Once"))
+    assert "look for it before you repeat the request" in told
+    assert "Idempotency-Key" in told
+    assert "metaId" in told
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("fault", "status"), [({"status": 429}, 429), ({"status": 403}, 403), ({"status": 400}, 400)], ids=str
+)
+def test_a_create_that_was_refused_has_a_known_outcome(sandbox, person, fault, status):
+    sandbox.fault(operation=INSERT[person.provider], **fault)
+    answer = person.create(subject="Once")
+    assert (answer.status_code, "code" in answer.json) == (status, False)
+    assert "may exist" not in answer.json["error"]
+    assert LOOK[person.provider] not in sandbox.requests().by_operation
+
+
+@BOTH
+def test_a_refusal_after_a_lost_try_looks_too(sandbox, person):
+    # Of two faults the latest strikes first.
+    sandbox.fault(operation=INSERT[person.provider], status=429, retry_after=60)
+    sandbox.fault(operation=INSERT[person.provider], body="reset", times=1)
+    made = one(person.create(subject="Once"), 201)
+    assert [each["id"] for each in person.there.events()] == [made["id"]]
+
+
+@BOTH
+def test_a_create_that_no_worker_answers_is_unknown(api, new_app, person):
+    deaf = new_app(broker_url="memory://", fanout_deadline_seconds=0.3)
+    person.api = Api(deaf.test_client(), api.key)
+    unknown(person.create(subject="Once"))
+
+
+def test_the_document_lists_every_code(api):
+    schemas = api.get("/openapi.json").json["components"]["schemas"]
+    assert schemas["Error"]["properties"]["code"]["$ref"] == "#/components/schemas/ErrorCode"
+    assert schemas["ErrorCode"]["enum"] == [str(code) for code in Code]
