@@ -15,9 +15,11 @@ from app.targets import refusal
 from providers.base import Failed
 from providers.errors import Reason
 from providers.scopes import Operation
+from store.busy_cache import CalendarKey
+from store.invalidation import after_write
 from store.queries import connections, organizations
 from store.queries.connections import ConnectionRef
-from workers.jobs import Job, Reply
+from workers.jobs import CreateEvent, DeleteEvent, Job, Reply, UpdateEvent
 from workers.queues import Queue
 
 NO_CALENDARS = "User has no connected calendars"
@@ -99,15 +101,21 @@ def gather(
     return dict(zip(jobs, replies, strict=True))
 
 
-def write(jobs: Mapping[str, Job], *, deadline: float, finishing: bool = False) -> dict[str, Reply]:
+def write(
+    jobs: Mapping[str, CreateEvent | UpdateEvent | DeleteEvent], *, deadline: float, finishing: bool = False
+) -> dict[str, Reply]:
     """The reply to each event write, by connection; ``finishing`` what was begun, it is never turned away.
 
-    What has not answered may have been done: whatever is cached of it is dropped here, as the worker does
-    for what has.
+    A write that failed may have been done: its calendar is invalidated here too, as its worker may have died.
     """
     replies = gather(jobs, Queue.WRITES, deadline=deadline, finishing=finishing)
     silent = [each for each, reply in replies.items() if reply.failed is not None]
-    services().stores.busy.forget(silent)
+    if silent:
+        stores = services().stores
+        with stores.database.reading() as session:
+            rows = connections.sealed(session, silent)
+        for each, row in rows.items():
+            after_write(stores, row, CalendarKey(each, jobs[each].calendar))
     return replies
 
 

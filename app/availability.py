@@ -13,6 +13,7 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from app import auth
+from app.calendar_names import renamed
 from app.services import services
 from app.targets import Target, Wanted, listed, main_calendar, named, refusal, to_list
 from providers.base import PRIMARY, Failed, Read
@@ -163,6 +164,8 @@ class _Look:
             for each in ask.connections
             if each.id in lists
         ]
+        if jobs:
+            drawn.targets = list(renamed(drawn.targets))
         return drawn.picture(len(self._asks), used)
 
     def _stale(self, keys: Sequence[CalendarKey], known: Known) -> list[int]:

@@ -9,6 +9,7 @@ from itertools import groupby, islice
 
 from app import accounts
 from app.availability import LISTS_SHARE, Freshness
+from app.calendar_names import renamed
 from app.failures import Failure, Failures, of_account
 from app.services import services
 from app.targets import Target, Wanted, listed, named, refusal, to_list
@@ -44,6 +45,8 @@ def find(refs: Sequence[ConnectionRef], wanted: Wanted, start: int, end: int, fr
         refused |= unlisted
     targets = _targets(refs, wanted, lists)
     read = _read([each for each in targets if each.connection.id not in refused], start, end, deadline)
+    names = renamed([target for target, _ in read])
+    read = [(target, each) for target, (_, each) in zip(names, read, strict=True)]
     failures = _refused_accounts(refs, wanted, refused) + _refused_calendars(targets, refused)
     failures += [Failure(t.shown, t.connection, each) for t, each in read if isinstance(each, Failed)]
     calendars = [(t.shown, each) for t, each in read if not isinstance(each, Failed)]

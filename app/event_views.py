@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from app.targets import shown_as
+from app.calendar_names import calendar_name
 from providers.events import Attendee, Event
 from scheduling.written import timestamp
 from store.queries.connections import ConnectionRef
@@ -31,7 +31,7 @@ def unified_view(meta_id: str, copies: Sequence[tuple[ConnectionRef, Event]]) ->
         **_fields(events[0]),
         "attendees": _together(events),
         "originals": [event.original for event in events],
-        "events": [_copy(event, shown_as(ref, event.calendar_id)) for ref, event in copies],
+        "events": [_copy(event, calendar_name(ref, event.calendar_id)) for ref, event in copies],
     }
 
 

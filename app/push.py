@@ -12,6 +12,7 @@ from app.services import services
 from providers.names import ProviderName
 from providers.notifications import News, Notification
 from store.busy_cache import CalendarKey
+from store.invalidation import after_notification
 from store.queries import channels, webhooks
 from store.queries.channels import Speaker
 from store.queries.webhooks import Event
@@ -47,14 +48,14 @@ def _act(speaker: Speaker, news: News) -> None:
             _confirm(speaker)
         case News.CHANGED:
             stores = services().stores
-            # The first of many empties: until somebody has read anew, the others find nothing to do.
-            stores.busy.empty(speaker.key)
+            after_notification(stores, speaker, speaker.key)
             stores.watching.hear(speaker.channel, services().settings.push_audit_seconds)
             _tell(speaker)
         case News.ENDING:
             _renew_soon(speaker)
         case News.ENDED:
             services().stores.busy.empty(speaker.key, unwatch=speaker.channel)
+            after_notification(services().stores, speaker, speaker.key)
             # What has changed since it ended was told to nobody. Before the channel goes: should it fail, the
             # provider can tell us again.
             _tell(speaker)

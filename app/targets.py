@@ -65,10 +65,19 @@ def main_calendar(connection: ConnectionRef) -> Target:
 
 
 def shown_as(connection: ConnectionRef, calendar_id: str) -> str:
-    """What answers call a calendar: Google's main one has the account's address for its id."""
-    if calendar_id == PRIMARY and connection.provider == ProviderName.GOOGLE:
-        return connection.email or PRIMARY
-    return calendar_id
+    """What answers call a calendar: by its real id, also when the alias was used.
+
+    Before the provider has named the main calendar, the e-mail stands in at Google, where it is the id.
+    """
+    if calendar_id != PRIMARY:
+        return calendar_id
+    google = connection.provider == ProviderName.GOOGLE
+    return connection.main_calendar_id or (google and connection.email) or PRIMARY
+
+
+def is_main(connection: ConnectionRef, calendar_id: str) -> bool:
+    """Whether an id is that of the account's main calendar, or its alias."""
+    return calendar_id in (PRIMARY, connection.main_calendar_id)
 
 
 def listed(connection: ConnectionRef, calendars: Iterable[ListedCalendar]) -> list[Target]:
@@ -117,6 +126,9 @@ def _home(
     connections: Sequence[ConnectionRef],
     lists: Mapping[str, CalendarList],
 ) -> Target:
+    for connection in connections:
+        if is_main(connection, calendar_id):
+            return main_calendar(connection)
     for connection in connections:
         found = lists.get(connection.id)
         for calendar in found.calendars if found else ():

@@ -102,6 +102,16 @@ class Calendar:
     foreground_color: str
     time_zone: str
     original: dict[str, Any] = field(repr=False)
+    # The address of its owner, where the provider names it (Microsoft).
+    owner: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MainCalendar:
+    """The main calendar of an account; ``address`` is that of its owner, ``""`` if that is not named."""
+
+    id: str
+    address: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +156,10 @@ class CalendarProvider(Protocol):
 
     def calendars(self, account: Account, *, deadline: float) -> list[Calendar]:
         """Every calendar on the account's list, each page followed."""
+        ...
+
+    def main_calendar(self, account: Account, *, deadline: float) -> MainCalendar:
+        """The real id of the main calendar, and the address that the provider knows the account by."""
         ...
 
     def busy(

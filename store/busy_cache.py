@@ -6,10 +6,15 @@ A bucket is one Redis key that holds int64 pairs: first ``(FORMAT, moment of the
 stands in both buckets; merging joins it again. A key that is there was read, whatever it holds: an empty
 bucket means "read, nothing there", a missing one means "not read".
 
-Each connection has a generation, a random name. Whoever reads from the provider notes it before, and what was
-read is kept only while the connection still has it; a write replaces it and drops what is kept. So a read
-that began before a write was over can never put the old picture back, nor one that began before Redis was
-emptied.
+Each connection has a generation, a random name. A reader notes it before it asks the provider, and its
+answer is stored only if the connection still has that generation. An invalidation replaces the generation and
+deletes what is cached. So a read that began before the end of a write can never store the old events, nor can
+one that began before Redis was emptied.
+
+A reader also enters its connection into the sets of readers of the calendar's tags (``store.cache_tags``),
+between its note of the generation and its call to the provider. A write invalidates every connection in the
+sets of its tags: those that read the same mailbox or calendar. A connection that enters later reads after the
+write.
 
 A calendar that its provider watches for us is kept for longer, as the provider tells of every change. Its
 watch is a key of its own, which ends before the provider's channel does; where it is lacking, the usual time
@@ -31,9 +36,11 @@ from redis import Redis
 from redis.client import Pipeline
 
 from scheduling.intervals import Groups, Intervals, Times
+from store.cache_tags import Tags
 from store.line import Line
 
-FORMAT = 1
+# 1: buckets of releases without sets of readers. They count as missing.
+FORMAT = 2
 HEAD = struct.Struct("<qq")
 ROW_BYTES = HEAD.size
 
@@ -86,11 +93,43 @@ if redis.call('PTTL', KEYS[2]) < lives then redis.call('PEXPIRE', KEYS[2], lives
 return 1
 """
 
-# KEYS: generation, index. ARGV: the new generation, seconds to remember it for.
-OVERTAKE = """
-redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
-for _, name in ipairs(redis.call('SMEMBERS', KEYS[2])) do redis.call('DEL', name) end
-redis.call('DEL', KEYS[2])
+# KEYS: sets of readers, first those of mailboxes, then those of single calendars. ARGV: the new generation,
+# seconds to keep it, the number of sets of mailboxes, then connections to invalidate as a whole.
+INVALIDATE = """
+local whole, parts = {}, {}
+for n = 4, #ARGV do whole[ARGV[n]] = true end
+for n, key in ipairs(KEYS) do
+    for _, reader in ipairs(redis.call('SMEMBERS', key)) do
+        if n <= tonumber(ARGV[3]) then
+            whole[reader] = true
+        else
+            local connection = string.match(reader, '^[^:]*')
+            parts[connection] = parts[connection] or {}
+            table.insert(parts[connection], 'busy:' .. reader .. ':')
+        end
+    end
+    redis.call('DEL', key)
+end
+for connection, prefixes in pairs(parts) do
+    if not whole[connection] then
+        local index = 'busy-of:' .. connection
+        redis.call('SET', 'busy-generation:' .. connection, ARGV[1], 'EX', ARGV[2])
+        for _, name in ipairs(redis.call('SMEMBERS', index)) do
+            for _, prefix in ipairs(prefixes) do
+                if string.sub(name, 1, #prefix) == prefix then
+                    redis.call('DEL', name)
+                    redis.call('SREM', index, name)
+                end
+            end
+        end
+    end
+end
+for connection in pairs(whole) do
+    local index = 'busy-of:' .. connection
+    redis.call('SET', 'busy-generation:' .. connection, ARGV[1], 'EX', ARGV[2])
+    for _, name in ipairs(redis.call('SMEMBERS', index)) do redis.call('DEL', name) end
+    redis.call('DEL', index)
+end
 """
 
 # KEYS: generation, watch. ARGV: the new generation, seconds to remember it for, channel, milliseconds to
@@ -162,6 +201,8 @@ class BusyCache:
         self._ttl = self._fresh and self._fresh + int(stale_seconds * 1000)
         self._watched = int(watched_seconds * 1000)
         self._bucket = bucket
+        # A set of readers outlives whatever they store.
+        self._readers = GENERATION_SECONDS + max(self._ttl, self._watched) // 1000
 
     def hull(self, start: int, end: int) -> tuple[int, int]:
         """``[start, end)`` widened to whole buckets."""
@@ -278,13 +319,39 @@ class BusyCache:
         keys = [generation_key(key.connection), index_key(key.connection), watch_name(key), *names]
         pipe.eval(STORE, len(keys), *keys, generation, self._ttl, self._watched, *values)
 
+    def enter(self, reads: Mapping[CalendarKey, Tags]) -> None:
+        """Enter calendars that are about to be read into the sets of readers of their tags.
+
+        It takes one round trip.
+
+        The generation has been noted before, and the provider is asked afterwards.
+        """
+        members: dict[str, set[str]] = {}
+        for key, tags in reads.items():
+            for tag in tags.mailboxes:
+                members.setdefault(readers_key(tag), set()).add(key.connection)
+            for tag in tags.calendars:
+                members.setdefault(readers_key(tag), set()).add(f"{key.connection}:{key.calendar}")
+        commands: list[tuple[str | int, ...]] = []
+        for name, readers in members.items():
+            commands += ("SADD", name, *readers), ("EXPIRE", name, self._readers)
+        if commands:
+            self._line.ask(*commands)
+
+    def invalidate(self, tags: Tags, connection_ids: Iterable[str] = ()) -> None:
+        """Drop the calendars that connections have cached under these tags, and all of some connections.
+
+        Reads under way for one of them will not be cached either.
+        """
+        names = [readers_key(tag) for tag in dict.fromkeys(tags.mailboxes)]
+        mailboxes = len(names)
+        names += [readers_key(tag) for tag in dict.fromkeys(tags.calendars)]
+        told = new_generation(), GENERATION_SECONDS, mailboxes
+        self._redis.eval(INVALIDATE, len(names), *names, *told, *connection_ids)
+
     def forget(self, connection_ids: Iterable[str]) -> None:
         """Drop everything kept for these connections, and what is being read for them just now."""
-        with self._redis.pipeline(transaction=False) as pipe:
-            for each in connection_ids:
-                keys = generation_key(each), index_key(each)
-                pipe.eval(OVERTAKE, len(keys), *keys, new_generation(), GENERATION_SECONDS)
-            pipe.execute()
+        self.invalidate(Tags(), connection_ids)
 
     def watch(self, key: CalendarKey, channel: str, seconds: float) -> None:
         """Keep for longer what is read of a calendar from now on; its watch ends in ``seconds``."""
@@ -321,6 +388,11 @@ def new_generation() -> str:
 def generation_key(connection_id: str) -> str:
     """The name of a connection's generation."""
     return f"busy-generation:{connection_id}"
+
+
+def readers_key(tag: str) -> str:
+    """The name of the set of connections, or of their calendars, that may be cached under a tag."""
+    return f"busy-readers:{tag}"
 
 
 def watch_name(key: CalendarKey) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 import orjson
 from redis import Redis
 from redis.client import Pipeline
+
+# Longer than anything that is cached of a calendar.
+OWNERS_SECONDS = 30 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,8 @@ class ListedCalendar:
 
     id: str
     primary: bool
+    # The address of another mailbox that shares it. Google calendars need none: their ids are global.
+    owner: str = ""
 
     @property
     def asked_as(self) -> str:
@@ -67,10 +72,33 @@ class CalendarLists:
         if self._ttl_ms:
             pipe.set(_key(connection_id), orjson.dumps(calendars), px=self._ttl_ms)
 
+    def owners(self, connection_id: str, calendars: Sequence[str]) -> dict[str, str]:
+        """The owners of calendars, ``""`` for the account itself; without those that are not known."""
+        if not calendars:
+            return {}
+        with self._redis.pipeline(transaction=False) as pipe:
+            pipe.hmget(_owners(connection_id), list(calendars))
+            pipe.expire(_owners(connection_id), OWNERS_SECONDS)
+            values, _ = pipe.execute()
+        found = zip(calendars, values, strict=True)
+        return {calendar: value.decode() for calendar, value in found if value is not None}
+
+    def store_owners(self, connection_id: str, owners: Mapping[str, str]) -> None:
+        """Keep the owners of calendars for longer than the list: a calendar never changes its owner."""
+        if owners:
+            with self._redis.pipeline(transaction=False) as pipe:
+                pipe.hset(_owners(connection_id), mapping=dict(owners.items()))
+                pipe.expire(_owners(connection_id), OWNERS_SECONDS)
+                pipe.execute()
+
     def forget(self, connection_ids: Sequence[str]) -> None:
         """Drop the lists of connections that are gone."""
         if connection_ids:
-            self._redis.delete(*(_key(connection_id) for connection_id in connection_ids))
+            self._redis.delete(*(name(each) for each in connection_ids for name in (_key, _owners)))
+
+
+def _owners(connection_id: str) -> str:
+    return f"calendar-owners:{connection_id}"
 
 
 def _key(connection_id: str) -> str:

@@ -118,8 +118,9 @@ class OAuthConnection(Base):
 
     ``id`` is random and never reused, so that nothing cached for a replaced connection is taken for its
     successor's. ``account_id`` is the provider's own id of the account (``sub`` at Google, the user's ``id``
-    in Graph), ``main_calendar_id`` the provider's id of its main calendar. Both are None until the provider
-    has named them. ``obtained``: the service got this grant by its own consent flow, and may revoke it.
+    in Graph), ``main_calendar_id`` the provider's id of its main calendar, ``mailbox`` the address of that
+    calendar's owner. Each is None until the provider has named it; ``email`` may be what the caller wrote.
+    ``obtained``: the service got this grant by its own consent flow, and may revoke it.
     """
 
     __tablename__ = "oauth_connections"
@@ -135,6 +136,7 @@ class OAuthConnection(Base):
     scope: Mapped[list[str]] = mapped_column(JSON)
     account_id: Mapped[str | None] = mapped_column(String(256), index=True)
     main_calendar_id: Mapped[str | None] = mapped_column(String(2048))
+    mailbox: Mapped[str | None] = mapped_column(String(320))
     obtained: Mapped[bool] = mapped_column(default=False, server_default=false())
     alive: Mapped[bool] = mapped_column(default=True)
     # When the provider said that the grant is gone, and in which words; None while it is alive.

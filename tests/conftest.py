@@ -299,11 +299,17 @@ def new_user(api: Api, unique: Callable[[str], str]) -> Callable[..., str]:
     """Have a user with accounts of the sandbox connected; returns the user's id."""
 
     def make(
-        *accounts: SandboxAccount, name: str = "user", slugs: tuple[str, ...] = (), obtained: bool = False
+        *accounts: SandboxAccount,
+        name: str = "user",
+        slugs: tuple[str, ...] = (),
+        obtained: bool = False,
+        identified: bool = True,
     ) -> str:
         stores = stores_of(api.client.application)
         with stores.database.writing() as session:
-            user = people.connected(session, stores.keyring, unique(name), *accounts, obtained=obtained)
+            user = people.connected(
+                session, stores.keyring, unique(name), *accounts, obtained=obtained, identified=identified
+            )
             found = organizations.ids(session, slugs, within=None)
             assert found.keys() == set(slugs)
             for organization_id in found.values():

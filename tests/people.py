@@ -11,15 +11,34 @@ from store.queries import connections
 from store.queries.connections import Tokens
 
 
+def identify(session: Session, connection: str, account: SandboxAccount) -> None:
+    """Store what a worker would learn with its first call: what the provider calls the main calendar."""
+    if account.main_calendar_id is not None:
+        google = account.provider == "google"
+        address = account.main_calendar_id if google else account.email
+        connections.identify(
+            session, connection, main_calendar_id=account.main_calendar_id, mailbox=address.lower()
+        )
+
+
 def connected(
-    session: Session, keyring: Keyring, custom_id: str, *accounts: SandboxAccount, obtained: bool = False
+    session: Session,
+    keyring: Keyring,
+    custom_id: str,
+    *accounts: SandboxAccount,
+    obtained: bool = False,
+    identified: bool = True,
 ) -> User:
-    """A new user with these accounts, which are of the sandbox; ``obtained``: by our own consent flow."""
+    """A new user with these accounts, which are of the sandbox.
+
+    ``obtained``: by our own consent flow. ``identified``: their main calendars are known, as they are after
+    the first read.
+    """
     user = User(custom_id=custom_id)
     session.add(user)
     session.flush()
     for account in accounts:
-        connections.replace(
+        row, _ = connections.replace(
             session,
             keyring,
             user_id=user.id,
@@ -29,4 +48,6 @@ def connected(
             tokens=Tokens(account.access_token, account.refresh_token, account.expires_at),
             obtained=obtained,
         )
+        if identified:
+            identify(session, row.id, account)
     return user

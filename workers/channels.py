@@ -14,6 +14,7 @@ from providers.errors import ProviderError, Reason
 from providers.names import ProviderName
 from scheduling.intervals import Intervals, clip
 from store.breakers import Family
+from store.invalidation import after_notification
 from store.locks import LockTimeout, round_lock
 from store.models import Channel
 from store.queries import channels
@@ -199,6 +200,7 @@ def _audit(runtime: Runtime, audit: _Audit) -> bool:
         stores.watching.hear(row.id, runtime.settings.push_audit_seconds)
         return True
     log.warning("a provider has not told of a change", extra={"connection": row.connection_id})
+    after_notification(stores, credentials, channels.calendar_of(row))
     _end(runtime, row)
     return False
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from providers.base import Account, CalendarProvider, Failed, Outcome
-from providers.errors import ProviderError
+from providers.base import Account, Calendar, CalendarProvider, Failed, Outcome
+from providers.errors import AuthorizationInvalid, ProviderError
 from store.breakers import Family
 from store.calendar_lists import ListedCalendar
 from store.queries.connections import Credentials
+from workers import identity
 from workers.accounts import minding_the_grant, open_account, traffic_of
 from workers.jobs import GetEvent, Job, ListCalendars, ReadBusy, ReadEvents, Reply, ShowCalendars
 from workers.runtime import Runtime
 from workers.traffic import family
+
+log = logging.getLogger(__name__)
+
+# The share of the time that may go into learning what the provider calls an account.
+IDENTITY_SHARE = 0.4
 
 
 def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadline: float) -> Reply:
@@ -22,13 +30,14 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
         raise TypeError(f"{job!r} is not a read")
     grace = runtime.grace if goes_on(job) else 0.0
     provider, account = open_account(runtime, credentials, family(job), grace=grace)
+    # A list that is not to be had says nothing of busy periods, nor one that is.
+    lister = replace(account, traffic=traffic_of(runtime, credentials, Family.CALENDARS))
+    reader = _Reader(runtime, credentials, provider, account, lister, deadline)
     if isinstance(job, ReadBusy):
-        # A list that is not to be had says nothing of busy periods, nor one that is.
-        lister = replace(account, traffic=traffic_of(runtime, credentials, Family.CALENDARS))
-        return _read_busy(runtime, provider, account, lister, job, deadline)
+        return reader.busy(job)
     try:
         with minding_the_grant(runtime, credentials.id):
-            return _read(provider, account, job, deadline)
+            return reader.read(job)
     except ProviderError as error:
         return Reply(failed=Failed.because(error))
 
@@ -41,51 +50,116 @@ def goes_on(job: Job) -> bool:
     return isinstance(job, ReadBusy) and job.calendars is not None
 
 
-def _read_busy(
-    runtime: Runtime,
-    provider: CalendarProvider,
-    account: Account,
-    lister: Account,
-    job: ReadBusy,
-    deadline: float,
-) -> Reply:
-    read_at = _now()
-    listed: tuple[ListedCalendar, ...] | None = None
-    outcomes: dict[str, Outcome] = {}
-    try:
-        with minding_the_grant(runtime, job.connection):
-            if job.calendars is None:
-                listed = _list(provider, lister, deadline)
-            calendars = job.calendars or tuple(calendar.asked_as for calendar in listed or ())
-            if calendars:
-                outcomes = provider.busy(account, calendars, job.start, job.end, deadline=deadline)
-    except ProviderError as error:
-        # With the list, when that much was read: then each calendar can be named.
-        return Reply(read_at, failed=Failed.because(error), listed=listed)
-    return Reply(read_at, listed=listed, outcomes=outcomes)
+class _Reader:
+    """One job's calls to a provider; ``lister`` is the account for its calls about calendars."""
 
+    def __init__(
+        self,
+        runtime: Runtime,
+        credentials: Credentials,
+        provider: CalendarProvider,
+        account: Account,
+        lister: Account,
+        deadline: float,
+    ) -> None:
+        self._runtime = runtime
+        self._credentials = credentials
+        self._provider = provider
+        self._account = account
+        self._lister = lister
+        self._deadline = deadline
 
-def _read(provider: CalendarProvider, account: Account, job: Job, deadline: float) -> Reply:
-    match job:
-        case ListCalendars():
-            return Reply(_now(), listed=_list(provider, account, deadline))
-        case ShowCalendars():
-            return Reply(calendars=tuple(provider.calendars(account, deadline=deadline)))
-        case ReadEvents():
-            return Reply(
-                events=provider.events(account, job.calendars, job.start, job.end, deadline=deadline)
-            )
-        case GetEvent():
-            read = provider.find_event if job.by_meta else provider.event
-            return Reply(events={job.calendar: (read(account, job.calendar, job.event, deadline=deadline),)})
-    raise TypeError(f"{job!r} is not a read")
+    def busy(self, job: ReadBusy) -> Reply:
+        """The busy periods of calendars, and the list of calendars if the job needs it."""
+        read_at = _now()
+        listed: tuple[ListedCalendar, ...] | None = None
+        outcomes: dict[str, Outcome] = {}
+        try:
+            with minding_the_grant(self._runtime, job.connection):
+                if job.calendars is None:
+                    # It names the main calendar too.
+                    listed = self._list()
+                calendars = job.calendars or tuple(calendar.asked_as for calendar in listed or ())
+                if calendars:
+                    self._prepare(calendars)
+                    outcomes = self._provider.busy(
+                        self._account, calendars, job.start, job.end, deadline=self._deadline
+                    )
+        except ProviderError as error:
+            # With the list, when that much was read: then each calendar can be named.
+            return Reply(read_at, failed=Failed.because(error), listed=listed)
+        return Reply(read_at, listed=listed, outcomes=outcomes)
 
+    def read(self, job: Job) -> Reply:
+        """Anything else that is read."""
+        provider, account, deadline = self._provider, self._account, self._deadline
+        match job:
+            case ListCalendars():
+                return Reply(_now(), listed=self._list())
+            case ShowCalendars():
+                return Reply(calendars=self._calendars())
+            case ReadEvents():
+                self._name()
+                return Reply(
+                    events=provider.events(account, job.calendars, job.start, job.end, deadline=deadline)
+                )
+            case GetEvent():
+                self._name()
+                read = provider.find_event if job.by_meta else provider.event
+                found = read(account, job.calendar, job.event, deadline=deadline)
+                return Reply(events={job.calendar: (found,)})
+        raise TypeError(f"{job!r} is not a read")
 
-def _list(provider: CalendarProvider, account: Account, deadline: float) -> tuple[ListedCalendar, ...]:
-    return tuple(
-        ListedCalendar(calendar.id, calendar.primary)
-        for calendar in provider.calendars(account, deadline=deadline)
-    )
+    def _prepare(self, calendars: Sequence[str]) -> None:
+        """Enter the calendars into the sets of readers of their tags.
+
+        If the tags cannot be learned, a write through another connection could not invalidate this read. It
+        then gets a generation of its own, so that it is neither cached nor joined by later requests.
+        """
+        if not self._known(lambda: self._enter(calendars)):
+            self._runtime.stores.busy.forget([self._credentials.id])
+
+    def _name(self) -> None:
+        """Learn the id of the main calendar for the answer; the answer can do without."""
+        self._known(self._identify)
+
+    def _known(self, learn: Callable[[], None]) -> bool:
+        """Whether the provider's names for the account could be learned. The read does not depend on it."""
+        try:
+            learn()
+        except AuthorizationInvalid:
+            raise
+        except ProviderError as error:
+            log.info("account not identified: %s", error.reason, extra={"connection": self._credentials.id})
+            return False
+        return True
+
+    def _identify(self) -> None:
+        self._credentials = identity.identified(
+            self._runtime.stores, self._credentials, self._provider, self._lister, deadline=self._soon()
+        )
+
+    def _soon(self) -> float:
+        """The deadline of calls that must leave time for the read itself."""
+        now = time.monotonic()
+        return now + max(0.0, self._deadline - now) * IDENTITY_SHARE
+
+    def _list(self) -> tuple[ListedCalendar, ...]:
+        return identity.listing(self._credentials, self._calendars())
+
+    def _calendars(self) -> tuple[Calendar, ...]:
+        found = self._provider.calendars(self._lister, deadline=self._deadline)
+        self._credentials = identity.note_list(self._runtime.stores, self._credentials, found)
+        return tuple(found)
+
+    def _enter(self, calendars: Sequence[str]) -> None:
+        """After the drain's note of the generation, and before the provider is asked."""
+        self._identify()
+        stores = self._runtime.stores
+        of = identity.owners(
+            stores, self._credentials, self._provider, self._lister, calendars, deadline=self._soon()
+        )
+        identity.enter(stores, self._credentials, calendars, of)
 
 
 def _now() -> int:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from providers.base import Account, CalendarProvider, Failed
 from providers.create_outcomes import is_unclear
 from providers.errors import EventExists, EventNotFound, EventRefused, EventUnreadable, ProviderError
 from providers.events import Event
 from providers.names import ProviderName
 from store.breakers import Family
+from store.cache_tags import Tags, write_tags
 from store.queries.connections import Credentials
-from workers import push, webhooks
-from workers.accounts import minding_the_grant, open_account
+from workers import identity, push, webhooks
+from workers.accounts import minding_the_grant, open_account, traffic_of
 from workers.checks import check
 from workers.disconnect import revoke
 from workers.jobs import (
@@ -60,6 +63,13 @@ def _write_event(
     runtime: Runtime, job: CreateEvent | UpdateEvent | DeleteEvent, credentials: Credentials, deadline: float
 ) -> Reply:
     provider, account = open_account(runtime, credentials, Family.WRITES)
+    lister = replace(account, traffic=traffic_of(runtime, credentials, Family.CALENDARS))
+    try:
+        with minding_the_grant(runtime, credentials.id):
+            tags = _tags(runtime, credentials, provider, lister, job.calendar, deadline)
+    except ProviderError as error:
+        # Nothing was written. Without the tags the write could not be seen through other connections.
+        return Reply(failed=replace(Failed.because(error), asked=False, repeated=False))
     changed = True
     try:
         with minding_the_grant(runtime, credentials.id):
@@ -80,10 +90,25 @@ def _write_event(
         changed = isinstance(error, EventUnreadable) or is_unclear(error)
         raise
     finally:
-        # Also after a failure: it may have been done all the same. Whoever reads after our answer sees it.
-        runtime.stores.busy.forget([credentials.id])
+        # Also after a failure: it may have been done all the same. A read after our answer sees it.
+        runtime.stores.busy.invalidate(tags, [credentials.id])
         if changed:
             webhooks.calendar_changed(runtime.stores, credentials.id, job.calendar)
+
+
+def _tags(
+    runtime: Runtime,
+    credentials: Credentials,
+    provider: CalendarProvider,
+    lister: Account,
+    calendar: str,
+    deadline: float,
+) -> Tags:
+    """The cache tags that a write to a calendar invalidates. They are learned before the write."""
+    stores = runtime.stores
+    credentials = identity.identified(stores, credentials, provider, lister, deadline=deadline)
+    owners = identity.owners(stores, credentials, provider, lister, [calendar], deadline=deadline)
+    return write_tags(credentials, calendar, owners.get(calendar, ""))
 
 
 def _update(provider: CalendarProvider, account: Account, job: UpdateEvent, deadline: float) -> Event:

@@ -12,6 +12,7 @@ from flask import Response, request
 from flask.views import MethodView
 
 from app import accounts, asked, event_creates, event_lists, paging
+from app.calendar_names import calendar_name
 from app.envelope import Blueprint, whole
 from app.errors import Invalid, NotFound
 from app.event_bodies import changes, draft
@@ -26,7 +27,7 @@ from app.schemas.events import (
     OptionalZoneHeader,
 )
 from app.schemas.records import SuccessSchema
-from app.targets import Wanted, shown_as
+from app.targets import Wanted
 from providers.base import Failed
 from providers.events import Event
 from providers.scopes import Operation
@@ -194,7 +195,7 @@ def _read(ref: ConnectionRef, job: Job) -> Reply:
     return accounts.gather({ref.id: job}, Queue.READS, deadline=accounts.deadline())[ref.id]
 
 
-def _write(ref: ConnectionRef, job: Job) -> Reply:
+def _write(ref: ConnectionRef, job: CreateEvent | UpdateEvent | DeleteEvent) -> Reply:
     return accounts.write({ref.id: job}, deadline=accounts.deadline())[ref.id]
 
 
@@ -213,4 +214,4 @@ def _one_event(ref: ConnectionRef, reply: Reply, *, status: int = 200) -> Respon
     if isinstance(events, Failed):
         raise accounts.error(ref, events)
     event = events[0]
-    return whole({"data": event_view(event, shown_as(ref, event.calendar_id))}, status)
+    return whole({"data": event_view(event, calendar_name(ref, event.calendar_id))}, status)

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import orjson
 
 from providers import periods
-from providers.base import Account, Calendar, Failed, Outcome
+from providers.base import PRIMARY, Account, Calendar, Failed, MainCalendar, Outcome
 from providers.endpoints import GoogleEndpoints
 from providers.errors import AuthorizationInvalid, ProviderError
 from providers.events import Changes, Created, Draft, Event
@@ -17,7 +17,7 @@ from providers.google import events, parse
 from providers.google.calendars import GoogleCalendar
 from providers.google.errors import PROVIDER, error_for
 from providers.google.pages import every_page
-from providers.google.payloads import CalendarListPage
+from providers.google.payloads import CalendarListEntry, CalendarListPage
 from providers.http import Bearer, Call, Json, send
 from providers.instants import DAY, utc_text
 from providers.names import ProviderName
@@ -45,6 +45,14 @@ class Google:
         require(self.name, account.scopes, Operation.LIST_CALENDARS)
         pages = self._calendar_pages(Bearer.of(account), deadline)
         return [each for page in pages for each in parse.calendars(page, Operation.LIST_CALENDARS)]
+
+    def main_calendar(self, account: Account, *, deadline: float) -> MainCalendar:
+        """The main calendar, whose id is the account's address."""
+        operation = Operation.LIST_CALENDARS
+        require(self.name, account.scopes, operation)
+        call = Call(PROVIDER, operation, "GET", f"{self._api}/users/me/calendarList/{PRIMARY}")
+        entry = send(call, error_for, deadline=deadline, bearer=Bearer.of(account))
+        return parse.main_calendar(cast("CalendarListEntry", entry), operation)
 
     def busy(
         self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float

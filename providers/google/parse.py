@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from providers import periods
-from providers.base import Calendar
+from providers.base import Calendar, MainCalendar
 from providers.google.errors import PROVIDER, error_for_reason
 from providers.google.payloads import BusyPeriod, CalendarListEntry, CalendarListPage, FreeBusyCalendar
 from providers.http import unreadable
@@ -31,6 +31,18 @@ def calendars(page: CalendarListPage, operation: str) -> list[Calendar]:
         return [calendar(entry) for entry in array(page["items"]) if not flag(entry.get("deleted"))]
     except SHAPE_ERRORS:
         raise unreadable(PROVIDER, operation) from None
+
+
+def main_calendar(entry: CalendarListEntry, operation: str) -> MainCalendar:
+    """The id of the main calendar, which is an address.
+
+    :raise Unavailable: when this is no entry of the list
+    """
+    try:
+        found = identifier(entry["id"])
+    except SHAPE_ERRORS:
+        raise unreadable(PROVIDER, operation) from None
+    return MainCalendar(found, found)
 
 
 def calendar(entry: CalendarListEntry) -> Calendar:

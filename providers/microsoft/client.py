@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from providers import periods
-from providers.base import Account, Calendar, Failed, Outcome
+from providers.base import PRIMARY, Account, Calendar, Failed, MainCalendar, Outcome
 from providers.endpoints import MicrosoftEndpoints
 from providers.errors import EventNotFound, ProviderError
 from providers.events import Changes, Created, Draft, Event
@@ -13,7 +13,7 @@ from providers.instants import DAY
 from providers.microsoft import creation, events, parse
 from providers.microsoft.batch import Part
 from providers.microsoft.errors import PROVIDER
-from providers.microsoft.mailbox import SETTINGS, Mailbox, view_path
+from providers.microsoft.mailbox import SETTINGS, Mailbox, calendar_path, view_path
 from providers.microsoft.pages import Pages
 from providers.names import ProviderName
 from providers.scopes import Operation
@@ -56,6 +56,12 @@ class Microsoft:
         if isinstance(zone, ProviderError):
             raise zone
         return parse.calendars(listed, account.email, zone, operation)
+
+    def main_calendar(self, account: Account, *, deadline: float) -> MainCalendar:
+        """The default calendar of the mailbox and its owner's address."""
+        operation = Operation.LIST_CALENDARS
+        mailbox = self._mailbox(account, operation, deadline)
+        return parse.main_calendar(mailbox.get(f"{calendar_path(PRIMARY)}?$select=id,owner"), operation)
 
     def busy(
         self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float

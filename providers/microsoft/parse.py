@@ -8,7 +8,7 @@ from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 from providers import periods
-from providers.base import Calendar
+from providers.base import Calendar, MainCalendar
 from providers.errors import AccessDenied, ProviderError
 from providers.http import Json, unreadable
 from providers.instants import wall_instant
@@ -135,6 +135,18 @@ def calendars(pages: Iterable[Json], email: str | None, zone: str, operation: st
         raise unreadable(PROVIDER, operation) from None
 
 
+def main_calendar(entry: Json, operation: str) -> MainCalendar:
+    """The default calendar of a mailbox, by its id and its owner's address.
+
+    :raise Unavailable: for what is no calendar
+    """
+    try:
+        found = cast("GraphCalendar", entry)
+        return MainCalendar(identifier(found["id"]), _owner(found))
+    except SHAPE_ERRORS:
+        raise unreadable(PROVIDER, operation) from None
+
+
 def _calendar(entry: GraphCalendar, own: set[str], zone: str) -> Calendar:
     color = colors.background(entry.get("color", ""), entry.get("hexColor") or "")
     return Calendar(
@@ -148,6 +160,7 @@ def _calendar(entry: GraphCalendar, own: set[str], zone: str) -> Calendar:
         foreground_color=colors.foreground(color),
         time_zone=zone,
         original=original(entry),
+        owner=_owner(entry),
     )
 
 

@@ -28,6 +28,7 @@ class SandboxAccount:
     refresh_token: str = field(repr=False)
     expires_at: datetime
     scope: str
+    main_calendar_id: str | None = None
 
     @classmethod
     def read(cls, answer: Mapping[str, str]) -> SandboxAccount:
@@ -39,6 +40,7 @@ class SandboxAccount:
             refresh_token=answer["refreshToken"],
             expires_at=datetime.fromisoformat(answer["expiresAt"]),
             scope=answer["scope"],
+            main_calendar_id=answer["mainCalendarId"],
         )
 
 

@@ -129,6 +129,7 @@ def admitted(world: World, account: Account, spec: Mapping[str, Any]) -> dict[st
         "refreshToken": world.refresh_token(grant),
         "expiresAt": expires_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         "scope": " ".join(scopes),
+        "mainCalendarId": None if account.primary is None else account.primary.id,
     }
 
 

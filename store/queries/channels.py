@@ -26,12 +26,16 @@ PATIENCE = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Who may tell of changes in a calendar."""
+    """Who may tell of changes in a calendar, and the account of its connection."""
 
     channel: str
     provider: str
     key: CalendarKey
     secret_digest: str = field(repr=False)
+    email: str | None = field(default=None, repr=False)
+    account_id: str | None = None
+    main_calendar_id: str | None = field(default=None, repr=False)
+    mailbox: str | None = field(default=None, repr=False)
 
     def proves(self, secret: str) -> bool:
         """Whether a secret is that of the channel; takes the same time for any."""
@@ -107,13 +111,20 @@ def later(session: Session, channel: str, seconds: float) -> None:
 def speakers(session: Session, ids: Collection[str]) -> dict[str, Speaker]:
     """Who the channels are, those that are there."""
     query = (
-        select(Channel, OAuthConnection.provider)
+        select(
+            Channel,
+            OAuthConnection.provider,
+            OAuthConnection.email,
+            OAuthConnection.account_id,
+            OAuthConnection.main_calendar_id,
+            OAuthConnection.mailbox,
+        )
         .join(OAuthConnection, OAuthConnection.id == Channel.connection_id)
         .where(Channel.id.in_(ids))
     )
     return {
-        row.id: Speaker(row.id, provider, calendar_of(row), row.secret_digest)
-        for row, provider in session.execute(query)
+        row.id: Speaker(row.id, provider, calendar_of(row), row.secret_digest, *identity)
+        for row, provider, *identity in session.execute(query)
     }
 
 

@@ -49,6 +49,9 @@ class ConnectionRef:
     email: str | None
     scope: frozenset[str]
     alive: bool
+    account_id: str | None = None
+    main_calendar_id: str | None = None
+    mailbox: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,10 @@ class SealedConnection(NamedTuple):
     sealed_refresh_token: bytes | None
     expires_at: datetime | None
     alive: bool
+    account_id: str | None
+    main_calendar_id: str | None
+    mailbox: str | None
+    obtained: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,10 @@ class Credentials:
     email: str | None
     scope: frozenset[str]
     tokens: Tokens
+    account_id: str | None = None
+    main_calendar_id: str | None = None
+    mailbox: str | None = None
+    obtained: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +226,10 @@ def open_credentials(row: SealedConnection | OAuthConnection, keyring: Keyring) 
             refresh_token=keyring.decrypt(refresh, place(row.id, "refresh")) if refresh else None,
             expires_at=row.expires_at,
         ),
+        account_id=row.account_id,
+        main_calendar_id=row.main_calendar_id,
+        mailbox=row.mailbox,
+        obtained=row.obtained,
     )
 
 
@@ -267,6 +282,20 @@ def renew(session: Session, keyring: Keyring, connection_id: str, tokens: Tokens
     alive = {"alive": True, "ended_at": None, "ended_because": None}
     if _changes(session, connection.where(OAuthConnection.alive.is_(False)).values(alive)):
         webhooks.record(session, Event.CONNECTION_RESTORED, connection_id)
+
+
+def identify(session: Session, connection_id: str, *, main_calendar_id: str, mailbox: str | None) -> None:
+    """Store what the provider calls the main calendar of a connection, and its owner's address."""
+    told = {"main_calendar_id": main_calendar_id, "mailbox": mailbox}
+    session.execute(update(OAuthConnection).where(OAuthConnection.id == connection_id).values(told))
+
+
+def main_calendars(session: Session, ids: Collection[str]) -> dict[str, str]:
+    """The ids of the main calendars of these connections, of those that are known."""
+    query = select(OAuthConnection.id, OAuthConnection.main_calendar_id).where(
+        OAuthConnection.id.in_(ids), OAuthConnection.main_calendar_id.is_not(None)
+    )
+    return {row.id: row.main_calendar_id for row in session.execute(query) if row.main_calendar_id}
 
 
 def mark_dead(session: Session, connection_id: str, because: str) -> None:
@@ -399,7 +428,11 @@ def _changes(session: Session, statement: Update) -> bool:
     return bool(cast(CursorResult[Any], session.execute(statement)).rowcount)
 
 
-def _refs() -> Select[str, str, str, str | None, list[str], bool]:
+_Refs = Select[str, str, str, str | None, list[str], bool, str | None, str | None, str | None]
+_RefRow = Row[str, str, str, str | None, list[str], bool, str | None, str | None, str | None]
+
+
+def _refs() -> _Refs:
     return (
         select(
             User.custom_id,
@@ -408,6 +441,9 @@ def _refs() -> Select[str, str, str, str | None, list[str], bool]:
             OAuthConnection.email,
             OAuthConnection.scope,
             OAuthConnection.alive,
+            OAuthConnection.account_id,
+            OAuthConnection.main_calendar_id,
+            OAuthConnection.mailbox,
         )
         .join(OAuthConnection, OAuthConnection.user_id == User.id, isouter=True)
         .order_by(User.custom_id, OAuthConnection.provider)
@@ -416,7 +452,7 @@ def _refs() -> Select[str, str, str, str | None, list[str], bool]:
 
 def _by_user(
     session: Session,
-    query: Select[str, str, str, str | None, list[str], bool],
+    query: _Refs,
 ) -> dict[str, list[ConnectionRef]]:
     users: dict[str, list[ConnectionRef]] = {}
     for row in session.execute(query):
@@ -427,9 +463,19 @@ def _by_user(
 
 
 def _ref(
-    row: Row[str, str, str, str | None, list[str], bool],
+    row: _RefRow,
 ) -> ConnectionRef:
-    return ConnectionRef(row.id, row.custom_id, row.provider, row.email, frozenset(row.scope), row.alive)
+    return ConnectionRef(
+        row.id,
+        row.custom_id,
+        row.provider,
+        row.email,
+        frozenset(row.scope),
+        row.alive,
+        row.account_id,
+        row.main_calendar_id,
+        row.mailbox,
+    )
 
 
 def _sealed(connection_id: str, keyring: Keyring, tokens: Tokens) -> dict[str, Any]:

@@ -158,7 +158,7 @@ def record(session: Session, event: Event, connection_id: str, *, calendar_id: s
     connection = listeners[0]
     data = {"userId": connection.custom_id, "provider": connection.provider}
     if calendar_id is not None:
-        data["calendarId"] = _without_address(calendar_id, connection.email)
+        data["calendarId"] = _calendar_name(connection, calendar_id)
     moment = time.time_ns() // 1_000_000
     payload = {"type": event.value, "timestamp": timestamp(moment), "data": data}
     rows = [
@@ -191,9 +191,10 @@ def topic(payload: Mapping[str, Any]) -> str | None:
     return hashlib.sha256(told.encode()).hexdigest()
 
 
-def _listeners(
-    session: Session, event: Event, connection_id: str
-) -> list[Row[int, str, str, str | None, str, list[str]]]:
+_Listener = Row[int, str, str, str | None, str | None, str, list[str]]
+
+
+def _listeners(session: Session, event: Event, connection_id: str) -> list[_Listener]:
     """The endpoints that may and want to hear of a connection, each beside whose connection it is."""
     theirs = select(Membership.organization_id).where(Membership.user_id == User.id).correlate(User)
     query = (
@@ -202,6 +203,7 @@ def _listeners(
             User.custom_id,
             OAuthConnection.provider,
             OAuthConnection.email,
+            OAuthConnection.main_calendar_id,
             WebhookEndpoint.id.label("endpoint_id"),
             WebhookEndpoint.events,
         )
@@ -218,9 +220,17 @@ def _listeners(
     return [row for row in session.execute(query) if event in row.events]
 
 
-def _without_address(calendar_id: str, email: str | None) -> str:
-    """Google's main calendar goes by the account's address, which is nobody's business on the way."""
-    return MAIN if email and calendar_id.lower() == email.lower() else calendar_id
+def _calendar_name(connection: _Listener, calendar_id: str) -> str:
+    """The one name that events use for a calendar.
+
+    Google's main calendar is ``primary``: its id is a person's address, which no event carries. Microsoft's
+    goes by its id as soon as Graph has named it.
+    """
+    main = connection.main_calendar_id
+    if connection.provider == "microsoft" and main is not None:
+        return main if calendar_id == MAIN else calendar_id
+    addresses = {each.lower() for each in (connection.email, main) if each}
+    return MAIN if calendar_id.lower() in addresses else calendar_id
 
 
 def _endpoints(within: int | None) -> Select[WebhookEndpoint]:

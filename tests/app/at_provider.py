@@ -28,6 +28,7 @@ class AtProvider:
     """An account's events, read and written without our service."""
 
     def __init__(self, sandbox: Sandbox, account: SandboxAccount) -> None:
+        self.account = account
         self.provider = account.provider
         by_provider = {"google": callers.google, "microsoft": callers.graph}
         self.call = by_provider[account.provider](sandbox, account)
@@ -98,7 +99,8 @@ class Person:
     @property
     def main(self) -> str:
         """What answers call the main calendar."""
-        return self.account.email if self.provider == "google" else "primary"
+        assert self.account.main_calendar_id is not None
+        return self.account.main_calendar_id
 
     def path(self, event_id: str | None = None, calendar: str = "primary") -> str:
         ids = [calendar] if event_id is None else [calendar, event_id]

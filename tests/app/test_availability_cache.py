@@ -238,7 +238,7 @@ def test_a_connection_that_was_replaced_never_sees_the_old_accounts_time(
 
 
 @pytest.mark.parametrize(
-    "planted", [b"", b"x", b"not sixteen bytes", b"{}" * 8, b"\x02" + bytes(15), b"\x01" + bytes(16)]
+    "planted", [b"", b"x", b"not sixteen bytes", b"{}" * 8, b"\x01" + bytes(15), b"\x02" + bytes(16)]
 )
 def test_a_value_in_the_cache_that_is_not_ours_is_read_anew(api, stores, ada, connection, reads, planted):
     api.get(f"/users/{ada}/scheduling", **MORNING)

@@ -164,7 +164,7 @@ def test_an_account_that_fails_is_named_and_the_other_is_listed(api, sandbox, tw
     assert provider not in {each["provider"] for each in answer.json["data"]}
     assert answer.json["data"]
     (failed,) = answer.json["failedCalendars"]
-    main = {"google": ADA["google"], "microsoft": "primary"}[provider]
+    main = {"google": ADA["google"], "microsoft": "AAMk1"}[provider]
     assert failed | {"message": ""} == {
         "calendarId": main,
         "provider": provider,

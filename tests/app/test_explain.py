@@ -12,6 +12,7 @@ from app.explanations import REASONS
 from tests.app.answers import error
 from tests.app.days import MORNING, meeting
 from tests.app.explaining import BUSY, FACTS, closed, explained, facts_of, span, thursday
+from tests.app.two_accounts import SHOWN
 from tests.conftest import connect
 
 pytestmark = pytest.mark.usefixtures("worker")
@@ -150,7 +151,7 @@ def test_the_periods_that_cover_a_moment_are_told_with_their_calendars(both, exp
         }
         for calendar, provider, email, (start, end), (padded_start, padded_end) in (
             ("ada@example.com", "google", "ada@example.com", BUSY[0], ("09:50", "10:40")),
-            ("primary", "microsoft", "ada@contoso.example", BUSY[1], ("10:05", "10:55")),
+            (SHOWN["microsoft"], "microsoft", "ada@contoso.example", BUSY[1], ("10:05", "10:55")),
         )
     ]
 

@@ -7,6 +7,7 @@ import pytest
 from app.sentences import MOST_NAMED
 from tests.app.days import MORNING, PROVIDERS
 from tests.app.explaining import closed, explained, span
+from tests.app.two_accounts import SHOWN
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -20,7 +21,7 @@ def test_a_calendar_that_cannot_be_read_is_the_reason(sandbox, both, explain, pr
 
     found = explained(answer)
     closed(found)
-    name = "Google's calendar ada@example.com" if provider == "google" else "Microsoft's calendar primary"
+    name = f"{provider.title()}'s calendar {SHOWN[provider]}"
     assert found["sentence"] == (
         f"09:10 on Thursday 3 December (UTC) is not offered: {name} could not be read (accessDenied), so "
         "nothing is offered."
@@ -50,7 +51,7 @@ def test_with_partial_what_was_read_counts_and_the_rest_is_named(api, sandbox, b
     assert (found["offered"], span(found["slot"])) == (True, ("10:30", "11:30"))
     assert found["sentence"].endswith(
         "is offered: it lies in the slot from 10:30 to 11:30. Not counted, because unread: Microsoft's "
-        "calendar primary (providerError)."
+        f"calendar {SHOWN['microsoft']} (providerError)."
     )
     assert answer.json["failedCalendars"] == slots.json["failedCalendars"] != []
 

@@ -17,6 +17,7 @@ from store.queries import channels, connections, webhooks
 from store.watching import ROUND
 from tests.app.at_provider import AtProvider
 from tests.app.days import DAY, PROVIDERS, meeting, periods
+from tests.conftest import connect
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -114,6 +115,36 @@ def test_a_change_is_seen_by_the_next_read_and_costs_one(watched, provider):
     assert ada.busy() == ada.busy() == [("09:00", "10:00"), ("12:00", "13:00")]
     assert ada.reads() == 1
     assert ada.watches()
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("shared", [False, True], ids=["one mailbox", "a shared calendar"])
+@pytest.mark.parametrize("email", ["theirs", "none"])
+def test_a_change_is_seen_through_every_connection_that_reads_the_calendar(
+    watched, provider, shared, email, api, sandbox, unique
+):
+    ada = watched(provider)
+    account, calendar = ada.there.account, "primary"
+    if shared:
+        account = sandbox.account(provider, "bob@example.com")
+        calendar = sandbox.share(ada.there.account, account)
+    bob = unique("bob")
+    assert api.post("/users", {"id": bob}).status_code == 201
+    connect(api, bob, account, **({"email": None} if email == "none" else {}))
+
+    def busy_of_bob():
+        return periods(api.get(f"/users/{bob}/calendar/busy", calendarIds=calendar, **DAY))
+
+    assert busy_of_bob() == ada.busy() == [("09:00", "10:00")]
+    ada.there.post(
+        start={"dateTime": "2026-12-03T12:00:00", "timeZone": "UTC"},
+        end={"dateTime": "2026-12-03T13:00:00", "timeZone": "UTC"},
+    )
+    assert busy_of_bob() == [("09:00", "10:00")]
+
+    assert ada.tell().status_code in (202, 204)
+
+    assert busy_of_bob() == ada.busy() == [("09:00", "10:00"), ("12:00", "13:00")]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

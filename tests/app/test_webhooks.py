@@ -193,7 +193,9 @@ def test_a_change_through_the_api_arrives_without_anybody_sweeping(api, person, 
     (received,) = receiver.received
     said = received.verified(endpoint["secret"])
     assert said["type"] == "calendar.changed"
-    assert said["data"] == {"userId": ada.user, "provider": provider, "calendarId": "primary"}
+    # Google's id would be the person's address.
+    named = "primary" if provider == "google" else ada.main
+    assert said["data"] == {"userId": ada.user, "provider": provider, "calendarId": named}
     (delivery,) = log(api, endpoint)
     assert (delivery["id"], delivery["payload"]) == (received.id, said)
     assert (delivery["attempts"], delivery["lastStatus"], delivery["lastError"]) == (1, 204, None)

@@ -9,12 +9,18 @@ from urllib.parse import quote
 
 from werkzeug.test import TestResponse
 
+from providers.sandbox.accounts import Account
 from providers.sandbox.client import Sandbox, SandboxAccount
+from providers.sandbox.seeds import calendar_id
 from tests.app.at_provider import NINE, AtProvider
 from tests.conftest import Api
 
 ADA = {"google": "ada@example.com", "microsoft": "ada@contoso.example"}
-SHOWN = {"google": ADA["google"], "microsoft": "primary"}
+# The ids of the main calendars.
+SHOWN = {
+    "google": ADA["google"],
+    "microsoft": calendar_id(Account("microsoft", ADA["microsoft"], "UTC"), True, 0),
+}
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from store.queries import connections, webhooks
 from store.queries.connections import Credentials, Tokens
 from store.queries.webhooks import Event
 from store.settings import Settings
+from tests import people
 from tests.conftest import settings_of
 from tests.receiver import Receiver, receiving
 from tests.workers.providing import Provider, providing
@@ -91,6 +92,11 @@ def connected(runtime: Runtime, unique: Callable[[str], str]) -> Callable[..., s
                 scope=scope,
                 tokens=Tokens(**given),
             )
+            if account is not None:
+                people.identify(session, row.id, account)
+            else:
+                address = f"{row.id}@example.com"
+                connections.identify(session, row.id, main_calendar_id=address, mailbox=address)
             return row.id
 
     return make
@@ -305,9 +311,12 @@ def new_worker(apart: Settings, runtime: Runtime, provider: Provider) -> Iterato
     """Make a worker of its own, whose providers are ``provider``: ``new_worker(google_per_minute=10)``."""
     made: list[Runtime] = []
 
-    def make(**changed: Any) -> Runtime:
+    def make(clients: Mapping[str, str] | None = None, **changed: Any) -> Runtime:
         there = replace(
-            apart.providers, google_api_url=provider.url, microsoft_graph_url=f"{provider.url}/v1.0"
+            apart.providers,
+            google_api_url=provider.url,
+            microsoft_graph_url=f"{provider.url}/v1.0",
+            **(clients or {}),
         )
         made.append(Runtime(replace(apart, providers=there, **changed)))
         made[-1].__dict__["places"] = Places(64)

@@ -16,6 +16,7 @@ def upgrade() -> None:
     _copy_tables(sqlite_autoincrement=True)
     op.add_column("oauth_connections", sa.Column("account_id", sa.String(length=256), nullable=True))
     op.add_column("oauth_connections", sa.Column("main_calendar_id", sa.String(length=2048), nullable=True))
+    op.add_column("oauth_connections", sa.Column("mailbox", sa.String(length=320), nullable=True))
     # Nothing says how older grants were obtained: they are not revoked.
     op.add_column(
         "oauth_connections", sa.Column("obtained", sa.Boolean(), nullable=False, server_default=sa.false())
@@ -25,7 +26,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.drop_index("ix_oauth_connections_account_id", "oauth_connections")
-    for column in ("obtained", "main_calendar_id", "account_id"):
+    for column in ("obtained", "mailbox", "main_calendar_id", "account_id"):
         op.drop_column("oauth_connections", column)
     _copy_tables(sqlite_autoincrement=False)
 
