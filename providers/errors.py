@@ -92,7 +92,13 @@ class RateLimited(Unavailable):
 
 
 class ProjectRateLimited(RateLimited):
-    """The provider throttles all of this installation, not this account alone."""
+    """The provider throttles every account of one Google Cloud project.
+
+    ``project`` is its number, None when the provider does not say. A token that a caller handed in may be
+    that of another project than ours.
+    """
+
+    project: str | None = None
 
 
 class AccessDenied(ProviderError):

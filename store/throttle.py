@@ -253,8 +253,8 @@ class Throttle:
     ``pause`` is that of the breakers, ``young`` for how long a probe is waited for, in seconds.
 
     Redis knows an account by our id of its connection: what address it has is only what a caller says, and
-    must not spend another's calls. A mailbox is known by its address, as two may have connected it: who names
-    another's can make it wait, though not for long.
+    must not spend another's calls. Several connections may share a mailbox; the caller names it by the
+    address that the provider has told.
     """
 
     def __init__(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from providers.base import Account, CalendarProvider
 from providers.errors import GrantGone, ProviderError
@@ -42,7 +43,20 @@ def traffic_of(runtime: Runtime, credentials: Credentials, family: Family) -> Ac
         Guarded(credentials.provider, family),
         credentials.id,
         patience=runtime.settings.fanout_deadline_seconds * PATIENCE,
+        ours=partial(_is_ours, runtime, credentials),
     )
+
+
+def _is_ours(runtime: Runtime, credentials: Credentials, project: str | None) -> bool:
+    """Whether the quota of a Google Cloud project is that of our own registration.
+
+    Google's client ids begin with the number of their project. Where one of the two numbers is unknown, only
+    a grant that this service obtained counts against our project.
+    """
+    ours, _, _ = runtime.providers[ProviderName(credentials.provider)].oauth.client_id.partition("-")
+    if project is not None and ours.isdecimal():
+        return project == ours
+    return credentials.obtained
 
 
 @contextmanager

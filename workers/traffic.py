@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from providers.base import Failed
@@ -20,9 +21,9 @@ from providers.google.client import CALENDARS_PER_QUERY, RANGE_PER_QUERY
 from providers.http import late
 from providers.microsoft import errors as microsoft
 from providers.names import ProviderName
-from providers.scopes import Operation
+from providers.scopes import Operation, allows
 from store.breakers import Breakers, Family, Guarded
-from store.queries.connections import SealedConnection
+from store.queries.connections import Credentials, SealedConnection
 from store.throttle import Answer, Ask, Throttle, Why
 from workers.jobs import (
     CreateEvent,
@@ -46,17 +47,26 @@ class AccountTraffic:
     """The ``Traffic`` of one account, for one family of calls: what happens to it is heard by all workers.
 
     Made as its job begins. ``patience``: who has not waited for so many seconds cannot say that nobody
-    answers.
+    answers. ``ours`` says whether the limit of a Google Cloud project is this installation's, by the number
+    of the project if Google names it.
     """
 
     def __init__(
-        self, throttle: Throttle, breakers: Breakers, guarded: Guarded, connection: str, *, patience: float
+        self,
+        throttle: Throttle,
+        breakers: Breakers,
+        guarded: Guarded,
+        connection: str,
+        *,
+        patience: float,
+        ours: Callable[[str | None], bool] = lambda _project: True,
     ) -> None:
         self._throttle = throttle
         self._breakers = breakers
         self._guarded = guarded
         self._connection = connection
         self._patience = patience
+        self._ours = ours
         self._began = time.monotonic()
 
     def answered(self) -> None:
@@ -68,6 +78,7 @@ class AccountTraffic:
     def failed(self, error: ProviderError, pause: float, *, given_up: bool) -> float | None:
         """Hold the account, or all accounts, when the provider throttles; count it when it does not answer.
 
+        The limit of another project than ours holds the account that answered so, and no other.
         The call itself waits for what the provider has told anyone, but not for others' guesses: it is how
         we learn that the throttling is over.
         """
@@ -82,7 +93,7 @@ class AccountTraffic:
             self._connection,
             pause if isinstance(error, RateLimited) else 0.0,
             named=isinstance(error, RateLimited) and error.retry_after is not None,
-            project=isinstance(error, ProjectRateLimited),
+            project=isinstance(error, ProjectRateLimited) and self._ours(error.project),
         )
         return max(pause, held)
 
@@ -98,9 +109,24 @@ def ask(job: Job, row: SealedConnection, lease: str) -> Ask | None:
     cost = calls(ProviderName(row.provider), job)
     if not cost:
         return None
-    # Graph alone limits how many calls a mailbox takes at once.
-    mailbox = (row.email or row.id) if row.provider == ProviderName.MICROSOFT else None
-    return Ask(row.provider, row.id, cost, mailbox, lease, family(job))
+    if row.main_calendar_id is None and allows(
+        ProviderName(row.provider), row.scope, Operation.LIST_CALENDARS
+    ):
+        # The call that learns it.
+        cost += 1
+    return Ask(row.provider, row.id, cost, leased_mailbox(row), lease, family(job))
+
+
+def leased_mailbox(row: SealedConnection | Credentials) -> str | None:
+    """The mailbox whose calls at once are limited, which only Graph does; None for a Google account.
+
+    The key is the address, or the main calendar's id, that Graph has named. The e-mail of a connection is
+    what its caller wrote: keyed by that, one tenant could take the leases of another tenant's mailbox. Until
+    Graph has named the mailbox, a connection has leases of its own.
+    """
+    if row.provider != ProviderName.MICROSOFT:
+        return None
+    return row.mailbox or row.main_calendar_id or row.id
 
 
 def family(job: Job) -> Family:

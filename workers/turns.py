@@ -9,12 +9,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from providers.errors import RateLimited
-from providers.names import ProviderName
 from store.breakers import Family
 from store.queries.connections import Credentials
 from store.throttle import GO, Answer, Ask, Throttle, Why
 from workers.runtime import Runtime
-from workers.traffic import TITLES, unanswered
+from workers.traffic import TITLES, leased_mailbox, unanswered
 
 # Seconds to wait in all: whoever waits holds a place that requests lack.
 PATIENCE = 1.0
@@ -32,11 +31,9 @@ def turn(
     :raise Unavailable: while the account, or its provider, is not asked as it does not answer
     """
     until = min(deadline, time.monotonic() + PATIENCE)
-    microsoft = credentials.provider == ProviderName.MICROSOFT
-    mailbox = (credentials.email or credentials.id) if microsoft else None
     answer = GO
     lease = f"upkeep:{secrets.token_hex(8)}"
-    ask = Ask(credentials.provider, credentials.id, calls, mailbox, lease, family)
+    ask = Ask(credentials.provider, credentials.id, calls, leased_mailbox(credentials), lease, family)
     try:
         while (answer := _answer(runtime, ask, until, deadline)).wait:
             late = time.monotonic() + answer.wait >= until

@@ -65,7 +65,10 @@ def error_for(reply: Reply) -> ProviderError:
     refusal = BY_REASON.get(reason) or refusals.by_status(reply.status)
     if refusal[0] is RateLimited and _concerns_the_project(reply.body):
         refusal = ProjectRateLimited, refusal[1]
-    return refusals.error(PROVIDER, refusal, operation=reply.operation, retry_after=reply.retry_after)
+    error = refusals.error(PROVIDER, refusal, operation=reply.operation, retry_after=reply.retry_after)
+    if isinstance(error, ProjectRateLimited):
+        error.project = _project(reply.body)
+    return error
 
 
 class Outdated(ProviderError):
@@ -123,10 +126,22 @@ def _concerns_the_project(body: Any) -> bool:
 
     The quotas are ``defaultPerMinutePerProject`` and ``defaultPerMinutePerUser``.
     """
+    return any("PerProject" in str(each.get("quota_limit")) for each in _metadata(body))
+
+
+def _project(body: Any) -> str | None:
+    """The number of the project whose quota is exceeded: ``"consumer": "projects/123"`` in the details."""
+    for each in _metadata(body):
+        kind, _, number = str(each.get("consumer")).partition("/")
+        if kind == "projects" and number:
+            return number
+    return None
+
+
+def _metadata(body: Any) -> list[dict[str, Any]]:
     error = body.get("error") if isinstance(body, dict) else None
     details = _dicts(error.get("details")) if isinstance(error, dict) else []
-    quotas = [metadata.get("quota_limit") for metadata in _dicts([each.get("metadata") for each in details])]
-    return any("PerProject" in str(quota) for quota in quotas)
+    return _dicts([each.get("metadata") for each in details])
 
 
 def _names_an_id(body: Any) -> bool:

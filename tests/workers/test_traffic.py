@@ -10,11 +10,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from providers.base import Failed
 from providers.errors import OutOfMeans, Reason, TimedOut
 from providers.names import ProviderName
+from providers.sandbox.client import SandboxAccount
 from store.breakers import Family, Guarded
+from store.models import OAuthConnection
 from store.throttle import ASK_FOR_LEASE, Limit
 from tests.app.days import MORNING, meeting, starts
 from tests.waiting import until
@@ -115,14 +118,98 @@ def test_a_time_that_one_worker_is_told_is_kept_by_the_other_at_once(new_worker,
     assert len(provider.asked) == 2
 
 
-def test_what_a_provider_says_of_all_of_us_is_kept_for_every_account(new_worker, provider, connected):
-    quota = {"reason": "RATE_LIMIT_EXCEEDED", "metadata": {"quota_limit": "defaultPerMinutePerProject"}}
+PROJECT = "defaultPerMinutePerProject"
+
+
+def refused_for_the_project(provider, **metadata):
+    quota = {"reason": "RATE_LIMIT_EXCEEDED", "metadata": {"quota_limit": PROJECT} | metadata}
     provider.refusal = lambda: (403, {"Retry-After": "30"}, {"error": {"details": [quota]}})
-    read(new_worker(), "one", [connected()], seconds=5)
+
+
+@pytest.fixture
+def obtained(connected, runtime) -> Callable[[], str]:
+    """A connection whose grant this service obtained by its own consent flow."""
+
+    def make() -> str:
+        connection = connected()
+        with runtime.stores.database.writing() as session:
+            session.execute(
+                update(OAuthConnection).where(OAuthConnection.id == connection).values(obtained=True)
+            )
+        return connection
+
+    return make
+
+
+def test_what_a_provider_says_of_all_of_us_is_kept_for_every_account(new_worker, provider, obtained):
+    refused_for_the_project(provider)
+    read(new_worker(), "one", [obtained()], seconds=5)
     provider.refusal = lambda: None
-    (told,) = read(new_worker(), "two", [connected()], seconds=5)
+    (told,) = read(new_worker(), "two", [obtained()], seconds=5)
     assert told.failed.reason is Reason.RATE_LIMITED
     assert len(provider.asked) == 1
+
+
+@pytest.mark.parametrize("metadata", [{}, {"consumer": "projects/999"}])
+def test_the_quota_of_a_foreign_project_holds_only_the_account_that_belongs_to_it(
+    metadata, new_worker, provider, connected, obtained
+):
+    posted = connected()
+    refused_for_the_project(provider, **metadata)
+    read(new_worker(), "one", [posted], seconds=5)
+    provider.refusal = lambda: None
+    held, *others = read(new_worker(), "two", [posted, connected(), obtained()], seconds=5)
+    assert held.failed.reason is Reason.RATE_LIMITED
+    assert all(map(was_read, others))
+
+
+@pytest.mark.parametrize(("consumer", "held"), [("projects/4242", True), ("projects/42", False)])
+def test_the_project_that_google_names_decides_whose_quota_it_is(
+    consumer, held, new_worker, provider, connected, obtained
+):
+    client = {"google_client_id": "4242-abc.apps.googleusercontent.com"}
+    # Neither says so by itself: a posted token may be of our project, an obtained one of the client before.
+    refused = connected() if held else obtained()
+    refused_for_the_project(provider, consumer=consumer)
+    read(new_worker(client), "one", [refused], seconds=5)
+    provider.refusal = lambda: None
+    (other,) = read(new_worker(client), "two", [obtained()], seconds=5)
+    assert was_read(other) is not held
+
+
+@pytest.fixture
+def written(connected, runtime) -> Callable[..., str]:
+    """A connection of an account, with whatever e-mail its caller wrote."""
+
+    def make(account: SandboxAccount, email: str | None) -> str:
+        connection = connected(account)
+        with runtime.stores.database.writing() as session:
+            row = update(OAuthConnection).where(OAuthConnection.id == connection)
+            session.execute(row.values(email=email))
+        return connection
+
+    return make
+
+
+def test_two_spellings_of_a_mailbox_share_its_four_calls_at_once(new_worker, provider, sandbox, written):
+    account = sandbox.account("microsoft", "ada@contoso.example")
+    provider.seconds = 0.05
+    spellings = ["Ada@Contoso.Example", "ada@contoso.example", "ada.lovelace@contoso.example", None]
+    users = [written(account, each) for each in spellings]
+    found = read(new_worker(), "f", users * 6, seconds=30)
+    assert all(map(was_read, found))
+    assert provider.most == 4
+
+
+def test_the_address_that_a_caller_wrote_takes_nobody_elses_calls(
+    new_worker, provider, sandbox, mailbox, written
+):
+    ada = mailbox()
+    mallory = written(sandbox.account("microsoft", "mallory@contoso.example"), "ada@contoso.example")
+    provider.seconds = 0.3
+    found = read(new_worker(), "f", [mallory] * 8 + [ada] * 8, seconds=20)
+    assert all(map(was_read, found))
+    assert provider.most == 8
 
 
 def test_a_short_time_is_waited_for_without_a_place_and_then_all_is_read(new_worker, provider, connected):
