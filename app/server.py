@@ -52,7 +52,7 @@ class Request(message.Request):
         reader = self.body.reader
         if isinstance(reader, ChunkedReader):
             return reader.parser is None
-        return reader.length == 0
+        return bool(reader.length == 0)
 
 
 RequestParser.mesg_class = Request

@@ -159,7 +159,7 @@ class Draft:
         return f"{self.fingerprint}.{self.attempt}"
 
     def taken(self, provider: ProviderName) -> str:
-        """The sentence for a create whose name belongs to another event; it names the fields of the request."""
+        """The error of a create whose name belongs to another event; it names the fields."""
         names = ["id"] if self.id is not None and provider == ProviderName.GOOGLE else []
         if self.content.meta_id is not None and not self.meta_id_is_new:
             names.append("metaId")
