@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,7 @@ def test_the_list_says_which_keys_show_tokens_have_expired_and_were_used(tmp_pat
     almanac("keys", "create", "plain", data=tmp_path)
     almanac("keys", "create", "audit", "--show-tokens", "--expires", "2199-01-01", data=tmp_path)
     almanac("keys", "create", "guest", "--read-only", "--expires", "2199-01-01T02:00:00+02:00", data=tmp_path)
-    with sqlite3.connect(tmp_path / "almanac.db") as database:
+    with closing(sqlite3.connect(tmp_path / "almanac.db")) as database, database:
         database.execute("UPDATE api_keys SET expires_at = '2020-01-01 00:00:00' WHERE name = 'guest'")
         database.execute("UPDATE api_keys SET last_used_at = '2026-11-20 09:30:59' WHERE name = 'audit'")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def create(data: Path, name: str, password: str = PASSWORD):
 
 
 def rows(data: Path, query: str) -> list[tuple[str, ...]]:
-    with sqlite3.connect(data / "almanac.db") as database:
+    with closing(sqlite3.connect(data / "almanac.db")) as database, database:
         return database.execute(query).fetchall()
 
 
@@ -66,7 +67,7 @@ def test_the_password_is_asked_for_twice_and_never_shown(data):
 
 def test_a_name_that_exists_gets_another_password_and_is_signed_out(data):
     create(data, "ada")
-    with sqlite3.connect(data / "almanac.db") as database:
+    with closing(sqlite3.connect(data / "almanac.db")) as database, database:
         database.execute(
             "INSERT INTO dashboard_sessions (id, digest, administrator_id, created_at, seen_at, expires_at,"
             " address, agent) SELECT 'x', 'x', id, created_at, created_at, '2199-01-01', '', ''"

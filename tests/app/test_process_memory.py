@@ -53,6 +53,9 @@ with tempfile.NamedTemporaryFile() as told:
 together.wait()
 """
 
+# Both programs are called back when their garbage is freed. They do not ask the weak reference: Python 3.13 collects
+# garbage right after that call, while its result is still in use.
+
 # How many times Python looks until it finds garbage that was in use when it first looked.
 LOOKS = """
 import gc, weakref
@@ -67,13 +70,14 @@ def count(phase, info):
 gc.callbacks.append(count)
 knot = Knot()
 knot.itself = knot
-found = weakref.ref(knot)
+freed = []
+watched = weakref.ref(knot, freed.append)
 made = []
 while not looks:
     made.append([])
 del knot, made
 made = []
-while found() is not None:
+while not freed:
     made.append([])
 print(looks)
 """
@@ -88,10 +92,11 @@ class Knot:
     pass
 knot = Knot()
 knot.itself = knot
-found = weakref.ref(knot)
+freed = []
+watched = weakref.ref(knot, freed.append)
 del knot
 made = []
-while found() is not None:
+while not freed:
     made.append([])
 print(len(made))
 """
