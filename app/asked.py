@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -14,7 +14,7 @@ from werkzeug.http import parse_cache_control_header
 
 from app.availability import Freshness, Picture, now
 from app.errors import Invalid
-from app.schemas.availability import WEEKDAYS
+from app.schemas.availability import MOST_WINDOW_DAYS, WEEKDAYS
 from app.services import services
 from app.targets import Wanted
 from app.timestamps import from_milliseconds
@@ -79,52 +79,92 @@ def of_provider(connections: Sequence[ConnectionRef], query: Mapping[str, Any]) 
     return [connection for connection in connections if not providers or connection.provider in providers]
 
 
-def slot_query(query: Mapping[str, Any], zone: ZoneInfo, windows: tuple[Window, ...] | None) -> Query:
-    """The question to the engine."""
+def slot_query(
+    query: Mapping[str, Any], zone: ZoneInfo, schedules: Sequence[Mapping[str, Any]] | None = None
+) -> Query:
+    """The question to the engine: slots inside the weekly schedules, where given, and the daily window.
+
+    :raise Invalid: for a range that is empty or too long, or too many windows
+    """
+    (question,) = slot_queries(query, zone, [schedules])
+    return question
+
+
+def slot_queries(
+    query: Mapping[str, Any], zone: ZoneInfo, schedules: Sequence[Sequence[Mapping[str, Any]] | None]
+) -> list[Query]:
+    """The questions of several users, whose schedules differ.
+
+    :raise Invalid: for a range that is empty or too long, or too many windows
+    """
     start, end = time_range(query, zone)
+    _check_windows(schedules, start, end)
     step = query.get("slotStep")
-    return Query(
+    question = Query(
         start=start,
         end=end,
         duration=query["slotDuration"] * MINUTE,
         padding=query["padding"] * MINUTE,
         max_overlaps=query["maxOverlaps"],
         zone=str(zone),
-        windows=windows,
+        each_day=_daily_window(query),
         step=None if step is None else step * MINUTE,
         align_clock=query["align"] == "clock",
     )
+    return [
+        question if each is None else replace(question, windows=weekly_windows(each)) for each in schedules
+    ]
+
+
+def _check_windows(schedules: Sequence[Sequence[Mapping[str, Any]] | None], start: int, end: int) -> None:
+    """Refuse more windows over more days than can be resolved in about a second.
+
+    :raise Invalid: saying what to do
+    """
+    # Users without schedules of their own share one list.
+    windows = sum(map(len, {id(each): each for each in schedules if each is not None}.values()))
+    days = -(-(end - start) // DAY)
+    if windows * days > MOST_WINDOW_DAYS:
+        raise Invalid(
+            f"schedules have {windows} windows over {days} days, and windows times days must not exceed "
+            f"{MOST_WINDOW_DAYS}; narrow the range, or send fewer windows"
+        )
 
 
 def check_size(members: Mapping[Query, int]) -> None:
     """Refuse an answer that could hold too many slots, before any provider is read.
 
-    ``members`` says of how many each question is asked.
+    ``members`` says for how many users each question is asked. Counting stops at the first slot too many.
 
     :raise Invalid: saying to narrow the range
     """
     most = services().settings.most_slots
     if sum(_rough_limit(question) * count for question, count in members.items()) <= most:
         return
-    if sum(count_limit(question, count) for question, count in members.items()) > most:
-        raise Invalid(
-            f"The answer could hold more than {most} slots; narrow the range, or ask for longer slots"
-        )
+    slots = 0
+    for question, count in members.items():
+        slots += count_limit(question, count)
+        if slots > most:
+            raise Invalid(
+                f"The answer could hold more than {most} slots; narrow the range, or ask for longer slots"
+            )
 
 
-def _rough_limit(question: Query) -> float:
-    """No fewer than ``count_limit``, for next to nothing: slots laid end to end, whatever the windows."""
-    if question.align_clock:
-        return math.inf
-    return (question.end - question.start) // min(question.stride, question.duration)
+def _rough_limit(question: Query) -> int:
+    """No fewer than ``count_limit``, for next to nothing: the slots of the range, whatever the windows."""
+    length = question.end - question.start
+    if not question.align_clock:
+        return length // min(question.stride, question.duration)
+    # The clock's multiples start over at each midnight, and at each change of offset: at most every two days.
+    return length // question.stride + 2 * (length // DAY) + 4
 
 
-def daily_window(query: Mapping[str, Any]) -> tuple[Window, ...] | None:
+def _daily_window(query: Mapping[str, Any]) -> Window | None:
     """The window of each day; None when neither edge was given."""
     earliest, latest = query.get("earliestTimeEachDay"), query.get("latestTimeEachDay")
     if earliest is None and latest is None:
         return None
-    return (Window.daily(earliest or 0, latest or MINUTES_OF_A_DAY),)
+    return Window.daily(earliest or 0, latest or MINUTES_OF_A_DAY)
 
 
 def weekly_windows(schedules: Sequence[Mapping[str, Any]]) -> tuple[Window, ...]:

@@ -127,7 +127,12 @@ class Blueprint(flask_smorest.Blueprint):
 
     def arguments(self, schema: type[Schema], **options: Any) -> Any:
         """As flask-smorest's own; one schema serves all requests, as making one takes longer."""
-        return super().arguments(schema(), **options)
+        decorate = super().arguments(schema(), **options)
+        in_query: type[Schema] | None = getattr(schema, "in_query", None)
+        if in_query is None:
+            return decorate
+        query = super().arguments(in_query(), location="query")
+        return lambda view: query(decorate(_with_zone_of_query(view)))
 
     @staticmethod
     def _prepare_response_content(data: Any) -> dict[str, Any]:
@@ -138,6 +143,18 @@ class Blueprint(flask_smorest.Blueprint):
         if schema is None or isinstance(schema, WholeBody | ErrorSchema):
             return schema
         return _enveloped(type(schema), schema.many)()
+
+
+def _with_zone_of_query(view: Callable[..., Any]) -> Callable[..., Any]:
+    """The view, whose last argument has the zone: that of the query, else that of the header."""
+
+    @wraps(view)
+    def choose(*args: Any, **kwargs: Any) -> Any:
+        *others, query, header = args
+        zone = query.get("timeZone")
+        return view(*others, header if zone is None else {**header, "zone": zone}, **kwargs)
+
+    return choose
 
 
 class WholeBody(Schema):

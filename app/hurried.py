@@ -13,8 +13,8 @@ from gunicorn import util
 # For how long a client is waited for in all, in seconds, until its request is there.
 PATIENCE = 15.0
 
-# Many clients send a refused body to its end before they read the answer.
-# A longer rest resets the connection.
+# Many clients send a refused body to its end before they read the answer. In bytes; a longer rest resets
+# the connection.
 LARGEST_DISCARDED = 16 * 1024 * 1024
 
 # Who takes so many bytes of the answer is waited for a second longer; never longer than PATIENCE at once.

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from app.timestamps import EPOCH, MILLISECOND
 from scheduling.explain import Covering, Explanation, Pair, Verdict
 from scheduling.query import Query
-from scheduling.windows import EVERY_DAY, MINUTE, SECOND
+from scheduling.windows import MINUTE, SECOND
 
 # So many are named; of more, the number is told.
 MOST_NAMED = 3
@@ -127,8 +127,9 @@ def _outside_range(found: Explanation, query: Query, _: Sequence[str], clock: _C
 
 
 def _outside_window(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
-    daily = query.windows is not None and [window.days for window in query.windows] == [EVERY_DAY]
-    name = "the daily window" if daily else "the weekly schedule"
+    name = "the weekly schedule" if query.windows is not None else "the daily window"
+    if query.windows is not None and query.each_day is not None:
+        name = "the part of the weekly schedule in the daily window"
     if found.window_before is None and found.window_after is None:
         return f"it lies outside {name}, which is never open in the range asked for"
     edges = []

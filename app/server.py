@@ -46,7 +46,7 @@ class Request(message.Request):
 
     def should_close(self) -> bool:
         """Whether the connection closes after the answer; gunicorn asks when it writes the headers."""
-        return super().should_close() or not self._is_read()
+        return bool(super().should_close()) or not self._is_read()
 
     def _is_read(self) -> bool:
         reader = self.body.reader

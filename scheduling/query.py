@@ -15,6 +15,7 @@ from scheduling.intervals import (
     Intervals,
     Times,
     clip,
+    cross,
     merge,
     merge_each,
     outside,
@@ -41,6 +42,8 @@ class Query:
     zone: str = "UTC"
     # None: the whole range. An empty tuple: never.
     windows: tuple[Window, ...] | None = None
+    # A slot lies inside this one as well.
+    each_day: Window | None = None
     # From one start of a slot to the next; None: the duration.
     step: int | None = None
     align_clock: bool = False
@@ -65,8 +68,14 @@ class Query:
     def within(self) -> Intervals:
         """Range and windows: where a slot may lie when nothing is busy."""
         if self.windows is None:
+            return self._resolved(None if self.each_day is None else (self.each_day,))
+        within = self._resolved(self.windows)
+        return within if self.each_day is None else cross(within, self._resolved((self.each_day,)))[0]
+
+    def _resolved(self, windows: tuple[Window, ...] | None) -> Intervals:
+        if windows is None:
             return Intervals(np.array((self.start,)), np.array((self.end,)))
-        return resolve(self.windows, self.zone, self.start, self.end)
+        return resolve(windows, self.zone, self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -144,25 +144,23 @@ def _cut(merged: Intervals, start: int, end: int) -> Intervals:
 # each.
 @lru_cache(maxsize=2048)
 def _resolve_year(windows: tuple[Window, ...], zone: str, year: int) -> Intervals:
-    """The windows of one UTC year."""
+    """The windows of one UTC year, all at once: a request may bring thousands of them."""
     time = _clock_year(zone, year)
+    shown = np.array([[day in window.days for day in range(7)] for window in windows]).reshape(-1, 7)
+    earliest = np.array([window.earliest for window in windows], np.int64) * MINUTE
+    latest = np.array([window.latest for window in windows], np.int64) * MINUTE
+    # An overnight window ends on the next day.
+    latest[earliest > latest] += DAY
     opens = [EMPTY]
     closes = [EMPTY]
     for stretch, offset in zip(time.stretches.pairs(), time.offsets.tolist(), strict=True):
-        for window in windows:
-            starts, ends = _local_spans(window, stretch[0] + offset, stretch[1] + offset)
-            opens.append(np.maximum(starts - offset, stretch[0]))
-            closes.append(np.minimum(ends - offset, stretch[1]))
+        # From the day before: an overnight window may reach into the stretch.
+        days = np.arange((stretch[0] + offset) // DAY - 1, -(-(stretch[1] + offset) // DAY))
+        window, day = shown[:, (days + _EPOCH_WEEKDAY) % 7].nonzero()
+        midnights = days[day] * DAY - offset
+        opens.append(np.maximum(midnights + earliest[window], stretch[0]))
+        closes.append(np.minimum(midnights + latest[window], stretch[1]))
     return merge(np.concatenate(opens), np.concatenate(closes))
-
-
-def _local_spans(window: Window, start: int, end: int) -> tuple[Times, Times]:
-    """The window on each of its days that may touch the local ``[start, end)``, in local milliseconds."""
-    # From the day before: an overnight window may reach in.
-    days = np.arange(start // DAY - 1, -(-end // DAY))
-    days = days[np.isin((days + _EPOCH_WEEKDAY) % 7, list(window.days))] * DAY
-    overnight = DAY if window.earliest > window.latest else 0
-    return days + window.earliest * MINUTE, days + window.latest * MINUTE + overnight
 
 
 @lru_cache(maxsize=2048)

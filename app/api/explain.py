@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -16,12 +17,10 @@ from app.schemas.availability import RequiredSchedulesBody, ZoneHeader
 from app.schemas.explain import (
     OrganizationExplainedAnswer,
     OrganizationMomentQuery,
-    UserDailyMomentQuery,
     UserExplainedAnswer,
     UserMomentQuery,
 )
 from scheduling.explain import Explanation, Pair
-from scheduling.windows import Window
 from scheduling.written import timestamp
 
 blp = Blueprint("explain", __name__, description="Why a moment is, or is not, offered")
@@ -29,7 +28,7 @@ blp = Blueprint("explain", __name__, description="Why a moment is, or is not, of
 
 @blp.route("/users/<user_id:userId>/scheduling/explain")
 class UserExplanation(MethodView):
-    @blp.arguments(UserDailyMomentQuery, location="query")
+    @blp.arguments(UserMomentQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserExplainedAnswer)
     def get(self, query: dict[str, Any], header: dict[str, ZoneInfo], userId: str) -> Response:
@@ -38,7 +37,7 @@ class UserExplanation(MethodView):
         Takes what the user's slots are asked with, and `at`. A calendar that cannot be read is a reason here
         (`calendarUnread`), and fails nothing; with `onFailure=partial` what was read counts.
         """
-        return _one_user(query, header["zone"], asked.daily_window(query), userId)
+        return _one_user(query, header["zone"], None, userId)
 
     @blp.arguments(UserMomentQuery, location="query")
     @blp.arguments(RequiredSchedulesBody)
@@ -48,7 +47,7 @@ class UserExplanation(MethodView):
         self, query: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo], userId: str
     ) -> Response:
         """Why a moment is, or is not, inside weekly schedules"""
-        return _one_user(query, header["zone"], asked.weekly_windows(body["schedules"]), userId)
+        return _one_user(query, header["zone"], body["schedules"], userId)
 
 
 @blp.route("/organizations/<org_slug:orgSlug>/scheduling/explain")
@@ -61,7 +60,7 @@ class OrganizationExplanation(MethodView):
 
         Every member is told of, by user id; one without connected calendars has the reason `noCalendars`.
         """
-        question = asked.slot_query(query, header["zone"], asked.daily_window(query))
+        question = asked.slot_query(query, header["zone"])
         at = query["at"].milliseconds(header["zone"])
         everybody, users, picture = pictures.of_members(query, question, orgSlug)
         known = dict(zip(users, explanations.of_asks(picture, question, at), strict=True))
@@ -78,9 +77,9 @@ class OrganizationExplanation(MethodView):
 
 
 def _one_user(
-    query: dict[str, Any], zone: ZoneInfo, windows: tuple[Window, ...] | None, user: str
+    query: dict[str, Any], zone: ZoneInfo, schedules: Sequence[Mapping[str, Any]] | None, user: str
 ) -> Response:
-    question = asked.slot_query(query, zone, windows)
+    question = asked.slot_query(query, zone, schedules)
     at = query["at"].milliseconds(zone)
     picture = pictures.of_user(query, question, user)
     explained = explanations.of_ask(picture, question, at, partial=query["onFailure"] == "partial")

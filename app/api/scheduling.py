@@ -21,7 +21,6 @@ from app.schemas.availability import (
     OrganizationSlotsQuery,
     RequiredSchedulesBody,
     SlotsQuery,
-    UserDailySlotsQuery,
     UsersBody,
     UserSlotsAnswer,
     UserSlotsQuery,
@@ -30,7 +29,6 @@ from app.schemas.availability import (
 )
 from app.services import services
 from scheduling.query import Query, slots
-from scheduling.windows import Window
 from scheduling.written import slots_json
 from store.queries import connections
 
@@ -39,7 +37,7 @@ blp = Blueprint("scheduling", __name__, description="When somebody is free for a
 
 @blp.route("/users/<user_id:userId>/scheduling")
 class UserScheduling(MethodView):
-    @blp.arguments(UserDailySlotsQuery, location="query")
+    @blp.arguments(UserSlotsQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserSlotsAnswer)
     def get(self, query: dict[str, Any], header: dict[str, ZoneInfo], userId: str) -> Response:
@@ -48,7 +46,7 @@ class UserScheduling(MethodView):
         Read from the main calendar of each connected account, unless `calendarIds` names others. A
         calendar that cannot be read fails the request, unless `onFailure=partial`.
         """
-        return _one_user(query, header["zone"], asked.daily_window(query), userId)
+        return _one_user(query, header["zone"], None, userId)
 
     @blp.arguments(UserSlotsQuery, location="query")
     @blp.arguments(RequiredSchedulesBody)
@@ -58,7 +56,7 @@ class UserScheduling(MethodView):
         self, query: dict[str, Any], body: dict[str, Any], header: dict[str, ZoneInfo], userId: str
     ) -> Response:
         """Slots of a user inside weekly schedules"""
-        return _one_user(query, header["zone"], asked.weekly_windows(body["schedules"]), userId)
+        return _one_user(query, header["zone"], body["schedules"], userId)
 
 
 @blp.route("/users/scheduling")
@@ -86,7 +84,7 @@ class OrganizationScheduling(MethodView):
 
         A member of whom any calendar could not be read has no slots and is in `failedUsers`.
         """
-        question = asked.slot_query(query, header["zone"], asked.daily_window(query))
+        question = asked.slot_query(query, header["zone"])
         _, users, picture = pictures.of_members(query, question, orgSlug)
         failing = sorted(picture.failing())
         readable = np.delete(np.arange(len(users)), failing)
@@ -100,9 +98,9 @@ class OrganizationScheduling(MethodView):
 
 
 def _one_user(
-    query: dict[str, Any], zone: ZoneInfo, windows: tuple[Window, ...] | None, user: str
+    query: dict[str, Any], zone: ZoneInfo, schedules: Sequence[Mapping[str, Any]] | None, user: str
 ) -> Response:
-    question = asked.slot_query(query, zone, windows)
+    question = asked.slot_query(query, zone, schedules)
     picture = pictures.of_user(query, question, user)
     failures = Failures.of(picture)
     partial = query["onFailure"] == "partial"
@@ -117,7 +115,7 @@ def _one_user(
 def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) -> Response:
     wanted_users = body["users"]
     schedules = [_first_given(user["schedules"], body["schedules"]) for user in wanted_users]
-    questions = [asked.slot_query(query, zone, _windows(each)) for each in schedules]
+    questions = asked.slot_queries(query, zone, schedules)
     asked.check_size(Counter(questions))
     with services().stores.database.reading() as session:
         known = connections.of_users(session, {user["id"] for user in wanted_users}, within=within())
@@ -164,10 +162,6 @@ def _entry(
             "failedCalendars": [],
         }
     )
-
-
-def _windows(schedules: Sequence[Mapping[str, Any]] | None) -> tuple[Window, ...] | None:
-    return None if schedules is None else asked.weekly_windows(schedules)
 
 
 def _first_given(*values: Sequence[Mapping[str, Any]] | None) -> Sequence[Mapping[str, Any]] | None:

@@ -89,7 +89,8 @@ class Question:
 
     def hours(self) -> tuple[int, int]:
         """The hours of a day that hold every window, and one on either side."""
-        windows = self.engine.windows
+        engine = self.engine
+        windows = engine.windows if engine.each_day is None else (engine.each_day,)
         if not windows or any(each.earliest > each.latest for each in windows):
             return 0, 24
         first = min(each.earliest for each in windows) // 60
@@ -160,11 +161,12 @@ def read(sent: MultiDict[str, str], today: date) -> Question:
     query = _load(OrganizationSlotsQuery, asks)
     organization = None if form["users"] else form.get("organization")
     schedules = _schedules(given, form)
-    windows = asked.daily_window(query) if schedules is None else asked.weekly_windows(schedules)
     if schedules is not None:
+        # The form has the hours of one of the two.
         asks = {name: value for name, value in asks.items() if not name.endswith("TimeEachDay")}
+        query = _load(OrganizationSlotsQuery, asks)
     _check_there(query, form["zone"])
-    engine = asked.slot_query(query, form["zone"], windows)
+    engine = asked.slot_query(query, form["zone"], schedules)
     asked.check_size({engine: len(form["users"]) or MOST_SHOWN})
     return Question(
         organization,

@@ -35,6 +35,8 @@ ENTRY_STATUSES = ("ok", "error")
 LONGEST_MINUTES = 10_080
 MOST_OVERLAPS = 1000
 MOST_WINDOWS = 200
+# Windows of all schedules, times the days of the range. 1 000 users with 5 windows each may ask for a year.
+MOST_WINDOW_DAYS = 2_000_000
 MOST_CALENDARS = 200
 MOST_USERS = 1000
 
@@ -43,8 +45,16 @@ PRIMARY_ONLY = {"description": "Only the main calendar of each account."}
 CALENDAR_IDS = {"description": "Only these calendars; `primary` is the main one of each account."}
 
 
+class ZoneQuery(QuerySchema):
+    """The zone of local times in the request, where it stands in the query. It goes before the header."""
+
+    timeZone = Zone(metadata={"description": "The same as the header `X-Timezone`, and goes before it."})
+
+
 class ZoneHeader(QuerySchema):
     """The zone of local times in the request."""
+
+    in_query = ZoneQuery
 
     zone = Zone(
         data_key="X-Timezone",
@@ -112,6 +122,21 @@ class SlotsQuery(RangeQuery):
         load_default="start",
         metadata={"description": "`clock`: slots start at multiples of `slotStep` on the local clock."},
     )
+    earliestTimeEachDay = Clock(
+        metadata={"description": "Local time at which the daily window opens. After its end: overnight."}
+    )
+    latestTimeEachDay = Clock(
+        metadata={
+            "description": "Local time at which the daily window closes; `00:00` is the end of the day.",
+            "examples": ["17:00"],
+        }
+    )
+
+    def check(self, data: dict[str, Any]) -> None:
+        """Equal times are the whole day when both are midnight, and nothing otherwise."""
+        earliest, latest = data.get("earliestTimeEachDay"), data.get("latestTimeEachDay")
+        if earliest is not None and earliest == latest and earliest != 0:
+            raise ValidationError("must differ from earliestTimeEachDay", "latestTimeEachDay")
 
 
 class UserSlotsQuery(SlotsQuery):
@@ -130,26 +155,7 @@ class UserSlotsQuery(SlotsQuery):
     )
 
 
-class EachDayQuery(QuerySchema):
-    """The daily window."""
-
-    earliestTimeEachDay = Clock(metadata={"description": "Local time before which no slot starts."})
-    latestTimeEachDay = Clock(
-        metadata={"description": "Local time after which no slot ends.", "examples": ["17:00"]}
-    )
-
-    def check(self, data: dict[str, Any]) -> None:
-        """Equal times are the whole day when both are midnight, and nothing otherwise."""
-        earliest, latest = data.get("earliestTimeEachDay"), data.get("latestTimeEachDay")
-        if earliest is not None and earliest == latest and earliest != 0:
-            raise ValidationError("must differ from earliestTimeEachDay", "latestTimeEachDay")
-
-
-class UserDailySlotsQuery(EachDayQuery, UserSlotsQuery):
-    """Slots of one user inside a daily window."""
-
-
-class OrganizationSlotsQuery(EachDayQuery, SlotsQuery):
+class OrganizationSlotsQuery(SlotsQuery):
     """Slots of every member of an organization."""
 
 

@@ -23,7 +23,7 @@ from app.fields import (
     Word,
     Zone,
 )
-from app.schemas.availability import CALENDAR_IDS, MOST_CALENDARS
+from app.schemas.availability import CALENDAR_IDS, MOST_CALENDARS, ZoneQuery
 from app.schemas.bodies import Body, at_most
 from app.schemas.calendars import ORIGINAL, LongCursorQuery, ProviderQuery
 from app.schemas.errors import FailedCalendarSchema
@@ -106,7 +106,7 @@ class Meeting(fields.Field[Any]):
 def _web_address(text: str) -> str:
     if not text.isascii():
         raise ValidationError(
-            "must be ASCII: write the host as Punycode (xn--…), and the rest percent-encoded"
+            "must be ASCII: write the host as Punycode (xn--...), and percent-encode the rest"
         )
     try:
         parts = urlsplit(text)
@@ -116,7 +116,7 @@ def _web_address(text: str) -> str:
         readable = False
     if not readable or not re.fullmatch(r"(?i:https?)://[!-~]{1,1000}", text) or not parts.hostname:
         raise ValidationError(
-            "must begin with https:// or http://, and have no spaces and at most 1000 characters"
+            "must begin with https:// or http://, and have no spaces and 1000 characters at most"
         )
     return text
 
@@ -190,6 +190,8 @@ class UnifiedDeleteQuery(ProviderQuery):
 class OptionalZoneHeader(Schema):
     """The zone of local times in the request, in which a written event is kept."""
 
+    in_query = ZoneQuery
+
     zone = Zone(
         data_key="X-Timezone",
         metadata={"description": "Time zone of the times in the request, an IANA name.", "default": "UTC"},
@@ -209,7 +211,6 @@ class EventsQuery(ProviderQuery, LongCursorQuery):
     )
     minDate = ListEdge(metadata=LIST_EDGE)
     maxDate = ListEdge(metadata=LIST_EDGE)
-    timeZone = Zone(metadata={"description": "Zone of local times in `minDate` and `maxDate`."})
 
 
 class AttendeeSchema(Schema):

@@ -13,7 +13,6 @@ from app.schemas.availability import (
     OptionsSchema,
     OrganizationSlotsQuery,
     SlotSchema,
-    UserDailySlotsQuery,
     UserSlotsQuery,
 )
 from app.schemas.errors import FailedCalendarSchema, FailedUserSchema
@@ -29,12 +28,8 @@ class MomentQuery(QuerySchema):
     )
 
 
-class UserDailyMomentQuery(MomentQuery, UserDailySlotsQuery):
-    """A moment of one user inside a daily window."""
-
-
 class UserMomentQuery(MomentQuery, UserSlotsQuery):
-    """A moment of one user inside weekly schedules."""
+    """A moment of one user."""
 
 
 class OrganizationMomentQuery(MomentQuery, OrganizationSlotsQuery):

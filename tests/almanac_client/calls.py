@@ -18,8 +18,9 @@ SLOTS: dict[str, Any] = DAY | {
     "max_overlaps": 1,
     "slot_step": 15,
     "align": "clock",
+    "earliest_time_each_day": "09:00",
+    "latest_time_each_day": "17:00",
 }
-DAILY = SLOTS | {"earliest_time_each_day": "09:00", "latest_time_each_day": "17:00"}
 ONE_USER = {"calendar_ids": ["primary"], "on_failure": "partial"}
 SCHEDULES = [{"days": ["monday"], "start": "09:00", "end": "17:00"}]
 CONSENT: dict[str, Any] = {
@@ -117,16 +118,16 @@ def calls(almanac: Almanac) -> dict[str, Call]:
         "getOrganizationBusy": call(
             almanac.busy.organization, "acme", primary_only=True, zone="UTC", provider=["google"], **DAY
         ),
-        "getUserScheduling": call(almanac.scheduling.user, "ada", **DAILY, **ONE_USER),
+        "getUserScheduling": call(almanac.scheduling.user, "ada", **SLOTS, **ONE_USER),
         "postUserScheduling": call(almanac.scheduling.user, "ada", schedules=SCHEDULES, **SLOTS, **ONE_USER),
         "postUsersScheduling": call(almanac.scheduling.users, ["ada"], schedules=SCHEDULES, **SLOTS),
-        "getOrganizationScheduling": call(almanac.scheduling.organization, "acme", **DAILY),
-        "getUserExplanation": call(almanac.explain.user, "ada", at="2026-12-03T09:00", **DAILY, **ONE_USER),
+        "getOrganizationScheduling": call(almanac.scheduling.organization, "acme", **SLOTS),
+        "getUserExplanation": call(almanac.explain.user, "ada", at="2026-12-03T09:00", **SLOTS, **ONE_USER),
         "postUserExplanation": call(
             almanac.explain.user, "ada", at="2026-12-03T09:00", schedules=SCHEDULES, **SLOTS, **ONE_USER
         ),
         "getOrganizationExplanation": call(
-            almanac.explain.organization, "acme", at="2026-12-03T09:00", **DAILY
+            almanac.explain.organization, "acme", at="2026-12-03T09:00", **SLOTS
         ),
         "listWebhooks": call(almanac.webhooks.list, limit=50),
         "createWebhook": call(

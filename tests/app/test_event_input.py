@@ -109,6 +109,22 @@ def test_an_event_may_have_no_length(person):
     assert made["start"] == made["end"] == "2026-12-03T09:00:00.000Z"
 
 
+@BOTH
+def test_time_zone_in_the_query_of_a_write_goes_before_the_header(person):
+    local = {"start": "2026-12-03T09:00", "end": "2026-12-31T00:00:00Z"}
+    zoned = f"{person.path()}?timeZone=America%2FNew_York"
+    made = person.api.post(zoned, local, headers={"X-Timezone": "Asia/Tokyo"}).json["data"]
+    assert made["start"] == "2026-12-03T14:00:00.000Z"
+    changed = f"{person.path(made['id'])}?timeZone=Asia%2FTokyo"
+    assert one(person.api.put(changed, local))["start"] == "2026-12-03T00:00:00.000Z"
+    meta = f"/users/{person.user}/calendar/events/meta"
+    made = one(person.api.post(f"{meta}?timeZone=Asia%2FTokyo", {"metaId": "m-z", **local}), 201)
+    assert made["start"] == "2026-12-03T00:00:00.000Z"
+    changed = one(person.api.put(f"{meta}/m-z?timeZone=America%2FNew_York", local))
+    assert changed["start"] == "2026-12-03T14:00:00.000Z"
+    assert error(person.api.put(f"{meta}/m-z?timeZone=Mars", local), 400).startswith("timeZone")
+
+
 ORDER = "end must not be before start"
 KINDS = "start and end must both be dates, or both have a time"
 

@@ -124,8 +124,10 @@ def test_local_times_of_the_bare_list_are_in_its_time_zone(listed, two, query, h
     assert subjects(listed(two, headers=headers, **edges, **query)) == found
 
 
-def test_local_times_of_the_other_form_are_in_the_zone_of_the_header(listed, two):
+def test_local_times_of_the_other_form_are_in_the_same_zones(listed, two):
     edges = {"start": "2026-12-03T05:00", "end": "2026-12-03T06:00"}
+    assert subjects(listed(two, **edges, timeZone="America/New_York")) == ["m main"]
+    assert subjects(listed(two, headers={"X-Timezone": "America/New_York"}, **edges, timeZone="UTC")) == []
     assert subjects(listed(two, headers={"X-Timezone": "America/New_York"}, **edges)) == ["m main"]
     assert listed(two, **edges) == []
 

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from werkzeug.test import TestResponse
 
+import scheduling.query as engine
 from app.fields import Zone
 
 Ask = Callable[..., TestResponse]
@@ -35,7 +36,6 @@ SLOTS = {
     "organization explanation": ("GET", "/organizations/nowhere/scheduling/explain", None),
 }
 EXPLAINED = [route for route in SLOTS if "explanation" in route]
-DAILY = ("user scheduling", "organization scheduling", "user explanation", "organization explanation")
 ROUTES = BUSY | SLOTS
 
 
@@ -151,6 +151,62 @@ def test_windows_that_leave_few_slots_make_room_for_a_long_range(ask, api, new_a
     accepted(ask("user scheduling", earliestTimeEachDay="09:00", latestTimeEachDay="10:00"))
 
 
+@pytest.fixture
+def resolved(monkeypatch) -> list[int]:
+    """How many windows each question resolves."""
+    windows: list[int] = []
+    resolve = engine.resolve
+
+    def count(some, *args):
+        windows.append(len(some))
+        return resolve(some, *args)
+
+    monkeypatch.setattr(engine, "resolve", count)
+    return windows
+
+
+def a_thousand_users(windows: int) -> dict[str, Any]:
+    """A body with windows of their own for each of 1 000 users; no two users have the same."""
+    week = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+    def window(user: int, number: int) -> dict[str, Any]:
+        first = number * 79 + user % 60
+        start, end = (f"{minute // 60:02d}:{minute % 60:02d}" for minute in (first, first + 60 + user // 60))
+        return {"days": [week[number % 7]], "start": start, "end": end}
+
+    return {
+        "users": [
+            {"id": "nobody", "schedules": [window(user, each) for each in range(windows)]}
+            for user in range(1000)
+        ]
+    }
+
+
+YEAR_OF_MINUTES = {"start": "2027-01-01", "end": "2028-01-02", "align": "clock", "slotDuration": "1"}
+
+
+def test_too_many_windows_over_too_many_days_are_refused_before_any_is_resolved(api, resolved):
+    told = refused(api.post("/users/scheduling", a_thousand_users(17), query_string=YEAR_OF_MINUTES))
+    assert told.startswith("schedules have 17000 windows over 366 days")
+    assert resolved == []
+
+
+def test_counting_slots_stops_at_the_first_too_many(api, resolved):
+    told = refused(api.post("/users/scheduling", a_thousand_users(5), query_string=YEAR_OF_MINUTES))
+    assert told.startswith("The answer could hold more than 1000000 slots")
+    # Five windows of an hour and more each week are some 16 000 slots for each user. The view may run twice,
+    # when what is remembered of the API key has changed.
+    assert 0 < len(resolved) < 150
+
+
+def test_slots_on_the_clock_are_few_or_many_without_resolving_windows_where_the_range_tells(api, resolved):
+    body = {"users": a_thousand_users(5)["users"][:100]}
+    answer = api.post("/users/scheduling", body, query_string=RANGE | {"align": "clock"})
+    assert (answer.status_code, len(answer.json["data"])) == (200, 100)
+    # Nobody there has calendars, so that no slots are made either.
+    assert resolved == []
+
+
 # --- the moment
 
 
@@ -259,7 +315,7 @@ def test_what_is_no_time_of_day_is_refused(ask, name, text):
     )
 
 
-@pytest.mark.parametrize("route", DAILY)
+@pytest.mark.parametrize("route", SLOTS)
 @pytest.mark.parametrize(
     ("earliest", "latest"),
     [
@@ -275,7 +331,7 @@ def test_daily_windows_may_pass_midnight(ask, route, earliest, latest):
     accepted(ask(route, earliestTimeEachDay=earliest, latestTimeEachDay=latest))
 
 
-@pytest.mark.parametrize("route", DAILY)
+@pytest.mark.parametrize("route", SLOTS)
 def test_equal_times_other_than_midnight_are_refused(ask, route):
     told = refused(ask(route, earliestTimeEachDay="9:00", latestTimeEachDay="09:00"))
     assert told == "latestTimeEachDay must differ from earliestTimeEachDay"
@@ -397,6 +453,18 @@ def test_an_unknown_zone_is_refused(ask, route, zone):
 @pytest.mark.parametrize("route", ROUTES)
 def test_every_route_takes_the_zone(ask, route):
     assert refused(ask(route, headers={"X-TIMEZONE": "Mars/Olympus"})).startswith("X-Timezone")
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_time_zone_in_the_query_means_the_header_and_goes_before_it(ask, route):
+    tokyo, offset = {"X-Timezone": "Asia/Tokyo"}, "2026-12-03T09:00+01:00"
+    # 09:00 in Tokyo is before 09:00+01:00, 09:00 in New York is after it.
+    accepted(ask(route, headers=tokyo, start="2026-12-03T09:00", end=offset))
+    told = refused(ask(route, tokyo, start="2026-12-03T09:00", end=offset, timeZone="America/New_York"))
+    assert told == "start must be before end"
+    accepted(ask(route, timeZone="Asia/Tokyo", start="2026-12-03T09:00", end=offset))
+    told = refused(ask(route, timeZone="Mars/Olympus"))
+    assert told == "timeZone must be a time zone name, like Europe/Berlin"
 
 
 # --- schedules

@@ -23,8 +23,8 @@ from app.schemas.availability import (
     OrganizationSlotsAnswer,
     OrganizationSlotsQuery,
     SlotsQuery,
-    UserDailySlotsQuery,
     UserSlotsAnswer,
+    UserSlotsQuery,
     UsersSlotsAnswer,
     ZoneHeader,
 )
@@ -154,7 +154,7 @@ def plain_parameters(schema: type[quick.QuerySchema], query: dict, headers: dict
 
 def plain_answer(route: str, people: list[Person], query: dict, headers: dict) -> dict | None:
     """The body of an answer by the plain path; None for 400."""
-    schema = {"user": UserDailySlotsQuery, "users": SlotsQuery, "organization": OrganizationSlotsQuery}[route]
+    schema = {"user": UserSlotsQuery, "users": SlotsQuery, "organization": OrganizationSlotsQuery}[route]
     try:
         loaded, question = plain_parameters(schema, query, headers)
     except (ValidationError, ValueError):

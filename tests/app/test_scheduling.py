@@ -434,3 +434,36 @@ def test_an_address_that_the_caller_gave_decides_nothing(api, sandbox, new_user)
     answer = api.get(f"/users/{user}/scheduling", **MORNING, calendarIds="somebody-else@example.com")
 
     assert answer.status_code == 404, answer.json
+
+
+# --- the daily window beside weekly schedules
+
+
+def test_a_daily_window_and_weekly_schedules_both_hold(ada, scheduled, explain_in_schedules):
+    user = ada()
+    late = {"earliestTimeEachDay": "10:00", "latestTimeEachDay": "17:00", "slotDuration": "60"}
+    assert starts(scheduled(user, [THURSDAY], slotDuration="60")) == ["09:00", "10:00", "11:00"]
+    assert starts(scheduled(user, [THURSDAY], **late)) == ["10:00", "11:00"]
+    assert scheduled(user, [THURSDAY], **late).json["data"]["options"]["earliestTimeEachDay"] == "10:00"
+    told = explain_in_schedules(user, [THURSDAY], at="2026-12-03T09:15", **late).json["data"]
+    assert told["reason"] == "outsideWindow"
+    assert "the part of the weekly schedule in the daily window" in told["sentence"]
+
+
+def test_a_daily_window_holds_for_each_of_several_users(api, ada):
+    people = [ada(), ada()]
+    body = {"users": [{"id": people[0], "schedules": [THURSDAY]}, {"id": people[1]}]}
+    query = MORNING | {"latestTimeEachDay": "11:00"}
+    entries = api.post("/users/scheduling", body, query_string=query).json["data"]
+    assert [[slot["start"][11:16] for slot in each["availableSlots"]] for each in entries] == [
+        ["09:00", "10:00"],
+        ["09:00", "10:00"],
+    ]
+
+
+@pytest.fixture
+def explain_in_schedules(api):
+    """Ask why a moment is, or is not, offered inside weekly schedules."""
+    return lambda user, schedules, **query: api.post(
+        f"/users/{user}/scheduling/explain", {"schedules": schedules}, query_string=MORNING | query
+    )

@@ -17,10 +17,10 @@ from tests.scheduling.strategies import at
 
 # A Monday in Berlin, which is an hour ahead of UTC.
 BERLIN = "Europe/Berlin"
-WORK = (Window.daily(540, 1020),)
+WORK = Window.daily(540, 1020)
 WEEK = (Window(frozenset({0, 1}), 540, 1020),)
 DAYS = Query(
-    at("2026-11-23T00:00+01:00"), at("2026-11-26T00:00+01:00"), 30 * MINUTE, zone=BERLIN, windows=WORK
+    at("2026-11-23T00:00+01:00"), at("2026-11-26T00:00+01:00"), 30 * MINUTE, zone=BERLIN, each_day=WORK
 )
 CALENDARS = ["ada@example.com", "calendar AAMk of ada@contoso.example", "c", "d", "e"]
 
@@ -45,8 +45,8 @@ TEN = ("10:00", "10:30")
 PADDED = replace(DAYS, padding=10 * MINUTE)
 ROOMY = replace(PADDED, max_overlaps=1)
 RARE = replace(DAYS, step=60 * MINUTE)
-CLOCK = replace(DAYS, align_clock=True, windows=None)
-WHOLE = replace(DAYS, windows=None)
+CLOCK = replace(DAYS, align_clock=True, each_day=None)
+WHOLE = replace(DAYS, each_day=None)
 
 
 SENTENCES = [
@@ -90,7 +90,7 @@ SENTENCES = [
         "on Tuesday 24 November.",
     ),
     (
-        replace(DAYS, windows=WEEK),
+        replace(DAYS, windows=WEEK, each_day=None),
         "25T10:00",
         (),
         "outsideWindow",
@@ -98,7 +98,7 @@ SENTENCES = [
         "schedule, which closes at 17:00 on Tuesday 24 November.",
     ),
     (
-        replace(DAYS, windows=()),
+        replace(DAYS, windows=(), each_day=None),
         "10:00",
         (),
         "outsideWindow",
@@ -301,7 +301,7 @@ def test_a_time_that_the_clock_shows_twice_has_its_offset():
 
 def test_a_date_of_another_year_has_its_year():
     start = at("2026-12-31T12:00")
-    query = Query(start, start + DAY, 30 * MINUTE, windows=(Window.daily(540, 660),))
+    query = Query(start, start + DAY, 30 * MINUTE, each_day=Window.daily(540, 660))
     assert sentence_at(query, start).endswith("which opens at 09:00 on Friday 1 January 2027.")
 
 

@@ -45,7 +45,7 @@ def test_without_a_word_it_asks_for_office_hours_of_the_next_seven_days(app):
     assert (engine.start, engine.end) == (START, START + 7 * DAY)
     assert (engine.duration, engine.padding, engine.max_overlaps) == (30 * MINUTE, 0, 0)
     assert (engine.step, engine.align_clock) == (None, False)
-    assert engine.windows == (Window.daily(540, 1020),)
+    assert (engine.windows, engine.each_day) == (None, Window.daily(540, 1020))
 
 
 def test_each_field_is_read_as_the_api_reads_it(read):
@@ -118,7 +118,7 @@ def test_no_window_is_the_whole_day(read):
 def test_midnight_to_midnight_is_the_whole_day(read):
     asked = read(users="ada", earliestTimeEachDay="00:00", latestTimeEachDay="00:00")
 
-    assert asked.engine.windows == (Window.daily(0, 1440),)
+    assert asked.engine.each_day == Window.daily(0, 1440)
 
 
 def test_today_is_that_of_the_zone(app, monkeypatch):

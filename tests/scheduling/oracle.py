@@ -59,7 +59,8 @@ def free(query: Query, calendars: list[list[Pair]], unit: int = MINUTE) -> list[
 
 
 def allowed(query: Query, time: int) -> bool:
-    return query.windows is None or any(in_window(time, each, query.zone) for each in query.windows)
+    scheduled = query.windows is None or any(in_window(time, each, query.zone) for each in query.windows)
+    return scheduled and (query.each_day is None or in_window(time, query.each_day, query.zone))
 
 
 def slots(query: Query, stretch: Pair, unit: int = MINUTE) -> list[int]:

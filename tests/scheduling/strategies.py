@@ -83,6 +83,14 @@ def single_windows(draw: st.DrawFn) -> Window:
     return Window(draw(st.frozensets(st.integers(0, 6), max_size=7)), earliest, latest)
 
 
+@st.composite
+def daily_windows(draw: st.DrawFn) -> Window:
+    earliest, latest = draw(
+        st.tuples(minutes_of_day, minutes_of_day).filter(lambda edges: edges[0] != edges[1])
+    )
+    return Window.daily(earliest, latest)
+
+
 schedules = st.lists(single_windows(), max_size=4).map(tuple)
 
 
@@ -110,6 +118,7 @@ def questions(draw: st.DrawFn, longest: int = 2000, align: bool | None = None) -
         max_overlaps=draw(st.sampled_from([0, 0, 1, 2, 3, 1000])),
         zone=zone,
         windows=draw(st.none() | schedules),
+        each_day=draw(st.none() | daily_windows()),
         step=draw(st.none() | st.integers(1, 150).map(lambda minutes: minutes * MINUTE)),
         align_clock=aligned,
     )

@@ -43,16 +43,12 @@ class SlotOptions(Reading, total=False):
     max_overlaps: int
     slot_step: int
     align: SlotAlignment
-
-
-class DailySlotOptions(SlotOptions, total=False):
-    """The same inside a daily window, in local times like ``09:00``."""
-
+    # A daily window, in local times like ``09:00``. Slots lie inside it and inside weekly schedules.
     earliest_time_each_day: str
     latest_time_each_day: str
 
 
-class UserSlotOptions(DailySlotOptions, total=False):
+class UserSlotOptions(SlotOptions, total=False):
     """The same of one user. ``on_failure="partial"``: an unreadable calendar does not fail the request."""
 
     calendar_ids: Sequence[str]

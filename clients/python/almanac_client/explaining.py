@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from almanac_client.answers import Answer
-from almanac_client.asking import DailySlotOptions, UserSlotOptions, When, answer, headers, query
+from almanac_client.asking import SlotOptions, UserSlotOptions, When, answer, headers, query
 from almanac_client.records import OrganizationExplained, UserExplained, Window
 from almanac_client.scheduling import ask_one
 from almanac_client.transport import Transport, path
@@ -38,7 +38,7 @@ class Explaining:
         return answer(reply, UserExplained, accounted_for=True)
 
     def organization(
-        self, org_slug: str, *, at: When, start: When, end: When, **options: Unpack[DailySlotOptions]
+        self, org_slug: str, *, at: When, start: When, end: When, **options: Unpack[SlotOptions]
     ) -> Answer[OrganizationExplained]:
         """Who is offered at a moment, and why every member is, or is not.
 

@@ -8,7 +8,6 @@ from typing import Any, Unpack
 
 from almanac_client.answers import Answer
 from almanac_client.asking import (
-    DailySlotOptions,
     SlotOptions,
     UserSlotOptions,
     When,
@@ -43,7 +42,7 @@ class Scheduling:
         schedules: Sequence[Window] | None = None,
         **options: Unpack[UserSlotOptions],
     ) -> Answer[UserSlots]:
-        """Slots of a user, inside a daily window or inside weekly ``schedules``.
+        """Slots of a user, inside a daily window and weekly ``schedules``, where given.
 
         >>> almanac.scheduling.user("ada", start="2026-11-23", end="2026-11-28", slot_duration=30).data
         """
@@ -79,7 +78,7 @@ class Scheduling:
         )
 
     def organization(
-        self, org_slug: str, *, start: When, end: When, **options: Unpack[DailySlotOptions]
+        self, org_slug: str, *, start: When, end: When, **options: Unpack[SlotOptions]
     ) -> Answer[OrganizationSlots]:
         """Slots of every member; whoever could not be read whole has none, and is in ``failed_users``.
 

@@ -11,7 +11,7 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from almanac_client import Almanac, AlmanacError
-from almanac_client.asking import DailySlotOptions, SlotOptions
+from almanac_client.asking import SlotOptions
 from almanac_client.records import BusyPeriod, MemberSlot, Slot, Weekday, Window
 from almanac_mcp.telling import failures, refused, some, span, told, unread
 
@@ -208,8 +208,8 @@ def _slots(time_zone: str, slot_minutes: int, padding_minutes: int) -> SlotOptio
 
 def _daily(
     time_zone: str, slot_minutes: int, padding_minutes: int, earliest: str | None, latest: str | None
-) -> DailySlotOptions:
-    options: DailySlotOptions = {
+) -> SlotOptions:
+    options: SlotOptions = {
         "zone": time_zone,
         "slot_duration": slot_minutes,
         "padding": padding_minutes,
