@@ -10,7 +10,6 @@ import random
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate
 
 import orjson
 from sqlalchemy.exc import SQLAlchemyError
@@ -39,8 +38,7 @@ LEASE = timedelta(seconds=90)
 # Endpoints that one round serves.
 MOST_ENDPOINTS = 1000
 
-# An attempt comes up to this share of its pause later, so that those of one outage part. Never earlier: its
-# step of the schedule would come again.
+# An attempt comes up to this share of its pause later, so that those of one outage part.
 JITTER = 0.1
 
 GONE = 410
@@ -146,27 +144,25 @@ def _signed(runtime: Runtime, claimed: Claimed, body: bytes) -> dict[str, str]:
 
 
 def _settle(runtime: Runtime, claimed: Claimed, answer: Answer) -> None:
+    pauses = runtime.settings.webhooks_retry_seconds
     with runtime.stores.database.writing() as session:
         if answer.error is None:
-            deliveries.delivered(session, claimed, answer)
+            deliveries.delivered(session, claimed, answer, most_attempts=len(pauses) + 1)
         elif answer.status == GONE:
             deliveries.gone(session, claimed, answer)
         else:
-            again_at = next_attempt(claimed.first_attempt_at, runtime.settings.webhooks_retry_seconds)
+            again_at = next_attempt(claimed.attempts, pauses)
             deliveries.failed(session, claimed, answer, again_at=again_at)
     if answer.error is not None:
         log.info("a webhook failed: %s", answer.error, extra={"endpoint": claimed.endpoint_id})
 
 
-def next_attempt(first: datetime, pauses: Sequence[float]) -> datetime | None:
-    """When to try again what was first tried at a moment; None when it is to be given up.
+def next_attempt(attempts: int, pauses: Sequence[float]) -> datetime | None:
+    """When to retry after so many attempts; None when the delivery is given up.
 
-    It follows the clock and not the count: what is tried ahead of time uses nothing up.
+    The pause begins now. An installation that was stopped for a day has not used up the attempts of that day.
     """
-    moment = datetime.now(UTC)
-    elapsed = (moment - first).total_seconds()
-    for after in accumulate(pauses):
-        if after > elapsed:
-            pause = (after - elapsed) * random.uniform(1, 1 + JITTER)
-            return moment + timedelta(seconds=pause)
-    return None
+    if attempts > len(pauses):
+        return None
+    pause = pauses[attempts - 1] * random.uniform(1, 1 + JITTER)
+    return datetime.now(UTC) + timedelta(seconds=pause)

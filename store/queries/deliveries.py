@@ -34,7 +34,8 @@ class Claimed:
     url: str = field(repr=False)
     sealed_secret: bytes = field(repr=False)
     payload: dict[str, Any]
-    first_attempt_at: datetime
+    # This attempt included.
+    attempts: int
     until: datetime
 
 
@@ -88,7 +89,7 @@ def claim(session: Session, endpoint_id: str, *, until: datetime) -> Claimed | N
             last_attempt_at=moment,
             topic=None,
         )
-        .returning(WebhookDelivery.id, WebhookDelivery.payload, WebhookDelivery.first_attempt_at)
+        .returning(WebhookDelivery.id, WebhookDelivery.payload, WebhookDelivery.attempts)
     )
     row = session.execute(taken).one_or_none()
     if row is None:
@@ -96,12 +97,16 @@ def claim(session: Session, endpoint_id: str, *, until: datetime) -> Claimed | N
         return None
     endpoint = session.get_one(WebhookEndpoint, endpoint_id)
     return Claimed(
-        row.id, endpoint_id, endpoint.url, endpoint.sealed_secret, row.payload, row.first_attempt_at, until
+        row.id, endpoint_id, endpoint.url, endpoint.sealed_secret, row.payload, row.attempts, until
     )
 
 
-def delivered(session: Session, claimed: Claimed, answer: Answer) -> None:
-    """It has arrived. Whatever failed before is tried again now, as the receiver seems to be well."""
+def delivered(session: Session, claimed: Claimed, answer: Answer, *, most_attempts: int) -> None:
+    """It has arrived. Deliveries that failed before are retried now, as the receiver seems to be well.
+
+    Each of these retries is an attempt of its delivery. The last one of ``most_attempts`` keeps its time: an
+    event that the receiver always refuses would else be given up within minutes of other successes.
+    """
     moment = now()
     session.execute(_end(claimed, answer).values(next_attempt_at=None, delivered_at=moment))
     session.execute(
@@ -110,6 +115,7 @@ def delivered(session: Session, claimed: Claimed, answer: Answer) -> None:
             WebhookDelivery.endpoint_id == claimed.endpoint_id,
             WebhookDelivery.next_attempt_at > moment,
             WebhookDelivery.last_attempt_at <= moment - LEAST_PAUSE,
+            WebhookDelivery.attempts < most_attempts - 1,
         )
         .values(next_attempt_at=moment)
     )
@@ -227,6 +233,8 @@ def waiting(session: Session) -> int:
 def replay(session: Session, endpoint_id: str, delivery_id: str) -> WebhookDelivery | None:
     """Send a delivery again as if it were new, whatever became of it; None when the log shows none.
 
+    Its attempts are counted from the beginning.
+
     An endpoint that was disabled is enabled by it.
     """
     again = (
@@ -237,7 +245,7 @@ def replay(session: Session, endpoint_id: str, delivery_id: str) -> WebhookDeliv
             WebhookEndpoint.id == WebhookDelivery.endpoint_id,
             _theirs(),
         )
-        .values(next_attempt_at=now(), first_attempt_at=None, delivered_at=None)
+        .values(next_attempt_at=now(), first_attempt_at=None, delivered_at=None, attempts=0)
         .returning(WebhookDelivery)
     )
     row = session.scalars(again).one_or_none()

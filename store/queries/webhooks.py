@@ -176,7 +176,8 @@ def record(session: Session, event: Event, connection_id: str, *, calendar_id: s
     soon = now() + SOON
     once = insert.on_conflict_do_update(
         index_elements=[WebhookDelivery.endpoint_id, WebhookDelivery.topic],
-        set_={"next_attempt_at": soon},
+        # It tells of the newer change, which has all attempts before it.
+        set_={"next_attempt_at": soon, "attempts": 0},
         where=WebhookDelivery.next_attempt_at > soon,
     )
     outbox.note(session, session.scalars(once.returning(WebhookDelivery.endpoint_id), rows))

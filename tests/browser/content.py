@@ -220,7 +220,7 @@ def _deliveries(session: Session, company: int, endpoint: str) -> str:
         claimed = deliveries.claim(session, endpoint, until=now() + timedelta(seconds=30))
         assert claimed is not None
         if answer.error is None:
-            deliveries.delivered(session, claimed, answer)
+            deliveries.delivered(session, claimed, answer, most_attempts=10)
         else:
             deliveries.failed(session, claimed, answer, again_at=now() + timedelta(hours=1))
     webhooks.record(session, webhooks.Event.CONNECTION_RESTORED, living[0].id)

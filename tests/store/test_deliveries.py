@@ -56,7 +56,7 @@ def test_what_is_claimed_is_nobody_elses_until_its_lease_is_over(world, endpoint
     world.change(delivery, claimed_until=datetime.now(UTC) - SECOND)
     assert due(world, endpoint) == [endpoint]
     again = world.claim(endpoint)
-    assert (again.id, again.first_attempt_at) == (delivery, claimed.first_attempt_at)
+    assert (claimed.attempts, again.id, again.attempts) == (1, delivery, 2)
     assert world.row(delivery).attempts == 2
 
 
@@ -130,6 +130,19 @@ def test_a_success_brings_forward_what_failed_a_while_ago(world, endpoint, recor
     assert (due(world, endpoint) == [endpoint]) == sooner
 
 
+def test_a_success_does_not_bring_forward_a_last_attempt(world, endpoint, recorded):
+    (away,) = recorded()
+    world.fail(world.claim(endpoint), pause=3600)
+    world.change(away, attempts=9, last_attempt_at=datetime.now(UTC) - 3600 * SECOND)
+    recorded()
+    world.succeed(world.claim(endpoint), most_attempts=10)
+    assert due(world, endpoint) == []
+    world.change(away, attempts=8)
+    recorded()
+    world.succeed(world.claim(endpoint), most_attempts=10)
+    assert due(world, endpoint) == [endpoint]
+
+
 def test_an_endpoint_that_is_gone_gets_nothing_more(world, endpoint, recorded):
     other = world.endpoint()
     recorded(3)
@@ -158,7 +171,7 @@ def test_a_replay_begins_anew_and_enables_the_endpoint(world, endpoint, recorded
     assert world.told == [{endpoint}]
     again = world.claim(endpoint)
     assert (again.id, world.claim(endpoint)) == (claimed.id, None)
-    assert again.first_attempt_at > claimed.first_attempt_at
+    assert again.attempts == claimed.attempts == 1
     assert deliveries.status(world.row(({first, second} - {claimed.id}).pop())) == "failed"
 
 

@@ -150,6 +150,8 @@ def test_a_change_moves_up_the_one_that_waits_for_long(world):
     world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
     moved, _ = world.waiting()
     assert timedelta(0) < moved.next_attempt_at - now() <= webhooks.SOON
+    # The newer change has all attempts before it.
+    assert moved.attempts == 0
     assert world.told == [{endpoint}] * 2
     # Nor is it put off by the next one, or told of again.
     world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")

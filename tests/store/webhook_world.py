@@ -88,9 +88,9 @@ class WebhookWorld:
         with self.database.writing() as session:
             deliveries.failed(session, claimed, Answer(status, "it failed"), again_at=again_at)
 
-    def succeed(self, claimed: Claimed) -> None:
+    def succeed(self, claimed: Claimed, *, most_attempts: int = 10) -> None:
         with self.database.writing() as session:
-            deliveries.delivered(session, claimed, Answer(204, None))
+            deliveries.delivered(session, claimed, Answer(204, None), most_attempts=most_attempts)
 
     def change(self, delivery: str, **values: Any) -> None:
         with self.database.writing() as session:

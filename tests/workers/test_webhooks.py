@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import accumulate
 
 import pytest
 from sqlalchemy import select, update
@@ -162,40 +161,55 @@ def test_410_ends_it(runtime, receiver, register, happen, log):
     assert statuses(log(endpoint)) == ["failed", "failed"]
 
 
-def test_what_never_arrives_is_given_up_and_can_be_replayed(runtime, receiver, register, happen, log):
+def test_what_never_arrives_is_given_up_after_its_last_attempt_and_can_be_replayed(
+    runtime, receiver, register, happen, log
+):
     endpoint, secret = register(receiver.url)
     happen()
-    receiver.statuses = [500]
-    long_ago = datetime.now(UTC) - timedelta(days=3)
-    with runtime.stores.database.writing() as session:
-        session.execute(update(WebhookDelivery).values(first_attempt_at=long_ago))
-    sending.deliver(runtime, endpoint)
     (row,) = log(endpoint)
-    assert (deliveries.status(row), row.last_error) == ("failed", "answered 500")
+    attempts = len(runtime.settings.webhooks_retry_seconds) + 1
+    receiver.statuses = [500] * attempts
+    for number in range(attempts):
+        assert statuses(log(endpoint)) == ["pending"], number
+        _make_due(runtime)
+        sending.deliver(runtime, endpoint)
+    (given_up,) = log(endpoint)
+    assert (deliveries.status(given_up), given_up.last_error) == ("failed", "answered 500")
+    assert given_up.attempts == len(receiver.received) == attempts
     with runtime.stores.database.writing() as session:
         deliveries.replay(session, endpoint, row.id)
     sending.deliver(runtime, endpoint)
-    assert [each.id for each in receiver.received] == [row.id] * 2
-    assert receiver.received[1].verified(secret) == row.payload
+    assert {each.id for each in receiver.received} == {row.id}
+    assert receiver.received[-1].verified(secret) == row.payload
     assert statuses(log(endpoint)) == ["delivered"]
 
 
+def test_an_attempt_that_comes_late_uses_up_no_other(patient, receiver, register, happen, log):
+    endpoint, _ = register(receiver.url)
+    happen()
+    receiver.statuses = [500]
+    # The installation was stopped for a week after the first attempt.
+    with patient.stores.database.writing() as session:
+        long_ago = datetime.now(UTC) - timedelta(days=7)
+        session.execute(update(WebhookDelivery).values(created_at=long_ago, first_attempt_at=long_ago))
+    sending.deliver(patient, endpoint)
+    (row,) = log(endpoint)
+    pause = (row.next_attempt_at - datetime.now(UTC)).total_seconds()
+    assert 3590 < pause < 1.11 * 3600
+
+
+def _make_due(runtime):
+    with runtime.stores.database.writing() as session:
+        session.execute(update(WebhookDelivery).values(next_attempt_at=datetime.now(UTC)))
+
+
 def test_the_usual_pauses_grow_for_almost_two_days():
-    pauses, first = tuple(RETRY_SECONDS), datetime.now(UTC)
-    for begun, pause in zip((0.0, *accumulate(pauses)), pauses, strict=False):
-        again = sending.next_attempt(first - timedelta(seconds=begun), pauses)
-        wait = (again - first).total_seconds()
-        assert pause - 0.001 <= wait < 1.11 * pause + 1
-    assert sending.next_attempt(first - timedelta(seconds=sum(pauses)), pauses) is None
+    pauses = tuple(RETRY_SECONDS)
+    for attempts, pause in enumerate(pauses, start=1):
+        wait = (sending.next_attempt(attempts, pauses) - datetime.now(UTC)).total_seconds()
+        assert pause - 0.1 <= wait < 1.11 * pause + 1
+    assert sending.next_attempt(len(pauses) + 1, pauses) is None
     assert timedelta(hours=40) < timedelta(seconds=sum(pauses)) < timedelta(hours=48)
-
-
-def test_no_step_of_the_schedule_is_made_twice(monkeypatch):
-    pauses, earliest = (100.0, 1000.0), datetime.now(UTC)
-    monkeypatch.setattr(sending.random, "uniform", lambda least, most: least)
-    second = sending.next_attempt(earliest, pauses)
-    third = sending.next_attempt(earliest - (second - earliest), pauses)
-    assert third - earliest > timedelta(seconds=999)
 
 
 # --- several at once
