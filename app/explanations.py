@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from app import sentences
 from app.availability import Picture
-from app.failures import Failures
+from app.failures import Failure, Failures
 from app.sentences import Unreadable
 from app.targets import Target
 from providers.base import PRIMARY
+from providers.names import ProviderName
 from scheduling.explain import Covering, Explanation, Verdict, explain
 from scheduling.query import Query
 
@@ -92,7 +93,14 @@ def _explained(
 
 
 def _unread(failures: Failures) -> Sequence[Unreadable]:
-    return [Unreadable(each["provider"], each["calendarId"], each["reason"]) for each in failures.calendars()]
+    return [Unreadable(each.connection.provider, _readable(each), each.failed.reason) for each in failures]
+
+
+def _readable(failure: Failure) -> str:
+    """The name of a calendar in a sentence: its id, but for Microsoft's main calendar, whose id is no word."""
+    ref = failure.connection
+    microsoft = ref.provider == ProviderName.MICROSOFT
+    return PRIMARY if microsoft and failure.calendar_id == ref.main_calendar_id else failure.calendar_id
 
 
 def _called(target: Target) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from app.availability import Picture
@@ -51,6 +51,9 @@ class Failures:
 
     def __bool__(self) -> bool:
         return bool(self._failures)
+
+    def __iter__(self) -> Iterator[Failure]:
+        return iter(self._failures)
 
     def calendars(self) -> list[dict[str, Any]]:
         """Entries for ``failedCalendars``."""

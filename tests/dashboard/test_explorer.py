@@ -16,6 +16,7 @@ from scheduling.windows import MINUTE
 from store.models import User
 from store.queries import organizations
 from tests.app.days import meeting
+from tests.app.two_accounts import SHOWN
 from tests.dashboard.picture import layer_of, slots_of
 from tests.dashboard.untrusted import HTML
 from tests.dashboard.visiting import Browser, words
@@ -160,7 +161,9 @@ def test_a_calendar_that_cannot_be_read_is_named_and_nothing_is_offered(
     page = signed_in.get("/explorer/grid", **who, **DAY)
 
     (notice,) = page.notices
-    assert notice.startswith(f"{user} could not be read, so nothing is offered: primary (Microsoft):")
+    assert notice.startswith(
+        f"{user} could not be read, so nothing is offered: {SHOWN['microsoft']} (Microsoft):"
+    )
     assert user not in slots_of(page)
     assert len(slots_of(page)[other]) == 8
     assert "unread" in [words(each) for each in page.html.select(".badge, .unread-word")]

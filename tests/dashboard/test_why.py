@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.app.days import meeting
+from tests.app.two_accounts import SHOWN
 from tests.dashboard.visiting import words
 
 THURSDAY = int(datetime(2026, 12, 3, tzinfo=UTC).timestamp() * 1000)
@@ -270,14 +271,14 @@ def test_the_events_behind_a_moment_are_named_as_text(ada, signed_in, why):
         person=user,
         at=at("10:20"),
         **DAY,
-        calendar=["ada@example.com", "primary"],
+        calendar=[SHOWN["google"], SHOWN["microsoft"]],
     )
 
     told = sorted(words(each) for each in page.html.select("li"))
     names = [subject or "(no title)" for subject in SUBJECTS]
     assert told == sorted(
         [f"{name} , 10:00 to 10:30 in ada@example.com" for name in names]
-        + ["At Contoso , 10:15 to 10:45 in primary"]
+        + [f"At Contoso , 10:15 to 10:45 in {SHOWN['microsoft']}"]
     )
     assert page.html.select("[onmouseover]") == []
     assert all(each["dir"] == "auto" for each in page.html.select("li strong"))
