@@ -61,15 +61,44 @@ def instance(master: Event, begins: int) -> Event:
     )
 
 
-def walls(rule: tuple[str, ...], first: datetime) -> Iterable[datetime]:
-    """The times of a rule on the wall clock; an UNTIL in UTC is read there too, which is near enough here."""
-    return rrulestr("\n".join(rule), dtstart=first, forceset=True, ignoretz=True)
+def walls(rule: tuple[str, ...], first: datetime, where: str) -> Iterable[datetime]:
+    """The times of a rule on the wall clock of ``where``.
+
+    An UNTIL in UTC is read there too, which is near enough here.
+    """
+    lines = (local_dates(line, where) for line in rule)
+    return rrulestr("\n".join(lines), dtstart=first, forceset=True, ignoretz=True)
+
+
+def local_dates(line: str, where: str) -> str:
+    """A line of a rule whose dates, if it lists any, are on the wall clock of ``where``.
+
+    EXDATE and RDATE may be in UTC or in a zone of their own: RFC 5545, 3.8.5.1 and 3.8.5.2.
+    """
+    head, _, values = line.partition(":")
+    name, *parameters = head.upper().split(";")
+    if name not in ("EXDATE", "RDATE"):
+        return line
+    zones = [each.partition("=")[2] for each in head.split(";") if each.upper().startswith("TZID=")]
+    if any(each.startswith("VALUE=") and each[6:] not in ("DATE", "DATE-TIME") for each in parameters):
+        raise ValueError(f"{head} is not a list of dates")
+    dates = [local_date(value, zones[0] if zones else where, where) for value in values.split(",")]
+    return f"{name}:{','.join(dates)}"
+
+
+def local_date(value: str, written_in: str, where: str) -> str:
+    """One date of a list: without a zone, on the wall clock of ``where``."""
+    when = datetime.fromisoformat(value)
+    if "T" not in value:
+        return f"{when:%Y%m%dT%H%M%S}"
+    aware = when if when.tzinfo else when.replace(tzinfo=zone(written_in))
+    return f"{aware.astimezone(zone(where)):%Y%m%dT%H%M%S}"
 
 
 def is_readable(rule: tuple[str, ...]) -> bool:
     """Whether a rule says anything at all."""
     try:
-        return not rule or bool(walls(rule, datetime(2026, 1, 1)))  # noqa: DTZ001 - a wall clock
+        return not rule or bool(walls(rule, datetime(2026, 1, 1), "UTC"))  # noqa: DTZ001 - a wall clock
     except (ValueError, TypeError, AttributeError):
         return False
 
@@ -78,7 +107,7 @@ def starts(master: Event, until: int) -> Iterator[int]:
     """When the instances begin, in order, up to ``until``."""
     where = "UTC" if master.all_day else master.start_zone
     first = moment(master.start, where).replace(tzinfo=None)
-    for wall in walls(master.rule, first):
+    for wall in walls(master.rule, first, where):
         begins = instant(wall.replace(tzinfo=zone(where)))
         if begins > until:
             return

@@ -113,14 +113,19 @@ def update(call: Call, *ids: str) -> Answer:
 
 
 def delete(call: Call, *ids: str) -> Answer:
-    """``DELETE …/events/{id}``: nothing that can be found stays behind."""
+    """``DELETE …/events/{id}``: nothing that can be found stays behind.
+
+    A series takes the occurrences with it that were changed or deleted by themselves.
+    """
     calendar, event = find(call, ids[-1], *ids[:-1])
     writable(call, calendar)
     # Only an occurrence leaves a mark: its series would bring it back.
-    if event.series is None:
-        calendar.drop(event.id)
-    else:
+    if event.series is not None:
         calendar.put(dataclasses.replace(event, deleted=True))
+        return Answer(204)
+    changed = [each.id for each in calendar.events.values() if each.series == event.id]
+    for event_id in [event.id, *changed]:
+        calendar.drop(event_id)
     return Answer(204)
 
 

@@ -309,3 +309,53 @@ def test_the_sandbox_tells_which_writes_told_the_guests(sandbox: Sandbox, call: 
     assert reason(unknown) == (400, "invalidParameter")
     sandbox.reset()
     assert sandbox.notices() == []
+
+
+NEW_YORK = {"timeZone": "America/New_York"}
+DAILY: dict[str, Any] = {
+    "start": {"dateTime": "2026-12-03T09:00:00", **NEW_YORK},
+    "end": {"dateTime": "2026-12-03T10:00:00", **NEW_YORK},
+}
+WEEK = {"timeMin": "2026-12-03T00:00:00Z", "timeMax": "2026-12-10T00:00:00Z", "singleEvents": "true"}
+
+
+def days_of(call: Caller, exception: str, **edges: Any) -> list[str]:
+    """The days on which a series of four days takes place that has an exception."""
+    body = {**DAILY, **edges, "recurrence": ["RRULE:FREQ=DAILY;COUNT=4", exception]}
+    made = call("POST", "calendars/primary/events", json=body)
+    assert made.status_code == 200, made.text
+    found = [event["start"] for event in call.get("calendars/primary/events", **WEEK)["items"]]
+    return sorted((start.get("dateTime") or start["date"])[8:10] for start in found)
+
+
+@pytest.mark.parametrize(
+    "exception",
+    [
+        "EXDATE:20261204T090000",
+        "EXDATE;TZID=America/New_York:20261204T090000",
+        "EXDATE;TZID=Europe/Berlin:20261204T150000",
+        "EXDATE:20261204T140000Z",
+        "EXDATE;VALUE=DATE-TIME;TZID=America/New_York:20261204T090000",
+    ],
+)
+def test_an_exception_of_a_series_may_be_written_in_any_zone(sandbox: Sandbox, exception: str) -> None:
+    call = google(sandbox, sandbox.account("google", "zoe@example.com"))
+    assert days_of(call, exception) == ["03", "05", "06"]
+
+
+def test_several_exceptions_stand_on_one_line_and_none_elsewhere_counts(sandbox: Sandbox) -> None:
+    call = google(sandbox, sandbox.account("google", "zoe@example.com"))
+    line = "EXDATE:20261204T140000Z,20261205T140000Z,20261206T090000Z"
+    assert days_of(call, line) == ["03", "06"]
+
+
+def test_an_exception_of_an_all_day_series_is_a_date(sandbox: Sandbox) -> None:
+    call = google(sandbox, sandbox.account("google", "zoe@example.com"))
+    dates = {"start": {"date": "2026-12-03"}, "end": {"date": "2026-12-04"}}
+    assert days_of(call, "EXDATE;VALUE=DATE:20261204", **dates) == ["03", "05", "06"]
+
+
+def test_an_exception_in_no_zone_is_refused(sandbox: Sandbox) -> None:
+    call = google(sandbox, sandbox.account("google", "zoe@example.com"))
+    body = DAILY | {"recurrence": ["RRULE:FREQ=DAILY", "EXDATE;TZID=Nowhere/Land:20261204T090000"]}
+    assert reason(call("POST", "calendars/primary/events", json=body)) == (400, "invalid")

@@ -291,3 +291,27 @@ def test_a_calendar_one_may_only_read_takes_no_event(sandbox: Sandbox) -> None:
     calendars = [{"primary": True}, {"id": "AAMkboss", "subject": "Boss", "accessRole": "reader"}]
     call = graph(sandbox, sandbox.account("microsoft", "bob@example.com", calendars=calendars))
     assert code(call("POST", "me/calendars/AAMkboss/events", json=LUNCH)) == (403, "ErrorAccessDenied")
+
+
+def test_a_deleted_series_takes_its_changed_occurrences_with_it(call: Caller) -> None:
+    recurrence = {
+        "pattern": {"type": "daily", "interval": 1},
+        "range": {"type": "numbered", "startDate": "2026-12-03", "numberOfOccurrences": 4},
+    }
+    master, other = make(call, recurrence=recurrence), make(call, recurrence=recurrence)
+    window = {"startDateTime": "2026-12-01T00:00:00Z", "endDateTime": "2026-12-31T00:00:00Z"}
+
+    def occurrences(series: str) -> list[str]:
+        return [
+            e["id"] for e in call.get("me/calendarView", **window)["value"] if e["seriesMasterId"] == series
+        ]
+
+    for series in (master["id"], other["id"]):
+        moved, removed, *_ = occurrences(series)
+        change = {"start": when("2026-12-20T12:00:00"), "end": when("2026-12-20T13:00:00")}
+        assert call("PATCH", f"me/events/{moved}", json=change).status_code == 200
+        assert call("DELETE", f"me/events/{removed}").status_code == 204
+    assert call("DELETE", f"me/events/{master['id']}").status_code == 204
+    assert occurrences(master["id"]) == []
+    assert len(occurrences(other["id"])) == 3
+    assert code(call("GET", f"me/events/{master['id']}")) == (404, "ErrorItemNotFound")
