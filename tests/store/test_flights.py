@@ -305,6 +305,19 @@ def test_a_probe_that_takes_long_is_left_to_who_has_it_made(redis, claim, land, 
     assert told(redis, FIRST) == [(7, b"what was read")]
 
 
+def test_a_request_that_has_left_an_old_probe_gets_no_reply_of_it(redis, claim, land, probe):
+    _, old = claim(FIRST)
+    assert claim(SECOND) == (Turn.WAIT, old)
+    probe(old, 0.0)
+    turn, new = claim(SECOND, waiting={7: old.decode()})
+    assert turn is Turn.LEAD
+    assert new != old
+
+    land(old, b"of the old probe")
+
+    assert told(redis, SECOND) == []
+
+
 def test_a_probe_whose_flight_is_gone_is_no_flight(redis, claim, probe):
     _, flight = claim(FIRST)
     redis.delete(key(flight))
