@@ -97,7 +97,7 @@ def _unread(failures: Failures) -> Sequence[Unreadable]:
 
 
 def _readable(failure: Failure) -> str:
-    """The name of a calendar in a sentence: its id, but for Microsoft's main calendar, whose id is no word."""
+    """The name of a calendar in a sentence: its id, or a phrase for Microsoft's main calendar."""
     ref = failure.connection
     microsoft = ref.provider == ProviderName.MICROSOFT
     return PRIMARY if microsoft and failure.calendar_id == ref.main_calendar_id else failure.calendar_id

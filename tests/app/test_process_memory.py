@@ -53,8 +53,8 @@ with tempfile.NamedTemporaryFile() as told:
 together.wait()
 """
 
-# Both programs are called back when their garbage is freed. They do not ask the weak reference: Python 3.13 collects
-# garbage right after that call, while its result is still in use.
+# Both programs are called back when their garbage is freed. They do not ask the weak reference: Python 3.13
+# collects garbage right after that call, while its result is still in use.
 
 # How many times Python looks until it finds garbage that was in use when it first looked.
 LOOKS = """
