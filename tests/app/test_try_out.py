@@ -36,12 +36,11 @@ def test_an_account_is_connected_through_the_redirect_url_that_is_registered(san
         if name in ("ALMANAC_MICROSOFT_GRAPH_URL", "ALMANAC_MICROSOFT_LOGIN_URL")
     }
     environment = clean_environment(ALMANAC_DATA_DIR=str(tmp_path), **there)
+    environment["PATH"] = f"{ALMANAC.parent}:{environment['PATH']}"
 
     def written(text: str) -> str:
-        text = text.replace(".venv/bin/almanac up", f"exec {ALMANAC} up --port {port}")
-        return (
-            text.replace(".venv/bin/almanac", str(ALMANAC)).replace("8080", str(port)).replace("…", "sandbox")
-        )
+        text = text.replace(".venv/bin/almanac up", f"exec almanac up --port {port}")
+        return text.replace(".venv/bin/almanac", "almanac").replace("8080", str(port)).replace("…", "sandbox")
 
     everything = subprocess.Popen(["bash", "-c", written(START)], env=environment)
     try:

@@ -147,6 +147,8 @@ def test_flower_has_no_secret_but_its_password():
         "ALMANAC_BROKER_URL",
         "ALMANAC_FLOWER_USER",
         "ALMANAC_FLOWER_PASSWORD",
+        "ALMANAC_LOG_FORMAT",
+        "ALMANAC_LOG_LEVEL",
     }
 
 

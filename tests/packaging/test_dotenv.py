@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from app import secret_files
 from store import log_settings
-from store.settings import Settings, SettingsError
-from tests.conftest import settings_of
+from store.flower_settings import FlowerSettings, read_flower_settings
+from store.settings import Settings, SettingsError, read_settings
 from tests.packaging.files import ROOT, compose, dockerfile, of
 
 SERVICES = {name: service for name, service in compose()["services"].items() if service["image"] == "almanac"}
@@ -78,9 +81,10 @@ def container(tmp_path: Path):
             variable: interpolated(value, dotenv).replace("/run/secrets", str(tmp_path))
             for variable, value in SERVICES[name].get("environment", {}).items()
         }
+        files = SERVICES[name]["env_file"]
+        assert files in ([], [{"path": ".env", "required": False}])
         # Variables of the service override the file.
-        assert SERVICES[name]["env_file"] == [{"path": ".env", "required": False}]
-        return image | dotenv | service
+        return image | (dotenv if files else {}) | service
 
     return make
 
@@ -91,11 +95,24 @@ def interpolated(value: str, dotenv: dict[str, str]) -> str:
 
 
 def read(environment: dict[str, str]) -> tuple[Settings, log_settings.LogSettings]:
-    settings = settings_of(environment)
+    with only(environment):
+        return read_settings(), log_settings.read_log_settings()
+
+
+def read_flower(environment: dict[str, str]) -> tuple[FlowerSettings, log_settings.LogSettings]:
+    with only(environment):
+        return read_flower_settings(), log_settings.read_log_settings()
+
+
+@contextmanager
+def only(environment: dict[str, str]) -> Iterator[None]:
+    """No variable of ours but these."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("ALMANAC_LOG_FORMAT", "ALMANAC_LOG_LEVEL"):
-            patch.setenv(name, environment.get(name, ""))
-        return settings, log_settings.read_log_settings()
+        for name in [name for name in os.environ if name.startswith("ALMANAC_")]:
+            patch.delenv(name)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        yield
 
 
 def test_what_does_not_belong_into_it_is_a_setting():
@@ -103,7 +120,7 @@ def test_what_does_not_belong_into_it_is_a_setting():
     assert elsewhere() < set(documented())
 
 
-@pytest.mark.parametrize("name", sorted(SERVICES))
+@pytest.mark.parametrize("name", sorted(set(SERVICES) - {"flower"}))
 def test_every_other_setting_counts_in_every_container(container, name):
     usual = read(container(name, {}))
 
@@ -113,13 +130,34 @@ def test_every_other_setting_counts_in_every_container(container, name):
         assert changed != usual, f"{setting} in .env changes nothing"
 
 
-@pytest.mark.parametrize("setting", sorted(elsewhere()))
-def test_what_does_not_belong_into_it_is_refused_by_its_name_or_changes_nothing_else(container, setting):
-    usual = container("web", {})
-    beside = container("flower" if "FLOWER" in setting else "web", {setting: sample(setting)})
+@pytest.mark.parametrize(
+    "setting",
+    [
+        *("ALMANAC_BROKER_URL", "ALMANAC_REDIS_URL", "ALMANAC_FLOWER_USER"),
+        *("ALMANAC_LOG_FORMAT", "ALMANAC_LOG_LEVEL"),
+    ],
+)
+def test_what_flower_needs_counts_in_its_container(container, setting):
+    changed = container("flower", {setting: sample(setting)})
 
-    if f"{setting}_FILE" in beside:
-        with pytest.raises(SettingsError, match=f"{setting} and {setting}_FILE are both set"):
-            read(beside)
-    else:
-        assert beside == usual
+    assert read_flower(changed) != read_flower(container("flower", {}))
+
+
+SECRETS = {"ALMANAC_DATABASE_URL", "ALMANAC_SECRET_KEY", "ALMANAC_ENCRYPTION_KEYS"}
+
+
+@pytest.mark.parametrize("setting", sorted(SECRETS))
+def test_a_secret_in_it_is_refused_by_its_name(container, setting):
+    assert setting in elsewhere()
+
+    with pytest.raises(SettingsError, match=f"{setting} and {setting}_FILE are both set"):
+        read(container("web", {setting: sample(setting)}))
+
+
+@pytest.mark.parametrize(
+    ("setting", "name"), [("ALMANAC_DATA_DIR", "web"), ("ALMANAC_FLOWER_PASSWORD", "flower")]
+)
+def test_a_setting_that_the_compose_file_fixes_is_not_read_from_it(container, setting, name):
+    assert elsewhere() - SECRETS == {"ALMANAC_DATA_DIR", "ALMANAC_FLOWER_PASSWORD"}
+
+    assert container(name, {setting: sample(setting)}) == container(name, {})
