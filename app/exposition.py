@@ -159,6 +159,17 @@ class Exposition:
             used.add_metric([name], busy)
             places.add_metric([name], size)
         yield from (used, places)
+        yield self._isolated()
+
+    def _isolated(self) -> Metric:
+        present = self._found.present
+        about = "Whether a worker cannot reach a provider that another worker may reach: 1, or 0"
+        isolated = GaugeMetricFamily("almanac_worker_isolated", about, labels=["worker", "provider"])
+        found = present.isolated()
+        for worker in sorted(present.workers):
+            for provider in PROVIDERS:
+                isolated.add_metric([worker, provider], int(provider in found.get(worker, ())))
+        return isolated
 
     def _queues(self) -> Iterator[Metric]:
         if self._found.queues is not None:

@@ -134,12 +134,22 @@ class Failed:
     repeated: bool = False
     # False: the provider was not asked at all.
     asked: bool = True
+    # True: no connection to the provider could be opened, so the last call was not sent.
+    unsent: bool = False
 
     @classmethod
     def because(cls, error: ProviderError) -> Failed:
         """The value form of an adapter's exception."""
         retry_after = error.retry_after if isinstance(error, Unavailable) else None
-        return cls(error.reason, error.message, error.operation, retry_after, error.problem, error.repeated)
+        return cls(
+            error.reason,
+            error.message,
+            error.operation,
+            retry_after,
+            error.problem,
+            error.repeated,
+            unsent=error.unsent,
+        )
 
 
 Outcome = Read | Failed

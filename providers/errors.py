@@ -37,12 +37,14 @@ class ProviderError(Exception):
     ``message`` is fit for an end user: it names no token, URL, address or internal.
     ``operation`` is the provider call in the API's words (``calendar.freebusy.query``), when known.
     ``repeated``: the call had been sent before without an answer, and may have been done then.
+    ``unsent``: no connection was opened for the call, so the provider has not received it.
     """
 
     reason = Reason.PROVIDER_ERROR
     problem: Problem | None = None
     retryable = False
     repeated = False
+    unsent = False
 
     def __init__(self, message: str, *, operation: str | None = None) -> None:
         super().__init__(message)
@@ -65,11 +67,21 @@ class Unavailable(ProviderError):
         self.retry_after = retry_after
 
 
-class TimedOut(Unavailable):
+class NoAnswer(Unavailable):
+    """The call failed at the level of the connection: no HTTP answer was received."""
+
+    def __init__(self, message: str, *, operation: str | None = None, unsent: bool = False) -> None:
+        super().__init__(message, operation=operation)
+        self.unsent = unsent
+
+
+class TimedOut(NoAnswer):
     """No answer came within ``waited`` seconds."""
 
-    def __init__(self, message: str, *, operation: str | None = None, waited: float = 0.0) -> None:
-        super().__init__(message, operation=operation)
+    def __init__(
+        self, message: str, *, operation: str | None = None, waited: float = 0.0, unsent: bool = False
+    ) -> None:
+        super().__init__(message, operation=operation, unsent=unsent)
         self.waited = waited
 
 

@@ -15,6 +15,7 @@ from providers import transport
 from providers.base import Account, Token, TokenSource, Traffic
 from providers.errors import (
     GrantGone,
+    NoAnswer,
     OutOfMeans,
     ProviderError,
     RateLimited,
@@ -175,9 +176,10 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
             bearer.renew(call.provider, call.operation, deadline=deadline)
 
 
-def late(provider: str, operation: str, *, waited: float = 0.0) -> TimedOut:
+def late(provider: str, operation: str, *, waited: float = 0.0, unsent: bool = False) -> TimedOut:
     """The error for an answer that is not there at the deadline."""
-    return TimedOut(f"{provider} did not answer in time", operation=operation, waited=waited)
+    message = f"{provider} did not answer in time"
+    return TimedOut(message, operation=operation, waited=waited, unsent=unsent)
 
 
 def unreadable(provider: str, operation: str) -> Unavailable:
@@ -208,14 +210,16 @@ def _attempt(call: Call, token: Token | None, deadline: float, grace: float) -> 
         response, content = transport.exchange(
             call.method, call.url, headers, call.body, deadline=deadline, grace=grace
         )
-    except transport.OutOfTime:
+    except transport.OutOfTime as error:
         # "from None" here and below: requests' own errors carry the URL.
-        raise late(call.provider, call.operation, waited=time.monotonic() - began) from None
+        waited = time.monotonic() - began
+        raise late(call.provider, call.operation, waited=waited, unsent=error.unsent) from None
     except transport.NotSent:
         message = "The service lacks the means to ask this account just now"
         raise OutOfMeans(message, operation=call.operation) from None
-    except transport.NoAnswer:
-        raise Unavailable(f"{call.provider} could not be reached", operation=call.operation) from None
+    except transport.NoAnswer as error:
+        message = f"{call.provider} could not be reached"
+        raise NoAnswer(message, operation=call.operation, unsent=error.unsent) from None
     except transport.TooLong:
         raise unreadable(call.provider, call.operation) from None
     wait = retry_after(response.headers.get("Retry-After"))

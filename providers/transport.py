@@ -20,7 +20,7 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
-from urllib3.exceptions import HTTPError, ReadTimeoutError
+from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError
 
 # Connect, in seconds.
 CONNECT_TIMEOUT = 2.0
@@ -45,11 +45,19 @@ OUR_OWN = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 _building = threading.Lock()
 
 
-class OutOfTime(Exception):
+class Unanswered(Exception):
+    """No whole answer was received. ``unsent``: no connection was opened, so nothing was sent."""
+
+    def __init__(self, *, unsent: bool = False) -> None:
+        super().__init__()
+        self.unsent = unsent
+
+
+class OutOfTime(Unanswered):
     """The deadline passed before the answer was there."""
 
 
-class NoAnswer(Exception):
+class NoAnswer(Unanswered):
     """The connection failed, or broke off before the answer was whole."""
 
 
@@ -192,9 +200,34 @@ def exchange(
         ) as response:
             return response, _content(response, patience, deadline + grace)
     except (requests.Timeout, ReadTimeoutError) as error:
-        raise OutOfTime from error
+        raise OutOfTime(unsent=_unconnected(error)) from error
     except (requests.RequestException, HTTPError, OSError) as error:
-        raise (NotSent if _is_ours(error) else NoAnswer) from error
+        if _is_ours(error):
+            raise NotSent from error
+        raise NoAnswer(unsent=_unconnected(error)) from error
+
+
+def answers(url: str, *, seconds: float) -> bool:
+    """Whether an HTTP answer comes from ``url``, with whatever status, within so many seconds."""
+    headers = {"User-Agent": "almanac", "Connection": "close"}
+    try:
+        exchange("GET", url, headers, None, deadline=time.monotonic() + seconds)
+    except Unanswered:
+        return False
+    except (NotSent, TooLong):
+        # This process lacks files or memory, which says nothing about the network; or there is an answer.
+        return True
+    return True
+
+
+def _unconnected(error: BaseException | None) -> bool:
+    """Whether no connection was opened: refused, unreachable, no such host, no trusted certificate."""
+    # A call made while an earlier failure is handled has that failure at the end of its chain.
+    while error is not None and not isinstance(error, Unanswered):
+        if isinstance(error, NewConnectionError | ConnectTimeoutError | ssl.SSLCertVerificationError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _is_ours(error: BaseException | None) -> bool:

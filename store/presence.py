@@ -1,13 +1,22 @@
-"""Who is there: workers say so every few seconds, and so does beat. Moments are Redis's own, whoever asks."""
+"""Heartbeats of workers and of beat. Moments are Redis's own, whoever asks.
+
+With its heartbeat a worker reports the providers that it cannot reach. A worker is isolated from a provider
+when it cannot reach it and another worker does not report the same. When every worker reports it, the
+provider is down, and the circuit breakers (``store.breakers``) are in charge.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from redis import Redis
 
 WORKERS, BEAT = "present:workers", "present:beat"
 STEPPED_OUT = "present:stepped-out"
+# The providers that each worker cannot reach, separated by commas. Workers of a version that does not report
+# them are not in this hash, and get no jobs from other workers.
+UNREACHABLE = "present:unreachable"
 
 # Seconds without a word after which a worker counts as gone: it says one every five.
 WORKER_SECONDS = 16.0
@@ -26,15 +35,31 @@ AWAY_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The workers that are there, each with its ``(places in use, places)``; how long ago beat ticked."""
+    """The workers that are there, each with its ``(places in use, places)``; how long ago beat ticked.
+
+    ``unreachable`` are the providers that each of them cannot reach.
+    """
 
     workers: dict[str, tuple[int, int]]
     beat_seconds: float | None
+    unreachable: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @property
     def beats(self) -> bool:
         """Whether beat's last tick is young."""
         return self.beat_seconds is not None and self.beat_seconds < BEAT_SECONDS
+
+    def reaching(self, provider: str) -> list[str]:
+        """The workers that do not report that they cannot reach a provider."""
+        return [worker for worker, unreachable in self.unreachable.items() if provider not in unreachable]
+
+    def isolated(self) -> dict[str, list[str]]:
+        """The providers from which each worker is isolated; only workers that are isolated from any."""
+        found = {
+            worker: sorted(provider for provider in unreachable if self.reaching(provider))
+            for worker, unreachable in sorted(self.unreachable.items())
+        }
+        return {worker: providers for worker, providers in found.items() if providers}
 
 
 class Presence:
@@ -43,9 +68,13 @@ class Presence:
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
-    def work(self, worker: str, *, used: int, places: int) -> None:
-        """A worker is there."""
-        self._redis.hset(WORKERS, worker, f"{self._now()}:{used}:{places}")
+    def work(self, worker: str, *, used: int, places: int, unreachable: Collection[str] = ()) -> None:
+        """A worker is there, and cannot reach these providers."""
+        now = self._now()
+        with self._redis.pipeline(transaction=False) as pipe:
+            pipe.hset(WORKERS, worker, f"{now}:{used}:{places}")
+            pipe.hset(UNREACHABLE, worker, ",".join(sorted(unreachable)))
+            pipe.execute()
 
     def leave(self, worker: str) -> None:
         """A worker ends. When it did is kept: that somebody was there tells absence from ignorance."""
@@ -70,7 +99,8 @@ class Presence:
             pipe.time()
             pipe.hgetall(WORKERS)
             pipe.get(BEAT)
-            (seconds, micros), kept, ticked = pipe.execute()
+            pipe.hgetall(UNREACHABLE)
+            (seconds, micros), kept, ticked, reported = pipe.execute()
         now = seconds + micros / 1e6
         workers: dict[str, tuple[int, int]] = {}
         gone: list[bytes] = []
@@ -83,7 +113,13 @@ class Presence:
                 gone.append(name)
         if gone and workers:
             self._redis.hdel(WORKERS, *gone)
-        return Present(workers, None if ticked is None else max(0.0, now - float(ticked)))
+            self._redis.hdel(UNREACHABLE, *gone)
+        unreachable = {
+            name: frozenset(filter(None, providers.decode().split(",")))
+            for name, providers in ((each.decode(), reported[each]) for each in reported)
+            if name in workers
+        }
+        return Present(workers, None if ticked is None else max(0.0, now - float(ticked)), unreachable)
 
     def _now(self) -> float:
         seconds, micros = self._redis.time()

@@ -42,6 +42,7 @@ def traffic_of(runtime: Runtime, credentials: Credentials, family: Family) -> Ac
         runtime.stores.breakers,
         Guarded(credentials.provider, family),
         credentials.id,
+        egress=runtime.egress,
         patience=runtime.settings.fanout_deadline_seconds * PATIENCE,
         ours=partial(_is_ours, runtime, credentials),
     )

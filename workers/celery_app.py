@@ -88,9 +88,12 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
 
 def _prepare(app: Almanac, hostname: str) -> None:
     from workers import memory, tracing
+    from workers.handover import own_queue
 
     memory.watch(app.runtime, hostname)
     tracing.start(hostname.partition("@")[0])
+    # Other workers hand jobs to this one alone by this queue.
+    app.amqp.queues.select_add(own_queue(hostname))
     app.runtime.prepare(hostname)
 
 

@@ -24,8 +24,11 @@ from store.queries.connections import Credentials
 from store.throttle import GO, Answer, Throttle, Why
 from workers import activity, broken, tracing, traffic
 from workers.broken import BROKEN
+from workers.egress import Attempt
 from workers.fanout import LEFTOVER_SECONDS, reply_list, work_list
+from workers.handover import HandOver
 from workers.jobs import (
+    CalendarRead,
     Garbled,
     Job,
     Packed,
@@ -68,7 +71,11 @@ TO_GIVE_UP = 0.01
 # Seconds for which a lease outlasts the last moment of its call.
 LEASE_MARGIN = 1.0
 
+# Seconds between two looks at whether this worker still reaches the providers that its jobs call.
+LOOK_AT_EGRESS = 0.5
+
 GONE = Failed(Reason.NOT_FOUND, "The connection was removed")
+ISOLATED = Failed(Reason.PROVIDER_ERROR, "The provider could not be reached", unsent=True)
 
 # Does one job by a deadline; without credentials where no connection is there yet.
 Perform = Callable[[Runtime, Job, Credentials | None, float], Reply]
@@ -77,14 +84,26 @@ Perform = Callable[[Runtime, Job, Credentials | None, float], Reply]
 class Drain:
     """One task's share of one fan-out: it wants places for ``most`` jobs, as long as there are any.
 
-    ``deadline`` is a moment of ``time.monotonic()``.
+    ``deadline`` is a moment of ``time.monotonic()``. The jobs are on the list ``work``, by default that of
+    the request. ``others`` is the way to other workers, for jobs that this one cannot do; without it all jobs
+    are done here.
     """
 
     def __init__(
-        self, runtime: Runtime, fanout: str, deadline: float, perform: Perform, *, most: int = BATCH
+        self,
+        runtime: Runtime,
+        fanout: str,
+        deadline: float,
+        perform: Perform,
+        *,
+        most: int = BATCH,
+        work: str | None = None,
+        others: HandOver | None = None,
     ) -> None:
         self._runtime = runtime
         self._fanout = fanout
+        self._work_list = work or work_list(fanout)
+        self._others = others
         self._ids = itertools.count()
         self._most = most
         self._deadline = deadline
@@ -118,6 +137,7 @@ class Drain:
                 finished, granted = self._share.wait(self._until(now), gather=gather)
                 taken = self._next(granted)
                 self._exchange(finished, granted - len(taken))
+                self._pass_on()
                 taken += self._next(granted - len(taken))
                 self._share.give_back(granted - self._start(taken + self._spare(), granted))
         finally:
@@ -145,9 +165,11 @@ class Drain:
 
     def _until(self, now: float) -> float | None:
         """The next moment after ``now`` at which something is to be done although nothing has happened."""
-        if self._answered or self._sharing.urgent(now):
+        if self._answered or self._sharing.urgent(now) or self._room_to_pass_on():
             return now
         moments = [self._deadline, self._overdue, *self._sharing.until()]
+        if self._others is not None:
+            moments.append(now + LOOK_AT_EGRESS)
         moments += [each.when for each in self._waiting[:1]]
         return min((moment for moment in moments if moment > now), default=None)
 
@@ -164,7 +186,7 @@ class Drain:
     def _exchange(self, finished: Sequence[Done], places: int) -> None:
         """Fill the caches, push replies and take jobs for the places left, all in one round trip."""
         room = self._room(places)
-        replies, work = reply_list(self._fanout), work_list(self._fanout)
+        replies, work = reply_list(self._fanout), self._work_list
         with self._runtime.stores.redis.pipeline(transaction=False) as pipe:
             self._runtime.stores.breakers.tell(pipe)
             for each in finished:
@@ -193,10 +215,58 @@ class Drain:
         """How many jobs to take: one for each place, and some ahead while there are plenty."""
         if self._exhausted or time.monotonic() >= self._deadline:
             return 0
+        if spare := self._room_to_pass_on():
+            return places + spare
         plenty = PROCESSES_BESIDE * self._runtime.settings.reads_in_flight
         if self._left > plenty and len(self._ahead) <= BATCH // 2:
             return places + BATCH
         return places
+
+    def _room_to_pass_on(self) -> int:
+        """How many jobs to take without a place for them, to hand on those that this worker cannot do."""
+        if self._others is None or self._exhausted or not self._runtime.egress.any_isolated():
+            return 0
+        return max(0, BATCH - len(self._ahead))
+
+    def _pass_on(self) -> None:
+        """Hand jobs for providers from which this worker is isolated to another worker.
+
+        Reads under way are handed over as well, and go on here: the first answer counts.
+        """
+        if self._others is None or not self._runtime.egress.any_isolated():
+            return
+        ahead = [each for each in self._ahead if self._must_move(each)]
+        waiting = [each.taken for each in self._waiting if self._must_move(each.taken)]
+        if moved := self._move([*ahead, *waiting]):
+            self._ahead = deque(each for each in self._ahead if each.id not in moved)
+            self._waiting = [each for each in self._waiting if each.taken.id not in moved]
+            heapq.heapify(self._waiting)
+        held = [each for each in self._in_flight.values() if not each.handed and self._must_move(each)]
+        reads = [each for each in held if isinstance(each.job, CalendarRead)]
+        moved = self._move(reads)
+        for each in reads:
+            each.handed = each.id in moved
+
+    def _must_move(self, taken: Taken) -> bool:
+        """Whether a job calls a provider from which this worker is isolated."""
+        if self._others is None:
+            return False
+        if taken.provider is None:
+            return taken.job.connection is None and self._runtime.egress.any_isolated()
+        return self._runtime.egress.isolated(taken.provider)
+
+    def _move(self, jobs: Sequence[Taken]) -> set[int]:
+        """Hand jobs to other workers, one for each provider; returns the ids of those that were."""
+        moved: set[int] = set()
+        by_provider: dict[str | None, list[Taken]] = {}
+        for each in jobs:
+            by_provider.setdefault(each.provider, []).append(each)
+        for provider, some in by_provider.items():
+            if self._others is not None and self._others.hand_over(provider, [each.message for each in some]):
+                moved.update(each.id for each in some)
+                for each in some:
+                    self._sharing.release(each.flight)
+        return moved
 
     def _take(self, popped: Sequence[bytes]) -> None:
         """Have these jobs ready for their places."""
@@ -335,26 +405,36 @@ class Drain:
 
     def _work(self, taken: Taken, generation: bytes) -> Done:
         """Runs in a place. Whatever happens, the job is answered: nobody waits for nothing."""
+        if self._must_move(taken):
+            reply = Reply(failed=ISOLATED)
+            return Done(taken, reply, pack_body(reply), generation, move=True)
+        attempt = Attempt(movable=self._others is not None and taken.provider is not None)
+        move = False
         try:
             credentials = None
             if taken.row is not None:
                 credentials = connections.open_credentials(taken.row, self._runtime.stores.keyring)
             began = time.monotonic()
-            with tracing.job(taken.job, taken.row) as span:
+            performing = self._runtime.egress.performing(taken.provider, attempt)
+            with tracing.job(taken.job, taken.row) as span, performing:
                 reply = self._perform(self._runtime, taken.job, credentials, self._deadline)
                 tracing.failed(span, reply.failed)
-            activity.done(self._counters, taken.job, taken.row, reply, time.monotonic() - began)
+            move = attempt.movable and _nothing_sent(taken.job, reply, attempt)
+            if not move:
+                activity.done(self._counters, taken.job, taken.row, reply, time.monotonic() - began)
             body = pack_body(reply)
         except Exception as error:
             log.exception("a job failed unexpectedly", extra={"connection": taken.job.connection})
             reply = Reply(failed=broken.because(error))
             body = pack_body(reply)
-        return Done(taken, reply, body, generation)
+        return Done(taken, reply, body, generation, move)
 
     def _tell_late(self) -> None:
         """Answer for the reads that go on beyond the deadline: their request gives up."""
         for taken in self._in_flight.values():
-            if taken.id not in self._told and taken.row is not None and goes_on(taken.job):
+            if taken.id in self._told or taken.handed:
+                continue
+            if taken.row is not None and goes_on(taken.job):
                 self._answered.append(pack_reply(taken.number, Reply(failed=traffic.overdue(taken.row))))
                 self._told.add(taken.id)
 
@@ -367,6 +447,10 @@ class Drain:
             stores.throttle.release(pipe, taken.ask)
             if taken.probes:
                 stores.breakers.leave(pipe, taken.ask.guarded, taken.ask.account, taken.ask.lease)
+        if not reply.whole() and (taken.handed or (done.move and self._move([taken]))):
+            # Another worker answers.
+            self._sharing.release(taken.flight)
+            return
         if reply.listed is not None and job.connection is not None:
             calendars = CalendarList(reply.read_at, reply.listed)
             stores.calendar_lists.store(pipe, job.connection, calendars)
@@ -392,3 +476,12 @@ class Drain:
         else:
             # What has failed for want of time need not fail for who has more.
             self._sharing.abandon([taken.flight])
+
+
+def _nothing_sent(job: Job, reply: Reply, attempt: Attempt) -> bool:
+    """Whether a job has failed without a trace at the provider, so that another worker may do it.
+
+    A read may have made other calls before: it is safe to repeat.
+    """
+    failed = reply.failed is not None and reply.failed.unsent
+    return failed and (isinstance(job, CalendarRead) or not attempt.sent)

@@ -17,6 +17,8 @@ from providers.registry import Provider
 from store.garbage import OF_JOBS, collect_seldom
 from store.settings import Settings
 from store.stores import Stores
+from workers import egress
+from workers.egress import Egress
 from workers.places import Places
 from workers.receivers import Receivers
 from workers.registered import Registered
@@ -54,16 +56,22 @@ class Runtime:
                 ping()
             except (SQLAlchemyError, RedisError) as error:
                 log.warning("not there yet: %s", type(error).__name__)
-        self._name = worker
-        self._say_so()
+        self.announce(worker)
         with suppress(RedisError):
             self.stores.presence.come_back(worker)
         self.stores.flusher.add(self._say_so)
         self.stores.flusher.start()
         collect_seldom(OF_JOBS)
 
+    def announce(self, worker: str) -> None:
+        """Send a heartbeat as the worker of this name, and watch from now on which providers it reaches."""
+        self._name = worker
+        self.egress.start(worker)
+        self._say_so()
+
     def leave(self) -> None:
         """The worker ends."""
+        self.egress.stop()
         name, self._name = self._name, None
         if name is not None:
             with suppress(RedisError):
@@ -72,9 +80,14 @@ class Runtime:
     def _say_so(self) -> None:
         if self._name is not None:
             try:
-                self.stores.presence.work(self._name, used=self.places.used, places=self.places.size)
+                self.stores.presence.work(
+                    self._name,
+                    used=self.places.used,
+                    places=self.places.size,
+                    unreachable=self.egress.unreachable,
+                )
             except RedisError as error:
-                log.warning("nobody is told that this worker is there: %s", type(error).__name__)
+                log.warning("worker heartbeat failed: %s", type(error).__name__)
 
     @cached_property
     def registered(self) -> Registered:
@@ -94,6 +107,11 @@ class Runtime:
         no longer, as the place that it holds is lacking elsewhere.
         """
         return self.settings.fanout_deadline_seconds / 2
+
+    @cached_property
+    def egress(self) -> Egress:
+        """Whether this process can reach the providers."""
+        return Egress(self.stores.presence, egress.hosts(self.settings.providers), self._say_so)
 
     @cached_property
     def places(self) -> Places:

@@ -48,6 +48,11 @@ class Sharing:
                 self._held.pop(each, None)
                 self._abandoned.append(each)
 
+    def release(self, flight: str | None) -> None:
+        """Hold a flight no longer: another worker does, or its lease ends."""
+        if flight is not None:
+            self._held.pop(flight, None)
+
     def urgent(self, now: float) -> bool:
         """Whether something is to be said that nobody is waiting to say."""
         to_say = self._landings or self._abandoned or self._probing

@@ -9,7 +9,7 @@ from providers.base import Failed
 from store.queries.connections import SealedConnection
 from store.throttle import Ask
 from workers.broken import BROKEN
-from workers.jobs import Job, Reply
+from workers.jobs import Job, Reply, pack_job
 
 
 @dataclass(slots=True)
@@ -30,6 +30,18 @@ class Taken:
     failed: Failed = BROKEN
     # It finds out whether they answer again.
     probes: bool = False
+    # Another worker does it too, and answers for it unless this one is first.
+    handed: bool = False
+
+    @property
+    def provider(self) -> str | None:
+        """The provider that it calls; None while that is not known, or the connection is gone."""
+        return None if self.row is None else self.row.provider
+
+    @property
+    def message(self) -> bytes:
+        """The job as it was taken."""
+        return pack_job(self.number, self.job, self.flight)
 
 
 class Waiting(NamedTuple):
@@ -42,10 +54,11 @@ class Waiting(NamedTuple):
 
 class Done(NamedTuple):
     """A job that is over. ``body`` is its reply as it travels; ``generation`` is that of its connection's
-    cache, noted before it began.
+    cache, noted before it began. ``move``: nothing was sent, and another worker may do it.
     """
 
     taken: Taken
     reply: Reply
     body: bytes
     generation: bytes
+    move: bool = False

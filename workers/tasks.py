@@ -11,6 +11,9 @@ from celery import shared_task
 from store.busy_cache import CalendarKey
 from workers import channels, push, reads, upkeep, writes
 from workers.drain import Drain, Perform
+from workers.fanout import work_list
+from workers.handover import HandOver
+from workers.queues import Queue
 from workers.runtime import Runtime
 
 RENEW_AHEAD = timedelta(minutes=10)
@@ -19,19 +22,20 @@ RENEW_BEHIND = timedelta(hours=1)
 
 
 @shared_task(name="reads.drain", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
-def drain_reads(self: Any, *, fanout: str, deadline: float, most: int) -> None:
+def drain_reads(self: Any, *, fanout: str, deadline: float, most: int, handed: str | None = None) -> None:
     """Read for one request until its list is empty or ``deadline``, in seconds since 1970, has passed.
 
-    ``most`` are taken at once: as many are left to each other process.
+    ``most`` are taken at once: as many are left to each other process. ``handed`` is the name of a list of
+    jobs that another worker has handed over.
     """
-    drained = _drain(self.app.runtime, fanout, deadline, most, reads.perform)
+    drained = _drain(self.app, Queue.READS, reads.perform, fanout, deadline, most, handed)
     push.note_use(self.app, drained.read)
 
 
 @shared_task(name="writes.drain", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
-def drain_writes(self: Any, *, fanout: str, deadline: float, most: int) -> None:
-    """Write for one request until its list is empty or ``deadline`` has passed; ``most`` as for reads."""
-    _drain(self.app.runtime, fanout, deadline, most, writes.perform)
+def drain_writes(self: Any, *, fanout: str, deadline: float, most: int, handed: str | None = None) -> None:
+    """Write for one request until its list is empty or ``deadline`` has passed; the rest as for reads."""
+    _drain(self.app, Queue.WRITES, writes.perform, fanout, deadline, most, handed)
 
 
 @shared_task(name="upkeep.renew_tokens", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
@@ -65,9 +69,16 @@ def keep_channels(self: Any) -> None:
     channels.keep(self.app.runtime, deadline=time.monotonic() + upkeep.ROUND_SECONDS)
 
 
-def _drain(runtime: Runtime, fanout: str, deadline: float, most: int, perform: Perform) -> Drain:
+def _drain(
+    app: Any, queue: Queue, perform: Perform, fanout: str, deadline: float, most: int, handed: str | None
+) -> Drain:
+    runtime: Runtime = app.runtime
     # The clock of the day crosses hosts; from here on only the monotonic one counts.
-    left = deadline - time.time()
-    drain = Drain(runtime, fanout, time.monotonic() + left, perform, most=most)
+    ends = time.monotonic() + deadline - time.time()
+    if handed is not None:
+        drain = Drain(runtime, fanout, ends, perform, most=most, work=work_list(handed))
+    else:
+        others = HandOver(app, runtime.stores.redis, runtime.egress, queue, fanout, deadline)
+        drain = Drain(runtime, fanout, ends, perform, most=most, others=others)
     drain.run()
     return drain

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from providers.base import Failed
 from providers.errors import (
+    NoAnswer,
     OutOfMeans,
     ProjectRateLimited,
     ProviderError,
@@ -25,6 +26,7 @@ from providers.scopes import Operation, allows
 from store.breakers import Breakers, Family, Guarded
 from store.queries.connections import Credentials, SealedConnection
 from store.throttle import Answer, Ask, Throttle, Why
+from workers.egress import Egress
 from workers.jobs import (
     CreateEvent,
     DeleteEvent,
@@ -48,7 +50,7 @@ class AccountTraffic:
 
     Made as its job begins. ``patience``: who has not waited for so many seconds cannot say that nobody
     answers. ``ours`` says whether the limit of a Google Cloud project is this installation's, by the number
-    of the project if Google names it.
+    of the project if Google names it. ``egress`` learns of answers and of calls that get none.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class AccountTraffic:
         guarded: Guarded,
         connection: str,
         *,
+        egress: Egress,
         patience: float,
         ours: Callable[[str | None], bool] = lambda _project: True,
     ) -> None:
@@ -65,6 +68,7 @@ class AccountTraffic:
         self._breakers = breakers
         self._guarded = guarded
         self._connection = connection
+        self._egress = egress
         self._patience = patience
         self._ours = ours
         self._began = time.monotonic()
@@ -73,6 +77,7 @@ class AccountTraffic:
         """The provider answers, to this account at least."""
         # The next call is another one.
         self._began = time.monotonic()
+        self._egress.answered(self._guarded.provider)
         self._breakers.answered(self._guarded, self._connection)
 
     def failed(self, error: ProviderError, pause: float, *, given_up: bool) -> float | None:
@@ -82,6 +87,11 @@ class AccountTraffic:
         The call itself waits for what the provider has told anyone, but not for others' guesses: it is how
         we learn that the throttling is over.
         """
+        if isinstance(error, NoAnswer):
+            if self._egress.failed(self._guarded.provider, error):
+                return None
+        elif not isinstance(error, OutOfMeans):
+            self._egress.answered(self._guarded.provider)
         if isinstance(error, RateLimited):
             self.answered()
         elif self._tells(error, given_up=given_up) and self._breakers.failed(

@@ -106,7 +106,14 @@ def overview_health() -> ResponseReturnValue:
     """Whether the parts answer: asked by themselves, as an absent worker takes a second."""
     troubles = health.troubles()
     parts = [(*PARTS[name], trouble is None) for name, trouble in troubles.items()]
-    return page("overview_health.html", parts=parts, silent=[] if troubles["redis"] else _silent())
+    silent, isolated = ([], []) if troubles["redis"] else (_silent(), _isolated())
+    return page("overview_health.html", parts=parts, silent=silent, isolated=isolated)
+
+
+def _isolated() -> list[tuple[str, str]]:
+    """The workers that cannot reach a provider that another worker may reach, each with its provider."""
+    isolated = services().stores.presence.present().isolated()
+    return [(worker, TITLES[provider]) for worker, each in isolated.items() for provider in each]
 
 
 def _silent() -> list[Silent]:

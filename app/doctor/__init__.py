@@ -19,6 +19,7 @@ CHECKS = (
     Check("clock", stored.clock, needs=("database", "redis")),
     Check("broker", crew.broker),
     Check("workers", crew.workers, needs=("broker",)),
+    Check("provider access", crew.provider_access, needs=("redis",)),
     Check("beat", crew.beat, needs=("redis",)),
     Check("google", outside.google, needs=("database", "redis", "broker", "workers")),
     Check("microsoft", outside.microsoft, needs=("database", "redis", "broker", "workers")),

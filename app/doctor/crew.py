@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.doctor.diagnosis import SECONDS, Found, Patient, State
 from workers.queues import Queue
+from workers.traffic import TITLES
 
 # A worker on the same network answers within milliseconds, a busy one within a second.
 WORKERS_SECONDS = 2.0
@@ -32,6 +33,24 @@ def workers(patient: Patient) -> Found:
             "Start almanac worker, which takes all of them",
         )
     return State.OK, f"{', '.join(sorted(queues))} take every queue", ""
+
+
+def provider_access(patient: Patient) -> Found:
+    """Each worker reaches the providers, by its own heartbeat."""
+    present = patient.services.stores.presence.present()
+    cut_off = [
+        f"{worker} cannot reach {' and '.join(TITLES[each] for each in sorted(providers))}"
+        for worker, providers in sorted(present.unreachable.items())
+        if providers
+    ]
+    if cut_off:
+        return (
+            State.WRONG,
+            "; ".join(cut_off),
+            "Check the network, the DNS and the firewall of its host; while other workers reach the "
+            "provider, they do its work",
+        )
+    return State.OK, "No worker reports a provider that it cannot reach", ""
 
 
 def beat(patient: Patient) -> Found:

@@ -207,3 +207,18 @@ def test_a_provider_that_is_not_asked_is_told_with_since_when_and_until_when(her
     assert "The next request tries it again." in rows()[0]
     shut("google", seconds=-9, probed=60)
     assert "It is being tried just now." in rows()[0]
+
+
+def test_a_worker_that_cannot_reach_a_provider_is_named(here, stores):
+    def rows():
+        found = [words(each) for each in here.browser.get("/overview/health").html.select(".rows li")]
+        return [each for each in found if each.startswith("cut-off@")]
+
+    assert rows() == []
+    stores.presence.work("cut-off@a", used=0, places=64, unreachable=["google"])
+    stores.presence.work("well@a", used=0, places=64)
+    (row,) = rows()
+    assert row.startswith("cut-off@a cannot reach Google Calendar Other workers do its work")
+    for worker in ("cut-off@a", "well@a"):
+        stores.presence.leave(worker)
+    assert rows() == []

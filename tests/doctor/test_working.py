@@ -22,6 +22,7 @@ NAMES = [
     "clock",
     "broker",
     "workers",
+    "provider access",
     "beat",
     "google",
     "microsoft",

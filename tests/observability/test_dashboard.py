@@ -119,3 +119,19 @@ def test_the_table_of_the_documentation_has_each_metric_with_its_kind_and_its_la
         sample = sample if sample in full.names else name
         found[sample.removesuffix("_count") if kind == "histogram" else sample] = (kind, full.labels(sample))
     assert told == found
+
+
+def test_a_worker_that_is_isolated_from_a_provider_is_told():
+    present = Present(
+        {"worker1@a": (1, 64), "worker2@a": (1, 64)},
+        1.0,
+        {"worker1@a": frozenset(["google"]), "worker2@a": frozenset()},
+    )
+    found = Found("1.0", Totals(Counts({}, Cache(0, 0, 0), {}, {}, {}), {}, {}), present, {}, None, None)
+    (isolated,) = (each for each in Exposition(found).collect() if each.name == "almanac_worker_isolated")
+    assert {(each.labels["worker"], each.labels["provider"]): each.value for each in isolated.samples} == {
+        ("worker1@a", "google"): 1,
+        ("worker1@a", "microsoft"): 0,
+        ("worker2@a", "google"): 0,
+        ("worker2@a", "microsoft"): 0,
+    }

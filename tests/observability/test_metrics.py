@@ -169,6 +169,8 @@ def test_who_is_there_is_told_and_what_waits(busy, sandbox, unique):
     assert name.startswith("worker1@")
     assert found("almanac_worker_places", worker=name) == busy.settings.reads_in_flight
     assert found("almanac_worker_places_used", worker=name) == 0
+    for provider in ("google", "microsoft"):
+        assert found("almanac_worker_isolated", worker=name, provider=provider) == 0
     assert found("almanac_connections", provider="google", alive="true") >= 1
     assert found("almanac_queue_depth", queue="reads") == 0
     assert found("almanac_webhook_deliveries_waiting") == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 import subprocess
 import sys
@@ -126,3 +127,39 @@ def test_a_machine_that_has_no_file_left_does_not_blame_the_provider(host):
 def test_a_name_that_is_not_there_is_no_fault_of_ours():
     with pytest.raises(transport.NoAnswer):
         transport.exchange("GET", "http://nowhere.invalid/", {}, None, deadline=time.monotonic() + 60)
+
+
+def fails(url: str, seconds: float = 10.0) -> transport.Unanswered:
+    """How a request fails that gets no answer."""
+    with pytest.raises(transport.Unanswered) as raised:
+        transport.exchange("GET", url, {}, None, deadline=time.monotonic() + seconds)
+    return raised.value
+
+
+def test_a_request_without_a_connection_was_not_sent(impostor):
+    for url in ("http://127.0.0.1:1/", "http://nowhere.invalid/", impostor):
+        assert fails(url).unsent, url
+
+
+def test_a_request_on_a_connection_may_have_been_sent():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        before = after = None
+        try:
+            raise fails("http://127.0.0.1:1/")
+        except transport.NoAnswer as error:
+            before = error
+            # The failure that is handled meanwhile is at the end of the chain of the next one.
+            after = fails(url, seconds=0.3)
+    assert before.unsent
+    assert (type(after), after.unsent) == (transport.OutOfTime, False)
+
+
+def test_any_answer_shows_that_a_host_can_be_reached(script: Any):
+    script.say(503, body={})
+    assert transport.answers(script.url, seconds=10)
+    assert not transport.answers("http://127.0.0.1:1/", seconds=10)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        began = time.monotonic()
+        assert not transport.answers(f"http://127.0.0.1:{silent.getsockname()[1]}/", seconds=0.2)
+    assert time.monotonic() - began < 5

@@ -58,3 +58,20 @@ def test_beat_is_there_while_its_tick_is_young(redis):
     assert presence.present().beat_seconds < 5
     redis.set(BEAT, time.time() - BEAT_SECONDS - 1)
     assert not presence.present().beats
+
+
+def test_a_worker_is_isolated_from_a_provider_that_another_worker_reaches(redis):
+    presence = Presence(redis)
+    presence.work("worker1@a", used=0, places=64, unreachable=["microsoft", "google"])
+    assert presence.present().unreachable == {"worker1@a": {"google", "microsoft"}}
+    # Alone it knows of no worker that does better: the provider may be down.
+    assert presence.present().isolated() == {}
+    presence.work("worker2@a", used=0, places=64, unreachable=["google"])
+    assert presence.present().isolated() == {"worker1@a": ["microsoft"]}
+    presence.work("worker2@a", used=0, places=64)
+    assert presence.present().isolated() == {"worker1@a": ["google", "microsoft"]}
+    assert presence.present().reaching("google") == ["worker2@a"]
+    presence.leave("worker2@a")
+    assert presence.present().isolated() == {}
+    presence.work("worker1@a", used=0, places=64)
+    assert presence.present().unreachable == {"worker1@a": frozenset()}

@@ -294,7 +294,9 @@ def test_what_a_job_costs(provider_name, job, expected):
 def test_what_this_machine_lacks_counts_against_nobody(new_worker):
     there = new_worker(breaker_failures=1)
     guarded = Guarded("google", Family.BUSY)
-    traffic = AccountTraffic(there.stores.throttle, there.stores.breakers, guarded, "ada", patience=2.0)
+    traffic = AccountTraffic(
+        there.stores.throttle, there.stores.breakers, guarded, "ada", egress=there.egress, patience=2.0
+    )
     assert traffic.failed(OutOfMeans("no file left"), 0.25, given_up=True) == 0.25
     assert by_us(Failed.because(OutOfMeans("no file left", operation="calendar.freebusy.query")))
     assert not there.stores.redis.keys("breaker:*")
@@ -303,7 +305,9 @@ def test_what_this_machine_lacks_counts_against_nobody(new_worker):
 def test_who_is_slow_has_all_its_time_before_it_counts(new_worker):
     there = new_worker(breaker_failures=1)
     guarded = Guarded("google", Family.BUSY)
-    traffic = AccountTraffic(there.stores.throttle, there.stores.breakers, guarded, "ada", patience=2.0)
+    traffic = AccountTraffic(
+        there.stores.throttle, there.stores.breakers, guarded, "ada", egress=there.egress, patience=2.0
+    )
     slow, hurried = TimedOut("late", waited=5.0), TimedOut("late", waited=0.5)
     assert traffic.failed(slow, 0.25, given_up=False) == 0.25
     assert traffic.failed(hurried, 0.25, given_up=True) == 0.25

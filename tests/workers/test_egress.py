@@ -1,0 +1,261 @@
+"""A worker that cannot reach a provider notices it, says so, and hands its jobs to a worker that can."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+import pytest
+
+from providers.base import Failed
+from providers.errors import NoAnswer
+from providers.events import Changes, Draft, Moment
+from store.breakers import Family, Guarded
+from store.presence import WORKERS
+from tests.faults import proxy
+from tests.observability.installation import free_port
+from tests.waiting import until
+from tests.workers.conftest import DAY, put_work, replies
+from workers import reads, writes
+from workers.drain import Drain
+from workers.egress import QUIET_SECONDS, Attempt, Egress
+from workers.fanout import work_list
+from workers.handover import HandOver, own_queue
+from workers.jobs import CreateEvent, ReadBusy, Reply, UpdateEvent
+from workers.queues import Queue
+from workers.runtime import Runtime
+
+HERE, THERE = "here@host", "there@host"
+
+
+@pytest.fixture
+def way(provider):
+    """The way of one worker to the providers."""
+    with proxy.network(free_port(), urlsplit(provider.url).port) as made:
+        yield made
+
+
+@pytest.fixture
+def announced():
+    """Have a worker send its heartbeat and watch its egress, until the test ends."""
+    made = []
+
+    def announce(runtime, name):
+        made.append(runtime)
+        runtime.announce(name)
+        return runtime
+
+    yield announce
+    for each in made:
+        each.leave()
+
+
+@pytest.fixture
+def here(new_worker, way, announced):
+    """A worker whose way to the providers can be cut."""
+    url = f"http://127.0.0.1:{way.port}"
+    settings = new_worker(breaker_failures=1, breaker_accounts=1).settings
+    hosts = replace(
+        settings.providers,
+        google_api_url=url,
+        google_token_url=url,
+        microsoft_graph_url=f"{url}/v1.0",
+        microsoft_login_url=url,
+    )
+    made = announced(Runtime(replace(settings, providers=hosts)), HERE)
+    yield made
+    made.leave()
+    made.stores.close()
+
+
+@pytest.fixture
+def there(new_worker, announced):
+    """Another worker, which reaches the providers."""
+    return announced(new_worker(), THERE)
+
+
+def suspect(runtime):
+    """Give a reason to probe both providers: a call that got no answer."""
+    for provider in ("google", "microsoft"):
+        runtime.egress.failed(provider, NoAnswer("planted"))
+
+
+def cut_off(runtime):
+    """Wait until a worker has noticed that it cannot reach the providers."""
+    suspect(runtime)
+    until(lambda: runtime.egress.unreachable == ["google", "microsoft"])
+
+
+def others(runtime, celery, *, seconds=8.0, queue=Queue.READS):
+    return HandOver(celery, runtime.stores.redis, runtime.egress, queue, "f", time.time() + seconds)
+
+
+def drain(runtime, celery, perform, *, seconds=8.0, queue=Queue.READS):
+    handing = others(runtime, celery, seconds=seconds, queue=queue)
+    Drain(runtime, "f", time.monotonic() + seconds, perform, others=handing).run()
+
+
+def take_over(runtime, celery, perform):
+    """Take a task from the queue of the other worker alone, and do it; returns its jobs."""
+    with celery.connection() as connection:
+        message = connection.SimpleQueue(own_queue(THERE)).get(timeout=20)
+        message.ack()
+        _, arguments, _ = message.payload
+    handed = work_list(arguments["handed"])
+    jobs = runtime.stores.redis.lrange(handed, 0, -1)
+    left = arguments["deadline"] - time.time()
+    Drain(runtime, arguments["fanout"], time.monotonic() + left, perform, work=handed).run()
+    return jobs
+
+
+def busy(connection, calendar="primary"):
+    return ReadBusy(connection, (calendar,), 0, 7 * DAY)
+
+
+def answered(runtime, count):
+    told = replies(runtime, "f")
+    assert [number for number, _ in told] == list(range(count))
+    assert all(reply.whole() for _, reply in told), told
+
+
+@pytest.mark.parametrize("cut", ["hang", "refuse"])
+def test_a_provider_that_cannot_be_reached_is_noticed_and_so_is_its_return(here, there, way, cut):
+    presence = here.stores.presence
+    getattr(way, cut)()
+    cut_off(here)
+    until(here.egress.any_isolated)
+    until(lambda: presence.present().isolated() == {HERE: ["google", "microsoft"]})
+    way.forward()
+    until(lambda: not here.egress.any_isolated())
+    until(lambda: presence.present().isolated() == {})
+
+
+def test_calls_that_hang_are_a_reason_to_probe_and_calls_that_are_answered_are_none():
+    probed = []
+    egress = Egress(None, {"google": ()}, lambda: None, probe=lambda provider: not probed.append(provider))
+    with egress.performing("google", Attempt(movable=True)):
+        until(lambda: probed, meanwhile=lambda: egress.look("google"))
+        # The probe was answered, so the provider is slow for this call alone.
+        egress.look("google")
+    assert (probed, egress.unreachable) == (["google"], [])
+    with egress.performing("google", Attempt(movable=True)):
+        end = time.monotonic() + 2 * QUIET_SECONDS
+        while time.monotonic() < end:
+            egress.answered("google")
+            egress.look("google")
+            time.sleep(QUIET_SECONDS / 20)
+    assert probed == ["google"]
+
+
+def test_when_no_worker_reaches_a_provider_none_is_isolated(here, way):
+    presence = here.stores.presence
+    presence.work(THERE, used=0, places=64)
+    way.refuse()
+    cut_off(here)
+    until(lambda: here.egress.isolated("google"))
+    presence.work(THERE, used=0, places=64, unreachable=["google"])
+    until(lambda: not here.egress.isolated("google"))
+    assert here.egress.isolated("microsoft")
+    assert presence.present().isolated() == {HERE: ["microsoft"]}
+
+
+def test_a_worker_alone_is_not_isolated_and_fails_as_before(here, way, celery, connected):
+    way.refuse()
+    cut_off(here)
+    put_work(here, "f", [busy(connected())])
+    drain(here, celery, reads.perform)
+    ((_, reply),) = replies(here, "f")
+    assert reply.failed.message == "Google Calendar could not be reached"
+    guarded = Guarded("google", Family.BUSY)
+    assert here.stores.breakers.standing([guarded])[guarded].open
+
+
+def test_a_worker_of_a_version_that_reports_no_egress_gets_no_jobs(here):
+    seconds, _ = here.stores.redis.time()
+    here.stores.redis.hset(WORKERS, THERE, f"{seconds}:0:64")
+    assert THERE in here.stores.presence.present().workers
+    assert here.egress.peer("google") is None
+
+
+def test_an_isolated_worker_hands_jobs_on_before_it_begins_them(
+    here, there, way, celery, connected, provider
+):
+    way.refuse()
+    cut_off(here)
+    until(here.egress.any_isolated)
+    connection = connected()
+    put_work(here, "f", [busy(connection, f"calendar-{n}") for n in range(40)])
+    called = []
+    drain(here, celery, lambda *_: called.append(1))
+    assert called == replies(here, "f") == []
+    while len(replies(here, "f")) < 40:
+        take_over(there, celery, reads.perform)
+    answered(there, 40)
+
+
+def test_jobs_are_handed_on_although_calls_that_hang_hold_every_place(here, there, way, celery, connected):
+    way.refuse()
+    cut_off(here)
+    until(here.egress.any_isolated)
+    shares = [here.places.share() for _ in range(2)]
+    for share in shares:
+        share.want(here.places.size + 4)
+    assert here.places.used > here.places.size
+    put_work(here, "f", [busy(connected())])
+    drain(here, celery, reads.perform)
+    take_over(there, celery, reads.perform)
+    answered(there, 1)
+
+
+def test_a_read_that_was_not_sent_is_handed_over_once(here, there, way, celery, connected):
+    way.refuse()
+    put_work(here, "f", [busy(connected())])
+    drain(here, celery, reads.perform)
+    assert replies(here, "f") == []
+    # The other worker cannot do it either, and does not hand it on.
+    unsent = Failed.because(NoAnswer("planted", unsent=True))
+    take_over(there, celery, lambda *_: Reply(failed=unsent))
+    ((_, reply),) = replies(there, "f")
+    assert reply.failed.message == "planted"
+    # One worker alone says nothing of the provider.
+    assert not here.stores.redis.keys("breaker:*")
+
+
+def test_a_write_is_handed_over_only_when_nothing_was_sent(here, there, way, celery, connected):
+    way.refuse()
+    connection = connected()
+    when = Moment(1_796_288_400_000, "UTC")
+    draft = Draft(Changes(subject="New", start=when, end=when), "0" * 64, "0" * 64)
+    jobs = [
+        CreateEvent(connection, "primary", draft),
+        UpdateEvent(connection, "primary", "e", Changes(subject="New")),
+    ]
+    put_work(here, "f", jobs)
+
+    def second(runtime, job, credentials, deadline):
+        if isinstance(job, UpdateEvent):
+            # The event was read before the way was cut.
+            runtime.egress.answered("google")
+        return writes.perform(runtime, job, credentials, deadline)
+
+    drain(here, celery, second, queue=Queue.WRITES)
+    ((number, reply),) = replies(here, "f")
+    assert (number, reply.failed.message) == (1, "Google Calendar could not be reached")
+    (message,) = take_over(there, celery, lambda *_: Reply())
+    assert b"CreateEvent" in message
+
+
+def test_a_read_that_hangs_goes_on_elsewhere_and_says_nothing_more(here, there, way, celery, connected):
+    way.hang()
+    connection = connected()
+    put_work(here, "f", [busy(connection)])
+    draining = threading.Thread(target=drain, args=(here, celery, reads.perform), kwargs={"seconds": 5.0})
+    draining.start()
+    until(lambda: here.places.used)
+    take_over(there, celery, reads.perform)
+    answered(there, 1)
+    draining.join(timeout=30)
+    answered(there, 1)
+    assert not here.stores.redis.keys("breaker:*")
