@@ -16,10 +16,12 @@ from providers.names import ProviderName
 from store.busy_cache import CalendarKey
 from store.calendar_lists import CalendarList, ListedCalendar
 from store.database import Database
+from store.flights import Wish
 from store.models import OAuthConnection
 from store.queries import connections
 from store.settings import Settings
 from tests.conftest import settings_of
+from tests.waiting import until
 from tests.workers.conftest import (
     DAY,
     all_places_free,
@@ -33,9 +35,9 @@ from tests.workers.conftest import (
     start_redis,
 )
 from workers.broken import BROKEN, DOWN
-from workers.drain import GONE
+from workers.drain import BATCH, GONE, PROCESSES_BESIDE
 from workers.fanout import reply_list, work_list
-from workers.jobs import ReadBusy, Reply
+from workers.jobs import ReadBusy, Reply, pack_job, same_read
 from workers.places import Places
 from workers.runtime import Runtime
 
@@ -278,3 +280,52 @@ def test_when_redis_dies_the_task_ends_and_keeps_no_place(mortal, runtime, conne
     with pytest.raises(RedisError):
         run_drain(there, "f", perform)
     assert all_places_free(there)
+
+
+def test_a_job_that_may_not_begin_before_the_deadline_is_answered_at_once(runtime, connected):
+    connection = connected()
+    runtime.stores.throttle.hold("google", connection, 60.0, named=True, project=False)
+    put_work(runtime, "f", busy_jobs(connection, 3))
+    began = time.monotonic()
+    run_drain(runtime, "f", read_one, seconds=40.0)
+    told = [reply.failed for _, reply in replies(runtime, "f")]
+    assert [each.reason for each in told] == [Reason.RATE_LIMITED] * 3
+    assert all(50 < each.retry_after <= 60 for each in told)
+    # Neither the deadline nor the end of the pause was waited for.
+    assert time.monotonic() - began < 30
+
+
+def test_jobs_that_were_taken_ahead_are_left_to_others_at_the_deadline(runtime, connected, flights):
+    """So that other requests, which have more time, need not wait until their leases end."""
+    redis = runtime.stores.redis
+    # More than all processes have places for: some are taken ahead.
+    jobs = busy_jobs(connected(), PROCESSES_BESIDE * runtime.settings.reads_in_flight + 2 * BATCH)
+    wishes = [Wish(job.connection, same_read(job), n) for n, job in enumerate(jobs)]
+    now = time.time_ns() // 1_000_000
+    claimed = flights.claim(wishes, "", now=now, began=now, newer_than=None, lease=60.0)
+    names = [flight.decode() for _, flight in claimed]
+    packed = [pack_job(n, job, name) for n, (job, name) in enumerate(zip(jobs, names, strict=True))]
+    redis.rpush(work_list("f"), *packed)
+    release, begun = threading.Event(), []
+
+    def hang(runtime, job, credentials, deadline):
+        begun.append(jobs.index(job))
+        # When the first have ended, it is known how many jobs are on the list.
+        assert len(begun) <= 4 or release.wait(60)
+        return read_one(runtime, job, credentials, deadline)
+
+    draining = threading.Thread(target=run_drain, args=(runtime, "f", hang), kwargs={"seconds": 2.0})
+    draining.start()
+    try:
+        until(lambda: len(begun) == 8)
+        taken = set(range(len(jobs) - redis.llen(work_list("f"))))
+        ahead = [names[each] for each in taken - set(begun)]
+        assert len(ahead) > BATCH // 2
+        assert redis.exists(*(f"flight:{each}" for each in ahead)) == len(ahead)
+        until(lambda: not redis.exists(*(f"flight:{each}" for each in ahead)))
+        # What was begun goes on and is still held.
+        assert redis.exists(*(f"flight:{names[each]}" for each in begun)) == len(begun)
+    finally:
+        release.set()
+        draining.join(timeout=60)
+    assert not draining.is_alive()

@@ -39,8 +39,9 @@ def test_a_request_outlives_its_own_worker(ask, serve, runtime, connected):
     with ThreadPoolExecutor(1) as threads:
         asked = threads.submit(ask, jobs)
         waiting(runtime, 1)
-        # A worker takes the jobs and is killed; Redis ends what it held.
-        (work,) = redis.keys("fanout:*:work")
+        # A worker takes the jobs and is killed; Redis ends what it held. The jobs are claimed before they
+        # are on the list.
+        (work,) = until(lambda: redis.keys("fanout:*:work"))
         redis.delete(work, *redis.keys("flight:*"))
         serve(reading)
         # The first task finds nothing to do.
