@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qsl, quote, urlsplit
 
 from werkzeug.test import TestResponse
 
@@ -35,14 +35,21 @@ class AtProvider:
 
     def events(self, calendar: str = "primary") -> list[dict[str, Any]]:
         """Every living event of a calendar, a series being one, in the provider's own words."""
-        if self.provider == "google":
-            page = self.call.get(self._events(calendar), maxResults="2500")
-            assert "nextPageToken" not in page
-        else:
-            page = self.call.get(self._events(calendar), **{"$top": "1000"})
-            assert "@odata.nextLink" not in page
-        found: list[dict[str, Any]] = page["items" if self.provider == "google" else "value"]
+        google = self.provider == "google"
+        query = {"maxResults": "2500"} if google else {"$top": "1000"}
+        found: list[dict[str, Any]] = []
+        while query:
+            page = self.call.get(self._events(calendar), **query)
+            found += page["items" if google else "value"]
+            query = self._next(page, query)
         return found
+
+    def _next(self, page: dict[str, Any], query: dict[str, str]) -> dict[str, str]:
+        """The query of the next page; empty after the last."""
+        if self.provider == "google":
+            token = page.get("nextPageToken")
+            return {**query, "pageToken": token} if token else {}
+        return dict(parse_qsl(urlsplit(page.get("@odata.nextLink", "")).query))
 
     def subjects(self, calendar: str = "primary") -> list[str]:
         """What they are called, in order of the alphabet."""

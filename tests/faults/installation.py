@@ -7,12 +7,13 @@ import signal
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import requests
 
 from providers.sandbox.client import Sandbox, SandboxAccount
+from store.presence import Present
 from store.settings import new_secrets
 from tests.app.at_provider import AtProvider
 from tests.faults import truth
@@ -44,9 +45,10 @@ class Broken:
     sandbox: Sandbox
     people: Mapping[str, list[Period]]
     accounts: Mapping[str, SandboxAccount]
-    writers: Mapping[str, SandboxAccount]
     questions: list[Question]
     slug: str
+    writers: dict[str, SandboxAccount] = field(default_factory=dict)
+    rounds: int = 0
 
     def witness(self, name: str) -> Witness:
         """Clients of it, who call what they make by that name."""
@@ -56,15 +58,26 @@ class Broken:
         }
         return Witness(self.installation.url, self.installation.key, self.questions, paths, name)
 
+    def begin(self) -> None:
+        """Repair what a test before has left, and have calendars to write to that no other test has used."""
+        self.mend()
+        self.rounds += 1
+        self.writers = {}
+        for provider in PROVIDERS:
+            name = f"{self.slug}-{provider}-{self.rounds}"
+            account = self.sandbox.account(provider, f"{name}@example.com")
+            self.writers[self.installation.user(name, account)] = account
+
     def mend(self) -> None:
-        """Whatever a test before has left."""
+        """Repair what a test before has left."""
         self.sandbox.clear_faults()
         self.sandbox.forget_requests()
         for server in self.servers.values():
             if not server.answers():
                 server.start()
         for part in self.installation.commands:
-            if part not in self.installation.parts:
+            process = self.installation.parts.get(part)
+            if process is None or process.poll() is not None:
                 self.installation.start(part)
         until(self.ready, PATIENCE)
 
@@ -78,9 +91,13 @@ class Broken:
         """How often the providers were ill, as they have it."""
         return self.sandbox.requests().struck
 
+    def present(self) -> Present:
+        """The heartbeats of its workers."""
+        return self.installation.stores.presence.present()
+
     def works(self, part: str) -> bool:
         """Whether a worker has said of late that it has calls under way."""
-        told = self.installation.stores.presence.present().workers
+        told = self.present().workers
         return any(name.startswith(part) and used for name, (used, _) in told.items())
 
     @contextmanager
@@ -144,15 +161,11 @@ def _peopled(made: Installation, servers: dict[str, Server], sandbox: Sandbox, n
         events = [truth.body(period) for period in busy]
         accounts[user] = sandbox.account(PROVIDERS[n % 2], f"{user}@example.com", events=events)
         people[made.user(user, accounts[user])] = busy
-    writers = {}
-    for provider in PROVIDERS:
-        account = sandbox.account(provider, f"{name}-{provider}@example.com")
-        writers[made.user(f"{name}-{provider}", account)] = account
     slug = made.call("POST", "/organizations", json={"slug": name, "name": None}).json()["data"]["slug"]
     joined = made.call("POST", f"/organizations/{slug}/members", json={"userIds": list(people)})
     assert joined.status_code == 201, joined.text
     questions = about(people, slug)
-    return Broken(made, servers, sandbox, people, accounts, writers, questions, slug)
+    return Broken(made, servers, sandbox, people, accounts, questions, slug)
 
 
 @contextmanager

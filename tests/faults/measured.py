@@ -76,7 +76,7 @@ def fault(
 
     Whatever they see, nobody's busy time is free and no write is lost or made twice.
     """
-    world.mend()
+    world.begin()
     name = re.sub(r"\W+", "-", test.partition("::")[2])
     witness = world.witness(name)
     witness.back(BACK)

@@ -1,7 +1,8 @@
-"""A network between two programs of this machine: it takes its time, and may lose its memory."""
+"""A network between two programs of this machine, which a test slows down, cuts or makes lose packets."""
 
 from __future__ import annotations
 
+import random
 import socket
 import threading
 import time
@@ -10,43 +11,89 @@ from contextlib import contextmanager, suppress
 
 
 class Network:
-    """Whoever connects to ``port`` speaks to ``beyond``; everything takes ``seconds``, each way."""
+    """Carries each connection to ``port`` on to the port ``beyond``.
+
+    Each chunk takes ``seconds``, each way. A share of the chunks, ``loss``, takes ``RETRANSMISSION`` longer:
+    TCP sends a lost packet again, so that its loss is a pause for both ends.
+    """
+
+    # The shortest time after which Linux sends a packet again.
+    RETRANSMISSION = 0.2
 
     def __init__(self, port: int, beyond: int, seconds: float) -> None:
+        self.port = port
         self.seconds = seconds
-        # Pieces of what was said, either way, that took their time; and those that were lost.
-        self.delayed = self.dropped = 0
+        self.loss = 0.0
+        # Chunks, either way, that were delayed; that were dropped; and that were sent again.
+        self.delayed = self.dropped = self.repeated = 0
+        # Chunks that were carried.
+        self.carried = 0
         self._beyond = beyond
+        self._random = random.Random(port)
+        self._hanging = False
         self._ends: list[socket.socket] = []
         self._lost: set[socket.socket] = set()
         self._carrying: list[threading.Thread] = []
-        self._listening = socket.create_server(("127.0.0.1", port), backlog=512)
-        self._accepting = threading.Thread(target=self._accept, daemon=True)
-        self._accepting.start()
+        self._listen()
 
     def forget(self) -> None:
         """Lose every connection without a word: both ends think that it is there, and nothing comes."""
         self._lost.update(self._ends)
 
+    def hang(self) -> None:
+        """Accept connections from now on, and never answer; the connections that are there hang too."""
+        self._hanging = True
+        self.forget()
+
+    def refuse(self) -> None:
+        """Refuse connections from now on, and end all that are open."""
+        self._stop_listening()
+        self._hanging = False
+        self._end_all()
+
+    def forward(self) -> None:
+        """Carry again; what hangs is ended."""
+        self._hanging = False
+        self._end_all()
+        if self._listening.fileno() < 0:
+            self._listen()
+
     def close(self) -> None:
         """End every connection, and listen no more."""
+        if self._listening.fileno() >= 0:
+            self._stop_listening()
+        self._end_all()
+
+    def _listen(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", self.port), backlog=512)
+        self._accepting = threading.Thread(target=self._accept, args=(self._listening,), daemon=True)
+        self._accepting.start()
+
+    def _stop_listening(self) -> None:
         self._listening.shutdown(socket.SHUT_RDWR)
         self._accepting.join()
         self._listening.close()
-        for end in self._ends:
+
+    def _end_all(self) -> None:
+        ends, self._ends = self._ends, []
+        carrying, self._carrying = self._carrying, []
+        for end in ends:
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
-        for carrying in self._carrying:
-            carrying.join()
-        for end in self._ends:
+        for thread in carrying:
+            thread.join()
+        for end in ends:
             end.close()
+        self._lost.difference_update(ends)
 
-    def _accept(self) -> None:
+    def _accept(self, listening: socket.socket) -> None:
         # The end of the listening socket is the end of the loop.
         with suppress(OSError):
             while True:
-                here, _ = self._listening.accept()
+                here, _ = listening.accept()
                 there = socket.create_connection(("127.0.0.1", self._beyond))
+                if self._hanging:
+                    self._lost.update((here, there))
                 self._ends += here, there
                 for way in ((here, there), (there, here)):
                     carrying = threading.Thread(target=self._carry, args=way, daemon=True)
@@ -59,9 +106,13 @@ class Network:
             while data := source.recv(65_536):
                 time.sleep(self.seconds)
                 self.delayed += self.seconds > 0
+                if self._random.random() < self.loss:
+                    self.repeated += 1
+                    time.sleep(self.RETRANSMISSION)
                 if source in self._lost:
                     self.dropped += 1
                 else:
+                    self.carried += 1
                     target.sendall(data)
         if source not in self._lost:
             for end in (source, target):

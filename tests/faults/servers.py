@@ -181,9 +181,3 @@ def postgresql() -> Service:
 def rabbitmq() -> Service:
     """The server, by its path."""
     return Service("RabbitMQ's server", str(RABBITMQ) if RABBITMQ.exists() else None)
-
-
-def faketime() -> Service:
-    """The library that lies about the time, by its path."""
-    found = next(iter(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")), None)
-    return Service("libfaketime", str(found) if found else None)

@@ -36,7 +36,7 @@ def run(what: str, folder: Path, **environment: str) -> None:
 
 
 def restored_after_a_loss(world, test, what, back_up, lose, restore):
-    world.mend()
+    world.begin()
     installation = world.installation
     with world.witness(f"{world.slug}-kept") as witness:
         witness.look(2.0)

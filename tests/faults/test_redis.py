@@ -6,6 +6,7 @@ import pytest
 
 from tests.faults import proxy
 from tests.faults.measured import AFTER_SILENCE, AT_ONCE, BACK
+from tests.observability.installation import free_port
 from tests.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
@@ -98,3 +99,28 @@ def test_connections_to_redis_are_lost_without_a_word(world, fault, network):
         network.forget()
         case.back(within=AFTER_SILENCE)
         assert network.dropped
+
+
+@pytest.fixture
+def lossy(world):
+    """A network between the workers and Redis, for which the workers are restarted."""
+    made, port = world.installation, free_port()
+    world.mend()
+    with proxy.network(port, world.servers["redis"].port) as between:
+        for worker in ("worker1", "worker2"):
+            made.stop(worker)
+            made.start(worker, ALMANAC_REDIS_URL=f"redis://127.0.0.1:{port}/0")
+        yield between
+        for worker in ("worker1", "worker2"):
+            made.stop(worker)
+            made.start(worker)
+
+
+def test_the_network_between_workers_and_redis_loses_packets(world, fault, lossy):
+    what = "the network between workers and Redis loses 5 % of all packets, which are sent again after 200 ms"
+    with fault(world, what, sees=set(), may={"502", NAMED}) as case:
+        lossy.loss = 0.05
+        case.look(10.0)
+        until(lambda: lossy.repeated > 50, BACK)
+        lossy.loss = 0.0
+        case.back(within=AT_ONCE)

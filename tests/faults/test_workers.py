@@ -125,7 +125,6 @@ def test_a_worker_is_killed_in_the_middle_of_a_read(world, fault, divided):
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_worker_is_killed_in_the_middle_of_a_write(world, fault, provider):
     what = f"the only worker is killed once {provider.capitalize()} has made an event, then two are started"
-    (path,) = (each for each in world.witness("nobody").writers if f"/{provider}/" in each)
     with fault(world, what, sees={"502"}, may=NOBODY) as case:
         with killed_alone(world):
             # The event is made, and the answer does not come.
@@ -133,5 +132,6 @@ def test_a_worker_is_killed_in_the_middle_of_a_write(world, fault, provider):
             until(world.struck)
             made = world.subjects(case.witness.name)
             untold = [each for each in case.witness.writes if not each.answers]
+        (path,) = (each for each in case.witness.writers if f"/{provider}/" in each)
         assert [each.path for each in untold if each.body.get("subject") in made] == [path]
         case.back(within=AFTER_A_START)
