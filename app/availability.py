@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 from app import auth
 from app.calendar_names import renamed
 from app.services import services
-from app.targets import Target, Wanted, listed, main_calendar, named, refusal, to_list
+from app.targets import Target, Wanted, listed, main_calendar, named, reads_main_only, refusal, to_list
 from providers.base import PRIMARY, Failed, Read
 from providers.scopes import Operation
 from scheduling.intervals import Groups, Indexes, Intervals
@@ -131,9 +131,9 @@ class _Look:
         # Answers that need no provider: the grant is gone, or too narrow.
         self._refused: dict[str, Reply] = {}
         for connections, wanted in asks:
-            operations = _TO_READ_EVERYTHING if wanted.everything else _TO_READ
             for connection in connections:
-                failed = refusal(connection, *operations)
+                lists = wanted.everything and not reads_main_only(connection)
+                failed = refusal(connection, *(_TO_READ_EVERYTHING if lists else _TO_READ))
                 if failed is not None:
                     self._refused[connection.id] = Reply(failed=failed)
 
@@ -356,7 +356,7 @@ def _unlisted(ask: Ask, lists: Lists) -> list[ConnectionRef]:
     """The accounts of which everything is wanted and the list is not known."""
     if not ask.wanted.everything:
         return []
-    return [each for each in ask.connections if each.id not in lists]
+    return [each for each in ask.connections if each.id not in lists and not reads_main_only(each)]
 
 
 def _targets(ask: Ask, lists: Lists) -> list[Target]:
@@ -365,10 +365,13 @@ def _targets(ask: Ask, lists: Lists) -> list[Target]:
     if wanted.ids:
         return named(wanted.ids, connections, lists)
     if wanted.everything:
-        known = [connection for connection in connections if connection.id in lists]
-        return [
-            target for connection in known for target in listed(connection, lists[connection.id].calendars)
-        ]
+        targets: list[Target] = []
+        for connection in connections:
+            if reads_main_only(connection):
+                targets.append(main_calendar(connection))
+            elif connection.id in lists:
+                targets += listed(connection, lists[connection.id].calendars)
+        return targets
     return [main_calendar(connection) for connection in connections]
 
 

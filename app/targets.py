@@ -10,7 +10,7 @@ from typing import NamedTuple
 from providers.base import PRIMARY, Failed
 from providers.errors import ProviderError, Reason
 from providers.names import ProviderName
-from providers.scopes import Operation, require
+from providers.scopes import Operation, allows, require
 from store.busy_cache import CalendarKey
 from store.calendar_lists import CalendarList, ListedCalendar
 from store.queries.connections import ConnectionRef
@@ -59,6 +59,17 @@ def _refusal(
     return None
 
 
+def reads_main_only(connection: ConnectionRef) -> bool:
+    """Whether an account tells when it is busy, and not which calendars it has.
+
+    Google's ``calendar.freebusy`` alone allows that much. Of such an account, all calendars are the main one.
+    """
+    provider, scope = ProviderName(connection.provider), connection.scope
+    return allows(provider, scope, Operation.FREE_BUSY) and not allows(
+        provider, scope, Operation.LIST_CALENDARS
+    )
+
+
 def main_calendar(connection: ConnectionRef) -> Target:
     """The main calendar of an account."""
     return Target(connection, CalendarKey(connection.id, PRIMARY), shown_as(connection, PRIMARY))
@@ -90,6 +101,7 @@ def listed(connection: ConnectionRef, calendars: Iterable[ListedCalendar]) -> li
 
 def to_list(connections: Sequence[ConnectionRef], wanted: Wanted) -> Sequence[ConnectionRef]:
     """The accounts whose calendar list is needed: to know what to read, or whose what was named is."""
+    connections = [connection for connection in connections if not reads_main_only(connection)]
     if wanted.everything:
         return connections
     if PRIMARY in wanted.ids and len(wanted.ids) > 1:

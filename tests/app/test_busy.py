@@ -262,3 +262,95 @@ def test_a_mailbox_whose_zone_cannot_be_read_fails_only_where_the_zone_matters(s
     assert [(each["calendarId"], each["reason"]) for each in answer.json["failedCalendars"]] == [
         ("days", "providerError")
     ]
+
+
+FREE_BUSY_ONLY = "https://www.googleapis.com/auth/calendar.freebusy"
+
+
+@pytest.fixture
+def free_busy_only(sandbox):
+    """A Google account of two calendars whose grant tells when it is busy, and not which calendars it has."""
+    return sandbox.account(
+        "google",
+        "ada@example.com",
+        scope=FREE_BUSY_ONLY,
+        calendars=TWO_CALENDARS,
+        events=[meeting("13:00", "14:00"), meeting("09:00", "10:00", calendarId="team")],
+    )
+
+
+def test_a_grant_for_busy_times_alone_reads_the_main_calendar(sandbox, new_user, busy, free_busy_only):
+    user = new_user(free_busy_only)
+    sandbox.forget_requests()
+
+    answer = busy(user)
+
+    assert periods(answer) == [("13:00", "14:00")]
+    assert answer.json["failedCalendars"] == []
+    assert sandbox.requests().by_operation == {"google.freebusy.query": 1}
+    # And from the cache, to which the main calendar is the same.
+    assert periods(busy(user, primaryOnly="true")) == periods(busy(user)) == [("13:00", "14:00")]
+    assert sandbox.requests().total == 1
+
+
+@pytest.mark.parametrize(
+    ("ids", "told", "failed"),
+    [
+        ("team", [("09:00", "10:00")], []),
+        ("primary,team", [("09:00", "10:00"), ("13:00", "14:00")], []),
+        ("team,nosuch", [("09:00", "10:00")], ["nosuch"]),
+    ],
+)
+def test_such_a_grant_reads_what_is_named_or_names_what_it_could_not(
+    new_user, busy, free_busy_only, ids, told, failed
+):
+    answer = busy(new_user(free_busy_only), calendarIds=ids)
+
+    assert periods(answer) == told
+    assert [each["calendarId"] for each in answer.json["failedCalendars"]] == failed
+
+
+def test_such_a_grant_does_not_narrow_what_is_read_of_other_accounts(sandbox, new_user, busy, free_busy_only):
+    other = sandbox.account(
+        "microsoft",
+        "ada@contoso.example",
+        calendars=[{"id": "AAMk-main", "primary": True}, {"id": "AAMk-side"}],
+        events=[meeting("15:00", "16:00"), meeting("17:00", "18:00", calendarId="AAMk-side")],
+    )
+
+    assert periods(busy(new_user(free_busy_only, other))) == [
+        ("13:00", "14:00"),
+        ("15:00", "16:00"),
+        ("17:00", "18:00"),
+    ]
+
+
+def test_such_a_member_counts_in_its_organization(
+    new_user, new_organization, organization_busy, free_busy_only
+):
+    slug = new_organization()
+    new_user(free_busy_only, slugs=(slug,))
+
+    answer = organization_busy(slug)
+
+    assert periods(answer) == [("13:00", "14:00")]
+    assert answer.json["failedUsers"] == []
+
+
+def test_such_a_grant_that_has_ended_is_named(api, sandbox, new_user, busy, free_busy_only):
+    user = new_user(free_busy_only)
+    sandbox.revoke("ada@example.com")
+
+    answer = busy(user)
+
+    assert (answer.status_code, answer.json["error"]) == (401, busy(user).json["error"])
+    assert not api.get(f"/users/{user}/oauth/google").json["data"]["alive"]
+
+
+def test_a_grant_for_lists_of_calendars_alone_reads_nothing(sandbox, new_user, busy):
+    scope = "https://www.googleapis.com/auth/calendar.calendarlist.readonly"
+    user = new_user(sandbox.account("google", "ada@example.com", scope=scope))
+
+    answer = busy(user)
+
+    assert (answer.status_code, answer.json["operation"]) == (403, "calendar.freebusy.query")
