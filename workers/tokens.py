@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from providers.base import Grant, Token
-from providers.errors import AuthorizationInvalid, Unavailable
+from providers.errors import AuthorizationInvalid, GrantGone, Unavailable
 from providers.names import ProviderName
 from providers.oauth import OAuth
 from store.locks import LockTimeout, refresh_lock
@@ -43,7 +43,9 @@ class ConnectionTokens:
     def renewed(self, rejected: Token, *, deadline: float) -> Token:
         """A token other than ``rejected``, from the row if somebody else has just refreshed it.
 
-        :raise AuthorizationInvalid: if the grant is gone, or there is nothing to refresh with
+        :raise GrantGone: if only new tokens help: the grant is gone, or there is nothing to refresh with and
+            the access token has expired
+        :raise AuthorizationInvalid: if there is nothing to refresh with, and the token has not expired
         :raise Unavailable: if the token endpoint, or another refresh, takes too long
         """
         try:
@@ -65,7 +67,10 @@ class ConnectionTokens:
     def _refresh(self, deadline: float) -> None:
         old = self._tokens.refresh_token
         if old is None:
-            raise AuthorizationInvalid(ENDED)
+            # The provider has rejected the access token. One that has not expired may be accepted later.
+            expires_at = self._tokens.expires_at
+            expired = expires_at is None or expires_at <= datetime.now(UTC)
+            raise GrantGone(ENDED) if expired else AuthorizationInvalid(ENDED)
         with minding_the_registration(self._oauth.name):
             grant = self._oauth.refresh(Token(old), deadline=deadline)
         self._tokens = _tokens(grant, old)

@@ -108,6 +108,33 @@ def test_a_token_that_cannot_be_refreshed_is_used_until_it_is_rejected(sandbox, 
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("expires_at", [LONG_AGO, None], ids=["expired", "unknown"])
+def test_a_rejected_token_that_cannot_be_refreshed_ends_the_connection(
+    sandbox, connected, opened, row, runtime, provider, expires_at
+):
+    account = sandbox.account(provider, "ada@example.com", expires_in=0)
+    connection = connected(account, expires_at=expires_at, refresh_token=None)
+
+    reply = read(runtime, opened(connection))
+
+    assert reply.failed.reason is Reason.AUTHORIZATION_INVALID
+    assert not row(connection).alive
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_token_that_has_not_expired_may_be_rejected_for_a_while(
+    sandbox, connected, opened, row, runtime, provider
+):
+    account = sandbox.account(provider, "ada@example.com", expires_in=0)
+    connection = connected(account, expires_at=datetime.now(UTC) + timedelta(hours=1), refresh_token=None)
+
+    reply = read(runtime, opened(connection))
+
+    assert reply.failed.reason is Reason.AUTHORIZATION_INVALID
+    assert row(connection).alive
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
 def test_invalid_grant_marks_the_connection_dead(sandbox, connected, opened, row, runtime, provider):
     account = sandbox.account(provider, "ada@example.com")
     connection = connected(account, expires_at=LONG_AGO)
