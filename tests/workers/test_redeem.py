@@ -17,8 +17,9 @@ from providers.base import Token
 from providers.errors import Reason
 from providers.names import ProviderName
 from store.authorizations import CODE_SECONDS, Authorization, Redemption
-from store.models import OAuthConnection, Organization, User
-from store.queries import connections, organizations
+from store.busy_cache import CalendarKey
+from store.models import ApiKey, OAuthConnection, Organization, User
+from store.queries import api_keys, connections, organizations
 from tests.app.days import PROVIDERS
 from workers.jobs import FreshToken, Redeem, pack_job
 from workers.redeem import CODE_REFUSED, redeem
@@ -250,6 +251,74 @@ def test_a_user_who_left_the_organization_of_the_key_is_not_found(
     assert run(consented("google", within=within)).failed is None
 
 
+@pytest.mark.parametrize(
+    ("ended", "reason"),
+    [
+        ("key", Reason.AUTHORIZATION_INVALID),
+        ("shared", Reason.ACCESS_DENIED),
+        ("account", Reason.AUTHORIZATION_INVALID),
+        ("calendars", Reason.AUTHORIZATION_INVALID),
+    ],
+)
+def test_what_is_no_longer_allowed_when_the_connection_is_stored_is_refused(
+    sandbox, consented, run, runtime, user_id, unique, stored, ended, reason
+):
+    """The web tier has checked most of it before it handed the code over; it may have changed since."""
+    sandbox.account("google", ADA)
+    changed = {}
+    with runtime.stores.database.writing() as session:
+        for_key, other = (Organization(slug=unique("org")) for _ in range(2))
+        session.add_all([for_key, other])
+        session.flush()
+        api_keys.create(session, prefix="alm_", name="key", organization_id=for_key.id)
+        key = session.scalars(select(ApiKey).where(ApiKey.organization_id == for_key.id)).one()
+        organizations.add_members(session, for_key.id, [user_id])
+        changed = {"within": for_key.id, "key_id": key.id}
+        other_id = other.id
+    assert run(consented("google", **changed)).failed is None
+    before = stored("google")[0].id
+
+    with runtime.stores.database.writing() as session:
+        if ended == "key":
+            api_keys.end(session, changed["key_id"])
+        elif ended == "shared":
+            organizations.add_members(session, other_id, [user_id])
+    if ended == "account":
+        changed["expected_email"] = "eve@example.com"
+    scope = "openid email" if ended == "calendars" else None
+
+    assert run(consented("google", scope=scope, **changed)).failed.reason is reason
+    assert stored("google")[0].id == before
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_an_expected_account_that_the_provider_does_not_confirm_is_refused(
+    sandbox, consented, run, stored, named
+):
+    sandbox.account("google", ADA)
+    scope = None if named else "https://www.googleapis.com/auth/calendar.freebusy"
+
+    failed = run(consented("google", scope=scope, expected_email=ADA)).failed
+
+    assert (failed is None, stored("google") is not None) == (named, named)
+    if failed is not None:
+        assert failed.message == "The provider does not confirm which account was chosen; start again"
+
+
+@pytest.mark.parametrize("posted", [True, False])
+def test_a_posted_refresh_token_that_is_kept_is_still_the_callers(
+    sandbox, consented, run, stored, runtime, posted
+):
+    sandbox.account("google", ADA)
+    run(consented("google"))
+    with runtime.stores.database.writing() as session:
+        session.merge(stored("google")[0]).obtained = not posted
+
+    run(consented("google", prompt=""))
+
+    assert stored("google")[0].obtained is not posted
+
+
 def test_google_sends_no_second_refresh_token_and_the_first_is_kept(sandbox, consented, run, stored):
     sandbox.account("google", ADA)
     run(consented("google"))
@@ -289,10 +358,13 @@ def test_what_was_read_with_the_connection_that_is_replaced_is_forgotten(
     old = stored("google")[0].id
     redis = runtime.stores.redis
     redis.set(f"calendars:{old}", b"{}")
+    key = CalendarKey(old, "primary")
+    runtime.stores.watching.use([key])
 
     run(consented("google"))
 
     assert not redis.exists(f"calendars:{old}")
+    assert runtime.stores.watching.used([key]) == [False]
 
 
 @BOTH
