@@ -32,7 +32,12 @@ OURS = {
     ("providers/token_errors.py", "word == 'invalid_token'"),
     ("workers/tokens.py", "self._tokens.access_token == rejected.reveal"),
 }
-COMPARED = {"store/queries/channels.py", "app/metrics.py", "app/dashboard/known_browsers.py"}
+COMPARED = {
+    "app/consents.py",
+    "app/dashboard/known_browsers.py",
+    "app/metrics.py",
+    "store/queries/channels.py",
+}
 
 # Retries are spread by chance, demo data is made by it.
 BY_CHANCE = {"app/demo.py", "providers/retries.py", "workers/webhooks.py"}
