@@ -54,7 +54,7 @@ _REFUSALS = {
     "server_error": (502, "{provider} is not available just now"),
     "temporarily_unavailable": (502, "{provider} is not available just now"),
 }
-# What a worker says of an account that it does not connect.
+# The reasons for which a worker does not connect an account.
 REFUSED_ACCOUNTS = (NO_CALENDARS, OTHER_ACCOUNT, REVOKED_MEANWHILE, UNNAMED_ACCOUNT)
 # The operator's fault, or ours.
 _REGISTRATION = frozenset(

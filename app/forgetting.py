@@ -82,7 +82,7 @@ def _gather(jobs: Sequence[Revoke | StopChannels], what: str) -> None:
     if not jobs:
         return
     try:
-        # No later request repeats this: what is not ended now stays valid at the provider.
+        # No later request repeats this: a grant that is not revoked now stays valid.
         replies = services().fanout.gather(
             jobs, queue=Queue.WRITES, deadline=time.monotonic() + REVOKE_SECONDS, finishing=True
         )

@@ -1,4 +1,4 @@
-"""Consents under way and grants to revoke, in Redis: what a ``state`` stands for, and what workers receive.
+"""Consents under way, in Redis by their ``state``, and the codes and grants that workers receive.
 
 Each is sealed by the keyring, because it holds a PKCE verifier, a code or a token. Each can be taken once.
 """
@@ -25,7 +25,7 @@ STATE_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class Authorization:
-    """What a person was asked to consent to.
+    """The consent that a person was asked for.
 
     ``user_id`` is the internal id, which a rename does not change and which no later user gets.
     ``redirect_uri`` is where the provider sends the code: to this service when ``ours``, and then on to

@@ -1,6 +1,6 @@
-"""What follows the removal of a connection, for the API's requests and for consents that replace one.
+"""Cleans up after removed connections: those that the API deletes, and those that a consent replaces.
 
-What is cached is dropped. The grant is revoked when the service obtained it and no other connection uses its
+Cached data is dropped. The grant is revoked when the service obtained it and no other connection uses its
 account.
 """
 

@@ -51,7 +51,7 @@ _REFUSED = {
 
 @dataclass(frozen=True, slots=True)
 class _Exchanged:
-    """What a code was worth: the scopes granted, the tokens, the account, and the moment before the call."""
+    """The result of redeeming a code: tokens, granted scopes, the account, and the moment before the call."""
 
     began: float
     grant: Grant

@@ -28,6 +28,7 @@ CONSENT: dict[str, Any] = {
     "access_type": "offline",
     "redirect_url": "https://example.com/back",
     "return_url": "https://example.com/done",
+    "expected_email": "ada@example.com",
 }
 EVENT: dict[str, Any] = DAY | {
     "subject": "Review",
@@ -90,7 +91,7 @@ def calls(almanac: Almanac) -> dict[str, Call]:
             expires_at="2026-12-03T09:00:00Z",
             **key,
         ),
-        "deleteConnection": call(almanac.connections.delete, "ada", "google"),
+        "deleteConnection": call(almanac.connections.delete, "ada", "google", revoke=False),
         "getAccessToken": call(almanac.connections.access_token, "ada", "google"),
         "authorize": call(almanac.connections.authorize, *consent_at, **CONSENT),
         "getLink": call(almanac.connections.link, *consent_at, **CONSENT | {"scope": ["read"]}),

@@ -16,12 +16,14 @@ class Consent(TypedDict, total=False):
 
     ``scope`` is a level of access, or the provider's own scopes. At ``redirect_url`` the caller receives the
     code itself and hands it to ``verify``; to ``return_url`` the person comes back when Almanac is done.
+    Any other account than that of ``expected_email`` is refused.
     """
 
     scope: AccessLevel | Sequence[str]
     access_type: AccessType
     redirect_url: str
     return_url: str
+    expected_email: str
 
 
 class Connections:
@@ -61,6 +63,8 @@ class Connections:
     ) -> Connection:
         """Connect an account by tokens that the caller obtained; one of the same provider is replaced.
 
+        ``scope`` has the provider's scopes, or a level of access.
+
         >>> almanac.connections.store("ada", "google", access_token=token, scope=granted)
         """
         fields = body(
@@ -75,12 +79,16 @@ class Connections:
         made: Connection = reply.body["data"]
         return made
 
-    def delete(self, user_id: str, provider: Provider) -> None:
-        """Revoke a grant where the provider offers it, and forget its tokens.
+    def delete(self, user_id: str, provider: Provider, *, revoke: bool = True) -> None:
+        """Forget a connection and its tokens.
+
+        A Google grant that Almanac obtained is revoked when no other connection uses its account. Without
+        ``revoke`` it stays valid.
 
         >>> almanac.connections.delete("ada", "google")
         """
-        self._transport.send("DELETE", path("/users/{}/oauth/{}", user_id, provider))
+        where = path("/users/{}/oauth/{}", user_id, provider)
+        self._transport.send("DELETE", where, query=query({}, revoke=revoke))
 
     def access_token(self, user_id: str, provider: Provider) -> str:
         """An access token in force; for an API key that may show tokens.
