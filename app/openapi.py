@@ -214,8 +214,16 @@ def _or_bare(name: str, answer: Any) -> dict[str, Any]:
     if name == "200":
         schema = answer["content"]["application/json"]["schema"]
         bare = {"type": "array", "items": {"$ref": "#/components/schemas/Event"}}
-        failed = {"schema": {"type": "string"}, "description": "JSON: the calendars that could not be read."}
-        count = {"schema": {"type": "integer"}, "description": "How many could not be read."}
+        failed = {
+            "schema": {"type": "string"},
+            "description": "A JSON array of the calendars that could not be read, as many as fit into 3 500 "
+            "characters. Only with `minDate`.",
+        }
+        count = {
+            "schema": {"type": "integer"},
+            "description": "The number of all calendars that could not be read, also of those that "
+            "`X-Failed-Calendars` has no room for.",
+        }
         more = {"headers": {"X-Failed-Calendars": failed, "X-Failed-Calendars-Count": count}}
     else:
         status = int(name) if name.isdecimal() else name

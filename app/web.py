@@ -10,6 +10,7 @@ from app import (
     activity,
     auth,
     compression,
+    cors,
     dashboard,
     document,
     envelope,
@@ -72,6 +73,7 @@ def create_app(settings: Settings) -> flask.Flask:
     request_ids.install(app)
     headers.install(app)
     envelope.install(app)
+    cors.install(app, settings)
     rate_limit.install(app, settings)
     auth.install(app)
     envelope.refuse_unreadable_bodies(app)

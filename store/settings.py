@@ -90,6 +90,7 @@ class Settings:
     public_url: str
     trusted_proxies: int
     redirect_urls: tuple[str, ...]
+    cors_origins: tuple[str, ...]
     webhooks_allow_private: bool
     webhooks_retry_seconds: tuple[float, ...]
     flower_user: str
@@ -184,6 +185,7 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         public_url: str = env.str("PUBLIC_URL", "").rstrip("/")
         proxies: int = env.int("TRUSTED_PROXIES", 0, validate=validate.Range(min=0, max=10))
         redirect_urls: list[str] = env.list("REDIRECT_URLS", [])
+        cors_origins: list[str] = env.list("CORS_ORIGINS", [])
         allow_private: bool = env.bool("WEBHOOKS_ALLOW_PRIVATE", False)
         retries: list[float] = env.list("WEBHOOKS_RETRY_SECONDS", RETRY_SECONDS, subcast=float)
         flower_user: str = env.str("FLOWER_USER", "almanac") or "almanac"
@@ -237,6 +239,7 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         public_url=_public_url(public_url),
         trusted_proxies=proxies,
         redirect_urls=tuple(_redirect_url(url.strip()) for url in redirect_urls),
+        cors_origins=tuple(_origin(url.strip()) for url in cors_origins),
         webhooks_allow_private=allow_private,
         webhooks_retry_seconds=_retry_seconds(retries),
         flower_user=flower_user,
@@ -295,6 +298,18 @@ def _redirect_url(url: str) -> str:
             "ending in /*"
         )
     return url
+
+
+def _origin(url: str) -> str:
+    """An origin as browsers write it."""
+    parts = urlsplit(url)
+    whole = url == f"{parts.scheme}://{parts.netloc}" and "@" not in url
+    if parts.scheme not in ("https", "http") or not parts.hostname or not whole:
+        raise SettingsError(
+            f"ALMANAC_CORS_ORIGINS: {url} must be an origin, like https://app.example.com or "
+            "http://localhost:3000"
+        )
+    return url.lower()
 
 
 def _retry_seconds(seconds: list[float]) -> tuple[float, ...]:

@@ -59,3 +59,20 @@ def test_below_its_heading_every_route_is_called(routes_of: dict[str, set[str]])
             pattern = re.sub(r"\{\w+\}", "[^/]+", path)
             text = headed(SECTIONS[tag])[route]
             assert any(m == method and re.fullmatch(pattern, p) for m, p in calls(text)), route
+
+
+def test_every_header_of_an_answer_is_named(app: Flask):
+    document = app.test_client().get("/v1/openapi.json").json
+    assert document is not None
+    answers = [
+        answer
+        for item in document["paths"].values()
+        for operation in item.values()
+        if isinstance(operation, dict)
+        for answer in operation["responses"].values()
+    ]
+    answers += document["components"]["responses"].values()
+    headers = {name for answer in answers for name in answer.get("headers", {})} - {"Location"}
+
+    assert {"X-Failed-Calendars", "X-Failed-Calendars-Count", "Retry-After"} <= headers
+    assert {name for name in headers if f"`{name}`" not in GUIDE and f"{name}:" not in GUIDE} == set()
