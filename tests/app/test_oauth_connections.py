@@ -290,8 +290,10 @@ def test_nothing_is_written_down_when_nothing_is_shown(api, teller, new_user, st
 
 
 def records(stores, user):
-    """The audit records about a user."""
-    query = select(AuditRecord).where(AuditRecord.subject.startswith(f"{user}/"))
+    """The audit records of tokens that were shown of a user."""
+    query = select(AuditRecord).where(
+        AuditRecord.subject.startswith(f"{user}/"), AuditRecord.action == "showToken"
+    )
     with stores.database.reading() as session:
         return [(row.action, row.subject, row.actor) for row in session.scalars(query)]
 
