@@ -14,6 +14,7 @@ from providers.errors import (
     GrantGone,
     InsufficientScopes,
     InvalidCalendarId,
+    NoAnswer,
     NotFound,
     OutcomeUnknown,
     ProviderError,
@@ -114,8 +115,8 @@ FAULTS = [
     ({"status": 500}, Unavailable),
     ({"status": 503, "retry_after": 60}, Unavailable),
     ({"body": "html"}, Unavailable),
-    ({"body": "truncated"}, Unavailable),
-    ({"body": "reset"}, Unavailable),
+    ({"body": "truncated"}, NoAnswer),
+    ({"body": "reset"}, NoAnswer),
     ({"status": 429, "retry_after": 60}, RateLimited),
     ({"status": 403}, AccessDenied),
     ({"status": 400}, ProviderError),
@@ -139,7 +140,7 @@ def test_a_write_that_fails_is_named(sandbox, new, is_fit_for_people, fault, err
     made = calls.create(TIMED).event
     # An answer in HTML to a write is an answer that nobody needs: the event is read back.
     writes = {INSERT: lambda: calls.create(TIMED), UPDATE: lambda: calls.update(made.id, subject="x")}
-    unclear = {INSERT: OutcomeUnknown} if error is Unavailable else {}
+    unclear = {INSERT: OutcomeUnknown} if error in (NoAnswer, Unavailable) else {}
     expected = {INSERT: EventUnreadable, UPDATE: None} if fault == {"body": "html"} else unclear
     # The look for an event whose create had no answer.
     sandbox.fault(operation=BATCH, status=503, retry_after=60)
