@@ -34,7 +34,7 @@ def layers(query: Query, calendars: Groups, member_of: Indexes, members: int) ->
     if not query.padding and not query.max_overlaps:
         return Layers(nothing, busy, nothing)
     # What the engine leaves free of the whole range: what it does not is blocked, by whatever rule.
-    left = free(replace(query, windows=None), calendars, member_of, members)
+    left = free(replace(query, windows=None, each_day=None), calendars, member_of, members)
     blocked = gaps(left, query.start, query.end)
     if not query.max_overlaps:
         return Layers(blocked, busy, nothing)

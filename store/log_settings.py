@@ -40,8 +40,9 @@ def read_log_settings() -> LogSettings:
     except setting_files.UnreadableFile as error:
         raise SettingsError(str(error)) from error
     env = FileAwareEnv(strip_whitespace=True)
-    form: str = env.str(FORMAT, "") or "text"
-    level: str = env.str(LEVEL, "") or "warning"
+    with env.prefixed("ALMANAC_"):
+        form: str = env.str("LOG_FORMAT", "") or "text"
+        level: str = env.str("LOG_LEVEL", "") or "warning"
     return LogSettings(
         _one_of(FORMAT, form, get_args(Format)),
         logging.getLevelNamesMapping()[_one_of(LEVEL, level, get_args(Level)).upper()],

@@ -80,12 +80,12 @@ def test_an_event_is_not_written(api, sandbox, new_user, shut, provider):
 
 
 @BOTH
-def test_a_unified_event_leaves_no_copy_and_the_answer_is_sure_of_it(api, sandbox, new_user, shut, provider):
+def test_a_unified_event_leaves_no_copy_and_the_answer_says_so(api, sandbox, new_user, shut, provider):
     both = Both.connected(api, sandbox, new_user)
     shut(provider, family=Family.WRITES)
     answer = both.create(metaId="m-1", subject="Half")
     assert answer.status_code == 502
-    assert answer.json["error"] == f"{SENTENCE[provider]}. This request has left no copy"
+    assert answer.json["error"] == f"{SENTENCE[provider]}. The copies of this request were deleted again"
 
 
 def test_an_account_alone_is_left_alone(api, sandbox, new_user, shut, stores):

@@ -170,7 +170,7 @@ EVENTS: tuple[Row, ...] = (
     *of(
         f"POST {IN_CALENDAR}",
         bad(
-            "Google Calendar",
+            "id",
             409,
             body=NEW | {"id": "{eventId}"},
             given=lambda w: w.names.update(eventId=w.event_id()),

@@ -177,7 +177,7 @@ def test_the_longest_identifiers_are_written_down_too(signed_in, new_user, store
 def test_deleting_a_user_revokes_and_forgets_as_the_api_does(
     worker, signed_in, api, stores, sandbox, new_user
 ):
-    user = new_user(sandbox.account("google", "leaver@example.com"))
+    user = new_user(sandbox.account("google", "leaver@example.com"), obtained=True)
     form = signed_in.get(f"/users/{user}").html.find("form", action=f"/dashboard/users/{user}/delete")
     assert form["data-confirm"].startswith(f"Delete {user}?")
     sandbox.forget_requests()

@@ -1,13 +1,15 @@
 """What a member's time is made of, against counting periods instant by instant."""
 
+from dataclasses import fields, replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.intervals import Groups
-from scheduling.layers import common, gaps, layers
+from scheduling.layers import Layers, common, gaps, layers
 from scheduling.query import Query
 from tests.scheduling import oracle
-from tests.scheduling.strategies import calendars
+from tests.scheduling.strategies import calendars, members_of, questions
 from tests.scheduling.test_query import laid
 
 members = st.lists(st.lists(calendars(-9, 50, 12), max_size=4), max_size=4)
@@ -35,6 +37,18 @@ def test_each_instant_is_blocked_or_not_and_busy_or_not(members, length, padding
         assert found.busy.group(n).pairs() == oracle.runs(busy - left, 1)
         assert found.padded.group(n).pairs() == (oracle.runs(every - left, 1) if padding else [])
         assert found.tolerated.group(n).pairs() == oracle.runs(busy & left, 1)
+
+
+@given(st.data())
+def test_windows_count_for_no_layer(data):
+    query = data.draw(questions())
+    busy = laid(data.draw(members_of(query)))
+    without = replace(query, windows=None, each_day=None)
+
+    found, expected = layers(query, *busy), layers(without, *busy)
+
+    for layer in fields(Layers):
+        assert pairs(getattr(found, layer.name)) == pairs(getattr(expected, layer.name))
 
 
 @given(separate)

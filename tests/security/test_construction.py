@@ -40,7 +40,7 @@ COMPARED = {
 }
 
 # Retries are spread by chance, demo data is made by it.
-BY_CHANCE = {"app/demo.py", "providers/retries.py", "workers/webhooks.py"}
+BY_CHANCE = {"app/demo.py", "providers/retries.py", "workers/egress.py", "workers/webhooks.py"}
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
