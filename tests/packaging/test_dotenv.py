@@ -29,6 +29,7 @@ SAMPLES = {
     "ALMANAC_BUSY_BUCKET_DAYS": "4",
     "ALMANAC_BUSY_STALE": "4",
     "ALMANAC_BUSY_TTL": "4",
+    "ALMANAC_CORS_ORIGINS": "https://app.example.com",
     "ALMANAC_DATABASE_URL": "postgresql://db.example.com/almanac",
     "ALMANAC_DATA_DIR": "/data",
     "ALMANAC_ENCRYPTION_KEYS": base64.urlsafe_b64encode(bytes(32)).decode(),
