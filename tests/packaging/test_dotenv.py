@@ -107,7 +107,7 @@ def read_flower(environment: dict[str, str]) -> tuple[FlowerSettings, log_settin
 
 @contextmanager
 def only(environment: dict[str, str]) -> Iterator[None]:
-    """No variable of ours but these."""
+    """Set these variables, and no other whose name begins with ALMANAC_."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("ALMANAC_")]:
             patch.delenv(name)
