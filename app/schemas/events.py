@@ -36,8 +36,8 @@ MOST_ATTENDEES = 200
 LONGEST_META_ID = 1024
 LONGEST_TEXT = 32_768
 
-# Seven and eight digits are ordinal and calendar dates in basic form. Ten digits are seconds since 1970, sent by
-# mistake: as milliseconds they lie before May 1970.
+# Seven and eight digits are ordinal and calendar dates in basic form. Ten digits are seconds since 1970, sent
+# by mistake: as milliseconds they lie before May 1970.
 SECONDS = re.compile(r"[0-9]{10}", re.ASCII)
 MILLISECONDS = re.compile(r"[0-9]{1,6}|[0-9]{9}|[0-9]{11,15}", re.ASCII)
 
