@@ -106,7 +106,7 @@ def _within_years(written: datetime, *, whole_day: bool = False) -> Moment:
 
 
 def _read(text: str, shape: re.Match[str]) -> datetime:
-    """The date and time of a text in one of the forms, including those that the parser lacks.
+    """The date and time of a text in one of the forms, the forms that the parser lacks included.
 
     It lacks fractions of hours and minutes, leap seconds, and a `+` that form decoding turned into a space.
 

@@ -83,7 +83,7 @@ TWO_KINDS = "start and end must both be dates, or both have a time"
 
 
 def fault_of_edges(start: When | None, end: When | None) -> str | None:
-    """What is wrong with two edges, as a sentence that names the field; None when nothing is."""
+    """An error sentence that names the wrong one of two edges; None when both are right."""
     match start, end:
         case Moment(), Moment() if end.at < start.at:
             return END_BEFORE_START

@@ -208,7 +208,7 @@ def exchange(
 
 
 def answers(url: str, *, seconds: float) -> bool:
-    """Whether an HTTP answer comes from ``url``, with whatever status, within so many seconds."""
+    """Whether an HTTP answer comes from ``url``, with whatever status, within ``seconds``."""
     headers = {"User-Agent": "almanac", "Connection": "close"}
     try:
         exchange("GET", url, headers, None, deadline=time.monotonic() + seconds)

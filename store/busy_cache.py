@@ -13,7 +13,7 @@ one that began before Redis was emptied.
 
 A reader also enters its connection into the sets of readers of the calendar's tags (``store.cache_tags``),
 between its note of the generation and its call to the provider. A write invalidates every connection in the
-sets of its tags: those that read the same mailbox or calendar. A connection that enters later reads after the
+sets of its tags: all that read the same mailbox or calendar. A connection that enters later reads after the
 write.
 
 A calendar that its provider watches for us is kept for longer, as the provider tells of every change. Its

@@ -73,7 +73,7 @@ class CalendarLists:
             pipe.set(_key(connection_id), orjson.dumps(calendars), px=self._ttl_ms)
 
     def owners(self, connection_id: str, calendars: Sequence[str]) -> dict[str, str]:
-        """The owners of calendars, ``""`` for the account itself; without those that are not known."""
+        """The owners of calendars, ``""`` for the account itself; unknown calendars are left out."""
         if not calendars:
             return {}
         with self._redis.pipeline(transaction=False) as pipe:

@@ -1,4 +1,4 @@
-"""Heartbeats of workers and of beat. Moments are Redis's own, whoever asks.
+"""Heartbeats of workers and of beat. Redis's clock makes the moments.
 
 With its heartbeat a worker reports the providers that it cannot reach. A worker is isolated from a provider
 when it cannot reach it and another worker does not report the same. When every worker reports it, the

@@ -254,7 +254,7 @@ class Throttle:
 
     Redis knows an account by our id of its connection: what address it has is only what a caller says, and
     must not spend another's calls. Several connections may share a mailbox; the caller names it by the
-    address that the provider has told.
+    address that the provider named.
     """
 
     def __init__(

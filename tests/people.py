@@ -12,7 +12,7 @@ from store.queries.connections import Tokens
 
 
 def identify(session: Session, connection: str, account: SandboxAccount) -> None:
-    """Store what a worker would learn with its first call: what the provider calls the main calendar."""
+    """Store the provider's name of the main calendar, which a worker learns with its first call."""
     if account.main_calendar_id is not None:
         google = account.provider == "google"
         address = account.main_calendar_id if google else account.email

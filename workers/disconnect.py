@@ -1,4 +1,4 @@
-"""Cleans up after removed connections: those that the API deletes, and those that a consent replaces.
+"""Cleans up after connections that the API deletes or that a consent replaces.
 
 Cached data is dropped. The grant is revoked when the service obtained it and no other connection uses its
 account.

@@ -223,7 +223,7 @@ class Drain:
         return places
 
     def _room_to_pass_on(self) -> int:
-        """How many jobs to take without a place for them, to hand on those that this worker cannot do."""
+        """How many jobs to take beyond the free places, to hand over the jobs that this worker cannot do."""
         if self._others is None or self._exhausted or not self._runtime.egress.any_isolated():
             return 0
         return max(0, BATCH - len(self._ahead))
@@ -231,7 +231,7 @@ class Drain:
     def _pass_on(self) -> None:
         """Hand jobs for providers from which this worker is isolated to another worker.
 
-        Reads under way are handed over as well, and go on here: the first answer counts.
+        Reads under way are handed over as well, and continue here: the first answer counts.
         """
         if self._others is None or not self._runtime.egress.any_isolated():
             return
@@ -256,7 +256,7 @@ class Drain:
         return self._runtime.egress.isolated(taken.provider)
 
     def _move(self, jobs: Sequence[Taken]) -> set[int]:
-        """Hand jobs to other workers, one for each provider; returns the ids of those that were."""
+        """Hand jobs to other workers, one for each provider; returns the ids of the moved jobs."""
         moved: set[int] = set()
         by_provider: dict[str | None, list[Taken]] = {}
         for each in jobs:

@@ -158,7 +158,7 @@ def _settle(runtime: Runtime, claimed: Claimed, answer: Answer) -> None:
 
 
 def next_attempt(attempts: int, pauses: Sequence[float]) -> datetime | None:
-    """When to retry after so many attempts; None when the delivery is given up.
+    """When to retry after this number of attempts; None when the delivery is given up.
 
     The pause begins now. An installation that was stopped for a day has not used up the attempts of that day.
     """

@@ -168,7 +168,7 @@ class VerifyBody(Body):
 
 
 class RevokeQuery(Schema):
-    """What becomes of the grant of a deleted connection."""
+    """Whether deleting a connection revokes its grant."""
 
     revoke = TrueOrFalse(load_default=True, metadata={"description": REVOKE, "default": True})
 

@@ -26,7 +26,7 @@ PATIENCE = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Who may tell of changes in a calendar, and the account of its connection."""
+    """A channel that may report changes of a calendar, and the account of its connection."""
 
     channel: str
     provider: str

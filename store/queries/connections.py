@@ -105,7 +105,7 @@ class ProviderAccount:
 
 
 class RemovedConnection(NamedTuple):
-    """What is left of a connection after its row: enough to revoke its grant."""
+    """The remains of a connection whose row is deleted: enough to revoke its grant."""
 
     id: str
     user_id: int
@@ -291,7 +291,7 @@ def identify(session: Session, connection_id: str, *, main_calendar_id: str, mai
 
 
 def main_calendars(session: Session, ids: Collection[str]) -> dict[str, str]:
-    """The ids of the main calendars of these connections, of those that are known."""
+    """The ids of the main calendars of these connections, as far as they are known."""
     query = select(OAuthConnection.id, OAuthConnection.main_calendar_id).where(
         OAuthConnection.id.in_(ids), OAuthConnection.main_calendar_id.is_not(None)
     )

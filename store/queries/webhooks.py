@@ -176,7 +176,7 @@ def record(session: Session, event: Event, connection_id: str, *, calendar_id: s
     soon = now() + SOON
     once = insert.on_conflict_do_update(
         index_elements=[WebhookDelivery.endpoint_id, WebhookDelivery.topic],
-        # It tells of the newer change, which has all attempts before it.
+        # It reports the newer change, which has not had any attempt yet.
         set_={"next_attempt_at": soon, "attempts": 0},
         where=WebhookDelivery.next_attempt_at > soon,
     )

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from app.services import EXTENSION
 from store.models import OAuthConnection, User
 
-# What an error carries when it comes from a provider.
+# The fields of an error that comes from a provider.
 OF_PROVIDER = {"reason", "failedCalendars"}
 
 

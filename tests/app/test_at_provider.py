@@ -1,4 +1,4 @@
-"""What the tests read at the providers themselves is all that is there."""
+"""The helper that reads at the providers reads every page."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def of_provider(**more: Any) -> list[Row]:
 
 
 def ended(shape: Any = PROVIDER_ERROR, **more: Any) -> Row:
-    """What is answered when the provider has withdrawn the grant."""
+    """The answer when the provider has withdrawn the grant."""
     return bad("", 401, shape=shape, given=World.revoke, **more)
 
 

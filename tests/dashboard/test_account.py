@@ -134,7 +134,7 @@ def test_wrong_guesses_of_the_current_password_count_as_failed_sign_ins(
     assert 14 * 60 < int(page.headers["Retry-After"]) <= 15 * 60 + 1
     failed = f"a password change as administrator {ada.name} from {stolen.address} failed"
     assert caplog.messages.count(failed) == 5
-    # The same counter: from there, nobody can sign in with that name either.
+    # The same counter: signing in with that name from there is refused too.
     assert browser_of(address=stolen.address).sign_in(ada).status == 429
     assert browser_of(address=somewhere()).sign_in(ada).status == 303
 

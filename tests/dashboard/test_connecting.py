@@ -92,7 +92,7 @@ def test_a_link_for_this_browser_connects_nothing_in_another(worker, signed_in, 
 
     told = query_of(answers[0].headers["Location"])
     assert (told["connected"], told["error"]) == ("false", "This link was opened in another browser")
-    # Whoever presents a state uses it up.
+    # Presenting a state uses it up.
     assert answers[1].status_code == 400
     assert api.get(f"/users/{user}/oauth").json["data"] == []
     notices = signed_in.get(signed_in.get(answers[0].headers["Location"]).location).notices

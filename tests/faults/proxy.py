@@ -46,7 +46,7 @@ class Network:
         self.forget()
 
     def refuse(self) -> None:
-        """Refuse connections from now on, and end all that are open."""
+        """Refuse connections from now on, and close the open ones."""
         self._stop_listening()
         self._hanging = False
         self._end_all()

@@ -323,7 +323,7 @@ def test_jobs_that_were_taken_ahead_are_left_to_others_at_the_deadline(runtime, 
         assert len(ahead) > BATCH // 2
         assert redis.exists(*(f"flight:{each}" for each in ahead)) == len(ahead)
         until(lambda: not redis.exists(*(f"flight:{each}" for each in ahead)))
-        # What was begun goes on and is still held.
+        # The reads in progress continue, and their flights are still held.
         assert redis.exists(*(f"flight:{names[each]}" for each in begun)) == len(begun)
     finally:
         release.set()
