@@ -125,7 +125,7 @@ def test_when_nothing_could_be_read_the_request_fails_in_the_form_it_was_asked(
             400,
             "minDate must be milliseconds since 1970",
         ),
-        ({"minDate": "999999999", "maxDate": "2026-12-03"}, 400, "minDate must be milliseconds since 1970"),
+        ({"minDate": "9999999999", "maxDate": "2026-12-03"}, 400, "minDate must be milliseconds since 1970"),
         ({**BARE, "timeZone": "Mars/Olympus"}, 400, "timeZone"),
     ],
     ids=str,

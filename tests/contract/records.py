@@ -21,11 +21,12 @@ from tests.contract.rows import (
     ok,
     telling,
 )
-from tests.contract.shapes import CONNECTION, DONE, ORGANIZATION, TIME, USER, data, nullable
+from tests.contract.shapes import CONNECTION, DONE, LISTED_USER, ORGANIZATION, TIME, USER, data, nullable
 from tests.contract.world import World
 
 NEXT = {"nextCursor": nullable(str)}
 NO_CONNECTIONS = {name: shape for name, shape in USER.items() if name != "oauthConnections"}
+LISTED_NO_CONNECTIONS = {name: shape for name, shape in LISTED_USER.items() if name != "oauthConnections"}
 NO_ORGANIZATIONS = {name: shape for name, shape in USER.items() if name != "organizations"}
 TOKENS = {
     "accessToken": "planted-access",
@@ -112,9 +113,9 @@ PAGE = {"media": "text/html", "key": None}
 USERS: tuple[Row, ...] = (
     *of(
         "GET /users",
-        ok(data([USER])),
-        ok(data([USER], **NEXT), query={"limit": "2"}),
-        ok(data([NO_CONNECTIONS]), query={"include": "organizations"}),
+        ok(data([LISTED_USER])),
+        ok(data([LISTED_USER], **NEXT), query={"limit": "2"}),
+        ok(data([LISTED_NO_CONNECTIONS]), query={"include": "organizations"}),
         ok(data([NO_ORGANIZATIONS]), query={"include[]": "oauthConnections"}),
         bad("limit", query={"limit": "0"}),
         bad("include", query={"include": "secrets"}),

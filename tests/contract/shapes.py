@@ -81,6 +81,8 @@ USER = {
     "oauthConnections": [CONNECTION],
     "organizations": [ORGANIZATION],
 }
+# In a list of users an organization holds at most 100 members.
+LISTED_USER = USER | {"organizations": [ORGANIZATION | {"membersTruncated?": bool, "memberCount?": int}]}
 CALENDAR = {
     "id": str,
     "provider": PROVIDER,

@@ -21,7 +21,7 @@ def test_uv_trusts_the_certificates_of_the_system_unless_told_otherwise(chosen, 
         environment["UV_SYSTEM_CERTS"] = chosen
 
     shown = subprocess.run(
-        ["make", "-f", "Makefile", "-f", "-", "show"],
+        ["make", "--no-print-directory", "-f", "Makefile", "-f", "-", "show"],
         cwd=ROOT,
         env=environment,
         input=SHOW,

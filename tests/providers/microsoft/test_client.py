@@ -10,7 +10,15 @@ import pytest
 
 from providers.base import Failed, Read
 from providers.endpoints import MicrosoftEndpoints
-from providers.errors import GrantGone, InsufficientScopes, ProviderError, RateLimited, Reason, Unavailable
+from providers.errors import (
+    GrantGone,
+    InsufficientScopes,
+    NoAnswer,
+    ProviderError,
+    RateLimited,
+    Reason,
+    Unavailable,
+)
 from providers.instants import DAY, instant
 from providers.microsoft.client import Microsoft
 
@@ -268,8 +276,8 @@ FAULTS = [
     ({"status": 500}, Unavailable),
     ({"status": 503, "retry_after": 60}, Unavailable),
     ({"body": "html"}, Unavailable),
-    ({"body": "truncated"}, Unavailable),
-    ({"body": "reset"}, Unavailable),
+    ({"body": "truncated"}, NoAnswer),
+    ({"body": "reset"}, NoAnswer),
     ({"status": 429, "retry_after": 60}, RateLimited),
 ]
 
