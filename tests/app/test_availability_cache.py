@@ -252,8 +252,11 @@ def test_a_value_in_the_cache_that_is_not_ours_is_read_anew(api, stores, ada, co
 
 def test_what_the_cache_refuses_to_keep_is_answered_all_the_same(api, stores, ada, connection):
     # A value of another kind in the place of the index: Redis answers WRONGTYPE in the midst of the writes.
-    stores.redis.set(f"busy-of:{connection(ada)}", "foreign")
+    index = f"busy-of:{connection(ada)}"
+    stores.redis.set(index, "foreign")
     assert starts(api.get(f"/users/{ada}/scheduling", **MORNING)) == ["10:00", "11:00"]
+    # Writes of later tests to the same mailbox invalidate this connection too.
+    stores.redis.delete(index)
 
 
 def test_the_main_calendar_is_kept_once_whatever_it_is_called(api, stores, ada, connection, reads):
