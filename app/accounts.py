@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
 
 from app import asked
 from app.auth import memory, within
@@ -21,6 +24,8 @@ from store.queries import connections, organizations
 from store.queries.connections import ConnectionRef
 from workers.jobs import CreateEvent, DeleteEvent, Job, Reply, UpdateEvent
 from workers.queues import Queue
+
+log = logging.getLogger(__name__)
 
 NO_CALENDARS = "User has no connected calendars"
 
@@ -106,17 +111,31 @@ def write(
 ) -> dict[str, Reply]:
     """The reply to each event write, by connection; ``finishing`` what was begun, it is never turned away.
 
-    A write that failed may have been done: its calendar is invalidated here too, as its worker may have died.
+    A write that failed without an answer of the provider may have been done, and its worker may have died:
+    its calendar is invalidated here too.
     """
     replies = gather(jobs, Queue.WRITES, deadline=deadline, finishing=finishing)
-    silent = [each for each, reply in replies.items() if reply.failed is not None]
-    if silent:
-        stores = services().stores
-        with stores.database.reading() as session:
-            rows = connections.sealed(session, silent)
-        for each, row in rows.items():
-            after_write(stores, row, CalendarKey(each, jobs[each].calendar))
+    failed = {each: reply.failed for each, reply in replies.items() if reply.failed is not None}
+    services().stores.busy.forget(failed)
+    unanswered = [each for each, why in failed.items() if why.reason is Reason.PROVIDER_ERROR or why.repeated]
+    if unanswered:
+        _invalidate(jobs, unanswered)
     return replies
+
+
+def _invalidate(
+    jobs: Mapping[str, CreateEvent | UpdateEvent | DeleteEvent], connection_ids: Sequence[str]
+) -> None:
+    stores = services().stores
+    try:
+        with stores.database.reading() as session:
+            rows = connections.sealed(session, connection_ids)
+    except SQLAlchemyError as error:
+        # The worker invalidates its own writes. Only if it died do other connections wait for the TTL.
+        log.warning("a failed write is invalidated for its own connection only: %s", type(error).__name__)
+        return
+    for each, row in rows.items():
+        after_write(stores, row, CalendarKey(each, jobs[each].calendar))
 
 
 def error(ref: ConnectionRef, failed: Failed) -> ApiError:

@@ -98,8 +98,13 @@ def begin_here(custom_id: str, name: str, asked: Mapping[str, Any], *, back: str
     """
     browser = secrets.token_urlsafe(COOKIE_BYTES)
     own = callback(ProviderName(name))
-    known_here = own is not None and urlsplit(own).netloc == request.host
+    known_here = own is not None and _same_host(own, request.host_url)
     return _begin(custom_id, name, asked, back=back, browser=browser if known_here else None)
+
+
+def _same_host(one: str, other: str) -> bool:
+    """Whether two addresses have one host: names in any case; a port counts for no cookie (RFC 6265, 8.5)."""
+    return urlsplit(one).hostname == urlsplit(other).hostname
 
 
 def _begin(

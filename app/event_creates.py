@@ -36,7 +36,8 @@ def error(ref: ConnectionRef, failed: Failed, *, repeatable: bool) -> ApiError:
     ``repeatable``: the request has a metaId, so that it can be made again as it is.
     """
     told = accounts.error(ref, failed)
-    if failed.problem is not Problem.OUTCOME_UNKNOWN:
+    cut_off = failed.problem is Problem.OUT_OF_SERVICE and failed.repeated
+    if not (cut_off or failed.problem is Problem.OUTCOME_UNKNOWN):
         return told
     advice = "it is safe to repeat the request with the same Idempotency-Key or metaId"
     if not repeatable and idempotency.key() is None:

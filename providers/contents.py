@@ -19,7 +19,7 @@ def has_content(event: Event, content: Changes) -> bool:
     return (
         _text(event.subject) == _text(content.subject)
         and _text(event.description) == _text(content.description)
-        and content.location in (None, event.location)
+        and (content.location is None or _text(content.location) == _text(event.location))
         and content.meeting_url in (None, event.meeting_url)
         and _guests(event) == {email.lower() for email in content.attendees or ()} - _own(event)
         and _is_at(event, event.start, "start", content.start)

@@ -158,7 +158,7 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
         except ProviderError as error:
             error.repeated = unclear
             # A call that was throttled, or never sent, was not done.
-            unclear = unclear or not isinstance(error, RateLimited | OutOfMeans)
+            unclear = unclear or not (error.unsent or isinstance(error, RateLimited | OutOfMeans))
             tries += 1
             if bearer is not None and not error.retryable:
                 bearer.answered()

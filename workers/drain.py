@@ -252,7 +252,8 @@ class Drain:
         if self._others is None:
             return False
         if taken.provider is None:
-            return taken.job.connection is None and self._runtime.egress.any_isolated()
+            egress = self._runtime.egress
+            return taken.job.connection is None and egress.any_isolated() and egress.peer(None) is not None
         return self._runtime.egress.isolated(taken.provider)
 
     def _move(self, jobs: Sequence[Taken]) -> set[int]:
@@ -419,7 +420,7 @@ class Drain:
             with tracing.job(taken.job, taken.row) as span, performing:
                 reply = self._perform(self._runtime, taken.job, credentials, self._deadline)
                 tracing.failed(span, reply.failed)
-            move = attempt.movable and _nothing_sent(taken.job, reply, attempt)
+            move = attempt.movable and _another_may(taken.job, reply, attempt)
             if not move:
                 activity.done(self._counters, taken.job, taken.row, reply, time.monotonic() - began)
             body = pack_body(reply)
@@ -478,10 +479,11 @@ class Drain:
             self._sharing.abandon([taken.flight])
 
 
-def _nothing_sent(job: Job, reply: Reply, attempt: Attempt) -> bool:
-    """Whether a job has failed without a trace at the provider, so that another worker may do it.
+def _another_may(job: Job, reply: Reply, attempt: Attempt) -> bool:
+    """Whether a job has failed so that another worker may do it.
 
-    A read may have made other calls before: it is safe to repeat.
+    A read is safe to repeat, whatever was sent before. Anything else must have left no trace at the provider.
     """
-    failed = reply.failed is not None and reply.failed.unsent
-    return failed and (isinstance(job, CalendarRead) or not attempt.sent)
+    if isinstance(job, CalendarRead):
+        return attempt.left and not reply.whole()
+    return reply.failed is not None and reply.failed.unsent and not attempt.sent

@@ -49,10 +49,12 @@ class Attempt:
     """One job on its way through this worker.
 
     ``movable``: another worker may do it instead. ``sent``: a call may have arrived at the provider.
+    ``left``: a call failed and was not retried here, because another worker is to do the job.
     """
 
     movable: bool
     sent: bool = False
+    left: bool = False
 
 
 # The job that this thread performs.
@@ -197,11 +199,12 @@ class Egress:
         if attempt is None:
             return False
         attempt.sent = attempt.sent or not error.unsent
-        return (
+        attempt.left = (
             attempt.movable
             and (error.unsent or self._routes[provider].unreachable)
             and self.peer(provider) is not None
         )
+        return attempt.left
 
     def look(self, provider: str) -> None:
         """Probe a provider if there is a reason to."""
@@ -219,7 +222,11 @@ class Egress:
 
     def _watch(self, provider: str) -> None:
         while not self._over.wait(LOOK_SECONDS):
-            self.look(provider)
+            try:
+                self.look(provider)
+            except Exception:
+                # Without this thread the worker would keep its last state for ever.
+                log.exception("the way to %s could not be checked", provider)
 
     def _answers(self, provider: str) -> bool:
         return all(transport.answers(url, seconds=PROBE_SECONDS) for url in self._hosts[provider])

@@ -237,7 +237,10 @@ class Fanout:
             first = self._redis.blpop([name], timeout=max(pause, SHORTEST_POP))
             if first is not None:
                 more = self._redis.lpop(name, len(request.jobs)) or []
-                replies.update(_understood(data) for data in cast(list[bytes], [first[1], *more]))
+                for number, reply in map(_understood, cast(list[bytes], [first[1], *more])):
+                    # A job that two workers do is answered twice: a failure never replaces what was read.
+                    if reply.whole() or number not in replies:
+                        replies[number] = reply
             if request.shared is not None and time.monotonic() >= look and request.left > 0:
                 # A reader that died leaves its flight to whoever asks next.
                 if lacking := request.lacking():

@@ -72,8 +72,27 @@ class HandOver:
             self._celery.send_task(
                 DRAIN[self._queue], kwargs=arguments, expires=left, queue=own_queue(worker)
             )
-        except (RedisError, OperationalError) as error:
+        except OperationalError as error:
+            log.warning("jobs could not be handed to another worker: %s", type(error).__name__)
+            return not self._taken_back(handed, len(jobs))
+        except RedisError as error:
             log.warning("jobs could not be handed to another worker: %s", type(error).__name__)
             return False
         log.info("%d jobs were handed to %s", len(jobs), worker)
         return True
+
+    def _taken_back(self, handed: str, number: int) -> bool:
+        """Whether all jobs were still in the list, which is deleted.
+
+        A broker that fails may have sent the task all the same: jobs that are no longer in the list are
+        being done by the other worker.
+        """
+        try:
+            with self._redis.pipeline(transaction=True) as pipe:
+                pipe.llen(work_list(handed))
+                pipe.delete(work_list(handed))
+                left, _ = pipe.execute()
+        except RedisError as error:
+            log.warning("handed jobs could not be taken back: %s", type(error).__name__)
+            return False
+        return bool(left == number)

@@ -191,7 +191,8 @@ class Reply:
 
     def whole(self) -> bool:
         """Whether nothing has failed."""
-        return self.failed is None and not any(isinstance(each, Failed) for each in self.outcomes.values())
+        parts = (*self.outcomes.values(), *self.events.values())
+        return self.failed is None and not any(isinstance(each, Failed) for each in parts)
 
     def refused(self) -> bool:
         """Whether nothing at all was read, and the provider did not say when that would change."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
+
+from redis.exceptions import RedisError
+from sqlalchemy.exc import SQLAlchemyError
 
 from providers.base import Account, CalendarProvider, Failed
 from providers.create_outcomes import is_unclear
@@ -12,7 +16,7 @@ from providers.names import ProviderName
 from store.breakers import Family
 from store.cache_tags import Tags, write_tags
 from store.queries.connections import Credentials
-from workers import identity, push, webhooks
+from workers import broken, identity, push, webhooks
 from workers.accounts import minding_the_grant, open_account, traffic_of
 from workers.checks import check
 from workers.disconnect import revoke
@@ -31,6 +35,8 @@ from workers.jobs import (
 from workers.redeem import redeem
 from workers.runtime import Runtime
 from workers.tokens import freshen
+
+log = logging.getLogger(__name__)
 
 
 def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadline: float) -> Reply:
@@ -70,6 +76,23 @@ def _write_event(
     except ProviderError as error:
         # Nothing was written. Without the tags the write could not be seen through other connections.
         return Reply(failed=replace(Failed.because(error), asked=False, repeated=False))
+    try:
+        return _call(runtime, job, credentials, provider, account, tags, deadline)
+    except (RedisError, SQLAlchemyError) as error:
+        log.exception("the outcome of an event write is unknown", extra={"connection": credentials.id})
+        return Reply(failed=replace(broken.because(error), repeated=True))
+
+
+def _call(
+    runtime: Runtime,
+    job: CreateEvent | UpdateEvent | DeleteEvent,
+    credentials: Credentials,
+    provider: CalendarProvider,
+    account: Account,
+    tags: Tags,
+    deadline: float,
+) -> Reply:
+    """Write the event at the provider, then invalidate every cached calendar that shows it."""
     changed = True
     try:
         with minding_the_grant(runtime, credentials.id):
@@ -90,8 +113,8 @@ def _write_event(
         changed = isinstance(error, EventUnreadable) or is_unclear(error)
         raise
     finally:
-        # Also after a failure: it may have been done all the same. A read after our answer sees it.
-        runtime.stores.busy.invalidate(tags, [credentials.id])
+        # A refused write has changed nothing, and must not drop what other tenants have cached.
+        runtime.stores.busy.invalidate(tags if changed else Tags(), [credentials.id])
         if changed:
             webhooks.calendar_changed(runtime.stores, credentials.id, job.calendar)
 

@@ -15,6 +15,7 @@ import pytest
 
 from providers import http, retries, transport
 from providers.base import Token
+from providers.create_outcomes import is_unclear
 from providers.errors import AuthorizationInvalid, GrantGone, ProviderError, RateLimited, Unavailable
 from providers.google.errors import error_for
 from providers.http import Bearer, Call, send
@@ -34,6 +35,15 @@ def test_a_deadline_already_passed_sends_nothing(script):
     with pytest.raises(Unavailable, match="did not answer in time"):
         sent(script, left=0)
     assert script.asked == []
+
+
+def test_a_call_whose_connection_is_refused_every_time_has_done_nothing():
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    insert = Call("Google Calendar", "calendar.events.insert", "POST", f"http://127.0.0.1:{port}/", b"{}")
+    with pytest.raises(ProviderError) as raised:
+        send(insert, error_for, deadline=time.monotonic() + 3)
+    assert (raised.value.unsent, raised.value.repeated, is_unclear(raised.value)) == (True, False, False)
 
 
 def test_a_connection_is_kept_between_calls(script):

@@ -23,7 +23,7 @@ from workers.drain import Drain
 from workers.egress import QUIET_SECONDS, Attempt, Egress
 from workers.fanout import work_list
 from workers.handover import HandOver, own_queue
-from workers.jobs import CreateEvent, ReadBusy, Reply, UpdateEvent
+from workers.jobs import CreateEvent, ReadBusy, ReadEvents, Reply, Revoke, UpdateEvent
 from workers.queues import Queue
 from workers.runtime import Runtime
 
@@ -221,6 +221,28 @@ def test_a_read_that_was_not_sent_is_handed_over_once(here, there, way, celery, 
     assert reply.failed.message == "planted"
     # One worker alone says nothing of the provider.
     assert not here.stores.redis.keys("breaker:*")
+
+
+def test_a_list_of_events_that_was_not_sent_is_handed_over(here, there, way, celery, connected):
+    way.refuse()
+    put_work(here, "f", [ReadEvents(connected(), ("primary",), 0, DAY)])
+    drain(here, celery, reads.perform)
+    assert replies(here, "f") == []
+    take_over(there, celery, lambda *_: Reply(events={"primary": ()}))
+    ((_, reply),) = replies(there, "f")
+    assert reply.events == {"primary": ()}
+
+
+def test_jobs_without_a_provider_stay_when_no_worker_reaches_all(here, there, way, celery):
+    way.refuse()
+    here.egress.failed("google", NoAnswer("planted", unsent=True))
+    until(lambda: here.egress.isolated("google"))
+    there.stores.presence.work(THERE, used=0, places=1, unreachable=["microsoft"])
+    until(lambda: here.egress.peer(None) is None)
+    put_work(here, "f", [Revoke("r")])
+    drain(here, celery, lambda *_: Reply(), queue=Queue.WRITES)
+    ((_, reply),) = replies(here, "f")
+    assert reply.failed is None
 
 
 def test_a_write_is_handed_over_only_when_nothing_was_sent(here, there, way, celery, connected):

@@ -23,7 +23,7 @@ from workers import drain
 from workers.broken import BROKEN
 from workers.celery_app import create_celery
 from workers.fanout import DRAIN, LATE, Fanout, work_list
-from workers.jobs import ListCalendars, pack_job
+from workers.jobs import ListCalendars, Reply, pack_job, pack_reply
 from workers.queues import Queue
 
 
@@ -106,6 +106,23 @@ def test_a_reply_that_cannot_be_read_has_failed_and_the_others_count(
     replies = fanout.gather(busy_jobs(connected(), 5), queue=Queue.READS, deadline=in_seconds(20))
 
     assert [reply.failed for reply in replies] == [None, BROKEN, None, None, None]
+
+
+def test_of_two_replies_to_one_job_a_failure_never_replaces_a_read(fanout, connected, runtime, monkeypatch):
+    failed = Reply(failed=BROKEN)
+    read = read_one(runtime, *(job := busy_jobs(connected(), 2))[:1], None, 0.0)
+    redis = runtime.stores.redis
+    blpop = redis.blpop
+
+    def replied(names, timeout):
+        # Job 0 was handed to another worker, and both have answered; job 1 is answered last.
+        redis.rpush(names[0], *(pack_reply(*each) for each in ((0, read), (0, failed), (1, read))))
+        return blpop(names, timeout=timeout)
+
+    monkeypatch.setattr(fanout._redis, "blpop", replied)
+    replies = fanout.gather(job, queue=Queue.READS, deadline=in_seconds(5))
+
+    assert [reply.failed for reply in replies] == [None, None]
 
 
 def ends(reply):

@@ -1,0 +1,51 @@
+"""Event writes whose worker loses Redis: what the reply says, and whose cache is invalidated."""
+
+from __future__ import annotations
+
+import pytest
+from redis.exceptions import ConnectionError as RedisLost
+
+from app.event_creates import may_exist
+from providers.errors import Problem, Reason
+from providers.events import Changes, Draft, Moment
+from store.cache_tags import Tags
+from tests.workers.conftest import put_work, replies, run_drain
+from workers import writes
+from workers.jobs import CreateEvent, DeleteEvent
+
+WHEN = Moment(1_796_288_400_000, "UTC")
+DRAFT = Draft(Changes(subject="New", start=WHEN, end=WHEN), "0" * 64, "0" * 64)
+
+
+@pytest.fixture
+def written(runtime, connected, sandbox):
+    """Let a worker do one event write for an account of the sandbox; returns the failure in its reply."""
+    connection = connected(sandbox.account("google", "ada@example.com"))
+
+    def write(job, **fields):
+        put_work(runtime, "f", [job(connection, "primary", **fields)])
+        run_drain(runtime, "f", writes.perform, seconds=5)
+        ((_, reply),) = replies(runtime, "f")
+        return reply.failed
+
+    return write
+
+
+def test_a_create_after_which_redis_is_lost_may_exist(runtime, sandbox, written, monkeypatch):
+    def lost(*_):
+        raise RedisLost("planted")
+
+    monkeypatch.setattr(runtime.stores.busy, "invalidate", lost)
+    failed = written(CreateEvent, draft=DRAFT)
+
+    assert sandbox.requests().by_operation["google.events.insert"] == 1
+    assert (failed.problem, may_exist(failed)) == (Problem.OUT_OF_SERVICE, True)
+
+
+def test_a_refused_write_invalidates_its_own_connection_alone(runtime, sandbox, written, monkeypatch):
+    told = []
+    monkeypatch.setattr(runtime.stores.busy, "invalidate", lambda tags, ids: told.append((tags, len(ids))))
+    failed = written(DeleteEvent, event="never-there")
+
+    assert failed.reason is Reason.NOT_FOUND
+    assert told == [(Tags(), 1)]
