@@ -1,4 +1,4 @@
-"""What a busy or scheduling request asks for, once its parameters are read: ranges, windows, options."""
+"""The parameters of a busy or scheduling request, once they are read: ranges, windows, options."""
 
 from __future__ import annotations
 
