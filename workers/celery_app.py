@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from celery import Celery
-from celery.signals import worker_init, worker_shutdown
+from celery.signals import worker_init, worker_shutdown, worker_shutting_down
 from kombu import Queue as KombuQueue
 
 from store.settings import Settings
@@ -43,6 +43,7 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
     app.runtime.stores.tell = lambda endpoints: webhook_tasks.send(app, endpoints)
     carried.install()
     worker_init.connect(lambda sender, **_: _prepare(app, sender.hostname), weak=False)
+    worker_shutting_down.connect(lambda **_: app.runtime.retire(), weak=False)
     worker_shutdown.connect(lambda **_: app.runtime.leave(), weak=False)
     app.conf.update(
         task_serializer="json",

@@ -26,6 +26,11 @@ log = logging.getLogger(__name__)
 
 # Seconds until a provider is asked again that refused to name the main calendar.
 REFUSED_SECONDS = 3600
+# Seconds until reads ask again a provider that did not answer.
+FAILED_SECONDS = 10
+# How many new main calendars invalidate the caches of the other processes within some seconds. The caches
+# expire after a minute. An upgrade identifies thousands of connections, and each of them would empty them.
+INVALIDATIONS, INVALIDATION_SECONDS = 20, 5
 
 # The lengths of the columns.
 LONGEST_ID = 2048
@@ -141,9 +146,39 @@ def _store(stores: Stores, credentials: Credentials, main: MainCalendar) -> Cred
     mailbox = main.address.lower() or None
     if (main.id, mailbox) == (credentials.main_calendar_id, credentials.mailbox):
         return credentials
+    renamed = credentials.main_calendar_id is not None
+    invalidate = renamed or _seldom(stores)
     with stores.database.writing() as session:
-        connections.identify(session, credentials.id, main_calendar_id=main.id, mailbox=mailbox)
+        connections.identify(
+            session,
+            credentials.id,
+            main_calendar_id=main.id,
+            mailbox=mailbox,
+            invalidate=invalidate,
+        )
     return replace(credentials, main_calendar_id=main.id, mailbox=mailbox)
+
+
+def failed_lately(stores: Stores, connection_id: str) -> bool:
+    """Whether the provider did not answer the same question a few seconds ago."""
+    return bool(stores.redis.exists(_failed(connection_id)))
+
+
+def note_failure(stores: Stores, connection_id: str) -> None:
+    """Keep reads from asking a provider that did not answer for some seconds."""
+    stores.redis.set(_failed(connection_id), 1, ex=FAILED_SECONDS)
+
+
+def _seldom(stores: Stores) -> bool:
+    with stores.redis.pipeline(transaction=True) as pipe:
+        pipe.set("main-calendars-learned", 0, nx=True, ex=INVALIDATION_SECONDS)
+        pipe.incr("main-calendars-learned")
+        _, learned = pipe.execute()
+    return int(learned) <= INVALIDATIONS
+
+
+def _failed(connection: str) -> str:
+    return f"main-calendar-failed:{connection}"
 
 
 def _refused(connection: str) -> str:

@@ -125,12 +125,17 @@ class _Reader:
 
     def _known(self, learn: Callable[[], None]) -> bool:
         """Whether the provider's names for the account could be learned. The read does not depend on it."""
+        stores, connection = self._runtime.stores, self._credentials.id
+        if self._credentials.main_calendar_id is None and identity.failed_lately(stores, connection):
+            return False
         try:
             learn()
         except AuthorizationInvalid:
             raise
         except ProviderError as error:
-            log.info("account not identified: %s", error.reason, extra={"connection": self._credentials.id})
+            log.info("account not identified: %s", error.reason, extra={"connection": connection})
+            if error.retryable:
+                identity.note_failure(stores, connection)
             return False
         return True
 

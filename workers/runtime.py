@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
@@ -69,9 +70,18 @@ class Runtime:
         self.egress.start(worker)
         self._say_so()
 
+    def retire(self) -> None:
+        """The worker takes no new tasks: other workers must not hand it any jobs."""
+        # In a thread of its own: Celery calls this inside a signal handler, which may have interrupted a
+        # Redis call of the main thread.
+        threading.Thread(target=self._deregister, name="retire", daemon=True).start()
+
     def leave(self) -> None:
         """The worker ends."""
         self.egress.stop()
+        self._deregister()
+
+    def _deregister(self) -> None:
         name, self._name = self._name, None
         if name is not None:
             with suppress(RedisError):

@@ -284,10 +284,21 @@ def renew(session: Session, keyring: Keyring, connection_id: str, tokens: Tokens
         webhooks.record(session, Event.CONNECTION_RESTORED, connection_id)
 
 
-def identify(session: Session, connection_id: str, *, main_calendar_id: str, mailbox: str | None) -> None:
-    """Store what the provider calls the main calendar of a connection, and its owner's address."""
-    told = {"main_calendar_id": main_calendar_id, "mailbox": mailbox}
-    session.execute(update(OAuthConnection).where(OAuthConnection.id == connection_id).values(told))
+def identify(
+    session: Session,
+    connection_id: str,
+    *,
+    main_calendar_id: str,
+    mailbox: str | None,
+    invalidate: bool = True,
+) -> None:
+    """Store the provider's id of the main calendar of a connection, and its owner's address.
+
+    Without ``invalidate``, other processes keep what they have cached of the connection until it expires.
+    """
+    values = {"main_calendar_id": main_calendar_id, "mailbox": mailbox}
+    statement = update(OAuthConnection).where(OAuthConnection.id == connection_id).values(values)
+    session.execute(statement.execution_options(**{UNREMEMBERED: not invalidate}))
 
 
 def main_calendars(session: Session, ids: Collection[str]) -> dict[str, str]:

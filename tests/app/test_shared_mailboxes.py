@@ -226,6 +226,21 @@ def test_a_read_of_a_mailbox_that_cannot_be_identified_is_answered_and_not_cache
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("provider", PROVIDERS)
+def test_reads_do_not_ask_again_at_once_after_a_failed_identification(provider, api, sandbox, unique):
+    reader, _ = of_one_mailbox(api, sandbox, unique, provider)
+    sandbox.fault(operation=MAIN[provider], status=503)
+    assert reader.busy(api) == []
+    asked = sandbox.requests().by_operation[MAIN[provider]]
+    assert asked > 0
+
+    for _ in range(3):
+        assert reader.busy(api, **{"Cache-Control": "no-cache"}) == []
+
+    assert sandbox.requests().by_operation[MAIN[provider]] == asked
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("provider", PROVIDERS)
 def test_nothing_is_written_while_the_mailbox_cannot_be_identified(provider, api, sandbox, unique):
     writer, _ = of_one_mailbox(api, sandbox, unique, provider)
     sandbox.fault(operation=MAIN[provider], status=503)

@@ -161,6 +161,14 @@ def test_when_no_worker_reaches_a_provider_none_is_isolated(here, way):
     assert presence.present().isolated() == {HERE: ["microsoft"]}
 
 
+def test_a_worker_that_takes_no_new_tasks_gets_no_jobs_of_others(here, there, way):
+    way.refuse()
+    cut_off(here)
+    until(lambda: here.egress.isolated("google"))
+    there.retire()
+    until(lambda: here.egress.peer("google") is None)
+
+
 def test_a_worker_alone_is_not_isolated_and_fails_as_before(here, way, celery, connected):
     way.refuse()
     cut_off(here)
