@@ -11,14 +11,14 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.parts import Parts
-from store.settings import Settings
+from app.observability.probes import Parts
+from store.config.settings import Settings
 from store.stores import Stores
-from workers import webhook_tasks
 from workers.celery_app import Almanac, create_celery
-from workers.fanout import Fanout
+from workers.fanout.admission import WaitingRoom
+from workers.fanout.client import Fanout
 from workers.queues import Queue
-from workers.waiting_room import WaitingRoom
+from workers.webhooks import tasks
 
 EXTENSION = "almanac"
 
@@ -32,7 +32,7 @@ class Services:
         self.settings = settings
         self.stores = Stores(settings)
         self.parts = Parts()
-        self.stores.tell = lambda endpoints: webhook_tasks.send(self.celery, endpoints)
+        self.stores.tell = lambda endpoints: tasks.send(self.celery, endpoints)
 
     def prepare(self) -> None:
         """Open now what the first request would have to wait for; what is down is tried again by it."""

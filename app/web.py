@@ -5,29 +5,7 @@ from __future__ import annotations
 import flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from app import (
-    access_log,
-    activity,
-    auth,
-    compression,
-    cors,
-    dashboard,
-    document,
-    envelope,
-    headers,
-    health,
-    idempotency,
-    identifiers,
-    manual,
-    metrics,
-    openapi,
-    paths,
-    rate_limit,
-    replay_access,
-    request_ids,
-    services,
-    tracing,
-)
+from app import dashboard, docs_site, services
 from app.api import (
     authorization,
     busy,
@@ -42,7 +20,23 @@ from app.api import (
     users,
     webhooks,
 )
-from store.settings import Settings
+from app.http import (
+    auth,
+    compression,
+    cors,
+    envelope,
+    idempotency,
+    path_params,
+    rate_limit,
+    raw_path,
+    replay_access,
+    request_ids,
+    security_headers,
+)
+from app.observability import access_log, health, request_metrics, scrape, tracing
+from app.openapi import document as openapi
+from app.openapi import serving
+from store.config.settings import Settings
 
 LARGEST_BODY = 1024 * 1024
 
@@ -64,31 +58,31 @@ def create_app(settings: Settings) -> flask.Flask:
     )
     # A path is there or not: a redirect would be an answer without our envelope.
     app.url_map.strict_slashes = app.url_map.merge_slashes = False
-    paths.install(app)
+    raw_path.install(app)
     compression.install(app)
     services.install(app, settings)
-    activity.install(app)
+    request_metrics.install(app)
     access_log.install(app)
     tracing.install(app)
     request_ids.install(app)
-    headers.install(app)
+    security_headers.install(app)
     envelope.install(app)
     cors.install(app, settings)
     rate_limit.install(app, settings)
     auth.install(app)
     envelope.refuse_unreadable_bodies(app)
-    identifiers.install(app)
+    path_params.install(app)
     idempotency.install(app, replay_access.check)
-    api = document.Api(app)
+    api = serving.Api(app)
     calendar = (calendars, events, unified, busy, scheduling, explain)
     for part in (users, organizations, oauth, authorization, *calendar, webhooks):
         api.register_blueprint(part.blp, url_prefix="/v1")
     # For providers, who have a contract of their own: it is not in the document.
     app.register_blueprint(push.blp, url_prefix="/v1")
     health.install(app)
-    metrics.install(app)
+    scrape.install(app)
     dashboard.install(app, settings)
-    manual.install(app)
+    docs_site.install(app)
     _trust_proxies(app, settings.trusted_proxies)
     return app
 

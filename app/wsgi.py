@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from app.web import create_app
-from store.settings import read_settings
+from store.config.settings import read_settings
 
 app = create_app(read_settings())

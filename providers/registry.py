@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from providers.base import CalendarProvider, Channels
-from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 from providers.google.channels import GoogleChannels
 from providers.google.client import Google
 from providers.microsoft.client import Microsoft
 from providers.microsoft.subscriptions import MicrosoftSubscriptions
 from providers.names import ProviderName
-from providers.oauth import GoogleOAuth, MicrosoftOAuth, OAuth
+from providers.oauth.client import GoogleOAuth, MicrosoftOAuth, OAuth
+from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 
 
 @dataclass(frozen=True, slots=True)

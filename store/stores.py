@@ -7,26 +7,26 @@ from typing import Self
 
 from redis import Redis
 
-from store.activity import Activity
-from store.authorizations import Authorizations
-from store.breakers import YOUNG, YOUNG_SHARE, Breakers
-from store.busy_cache import BusyCache
-from store.calendar_lists import CalendarLists
-from store.crypto import Keyring
-from store.database import Database
-from store.directory import Directory
-from store.flights import Flights
-from store.flusher import Flusher
-from store.grants import Grants
-from store.key_use import KeyUse
-from store.line import Line
-from store.outbox import Tell
-from store.presence import Presence
-from store.proposals import Proposals
-from store.quotas import Quotas
-from store.settings import Settings
-from store.throttle import MICROSOFT_APP, Limit, Throttle
-from store.watching import Watching
+from store.cache.busy_cache import BusyCache
+from store.cache.calendar_lists import CalendarLists
+from store.cache.fast_redis import Line
+from store.cache.versioned_cache import Directory
+from store.config.settings import Settings
+from store.coordination.api_rate_limiter import Quotas
+from store.coordination.channel_usage import Watching
+from store.coordination.circuit_breaker import YOUNG, YOUNG_SHARE, Breakers
+from store.coordination.grants import Grants
+from store.coordination.heartbeats import Presence
+from store.coordination.provider_rate_limiter import MICROSOFT_APP, Limit, Throttle
+from store.coordination.single_flight import Flights
+from store.metrics.counters import Activity
+from store.metrics.flusher import Flusher
+from store.metrics.key_usage import KeyUse
+from store.security.crypto import Keyring
+from store.security.oauth_states import Authorizations
+from store.security.registration_trials import Proposals
+from store.sql.after_commit import Tell
+from store.sql.database import Database
 
 # Redis is beside us: one that takes longer is down, and the caller had better know soon.
 REDIS_TIMEOUT = 2.0

@@ -19,19 +19,19 @@ from flask.testing import FlaskClient
 from jinja2.bccache import Bucket, BytecodeCache
 from werkzeug.test import TestResponse
 
-from app import processes
+from app.server import commands
+from app.server.supervisor import sandbox_environment
 from app.services import EXTENSION, Services
-from app.up import sandbox_environment
 from app.web import create_app
 from providers.sandbox.client import Sandbox, SandboxAccount
 from providers.sandbox.process import running
-from store import embedded_redis
-from store.breakers import Family, Guarded, account_key, provider_key
-from store.database import Database
-from store.garbage import OF_ANSWERS, collect_seldom
-from store.models import Organization
-from store.queries import api_keys, organizations
-from store.settings import Settings, read_settings
+from store.config import embedded_redis
+from store.config.garbage_collection import OF_ANSWERS, collect_seldom
+from store.config.settings import Settings, read_settings
+from store.coordination.circuit_breaker import Family, Guarded, account_key, provider_key
+from store.sql.database import Database
+from store.sql.models import Organization
+from store.sql.queries import api_keys, organizations
 from store.stores import Stores
 from tests import people, services
 from tests.databases import new_database, opened
@@ -153,7 +153,7 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
 @pytest.fixture(scope="session")
 def worker(environment: dict[str, str], settings: Settings, database: Database) -> Iterator[None]:
     """A real Celery worker, as production runs it."""
-    with subprocess.Popen(processes.worker(settings, "test"), env=environment) as process:
+    with subprocess.Popen(commands.worker(settings, "test"), env=environment) as process:
         celery = create_celery(settings)
         give_up = time.monotonic() + START_SECONDS
         while not celery.control.ping(timeout=0.5, limit=1):

@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 from sqlalchemy import make_url
 
-from store.database import Database
+from store.sql.database import Database
 from tests import services
 
 KINDS = ("sqlite", "postgresql")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from sqlalchemy.orm import Session
 
 from providers.sandbox.client import SandboxAccount
-from store.crypto import Keyring
-from store.models import User
-from store.queries import connections
-from store.queries.connections import Tokens
+from store.security.crypto import Keyring
+from store.sql.models import User
+from store.sql.queries import connections
+from store.sql.queries.connections import Tokens
 
 
 def identify(session: Session, connection: str, account: SandboxAccount) -> None:

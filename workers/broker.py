@@ -9,7 +9,7 @@ from typing import Any
 from kombu import Connection
 from kombu.exceptions import OperationalError
 
-from store.settings import Settings
+from store.config.settings import Settings
 from workers.celery_app import Almanac
 from workers.queues import Queue
 

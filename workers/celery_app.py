@@ -8,7 +8,7 @@ from celery import Celery
 from celery.signals import worker_init, worker_shutdown, worker_shutting_down
 from kombu import Queue as KombuQueue
 
-from store.settings import Settings
+from store.config.settings import Settings
 from store.stores import Stores
 from workers.queues import Queue
 
@@ -35,13 +35,15 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
     It shares the stores of who has some.
     """
     # Imported here: the tasks bind to the app that is current when they are first used.
-    from workers import carried, tasks, webhook_tasks
+    from workers import tasks
     from workers.runtime import Runtime
+    from workers.telemetry import context
+    from workers.webhooks import tasks as webhook_tasks
 
     app = Almanac("almanac", broker=settings.broker_url, include=[tasks.__name__, webhook_tasks.__name__])
     app.runtime = Runtime(settings, stores)
     app.runtime.stores.tell = lambda endpoints: webhook_tasks.send(app, endpoints)
-    carried.install()
+    context.install()
     worker_init.connect(lambda sender, **_: _prepare(app, sender.hostname), weak=False)
     worker_shutting_down.connect(lambda **_: app.runtime.retire(), weak=False)
     worker_shutdown.connect(lambda **_: app.runtime.leave(), weak=False)
@@ -88,8 +90,9 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
 
 
 def _prepare(app: Almanac, hostname: str) -> None:
-    from workers import memory, tracing
-    from workers.handover import own_queue
+    from workers import memory
+    from workers.fanout.handover import own_queue
+    from workers.telemetry import tracing
 
     memory.watch(app.runtime, hostname)
     tracing.start(hostname.partition("@")[0])

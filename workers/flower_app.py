@@ -11,11 +11,11 @@ from celery import Celery
 from celery.signals import setup_logging
 from kombu import Queue as KombuQueue
 
-from store.flower_settings import read_flower_settings
-from store.log_settings import read_log_settings
-from workers import logs
+from store.config.flower_settings import read_flower_settings
+from store.config.log_settings import read_log_settings
 from workers.celery_app import transport_options
 from workers.queues import Queue
+from workers.telemetry import logs
 
 
 @setup_logging.connect  # type: ignore[untyped-decorator]

@@ -7,10 +7,11 @@ from typing import Any
 
 from celery.signals import celeryd_init, setup_logging
 
-from store.log_settings import read_log_settings
-from store.settings import SettingsError, read_settings
-from workers import broker, logs
+from store.config.log_settings import read_log_settings
+from store.config.settings import SettingsError, read_settings
+from workers import broker
 from workers.celery_app import Almanac, create_celery
+from workers.telemetry import logs
 
 # Celery's commands by which a process is known; a worker has a name of its own.
 _COMMANDS = ("worker", "beat")

@@ -22,7 +22,7 @@ from celery.signals import worker_shutting_down
 from celery.worker import state
 from redis.exceptions import RedisError
 
-from store.presence import Presence
+from store.coordination.heartbeats import Presence
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)

@@ -12,17 +12,17 @@ from threading import BoundedSemaphore
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
-from providers import transport
+from providers.http import transport
 from providers.names import ProviderName
 from providers.registry import Provider
-from store.garbage import OF_JOBS, collect_seldom
-from store.settings import Settings
+from store.config.garbage_collection import OF_JOBS, collect_seldom
+from store.config.settings import Settings
 from store.stores import Stores
-from workers import egress
-from workers.egress import Egress
-from workers.places import Places
-from workers.receivers import Receivers
-from workers.registered import Registered
+from workers.execution.registrations import Registered
+from workers.fanout import egress
+from workers.fanout.egress import Egress
+from workers.fanout.pool import Places
+from workers.webhooks.fair_queue import Receivers
 
 log = logging.getLogger(__name__)
 

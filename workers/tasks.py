@@ -8,13 +8,14 @@ from typing import Any
 
 from celery import shared_task
 
-from store.busy_cache import CalendarKey
-from workers import channels, push, reads, upkeep, writes
-from workers.drain import Drain, Perform
-from workers.fanout import work_list
-from workers.handover import HandOver
+from store.cache.busy_cache import CalendarKey
+from workers.execution import reads, writes
+from workers.fanout.client import work_list
+from workers.fanout.drain import Drain, Perform
+from workers.fanout.handover import HandOver
 from workers.queues import Queue
 from workers.runtime import Runtime
+from workers.upkeep import channel_maintenance, channel_opening, renewals
 
 RENEW_AHEAD = timedelta(minutes=10)
 # What has failed for longer is left to whoever asks for it: a request refreshes what it needs.
@@ -29,7 +30,7 @@ def drain_reads(self: Any, *, fanout: str, deadline: float, most: int, handed: s
     jobs that another worker has handed over.
     """
     drained = _drain(self.app, Queue.READS, reads.perform, fanout, deadline, most, handed)
-    push.note_use(self.app, drained.read)
+    channel_opening.note_use(self.app, drained.read)
 
 
 @shared_task(name="writes.drain", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
@@ -42,31 +43,31 @@ def drain_writes(self: Any, *, fanout: str, deadline: float, most: int, handed: 
 def renew_tokens(self: Any) -> None:
     """Refresh access tokens that end soon, so that no request waits for it and dead grants are noticed."""
     now = datetime.now(UTC)
-    upkeep.renew_tokens(
+    renewals.renew_tokens(
         self.app.runtime,
         after=now - RENEW_BEHIND,
         before=now + RENEW_AHEAD,
-        deadline=time.monotonic() + upkeep.ROUND_SECONDS,
+        deadline=time.monotonic() + renewals.ROUND_SECONDS,
     )
 
 
 @shared_task(name="upkeep.purge_idempotency_keys", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
 def purge_idempotency_keys(self: Any) -> None:
     """Delete what nobody may repeat any more: the answers hold people's data."""
-    upkeep.purge_idempotency_keys(self.app.runtime)
+    renewals.purge_idempotency_keys(self.app.runtime)
 
 
 @shared_task(name="upkeep.open_channels", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
 def open_channels(self: Any, *, calendars: list[tuple[str, str]]) -> None:
     """Have providers tell of changes in calendars that were read; each is a connection and a calendar."""
     keys = [CalendarKey(*each) for each in calendars]
-    push.open_channels(self.app.runtime, keys, deadline=time.monotonic() + upkeep.ROUND_SECONDS)
+    channel_opening.open_channels(self.app.runtime, keys, deadline=time.monotonic() + renewals.ROUND_SECONDS)
 
 
 @shared_task(name="upkeep.keep_channels", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
 def keep_channels(self: Any) -> None:
     """Renew channels that end soon, and see to it that the others still tell of changes."""
-    channels.keep(self.app.runtime, deadline=time.monotonic() + upkeep.ROUND_SECONDS)
+    channel_maintenance.keep(self.app.runtime, deadline=time.monotonic() + renewals.ROUND_SECONDS)
 
 
 def _drain(

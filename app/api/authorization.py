@@ -7,13 +7,13 @@ from typing import Any
 from flask import Response, request
 from flask.views import MethodView
 
-from app import consents, outcomes
-from app.envelope import Blueprint
-from app.errors import ApiError, Invalid
+from app.accounts import oauth_flow, oauth_result_page
+from app.http.envelope import Blueprint
+from app.http.errors import ApiError, Invalid
 from app.schemas.authorization import AuthorizeBody, LinkQuery, LinkSchema, ProviderLinkSchema, VerifyBody
 from app.schemas.records import SuccessSchema
 from providers.names import ProviderName
-from store.authorizations import Authorization
+from store.security.oauth_states import Authorization
 
 blp = Blueprint("authorization", __name__, description="Connecting provider accounts by consent")
 
@@ -57,7 +57,7 @@ class Authorize(MethodView):
         replaces one of the same provider: a user has at most one with each. The link stops working when this
         API key is revoked or expires.
         """
-        return {"link": consents.begin(userId, provider, body)}
+        return {"link": oauth_flow.begin(userId, provider, body)}
 
 
 @blp.route("/users/<user_id:userId>/oauth/<provider:provider>/link")
@@ -66,7 +66,7 @@ class Link(MethodView):
     @blp.response(200, LinkSchema)
     def get(self, query: dict[str, Any], userId: str, provider: str) -> dict[str, str]:
         """Make a link to connect an account, by query"""
-        return {"link": consents.begin(userId, provider, query)}
+        return {"link": oauth_flow.begin(userId, provider, query)}
 
 
 @blp.route("/users/<user_id:userId>/oauth/links")
@@ -76,8 +76,8 @@ class Links(MethodView):
     def get(self, query: dict[str, Any], userId: str) -> list[dict[str, str]]:
         """Make a link for each configured provider"""
         return [
-            {"provider": name, "link": consents.begin(userId, name, query)}
-            for name, provider in consents.providers().items()
+            {"provider": name, "link": oauth_flow.begin(userId, name, query)}
+            for name, provider in oauth_flow.providers().items()
             if provider.configured
         ]
 
@@ -92,11 +92,11 @@ class Verify(MethodView):
         With the `code` and `state` that the provider sent to your `redirectUrl`. An account other than
         `expectedEmail`, and a consent that grants no access to calendars, are refused and change nothing.
         """
-        authorization = consents.take(body["state"], provider)
+        authorization = oauth_flow.take(body["state"], provider)
         if authorization is None:
-            raise Invalid(consents.STALE)
-        consents.check_reach(authorization)
-        consents.finish(authorization, body["code"])
+            raise Invalid(oauth_flow.STALE)
+        oauth_flow.check_reach(authorization)
+        oauth_flow.finish(authorization, body["code"])
         return {"success": True}
 
 
@@ -110,21 +110,21 @@ class Callback(MethodView):
         API key that made the link has to be in force still.
         """
         state = request.args.get("state", "")
-        authorization = consents.take(state, provider)
+        authorization = oauth_flow.take(state, provider)
         if authorization is None or not authorization.ours:
-            return outcomes.stale(ProviderName(provider))
+            return oauth_result_page.stale(ProviderName(provider))
         try:
             _finish(authorization, state)
         except ApiError as error:
-            return outcomes.told(authorization, error)
-        return outcomes.told(authorization, None)
+            return oauth_result_page.told(authorization, error)
+        return oauth_result_page.told(authorization, None)
 
 
 def _finish(authorization: Authorization, state: str) -> None:
-    consents.check_browser(authorization, state)
+    oauth_flow.check_browser(authorization, state)
     if word := request.args.get("error"):
-        raise consents.refusal(ProviderName(authorization.provider), word)
+        raise oauth_flow.refusal(ProviderName(authorization.provider), word)
     code = request.args.get("code")
     if not code:
         raise Invalid("The provider sent no code")
-    consents.finish(authorization, code)
+    oauth_flow.finish(authorization, code)

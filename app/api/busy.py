@@ -9,11 +9,12 @@ from zoneinfo import ZoneInfo
 from flask import Response
 from flask.views import MethodView
 
-from app import accounts, asked
-from app.availability import Ask, Picture, look
-from app.envelope import Blueprint, json_object, whole
-from app.errors import NotFound
-from app.failures import Failures
+from app.accounts import connections
+from app.availability import request
+from app.availability.failures import Failures
+from app.availability.lookup import Ask, Picture, look
+from app.http.envelope import Blueprint, json_object, whole
+from app.http.errors import NotFound
 from app.schemas.availability import (
     OrganizationBusyAnswer,
     OrganizationBusyQuery,
@@ -21,8 +22,8 @@ from app.schemas.availability import (
     UserBusyQuery,
     ZoneHeader,
 )
+from scheduling.json_render import busy_json
 from scheduling.query import busy_union
-from scheduling.written import busy_json
 
 blp = Blueprint("busy", __name__, description="When somebody is busy")
 
@@ -38,12 +39,12 @@ class UserBusy(MethodView):
         Merged and clipped to the range. Calendars that could not be read are in `failedCalendars`; when
         none could be read, the request fails.
         """
-        start, end = asked.time_range(query, header["zone"])
-        refs = accounts.of_user(userId, query)
+        start, end = request.time_range(query, header["zone"])
+        refs = connections.of_user(userId, query)
         if not refs:
-            raise NotFound(accounts.NO_CALENDARS)
-        wanted = asked.wanted(query, primary_only=query["primaryOnly"])
-        picture = look([Ask(refs, wanted)], start, end, asked.freshness())
+            raise NotFound(connections.NO_CALENDARS)
+        wanted = request.wanted(query, primary_only=query["primaryOnly"])
+        picture = look([Ask(refs, wanted)], start, end, request.freshness())
         failures = Failures.of(picture)
         if failures and not failures.something_read:
             raise failures.error()
@@ -60,11 +61,11 @@ class OrganizationBusy(MethodView):
 
         A member of whom any calendar could not be read is in `failedUsers`; what was read counts.
         """
-        start, end = asked.time_range(query, header["zone"])
-        members = accounts.of_members(orgSlug)
-        wanted = asked.wanted(query, primary_only=query["primaryOnly"])
-        asks = {user: Ask(asked.of_provider(refs, query), wanted) for user, refs in members.items()}
-        picture = look(list(asks.values()), start, end, asked.freshness())
+        start, end = request.time_range(query, header["zone"])
+        members = connections.of_members(orgSlug)
+        wanted = request.wanted(query, primary_only=query["primaryOnly"])
+        asks = {user: Ask(request.of_provider(refs, query), wanted) for user, refs in members.items()}
+        picture = look(list(asks.values()), start, end, request.freshness())
         users = list(asks)
         failed = [Failures.of(picture, n).user(users[n]) for n in sorted(picture.failing())]
         return _answer(picture, start, end, failedUsers=failed)
@@ -72,4 +73,4 @@ class OrganizationBusy(MethodView):
 
 def _answer(picture: Picture, start: int, end: int, **beside: Sequence[dict[str, Any]]) -> Response:
     data = busy_json(busy_union(picture.busy, start, end))
-    return whole(json_object({"data": data, **beside}), headers=asked.age(picture))
+    return whole(json_object({"data": data, **beside}), headers=request.age(picture))

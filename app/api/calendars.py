@@ -7,8 +7,10 @@ from typing import Any
 from flask import Response
 from flask.views import MethodView
 
-from app import accounts, calendars, paging
-from app.envelope import Blueprint, whole
+from app.accounts import connections
+from app.events import calendars
+from app.http import paging
+from app.http.envelope import Blueprint, whole
 from app.schemas.calendars import CalendarsAnswer, CalendarsQuery, calendar_view
 
 blp = Blueprint("calendars", __name__, description="The calendars of a user")
@@ -24,7 +26,7 @@ class Calendars(MethodView):
         Over all accounts. An account that could not be read is named in `failedCalendars`; when none could
         be read, the request fails.
         """
-        found = calendars.find(accounts.of_user(userId, query))
+        found = calendars.find(connections.of_user(userId, query))
         failures = found.failures
         if failures and not failures.something_read:
             raise failures.error()

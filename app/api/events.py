@@ -11,12 +11,16 @@ import orjson
 from flask import Response, request
 from flask.views import MethodView
 
-from app import accounts, asked, event_creates, event_lists, paging
-from app.calendar_names import calendar_name
-from app.envelope import Blueprint, whole
-from app.errors import Invalid, NotFound
-from app.event_bodies import changes, draft
-from app.event_views import event_view
+from app.accounts import connections
+from app.accounts.calendar_names import calendar_name
+from app.availability import request as asked
+from app.availability.selection import Wanted
+from app.events import creates, lists
+from app.events.drafts import changes, draft
+from app.events.views import event_view
+from app.http import paging
+from app.http.envelope import Blueprint, whole
+from app.http.errors import Invalid, NotFound
 from app.schemas.events import (
     DeleteQuery,
     EventAnswer,
@@ -27,12 +31,11 @@ from app.schemas.events import (
     OptionalZoneHeader,
 )
 from app.schemas.records import SuccessSchema
-from app.targets import Wanted
 from providers.base import Failed
 from providers.events import Event
 from providers.scopes import Operation
-from store.queries.connections import ConnectionRef
-from workers.jobs import CreateEvent, DeleteEvent, GetEvent, Job, Reply, UpdateEvent
+from store.sql.queries.connections import ConnectionRef
+from workers.fanout.jobs import CreateEvent, DeleteEvent, GetEvent, Job, Reply, UpdateEvent
 from workers.queues import Queue
 
 blp = Blueprint("events", __name__, description="Events in the calendars of a user")
@@ -61,17 +64,17 @@ class Events(MethodView):
         """
         bare = _is_bare()
         start, end = _range(query, header.get("zone"), bare=bare)
-        refs = accounts.of_user(userId, query)
+        refs = connections.of_user(userId, query)
         if not refs:
-            raise NotFound(NOT_CONNECTED if bare else accounts.NO_CALENDARS)
+            raise NotFound(NOT_CONNECTED if bare else connections.NO_CALENDARS)
         wanted = Wanted(tuple(query["calendarIds"]), primary_only=False)
-        found = event_lists.find(refs, wanted, start, end, asked.freshness())
+        found = lists.find(refs, wanted, start, end, asked.freshness())
         if found.failures and not found.failures.something_read:
             raise found.failures.error()
         failed = found.failures.calendars()
         if bare:
             return whole(_views(found.events), headers=_headers(failed))
-        page, beside = paging.cut_by_place(query, found.events, event_lists.place)
+        page, beside = paging.cut_by_place(query, found.events, lists.place)
         return whole({"data": _views(page), "failedCalendars": failed, **beside})
 
 
@@ -89,12 +92,12 @@ class CalendarEvents(MethodView):
         error `outcomeUnknown` means that the event may exist although the provider's answer was lost.
         """
         content = changes(body, header.get("zone"))
-        ref = accounts.one_of_user(userId, provider)
-        accounts.require(ref, Operation.INSERT_EVENT)
+        ref = connections.one_of_user(userId, provider)
+        connections.require(ref, Operation.INSERT_EVENT)
         job = CreateEvent(ref.id, calendarId, draft(content, ref, calendarId, body.get("id")))
-        reply = event_creates.write({ref.id: job}, deadline=accounts.deadline())[ref.id]
+        reply = creates.write({ref.id: job}, deadline=connections.deadline())[ref.id]
         if reply.failed is not None:
-            raise event_creates.error(ref, reply.failed, repeatable=content.meta_id is not None)
+            raise creates.error(ref, reply.failed, repeatable=content.meta_id is not None)
         return _one_event(ref, reply, status=201)
 
 
@@ -105,8 +108,8 @@ class CalendarEvent(MethodView):
     @blp.response(200, EventAnswer)
     def get(self, userId: str, provider: str, calendarId: str, eventId: str) -> Response:
         """Read an event"""
-        ref = accounts.one_of_user(userId, provider)
-        accounts.require(ref, Operation.GET_EVENT)
+        ref = connections.one_of_user(userId, provider)
+        connections.require(ref, Operation.GET_EVENT)
         job = GetEvent(ref.id, calendarId, eventId)
         return _one_event(ref, _read(ref, job))
 
@@ -127,8 +130,8 @@ class CalendarEvent(MethodView):
         Only what is sent is written. `attendees` replace the list; who stays on it keeps their answer.
         """
         content = changes(body, header.get("zone"))
-        ref = accounts.one_of_user(userId, provider)
-        accounts.require(ref, Operation.UPDATE_EVENT)
+        ref = connections.one_of_user(userId, provider)
+        connections.require(ref, Operation.UPDATE_EVENT)
         job = UpdateEvent(ref.id, calendarId, eventId, content)
         return _one_event(ref, _write(ref, job))
 
@@ -138,8 +141,8 @@ class CalendarEvent(MethodView):
         self, query: dict[str, Any], userId: str, provider: str, calendarId: str, eventId: str
     ) -> dict[str, bool]:
         """Delete an event"""
-        ref = accounts.one_of_user(userId, provider)
-        accounts.require(ref, Operation.DELETE_EVENT)
+        ref = connections.one_of_user(userId, provider)
+        connections.require(ref, Operation.DELETE_EVENT)
         job = DeleteEvent(ref.id, calendarId, eventId, query.get("sendNotifications"))
         _raise_failure(ref, _write(ref, job).failed)
         return {"success": True}
@@ -192,16 +195,16 @@ def _length(told: Sequence[str]) -> int:
 
 
 def _read(ref: ConnectionRef, job: Job) -> Reply:
-    return accounts.gather({ref.id: job}, Queue.READS, deadline=accounts.deadline())[ref.id]
+    return connections.gather({ref.id: job}, Queue.READS, deadline=connections.deadline())[ref.id]
 
 
 def _write(ref: ConnectionRef, job: CreateEvent | UpdateEvent | DeleteEvent) -> Reply:
-    return accounts.write({ref.id: job}, deadline=accounts.deadline())[ref.id]
+    return connections.write({ref.id: job}, deadline=connections.deadline())[ref.id]
 
 
 def _raise_failure(ref: ConnectionRef, failed: Failed | None) -> None:
     if failed is not None:
-        raise accounts.error(ref, failed)
+        raise connections.error(ref, failed)
 
 
 def _one_event(ref: ConnectionRef, reply: Reply, *, status: int = 200) -> Response:
@@ -212,6 +215,6 @@ def _one_event(ref: ConnectionRef, reply: Reply, *, status: int = 200) -> Respon
     _raise_failure(ref, reply.failed)
     (events,) = reply.events.values()
     if isinstance(events, Failed):
-        raise accounts.error(ref, events)
+        raise connections.error(ref, events)
     event = events[0]
     return whole({"data": event_view(event, calendar_name(ref, event.calendar_id))}, status)

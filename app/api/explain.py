@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 from flask import Response
 from flask.views import MethodView
 
-from app import asked, explanations, pictures
-from app.envelope import Blueprint, whole
-from app.explanations import Blocking, Explained
-from app.failures import Failures
+from app.availability import explanation, request, subjects
+from app.availability.explanation import Blocking, Explained
+from app.availability.failures import Failures
+from app.http.envelope import Blueprint, whole
 from app.schemas.availability import RequiredSchedulesBody, ZoneHeader
 from app.schemas.explain import (
     OrganizationExplainedAnswer,
@@ -21,7 +21,7 @@ from app.schemas.explain import (
     UserMomentQuery,
 )
 from scheduling.explain import Explanation, Pair
-from scheduling.written import timestamp
+from scheduling.json_render import timestamp
 
 blp = Blueprint("explain", __name__, description="Why a moment is, or is not, offered")
 
@@ -60,32 +60,32 @@ class OrganizationExplanation(MethodView):
 
         Every member is told of, by user id; one without connected calendars has the reason `noCalendars`.
         """
-        question = asked.slot_query(query, header["zone"])
+        question = request.slot_query(query, header["zone"])
         at = query["at"].milliseconds(header["zone"])
-        everybody, users, picture = pictures.of_members(query, question, orgSlug)
-        known = dict(zip(users, explanations.of_asks(picture, question, at), strict=True))
-        nobody = explanations.of_nobody(question, at)
+        everybody, users, picture = subjects.of_members(query, question, orgSlug)
+        known = dict(zip(users, explanation.of_asks(picture, question, at), strict=True))
+        nobody = explanation.of_nobody(question, at)
         found = {user: known.get(user, nobody) for user in everybody}
         data = {
             "at": timestamp(at),
             "offeredBy": [user for user, explained in found.items() if explained.offered],
             "members": [{"userId": user, **_entry(explained)} for user, explained in found.items()],
-            "options": asked.options(query, question),
+            "options": request.options(query, question),
         }
         failed = [Failures.of(picture, n).user(users[n]) for n in sorted(picture.failing())]
-        return whole({"data": data, "failedUsers": failed}, headers=asked.age(picture))
+        return whole({"data": data, "failedUsers": failed}, headers=request.age(picture))
 
 
 def _one_user(
     query: dict[str, Any], zone: ZoneInfo, schedules: Sequence[Mapping[str, Any]] | None, user: str
 ) -> Response:
-    question = asked.slot_query(query, zone, schedules)
+    question = request.slot_query(query, zone, schedules)
     at = query["at"].milliseconds(zone)
-    picture = pictures.of_user(query, question, user)
-    explained = explanations.of_ask(picture, question, at, partial=query["onFailure"] == "partial")
-    data = {"at": timestamp(at), **_entry(explained), "options": asked.options(query, question)}
+    picture = subjects.of_user(query, question, user)
+    explained = explanation.of_ask(picture, question, at, partial=query["onFailure"] == "partial")
+    data = {"at": timestamp(at), **_entry(explained), "options": request.options(query, question)}
     body = {"data": data, "failedCalendars": Failures.of(picture).calendars()}
-    return whole(body, headers=asked.age(picture))
+    return whole(body, headers=request.age(picture))
 
 
 def _entry(explained: Explained) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from zoneinfo import ZoneInfo
 from flask import Response
 from flask.views import MethodView
 
-from app import paging
-from app.auth import caller, within
-from app.envelope import Blueprint
-from app.errors import Forbidden, NotFound, whole_request_failed
-from app.forgetting import clean_up, forget_connections
-from app.ownership import CONNECTION, own_user
+from app.accounts.disconnect import clean_up, forget_connections
+from app.accounts.ownership import CONNECTION, own_user
+from app.http import paging
+from app.http.auth import caller, within
+from app.http.envelope import Blueprint
+from app.http.errors import Forbidden, NotFound, whole_request_failed
 from app.schemas.authorization import AccessTokenSchema, RevokeQuery
 from app.schemas.records import (
     ConnectionBody,
@@ -25,18 +25,18 @@ from app.schemas.records import (
     SuccessSchema,
     connection_view,
 )
+from app.schemas.timestamps import EPOCH, MILLISECOND, Moment
 from app.services import services
-from app.timestamps import EPOCH, MILLISECOND, Moment
 from providers.base import Failed
 from providers.errors import Reason
 from providers.names import ProviderName
 from providers.scopes import expand_levels
-from store.models import OAuthConnection
-from store.queries import audit, connections, users
-from store.queries.connections import Tokens
-from workers.jobs import FreshToken
+from store.sql.models import OAuthConnection
+from store.sql.queries import audit, connections, users
+from store.sql.queries.connections import Tokens
+from workers.execution.tokens import ends_soon
+from workers.fanout.jobs import FreshToken
 from workers.queues import Queue
-from workers.tokens import ends_soon
 
 blp = Blueprint("oauth", __name__, description="Provider accounts of a user")
 

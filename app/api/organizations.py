@@ -8,9 +8,10 @@ from flask import Response
 from flask.views import MethodView
 from marshmallow import fields
 
-from app import paging, workspaces
-from app.auth import within
-from app.envelope import Blueprint, WholeBody, whole
+from app.accounts import organizations as workspaces
+from app.http import paging
+from app.http.auth import within
+from app.http.envelope import Blueprint, WholeBody, whole
 from app.schemas.records import (
     MembersBody,
     OrganizationBody,
@@ -23,7 +24,7 @@ from app.schemas.records import (
     user_list_view,
 )
 from app.services import services
-from store.queries import organizations, users
+from store.sql.queries import organizations, users
 
 blp = Blueprint("organizations", __name__, description="Workspaces: groups of users")
 

@@ -7,8 +7,8 @@ from itertools import islice
 import orjson
 from flask import Blueprint, Response, request
 
-from app.errors import Invalid, NotFound
-from app.push import heed
+from app.accounts.provider_notifications import heed
+from app.http.errors import Invalid, NotFound
 from providers.google import channels as google
 from providers.microsoft import subscriptions as microsoft
 from providers.names import ProviderName

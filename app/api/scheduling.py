@@ -11,11 +11,12 @@ import numpy as np
 from flask import Response
 from flask.views import MethodView
 
-from app import accounts, asked, pictures
-from app.auth import within
-from app.availability import Ask, Picture, look
-from app.envelope import Blueprint, json_array, json_object, whole
-from app.failures import Failures
+from app.accounts import connections as accounts
+from app.availability import request, subjects
+from app.availability.failures import Failures
+from app.availability.lookup import Ask, Picture, look
+from app.http.auth import within
+from app.http.envelope import Blueprint, json_array, json_object, whole
 from app.schemas.availability import (
     OrganizationSlotsAnswer,
     OrganizationSlotsQuery,
@@ -28,9 +29,9 @@ from app.schemas.availability import (
     ZoneHeader,
 )
 from app.services import services
+from scheduling.json_render import slots_json
 from scheduling.query import Query, slots
-from scheduling.written import slots_json
-from store.queries import connections
+from store.sql.queries import connections
 
 blp = Blueprint("scheduling", __name__, description="When somebody is free for a slot")
 
@@ -84,14 +85,14 @@ class OrganizationScheduling(MethodView):
 
         A member of whom any calendar could not be read has no slots and is in `failedUsers`.
         """
-        question = asked.slot_query(query, header["zone"])
-        _, users, picture = pictures.of_members(query, question, orgSlug)
+        question = request.slot_query(query, header["zone"])
+        _, users, picture = subjects.of_members(query, question, orgSlug)
         failing = sorted(picture.failing())
         readable = np.delete(np.arange(len(users)), failing)
         free = slots(question, *picture.of_asks(readable))
         data = {
             "availableSlots": slots_json(free, [users[n] for n in readable.tolist()]),
-            "options": asked.options(query, question),
+            "options": request.options(query, question),
         }
         failed = [Failures.of(picture, n).user(users[n]) for n in failing]
         return _answer(json_object(data), picture, failedUsers=failed)
@@ -100,31 +101,31 @@ class OrganizationScheduling(MethodView):
 def _one_user(
     query: dict[str, Any], zone: ZoneInfo, schedules: Sequence[Mapping[str, Any]] | None, user: str
 ) -> Response:
-    question = asked.slot_query(query, zone, schedules)
-    picture = pictures.of_user(query, question, user)
+    question = request.slot_query(query, zone, schedules)
+    picture = subjects.of_user(query, question, user)
     failures = Failures.of(picture)
     partial = query["onFailure"] == "partial"
     if failures and not (partial and failures.something_read):
         raise failures.error()
     beside = {"failedCalendars": failures.calendars()} if partial else {}
     free = slots(question, *picture.of_ask(0))
-    data = {"availableSlots": slots_json(free), "options": asked.options(query, question)}
+    data = {"availableSlots": slots_json(free), "options": request.options(query, question)}
     return _answer(json_object(data), picture, **beside)
 
 
 def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) -> Response:
     wanted_users = body["users"]
     schedules = [_first_given(user["schedules"], body["schedules"]) for user in wanted_users]
-    questions = asked.slot_queries(query, zone, schedules)
-    asked.check_size(Counter(questions))
+    questions = request.slot_queries(query, zone, schedules)
+    request.check_size(Counter(questions))
     with services().stores.database.reading() as session:
         known = connections.of_users(session, {user["id"] for user in wanted_users}, within=within())
     asks = [
-        Ask(asked.of_provider(known.get(user["id"], []), query), asked.wanted(user, primary_only=True))
+        Ask(request.of_provider(known.get(user["id"], []), query), request.wanted(user, primary_only=True))
         for user in wanted_users
     ]
     opening, closing = questions[0].busy_range() if questions else (0, 1)
-    picture = look(asks, opening, closing, asked.freshness())
+    picture = look(asks, opening, closing, request.freshness())
     # Written while they are sent: nothing in it may need the request, which is over by then.
     entries = (
         _entry(user["id"], user["id"] in known, picture, n, query, questions[n], schedules[n])
@@ -156,9 +157,9 @@ def _entry(
             "userId": user,
             "status": "ok",
             "availableSlots": slots_json(free),
-            "options": asked.options(query, question),
+            "options": request.options(query, question),
             "calendarIds": [picture.targets[place].shown for place in places],
-            "schedules": asked.echoed_schedules(schedules or ()),
+            "schedules": request.echoed_schedules(schedules or ()),
             "failedCalendars": [],
         }
     )
@@ -169,4 +170,4 @@ def _first_given(*values: Sequence[Mapping[str, Any]] | None) -> Sequence[Mappin
 
 
 def _answer(data: Iterator[bytes], picture: Picture, **beside: Sequence[dict[str, Any]]) -> Response:
-    return whole(json_object({"data": data, **beside}), headers=asked.age(picture))
+    return whole(json_object({"data": data, **beside}), headers=request.age(picture))

@@ -8,10 +8,12 @@ from zoneinfo import ZoneInfo
 from flask import Response
 from flask.views import MethodView
 
-from app import accounts, idempotency, unified
-from app.envelope import Blueprint, whole
-from app.event_bodies import changes, new_meta_id
-from app.event_views import unified_view
+from app.accounts import connections
+from app.events import unified
+from app.events.drafts import changes, new_meta_id
+from app.events.views import unified_view
+from app.http import idempotency
+from app.http.envelope import Blueprint, whole
 from app.schemas.calendars import ProviderQuery
 from app.schemas.events import (
     OptionalZoneHeader,
@@ -40,8 +42,8 @@ class UnifiedEvents(MethodView):
         made again with the same `metaId` makes no second copy. A missing copy is not made beside one with
         other content: that is 409.
         """
-        refs = accounts.of_user(userId, query)
-        others = [ref for ref in accounts.of_user(userId, {"provider": []}) if ref not in refs]
+        refs = connections.of_user(userId, query)
+        others = [ref for ref in connections.of_user(userId, {"provider": []}) if ref not in refs]
         content = changes({"metaId": new_meta_id(), **body}, header.get("zone"))
         by_chance = "metaId" not in body and idempotency.key() is None
         copies = unified.create(
@@ -59,7 +61,7 @@ class UnifiedEvent(MethodView):
 
         An account that could not be asked for its copy is named in `failedCalendars`.
         """
-        copies, failures = unified.get(accounts.of_user(userId, query), metaId)
+        copies, failures = unified.get(connections.of_user(userId, query), metaId)
         beside = {"failedCalendars": failures.calendars()} if failures else {}
         return whole({"data": unified_view(metaId, copies), **beside})
 
@@ -80,7 +82,7 @@ class UnifiedEvent(MethodView):
         Only what is sent is written. When some accounts fail, the error names them in `failedCalendars`,
         and the request can be repeated.
         """
-        refs = accounts.of_user(userId, query)
+        refs = connections.of_user(userId, query)
         content = changes(body, header.get("zone"))
         copies = unified.update(refs, metaId, content, body.get("sendNotificationsFor"))
         return whole({"data": unified_view(content.meta_id or metaId, copies)})
@@ -92,5 +94,5 @@ class UnifiedEvent(MethodView):
 
         When some accounts fail, the error names them in `failedCalendars`, and the request can be repeated.
         """
-        unified.delete(accounts.of_user(userId, query), metaId, query.get("sendNotificationsFor"))
+        unified.delete(connections.of_user(userId, query), metaId, query.get("sendNotificationsFor"))
         return {"success": True}

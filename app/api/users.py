@@ -8,10 +8,11 @@ from typing import Any
 from flask.views import MethodView
 from sqlalchemy.orm import Session
 
-from app import paging, people
-from app.auth import within
-from app.envelope import Blueprint
-from app.errors import NotFound
+from app.accounts import users as people
+from app.http import paging
+from app.http.auth import within
+from app.http.envelope import Blueprint
+from app.http.errors import NotFound
 from app.schemas.records import (
     IncludeQuery,
     OrganizationSchema,
@@ -26,8 +27,8 @@ from app.schemas.records import (
     user_view,
 )
 from app.services import services
-from store.models import User
-from store.queries import users
+from store.sql.models import User
+from store.sql.queries import users
 
 blp = Blueprint("users", __name__, description="People whose calendars are read")
 

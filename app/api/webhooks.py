@@ -7,9 +7,10 @@ from typing import Any
 from flask import Response
 from flask.views import MethodView
 
-from app import endpoints, paging
-from app.auth import within
-from app.envelope import Blueprint
+from app.accounts import webhook_endpoints
+from app.http import paging
+from app.http.auth import within
+from app.http.envelope import Blueprint
 from app.schemas.records import PageQuery, SuccessSchema
 from app.schemas.webhooks import (
     DeliveriesQuery,
@@ -21,7 +22,7 @@ from app.schemas.webhooks import (
     webhook_view,
 )
 from app.services import services
-from store.queries import deliveries, webhooks
+from store.sql.queries import deliveries, webhooks
 
 blp = Blueprint("webhooks", __name__, description="Events that are sent to you, and their delivery log")
 
@@ -57,9 +58,9 @@ class Webhooks(MethodView):
         organization, the endpoint hears of that organization's members only. An organization has up to 100
         endpoints, and so have all the keys together that are bound to none.
         """
-        endpoints.check_reach(body["url"])
+        webhook_endpoints.check_reach(body["url"])
         with services().stores.database.writing() as session:
-            row, secret = endpoints.create(
+            row, secret = webhook_endpoints.create(
                 session, url=body["url"], events=body["events"], organization_id=within()
             )
         return {**webhook_view(row), "secret": secret}
@@ -74,7 +75,7 @@ class WebhookById(MethodView):
         What waits for it is not sent any more, and its delivery log goes with it.
         """
         with services().stores.database.writing() as session:
-            endpoints.remove(session, webhookId)
+            webhook_endpoints.remove(session, webhookId)
         return {"success": True}
 
 
@@ -90,7 +91,7 @@ class Deliveries(MethodView):
         with services().stores.database.reading() as session:
             rows = deliveries.page(
                 session,
-                endpoints.find(session, webhookId).id,
+                webhook_endpoints.find(session, webhookId).id,
                 before=paging.after(query),
                 limit=paging.one_more(query),
             )
@@ -106,5 +107,5 @@ class Replay(MethodView):
         With the same `webhook-id`, whatever became of it. An endpoint that was disabled is enabled by it.
         """
         with services().stores.database.writing() as session:
-            row = endpoints.replay(session, webhookId, deliveryId)
+            row = webhook_endpoints.replay(session, webhookId, deliveryId)
         return delivery_view(row)

@@ -4,37 +4,38 @@ from __future__ import annotations
 
 from flask import Flask
 
-from app.dashboard import cookies, errors
+from app.dashboard import errors
 from app.dashboard.blueprint import blp, csrf
-from store.settings import Settings
+from app.dashboard.sign_in import cookies
+from store.config.settings import Settings
 
 
 def install(app: Flask, settings: Settings) -> None:
     """The pages, with their cookie and their protection."""
     from app.dashboard import (
-        account,
         activity,
         audit_log,
         connecting,
         deliveries,
-        explorer,
         keys,
         members,
         organizations,
         overview,
         providers,
-        sign_in,
         user_calendars,
         users,
         webhooks,
-        why,
     )
+    from app.dashboard.explorer import explanation
+    from app.dashboard.explorer import pages as explorer
+    from app.dashboard.sign_in import account
+    from app.dashboard.sign_in import pages as sign_in
 
     cookies.install(app, settings)
     csrf.init_app(app)
     errors.keep_the_lost(app)
     people = (keys, organizations, members, users, user_calendars, connecting)
     operation = (overview, providers, webhooks, deliveries, activity, audit_log)
-    for pages in (account, sign_in, explorer, why, *people, *operation):
+    for pages in (account, sign_in, explorer, explanation, *people, *operation):
         assert pages.blp is blp
     app.register_blueprint(blp, url_prefix="/dashboard")

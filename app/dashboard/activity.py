@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from flask import request
 from flask.typing import ResponseReturnValue
 
-from app.availability import now
+from app.availability.lookup import now
 from app.dashboard.blueprint import blp, page
 from app.dashboard.charts import Chart, Series
 from app.services import services
-from store.activity import DAY, HOUR, MINUTE, Point
-from store.counts import GROUPS, Counts, Status, together
-from store.latency import Latency
+from store.metrics.counters import DAY, HOUR, MINUTE, Point
+from store.metrics.histogram import Latency
+from store.metrics.schema import GROUPS, Counts, Status, together
 
 
 class Span(NamedTuple):

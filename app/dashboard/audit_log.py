@@ -5,9 +5,9 @@ from __future__ import annotations
 from flask.typing import ResponseReturnValue
 
 from app.dashboard.blueprint import blp, page
-from app.dashboard.lists import Onward, number_before, searched
+from app.dashboard.pagination import Onward, number_before, searched
 from app.services import services
-from store.queries import audit
+from store.sql.queries import audit
 
 
 @blp.get("/audit")

@@ -8,24 +8,29 @@ from flask import Blueprint, Response, abort, flash, redirect, render_template, 
 from flask.typing import ResponseReturnValue
 from flask_wtf.csrf import CSRFProtect
 
-from app.dashboard import errors, files, sessions, words
-from app.page_headers import HEADERS
+from app.dashboard import errors, static_files, template_filters
+from app.dashboard.sign_in import sessions
+from app.http.page_headers import HEADERS
 
 blp = Blueprint(
-    "dashboard", __name__, template_folder="templates", static_folder=files.FOLDER, static_url_path="/static"
+    "dashboard",
+    __name__,
+    template_folder="templates",
+    static_folder=static_files.FOLDER,
+    static_url_path="/static",
 )
 csrf = CSRFProtect()
 errors.install(blp)
-files.install(blp)
-words.install(blp)
+static_files.install(blp)
+template_filters.install(blp)
 
 # Pages that whoever is not signed in may see.
-OPEN = frozenset({"dashboard.sign_in", "dashboard.welcome", files.ENDPOINT})
+OPEN = frozenset({"dashboard.sign_in", "dashboard.welcome", static_files.ENDPOINT})
 
 
 @blp.before_request
 def _let_in() -> ResponseReturnValue | None:
-    if request.endpoint == files.ENDPOINT:
+    if request.endpoint == static_files.ENDPOINT:
         return None
     lost = request.routing_exception is not None
     if not lost:
@@ -51,8 +56,8 @@ def _refuse_nul() -> None:
 @blp.after_request
 def _protect(response: Response) -> Response:
     response.headers.update(HEADERS)
-    if request.endpoint == files.ENDPOINT:
-        response.headers["Cache-Control"] = files.cache_control(request)
+    if request.endpoint == static_files.ENDPOINT:
+        response.headers["Cache-Control"] = static_files.cache_control(request)
     else:
         response.headers["Cache-Control"] = "no-store"
         response.vary.add("HX-Request")

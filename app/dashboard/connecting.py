@@ -7,22 +7,23 @@ from datetime import timedelta
 from flask import request, url_for
 from flask.typing import ResponseReturnValue
 
-from app import consents
-from app.dashboard import forms, health, sessions
+from app.accounts import oauth_flow
+from app.accounts.disconnect import forget_connections
+from app.accounts.oauth_result_page import SOME_ACCESS
+from app.dashboard import connection_badge, forms
 from app.dashboard.blueprint import blp, done, failed, page
-from app.dashboard.health import LEVELS
+from app.dashboard.connection_badge import LEVELS
+from app.dashboard.sign_in import sessions
 from app.dashboard.users import known
-from app.errors import Invalid
-from app.fields import Word
-from app.forgetting import forget_connections
-from app.outcomes import SOME_ACCESS
+from app.http.errors import Invalid
 from app.schemas.authorization import AuthorizeBody
+from app.schemas.fields import Word
 from app.services import services
 from providers.names import ProviderName
 from providers.scopes import Level
-from store.authorizations import STATE_SECONDS
-from store.models import now
-from store.queries import audit, connections, users
+from store.security.oauth_states import STATE_SECONDS
+from store.sql.models import now
+from store.sql.queries import audit, connections, users
 
 # Who has just agreed comes back at once.
 JUST_NOW = timedelta(minutes=2)
@@ -43,8 +44,8 @@ class ConnectForm(forms.Body):
 def connect(custom_id: str, provider: str) -> ResponseReturnValue:
     """Make two links to connect an account: one to be opened here, one to be sent."""
     user = known(custom_id)
-    title = health.title(provider)
-    if not consents.providers()[ProviderName(provider)].configured:
+    title = connection_badge.title(provider)
+    if not oauth_flow.providers()[ProviderName(provider)].configured:
         return failed(
             f"{title} is not set up yet: enter its client id and secret first.", "user", custom_id=custom_id
         )
@@ -54,8 +55,8 @@ def connect(custom_id: str, provider: str) -> ResponseReturnValue:
     asked = AuthorizeBody().load(form.data)
     back = url_for("dashboard.connected", number=user.id, provider=provider)
     try:
-        to_open = consents.begin_here(custom_id, provider, asked, back=back)
-        to_send = consents.begin(custom_id, provider, asked)
+        to_open = oauth_flow.begin_here(custom_id, provider, asked, back=back)
+        to_send = oauth_flow.begin(custom_id, provider, asked)
     except Invalid:
         return failed(NO_ADDRESS, "user", custom_id=custom_id)
     with services().stores.database.writing() as session:
@@ -73,7 +74,7 @@ def connect(custom_id: str, provider: str) -> ResponseReturnValue:
             to_open.cookie.name,
             to_open.cookie.value,
             max_age=STATE_SECONDS,
-            path=consents.COOKIE_PATH,
+            path=oauth_flow.COOKIE_PATH,
             secure=services().settings.public_url.startswith("https:"),
             httponly=True,
             # Lax: the provider's redirect to the callback comes from another site.
@@ -90,11 +91,12 @@ def connected(number: int, provider: str) -> ResponseReturnValue:
         row = None if user is None else connections.find(session, user.id, provider)
     if user is None:
         return failed("That user was deleted meanwhile.", "users")
-    title = health.title(provider)
+    title = connection_badge.title(provider)
     told = request.args.get("connected") == "true"
     if told and row is not None and row.alive and now() - row.created_at < JUST_NOW:
         return done(
-            f"{row.email or 'The account'} is connected with {title}. {health.access(row) or SOME_ACCESS}.",
+            f"{row.email or 'The account'} is connected with {title}. "
+            f"{connection_badge.access(row) or SOME_ACCESS}.",
             "user",
             custom_id=user.custom_id,
         )
@@ -109,7 +111,7 @@ def connected(number: int, provider: str) -> ResponseReturnValue:
 def disconnect(custom_id: str, provider: str) -> ResponseReturnValue:
     """Delete a connection; its grant is revoked under the rules of the API."""
     known(custom_id)
-    title = health.title(provider)
+    title = connection_badge.title(provider)
     if not forget_connections(custom_id, provider, actor=sessions.actor()):
         return failed(f"{title} was not connected any more.", "user", custom_id=custom_id)
     return done(
@@ -120,6 +122,6 @@ def disconnect(custom_id: str, provider: str) -> ResponseReturnValue:
 def _why(title: str, provider: str) -> str:
     """What went wrong. Of the address only a sentence that we ourselves say is repeated."""
     sentence = request.args.get("error", "")
-    if consents.is_refusal(ProviderName(provider), sentence):
+    if oauth_flow.is_refusal(ProviderName(provider), sentence):
         return f"{title} is not connected: {sentence}"
     return f"{title} is not connected: it did not work this time; make a new link and try again"

@@ -8,15 +8,15 @@ from typing import get_args
 from flask import request
 from flask.typing import ResponseReturnValue
 
-from app import endpoints
+from app.accounts import webhook_endpoints
 from app.dashboard.blueprint import blp, done, failed, page
-from app.dashboard.lists import Onward
-from app.errors import NotFound
-from app.fields import DELIVERY_ID
+from app.dashboard.pagination import Onward
+from app.http.errors import NotFound
+from app.schemas.fields import DELIVERY_ID
 from app.services import services
-from store.models import WebhookDelivery
-from store.queries import deliveries, organizations
-from store.queries.deliveries import Status
+from store.sql.models import WebhookDelivery
+from store.sql.queries import deliveries, organizations
+from store.sql.queries.deliveries import Status
 
 # The status of a delivery as a badge.
 BADGES = {
@@ -31,7 +31,7 @@ def webhook(webhook_id: str) -> ResponseReturnValue:
     """An endpoint with its deliveries, the newest first; those of one status."""
     status = _status()
     with services().stores.database.reading() as session:
-        endpoint = endpoints.find(session, webhook_id)
+        endpoint = webhook_endpoints.find(session, webhook_id)
         bound = endpoint.organization_id
         organization = None if bound is None else organizations.slug_of(session, bound)
         counts = deliveries.counts(session, [webhook_id])[webhook_id]
@@ -58,7 +58,7 @@ def replay_delivery(webhook_id: str, delivery_id: str) -> ResponseReturnValue:
     """Send a delivery again."""
     try:
         with services().stores.database.writing() as session:
-            endpoints.replay(session, webhook_id, delivery_id)
+            webhook_endpoints.replay(session, webhook_id, delivery_id)
     except NotFound as error:
         return failed(
             f"{error.error}: the log forgot it, or it tells of somebody who has left the organization.",

@@ -12,11 +12,11 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
-from app import queries
-from app.dashboard.cookies import PATH
-from app.errors import ApiError, Busy
-from app.request_ids import request_id, route
-from workers.waiting_room import TurnedAway
+from app.dashboard.sign_in.cookies import PATH
+from app.http import query_string
+from app.http.errors import ApiError, Busy
+from app.http.request_ids import request_id, route
+from workers.fanout.admission import TurnedAway
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ def install(blp: Blueprint) -> None:
     blp.register_error_handler(Exception, _failed)
 
 
-class _Request(queries.Request):
+class _Request(query_string.Request):
     """What asks the dashboard for a path or a method that it has not got is the dashboard's all the same."""
 
     @property

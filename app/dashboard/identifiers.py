@@ -7,7 +7,7 @@ from typing import Any
 
 from marshmallow import ValidationError
 
-from app.fields import SLUG, USER_ID, Identifier
+from app.schemas.fields import SLUG, USER_ID, Identifier
 
 
 class _Said(Identifier):

@@ -10,17 +10,18 @@ from flask.typing import ResponseReturnValue
 from marshmallow import ValidationError, fields
 from sqlalchemy.orm import Session
 
-from app.dashboard import forms, once, sessions
+from app.dashboard import form_tokens, forms
 from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.identifiers import Slug
-from app.dashboard.lists import LONGEST_CHOICE, Onward, number_before
-from app.errors import NotFound
-from app.fields import Text, Word
+from app.dashboard.pagination import LONGEST_CHOICE, Onward, number_before
+from app.dashboard.sign_in import sessions
+from app.http.errors import NotFound
+from app.schemas.fields import Text, Word
+from app.schemas.timestamps import LAST_YEAR
 from app.services import services
-from app.timestamps import LAST_YEAR
-from store.api_keys import visible_part
-from store.models import ApiKey, now
-from store.queries import api_keys, audit, organizations
+from store.security.api_keys import visible_part
+from store.sql.models import ApiKey, now
+from store.sql.queries import api_keys, audit, organizations
 
 LASTING_DAYS = {"30": "30 days", "90": "90 days", "365": "A year"}
 # Ending so soon, a key is marked.
@@ -88,16 +89,16 @@ def new_key() -> ResponseReturnValue:
         form.refuse("", "This form came without its ticket: send it again as it is now.")
     if not form:
         return _form(form, 400)
-    if not once.take(form.data["ticket"]):
+    if not form_tokens.take(form.data["ticket"]):
         form.refuse("", SENT_BEFORE)
         return _form(form, 409)
     try:
         made = _made(form)
     except Exception:
-        once.give_back(form.data["ticket"])
+        form_tokens.give_back(form.data["ticket"])
         raise
     if made is None:
-        once.give_back(form.data["ticket"])
+        form_tokens.give_back(form.data["ticket"])
         return _form(form, 400)
     return page("key_made.html", key=made, name=form.data["name"], base=_base())
 
@@ -167,7 +168,9 @@ def _expiry(form: forms.Form) -> datetime | None:
 def _form(form: forms.Form, status: int = 200) -> ResponseReturnValue:
     with services().stores.database.reading() as session:
         known = organizations.slugs(session, limit=LONGEST_CHOICE)
-    return page("new_key.html", status, form=form, ticket=once.ticket(), slugs=known, lasting=LASTING_DAYS)
+    return page(
+        "new_key.html", status, form=form, ticket=form_tokens.ticket(), slugs=known, lasting=LASTING_DAYS
+    )
 
 
 def _organization_id(session: Session, slug: str) -> int:

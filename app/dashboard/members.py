@@ -8,16 +8,17 @@ from flask import request
 from flask.typing import ResponseReturnValue
 from marshmallow import ValidationError, fields
 
-from app import workspaces
-from app.dashboard import forms, sessions
+from app.accounts import organizations
+from app.dashboard import forms
 from app.dashboard.blueprint import blp, done
 from app.dashboard.identifiers import UserId
 from app.dashboard.organizations import one
-from app.errors import NotFound
-from app.fields import USER_ID
+from app.dashboard.sign_in import sessions
+from app.http.errors import NotFound
+from app.schemas.fields import USER_ID
 from app.schemas.records import MOST_AT_ONCE
 from app.services import services
-from store.queries import audit, users
+from store.sql.queries import audit, users
 
 # So many of the unknown are named.
 MOST_NAMED = 5
@@ -56,7 +57,7 @@ def add_members(slug: str) -> ResponseReturnValue:
             if unknown := [each for each in wanted if each not in there]:
                 form.refuse("userIds", _unknown(unknown))
             else:
-                added = workspaces.add_members(session, slug, wanted)
+                added = organizations.add_members(session, slug, wanted)
                 audit.record(
                     session, actor=sessions.actor(), action="addMembers", subject=f"{added} to {slug}"
                 )
@@ -74,7 +75,7 @@ def remove_member(slug: str) -> ResponseReturnValue:
     if not USER_ID.fullmatch(custom_id):
         raise NotFound("User not found")
     with services().stores.database.writing() as session:
-        workspaces.remove_members(session, slug, [custom_id])
+        organizations.remove_members(session, slug, [custom_id])
         audit.record(
             session, actor=sessions.actor(), action="removeMember", subject=f"{custom_id} from {slug}"
         )

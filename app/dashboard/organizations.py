@@ -9,17 +9,18 @@ from flask import request
 from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
-from app import workspaces
-from app.dashboard import forms, health, sessions
+from app.accounts import organizations as workspaces
+from app.dashboard import connection_badge, forms
 from app.dashboard.blueprint import blp, done, page
 from app.dashboard.identifiers import Slug
-from app.dashboard.lists import Onward, after, searched
-from app.errors import Conflict, NotFound
-from app.fields import SLUG, Text
+from app.dashboard.pagination import Onward, after, searched
+from app.dashboard.sign_in import sessions
+from app.http.errors import Conflict, NotFound
+from app.schemas.fields import SLUG, Text
 from app.services import services
-from store.queries import api_keys, audit, connections, users, webhooks
-from store.queries import organizations as stored
-from store.queries.organizations import Summary
+from store.sql.queries import api_keys, audit, connections, users, webhooks
+from store.sql.queries import organizations as stored
+from store.sql.queries.organizations import Summary
 
 # So many connections that have ended are named before the members.
 MOST_NAMED = 10
@@ -114,7 +115,7 @@ def one(
             keys=api_keys.count(session, found.id),
             webhooks=webhooks.count(session, found.id),
             q=searched(),
-            health=health,
+            health=connection_badge,
         )
 
 

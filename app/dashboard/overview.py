@@ -10,16 +10,17 @@ from flask import url_for
 from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
-from app import health, registrations
+from app.accounts import oauth_clients
+from app.accounts.oauth_clients import Registration
 from app.dashboard.blueprint import blp, page
 from app.dashboard.providers import badge_of
-from app.exposition import GUARDED
-from app.registrations import Registration
+from app.observability import health
+from app.observability.metrics import GUARDED
 from app.services import services
-from store.breakers import Breaker, Family
-from store.queries import api_keys, connections, deliveries, organizations, users
-from store.queries.connections import Standing
-from workers.traffic import TITLES
+from store.coordination.circuit_breaker import Breaker, Family
+from store.sql.queries import api_keys, connections, deliveries, organizations, users
+from store.sql.queries.connections import Standing
+from workers.execution.call_policy import TITLES
 
 # Connections that have ended, the latest: who sees more has found the page of users.
 MOST_ENDED = 5
@@ -89,7 +90,7 @@ def overview() -> ResponseReturnValue:
     with services().stores.database.reading() as session:
         figures = _figures(session)
         ended = connections.dead(session, limit=MOST_ENDED)
-    known = registrations.overview()
+    known = oauth_clients.overview()
     return page(
         "overview.html",
         figures=figures,

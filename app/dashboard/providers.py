@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from flask.typing import ResponseReturnValue
 from marshmallow import fields
 
-from app import registrations
-from app.dashboard import forms, sessions
+from app.accounts import oauth_clients
+from app.accounts.oauth_clients import FieldRefused, Registration, Source
+from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page, warned
-from app.errors import Conflict, NotFound
-from app.registrations import FieldRefused, Registration, Source
+from app.dashboard.sign_in import sessions
+from app.http.errors import Conflict, NotFound
 from app.services import services
-from providers.checks import Finding, Verdict
 from providers.names import ProviderName
+from providers.oauth.registration_probe import Finding, Verdict
 
 # How to come by a registration: three sentences each.
 STEPS = {
@@ -90,7 +91,7 @@ def save_registration(provider: str) -> ResponseReturnValue:
 def remove_registration(provider: str) -> ResponseReturnValue:
     """Forget a registration."""
     try:
-        registrations.remove(ProviderName(provider), actor=sessions.actor())
+        oauth_clients.remove(ProviderName(provider), actor=sessions.actor())
     except NotFound as error:
         return failed(f"{error.error}.", "settings")
     return done("The registration is removed. Connected accounts work until they need it.", "settings")
@@ -109,7 +110,7 @@ def _tried(provider: ProviderName, form: forms.Form) -> Finding | None:
     if not form:
         return None
     try:
-        finding = registrations.check_and_save(
+        finding = oauth_clients.check_and_save(
             provider, form.data["client_id"], secret, form.data["tenant"], actor=sessions.actor()
         )
     except FieldRefused as error:
@@ -122,13 +123,13 @@ def _tried(provider: ProviderName, form: forms.Form) -> Finding | None:
 
 
 def _cards(sent: Mapping[ProviderName, forms.Form], status: int = 200) -> ResponseReturnValue:
-    cards = [_card(each, sent.get(each.provider)) for each in registrations.overview()]
+    cards = [_card(each, sent.get(each.provider)) for each in oauth_clients.overview()]
     default = services().settings.providers.microsoft_tenant
     return page("settings.html", status, cards=cards, default_tenant=default)
 
 
 def _card(registration: Registration, sent: forms.Form | None) -> Card:
-    variables = registrations.variables(registration.provider)
+    variables = oauth_clients.variables(registration.provider)
     return Card(
         registration=registration,
         form=_as_saved(registration) if sent is None else sent,

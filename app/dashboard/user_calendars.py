@@ -12,14 +12,15 @@ from zoneinfo import ZoneInfo
 
 from flask.typing import ResponseReturnValue
 
-from app import accounts, calendars, event_lists
-from app.availability import Freshness
-from app.dashboard import health
+from app.accounts import connections
+from app.availability.failures import Failures
+from app.availability.lookup import Freshness
+from app.availability.selection import Wanted
+from app.dashboard import connection_badge
 from app.dashboard.blueprint import blp, page
 from app.dashboard.users import known
-from app.failures import Failures
-from app.targets import Wanted
-from app.timestamps import EPOCH, MILLISECOND
+from app.events import calendars, lists
+from app.schemas.timestamps import EPOCH, MILLISECOND
 from providers.base import Calendar
 from providers.errors import Reason
 from providers.events import Event
@@ -74,14 +75,14 @@ class Entry:
 def user_calendars(custom_id: str) -> ResponseReturnValue:
     """The calendars of a user's accounts."""
     known(custom_id)
-    found = calendars.find(accounts.of_user(custom_id, {"provider": ()}))
+    found = calendars.find(connections.of_user(custom_id, {"provider": ()}))
     return page(
         "user_calendars.html",
         id=custom_id,
         calendars=found.calendars,
         failed=_told(found.failures),
         roles=ROLES,
-        title=health.title,
+        title=connection_badge.title,
         what_to_do=WHAT_TO_DO.__getitem__,
     )
 
@@ -90,11 +91,11 @@ def user_calendars(custom_id: str) -> ResponseReturnValue:
 def user_events(custom_id: str) -> ResponseReturnValue:
     """What is in a user's calendars in the next days."""
     known(custom_id)
-    refs = accounts.of_user(custom_id, {"provider": ()})
+    refs = connections.of_user(custom_id, {"provider": ()})
     listed = calendars.find(refs)
     start = int(time.time() * 1000)
     wanted = Wanted((), primary_only=False)
-    found = event_lists.find(refs, wanted, start, start + DAYS * DAY, Freshness())
+    found = lists.find(refs, wanted, start, start + DAYS * DAY, Freshness())
     entries = _entries(found.events[:MOST_EVENTS], listed.calendars)
     return page(
         "user_events.html",
@@ -103,7 +104,7 @@ def user_events(custom_id: str) -> ResponseReturnValue:
         more=len(found.events) - len(entries),
         failed=_told(found.failures),
         zones=sorted({str(entry.start.tzinfo) for entry in entries}),
-        title=health.title,
+        title=connection_badge.title,
         what_to_do=WHAT_TO_DO.__getitem__,
     )
 

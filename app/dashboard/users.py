@@ -5,18 +5,20 @@ from __future__ import annotations
 from flask import request
 from flask.typing import ResponseReturnValue
 
-from app import consents, people
-from app.dashboard import forms, health, sessions
+from app.accounts import oauth_flow
+from app.accounts import users as people
+from app.dashboard import connection_badge, forms
 from app.dashboard.blueprint import blp, done, page
 from app.dashboard.identifiers import Slug, UserId
-from app.dashboard.lists import LONGEST_CHOICE, Onward, after, searched
-from app.errors import Conflict, NotFound
-from app.fields import USER_ID
+from app.dashboard.pagination import LONGEST_CHOICE, Onward, after, searched
+from app.dashboard.sign_in import sessions
+from app.http.errors import Conflict, NotFound
+from app.schemas.fields import USER_ID
 from app.services import services
 from providers.names import ProviderName
-from store.models import User
-from store.queries import audit, organizations
-from store.queries import users as stored
+from store.sql.models import User
+from store.sql.queries import audit, organizations
+from store.sql.queries import users as stored
 
 
 class UserForm(forms.Body):
@@ -119,7 +121,7 @@ def _list(form: forms.Form, status: int = 200) -> ResponseReturnValue:
         found=found,
         q=searched(),
         slugs=known_slugs,
-        badge_of=health.badge_of,
+        badge_of=connection_badge.badge_of,
     )
 
 
@@ -134,8 +136,8 @@ def _one(custom_id: str, form: forms.Form, status: int = 200) -> ResponseReturnV
         user=row,
         organizations=memberships,
         connections={each.provider: each for each in row.connections},
-        providers=consents.providers(),
+        providers=oauth_flow.providers(),
         names=list(ProviderName),
-        levels=health.LEVELS,
-        health=health,
+        levels=connection_badge.LEVELS,
+        health=connection_badge,
     )

@@ -5,18 +5,18 @@ from __future__ import annotations
 from flask import request
 from flask.typing import ResponseReturnValue
 
-from app import endpoints
-from app.dashboard import forms, once
+from app.accounts import webhook_endpoints
+from app.dashboard import form_tokens, forms
 from app.dashboard.blueprint import blp, done, page
 from app.dashboard.identifiers import Slug
-from app.dashboard.lists import LONGEST_CHOICE, Onward, after
-from app.errors import Conflict, Invalid
-from app.fields import Text
+from app.dashboard.pagination import LONGEST_CHOICE, Onward, after
+from app.http.errors import Conflict, Invalid
+from app.schemas.fields import Text
 from app.schemas.webhooks import EVENTS, WebhookUrl
 from app.services import services
-from store.models import WebhookEndpoint
-from store.queries import deliveries, organizations
-from store.queries import webhooks as stored
+from store.sql.models import WebhookEndpoint
+from store.sql.queries import deliveries, organizations
+from store.sql.queries import webhooks as stored
 
 # What each event tells, for whoever chooses.
 TELLS = {
@@ -62,16 +62,16 @@ def create_webhook() -> ResponseReturnValue:
     _check(form, chosen)
     if not form:
         return _form(form, chosen, 400)
-    if not once.take(form.data["ticket"]):
+    if not form_tokens.take(form.data["ticket"]):
         form.refuse("", SENT_BEFORE)
         return _form(form, chosen, 409)
     try:
         made = _made(form, chosen)
     except Exception:
-        once.give_back(form.data["ticket"])
+        form_tokens.give_back(form.data["ticket"])
         raise
     if made is None:
-        once.give_back(form.data["ticket"])
+        form_tokens.give_back(form.data["ticket"])
         return _form(form, chosen, 400)
     endpoint, secret = made
     return page("webhook_made.html", endpoint=endpoint, secret=secret)
@@ -81,7 +81,7 @@ def create_webhook() -> ResponseReturnValue:
 def delete_webhook(webhook_id: str) -> ResponseReturnValue:
     """Delete an endpoint, with what waits for it and its log."""
     with services().stores.database.writing() as session:
-        endpoints.remove(session, webhook_id)
+        webhook_endpoints.remove(session, webhook_id)
     return done("The webhook is deleted. What waited for it is not sent any more.", "webhooks")
 
 
@@ -91,7 +91,7 @@ def _check(form: forms.Form, chosen: list[str]) -> None:
         form.refuse("events", "must be at least one")
     if form:
         try:
-            endpoints.check_reach(form.data["url"])
+            webhook_endpoints.check_reach(form.data["url"])
         except Invalid as error:
             form.refuse("url", error.error.removeprefix("url "))
 
@@ -105,7 +105,7 @@ def _made(form: forms.Form, chosen: list[str]) -> tuple[WebhookEndpoint, str] | 
             if slug is not None and slug not in found:
                 form.refuse("organization", "is not one that exists")
                 return None
-            return endpoints.create(
+            return webhook_endpoints.create(
                 session, url=form.data["url"], events=chosen, organization_id=found.get(slug)
             )
     except Conflict as error:
@@ -117,5 +117,11 @@ def _form(form: forms.Form, chosen: tuple[str, ...] | list[str], status: int = 2
     with services().stores.database.reading() as session:
         slugs = organizations.slugs(session, limit=LONGEST_CHOICE)
     return page(
-        "new_webhook.html", status, form=form, chosen=chosen, tells=TELLS, slugs=slugs, ticket=once.ticket()
+        "new_webhook.html",
+        status,
+        form=form,
+        chosen=chosen,
+        tells=TELLS,
+        slugs=slugs,
+        ticket=form_tokens.ticket(),
     )

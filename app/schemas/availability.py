@@ -7,8 +7,11 @@ from zoneinfo import ZoneInfo
 
 from marshmallow import Schema, ValidationError, fields, pre_load, validates_schema
 
-from app.envelope import WholeBody
-from app.fields import (
+from app.http.envelope import WholeBody
+from app.http.fast_args import QuerySchema
+from app.schemas.bodies import Body, at_most
+from app.schemas.errors import REASON, FailedCalendarSchema, FailedUserSchema
+from app.schemas.fields import (
     USER_ID,
     Clock,
     Identifier,
@@ -21,9 +24,6 @@ from app.fields import (
     Word,
     Zone,
 )
-from app.quick import QuerySchema
-from app.schemas.bodies import Body, at_most
-from app.schemas.errors import REASON, FailedCalendarSchema, FailedUserSchema
 from providers.names import ProviderName
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")

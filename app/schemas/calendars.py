@@ -6,9 +6,9 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.envelope import WholeBody
-from app.fields import Several, Text, Word
+from app.http.envelope import WholeBody
 from app.schemas.errors import FailedCalendarSchema
+from app.schemas.fields import Several, Text, Word
 from app.schemas.records import PageQuery
 from providers.base import Calendar
 from providers.names import ProviderName

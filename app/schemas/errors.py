@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
-from app.errors import Code
-from app.fields import Word
+from app.http.errors import Code
+from app.schemas.fields import Word
 from providers.errors import Reason
 from providers.names import ProviderName
 

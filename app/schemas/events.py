@@ -8,9 +8,13 @@ from urllib.parse import urlsplit
 
 from marshmallow import Schema, ValidationError, fields
 
-from app import timestamps
-from app.envelope import WholeBody
-from app.fields import (
+from app.http.envelope import WholeBody
+from app.schemas import timestamps
+from app.schemas.availability import CALENDAR_IDS, MOST_CALENDARS, ZoneQuery
+from app.schemas.bodies import Body, at_most
+from app.schemas.calendars import ORIGINAL, LongCursorQuery, ProviderQuery
+from app.schemas.errors import FailedCalendarSchema
+from app.schemas.fields import (
     CONTROL,
     Instant,
     JsonBoolean,
@@ -23,10 +27,6 @@ from app.fields import (
     Word,
     Zone,
 )
-from app.schemas.availability import CALENDAR_IDS, MOST_CALENDARS, ZoneQuery
-from app.schemas.bodies import Body, at_most
-from app.schemas.calendars import ORIGINAL, LongCursorQuery, ProviderQuery
-from app.schemas.errors import FailedCalendarSchema
 from app.schemas.records import Address
 from providers.events import ResponseStatus
 from providers.names import ProviderName

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
-from app.envelope import WholeBody
-from app.explanations import REASONS
-from app.fields import Instant, Timestamp, Word
-from app.quick import QuerySchema
+from app.availability.explanation import REASONS
+from app.http.envelope import WholeBody
+from app.http.fast_args import QuerySchema
 from app.schemas.availability import (
     BusyPeriodSchema,
     OptionsSchema,
@@ -16,6 +15,7 @@ from app.schemas.availability import (
     UserSlotsQuery,
 )
 from app.schemas.errors import FailedCalendarSchema, FailedUserSchema
+from app.schemas.fields import Instant, Timestamp, Word
 from providers.names import ProviderName
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import orjson
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from app.fields import (
+from app.schemas.bodies import Body, at_most
+from app.schemas.fields import (
     SLUG,
     USER_ID,
     Identifier,
@@ -21,12 +22,11 @@ from app.fields import (
     TrueOrFalse,
     Word,
 )
-from app.schemas.bodies import Body, at_most
 from providers.names import ProviderName
-from store.models import OAuthConnection, Organization, User
-from store.queries.connections import Tokens
-from store.queries.organizations import PREVIEWED_MEMBERS, Preview
-from store.queries.users import RELATIONS, Page
+from store.sql.models import OAuthConnection, Organization, User
+from store.sql.queries.connections import Tokens
+from store.sql.queries.organizations import PREVIEWED_MEMBERS, Preview
+from store.sql.queries.users import RELATIONS, Page
 
 # Printable ASCII without spaces: RFC 6750 allows less, providers write more, an HTTP header takes this.
 TOKEN = re.compile(r"[!-~]+")

@@ -7,14 +7,23 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate
 
-from app.fields import DELIVERY_ID, USER_ID, WEBHOOK_ID, Identifier, IntegerText, Text, Timestamp, Word
 from app.schemas.bodies import Body
+from app.schemas.fields import (
+    DELIVERY_ID,
+    USER_ID,
+    WEBHOOK_ID,
+    Identifier,
+    IntegerText,
+    Text,
+    Timestamp,
+    Word,
+)
 from app.schemas.records import MOST_AT_ONCE, PageQuery
 from providers.names import ProviderName
-from store.models import WebhookDelivery, WebhookEndpoint
-from store.queries import deliveries
-from store.queries.webhooks import Event
-from workers.addresses import Refused, parse
+from store.sql.models import WebhookDelivery, WebhookEndpoint
+from store.sql.queries import deliveries
+from store.sql.queries.webhooks import Event
+from workers.webhooks.ssrf_guard import Refused, parse
 
 EVENTS = tuple(event.value for event in Event)
 STATUSES = ("pending", "delivered", "failed")

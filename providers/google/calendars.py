@@ -14,7 +14,7 @@ from providers.errors import EventNotFound, InvalidCalendarId
 from providers.google.errors import PROVIDER, error_for, write_error_for
 from providers.google.pages import every_page
 from providers.google.parse_events import Reader
-from providers.http import Bearer, Call, Json, send, unreadable
+from providers.http.send import Bearer, Call, Json, send, unreadable
 from providers.names import ProviderName
 from providers.scopes import Operation, require
 

@@ -12,13 +12,13 @@ from urllib.parse import quote
 import orjson
 
 from providers.base import Account, ChannelOpened, ChannelWanted
-from providers.endpoints import GoogleEndpoints
 from providers.errors import InvalidCalendarId, NotFound
 from providers.google.calendars import NOT_SEGMENTS
 from providers.google.errors import PROVIDER, error_for
-from providers.http import Bearer, Call, Json, send, unreadable
+from providers.http.send import Bearer, Call, Json, send, unreadable
 from providers.names import ProviderName
 from providers.notifications import News, Notification
+from providers.oauth.endpoints import GoogleEndpoints
 from providers.scopes import Operation, require
 
 OPERATION = Operation.WATCH_EVENTS

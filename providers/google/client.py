@@ -8,9 +8,8 @@ from urllib.parse import urlencode
 
 import orjson
 
-from providers import periods
+from providers import busy_periods
 from providers.base import PRIMARY, Account, Calendar, Failed, MainCalendar, Outcome
-from providers.endpoints import GoogleEndpoints
 from providers.errors import AuthorizationInvalid, ProviderError
 from providers.events import Changes, Created, Draft, Event
 from providers.google import events, parse
@@ -18,10 +17,11 @@ from providers.google.calendars import GoogleCalendar
 from providers.google.errors import PROVIDER, error_for
 from providers.google.pages import every_page
 from providers.google.payloads import CalendarListEntry, CalendarListPage
-from providers.http import Bearer, Call, Json, send
-from providers.instants import DAY, utc_text
+from providers.http.send import Bearer, Call, Json, send
 from providers.names import ProviderName
+from providers.oauth.endpoints import GoogleEndpoints
 from providers.scopes import Operation, require
+from providers.timestamps import DAY, utc_text
 
 # The most calendars in one freeBusy query (calendarExpansionMax), and the most entries on a page:
 # https://developers.google.com/workspace/calendar/api/v3/reference
@@ -181,4 +181,4 @@ def _outcome(answers: Sequence[Json], calendar_id: str, start: int, end: int) ->
         ]
     except ProviderError as error:
         return Failed.because(error)
-    return periods.read(found, start, end)
+    return busy_periods.read(found, start, end)

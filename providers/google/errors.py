@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from providers import refusals
 from providers.errors import (
     AccessDenied,
     AuthorizationInvalid,
@@ -24,8 +23,9 @@ from providers.errors import (
     TooManyCalendars,
     Unavailable,
 )
-from providers.http import Reply
-from providers.refusals import Refusal
+from providers.http import errors
+from providers.http.errors import Refusal
+from providers.http.send import Reply
 
 PROVIDER = "Google Calendar"
 
@@ -62,10 +62,10 @@ def error_for(reply: Reply) -> ProviderError:
     reason = _reason(reply.body)
     if reply.status == 400 and reason == "invalid" and _names_an_id(reply.body):
         return InvalidCalendarId(f"{PROVIDER} cannot read this calendar id", operation=reply.operation)
-    refusal = BY_REASON.get(reason) or refusals.by_status(reply.status)
+    refusal = BY_REASON.get(reason) or errors.by_status(reply.status)
     if refusal[0] is RateLimited and _concerns_the_project(reply.body):
         refusal = ProjectRateLimited, refusal[1]
-    error = refusals.error(PROVIDER, refusal, operation=reply.operation, retry_after=reply.retry_after)
+    error = errors.error(PROVIDER, refusal, operation=reply.operation, retry_after=reply.retry_after)
     if isinstance(error, ProjectRateLimited):
         error.project = _project(reply.body)
     return error
@@ -108,7 +108,7 @@ def write_error_for(reply: Reply) -> ProviderError:
 def error_for_reason(reason: str, operation: str) -> ProviderError:
     """The exception for an error inside a 200; a reason not known to us is still a failure."""
     refusal = BY_REASON.get(reason, (ProviderError, "could not read this calendar"))
-    return refusals.error(PROVIDER, refusal, operation=operation)
+    return errors.error(PROVIDER, refusal, operation=operation)
 
 
 def _reason(body: Any) -> str:

@@ -25,9 +25,9 @@ from providers.google import parse_events, writing
 from providers.google.calendars import GoogleCalendar, zone_of
 from providers.google.errors import PROVIDER, Deleted, Outdated
 from providers.google.payloads import EventRecord
-from providers.http import Json, unreadable
-from providers.instants import DAY, utc_text
-from providers.shapes import SHAPE_ERRORS
+from providers.http.json_validation import SHAPE_ERRORS
+from providers.http.send import Json, unreadable
+from providers.timestamps import DAY, utc_text
 
 # How often an event is read and written anew when others change it in between.
 TRIES = 4

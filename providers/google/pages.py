@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from providers.errors import ProviderError
 from providers.google.errors import PROVIDER
-from providers.http import Json, unreadable
+from providers.http.send import Json, unreadable
 
 # One page, by the query that asks for it.
 Fetch = Callable[[Mapping[str, str]], Json]

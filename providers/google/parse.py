@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import cast
 
-from providers import periods
+from providers import busy_periods
 from providers.base import Calendar, MainCalendar
 from providers.google.errors import PROVIDER, error_for_reason
 from providers.google.payloads import BusyPeriod, CalendarListEntry, CalendarListPage, FreeBusyCalendar
-from providers.http import unreadable
-from providers.instants import instant
+from providers.http.json_validation import SHAPE_ERRORS, array, flag, identifier, original, text
+from providers.http.send import unreadable
 from providers.names import ProviderName
-from providers.shapes import SHAPE_ERRORS, array, flag, identifier, original, text
+from providers.timestamps import instant
 
 Period = tuple[int, int]
 
@@ -87,4 +87,4 @@ def _periods(entry: FreeBusyCalendar, operation: str) -> list[Period]:
 
 
 def _period(period: BusyPeriod) -> Period:
-    return periods.ordered(instant(period["start"]), instant(period["end"], up=True))
+    return busy_periods.ordered(instant(period["start"]), instant(period["end"], up=True))

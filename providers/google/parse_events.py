@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import cast
 from zoneinfo import ZoneInfo
 
-from providers import periods
+from providers import busy_periods
 from providers.events import Attendee, Event, ResponseStatus
 from providers.google.errors import PROVIDER
 from providers.google.payloads import EventAttendee, EventEdge, EventRecord
-from providers.http import Json, unreadable
-from providers.instants import instant, wall_instant
+from providers.http.json_validation import SHAPE_ERRORS, flag, identifier, original, text
+from providers.http.send import Json, unreadable
 from providers.names import ProviderName
-from providers.shapes import SHAPE_ERRORS, flag, identifier, original, text
+from providers.timestamps import instant, wall_instant
 
 # Our own properties, private to the copy in one calendar. Events in people's calendars carry these names:
 # they must never change. What ties the copies of a unified event together; where it is held online, when not
@@ -48,7 +48,7 @@ class Reader:
 
     def _event(self, record: EventRecord, zone: str) -> Event:
         edges = record["start"], record["end"]
-        start, end = periods.ordered(_instant(edges[0], zone), _instant(edges[1], zone, up=True))
+        start, end = busy_periods.ordered(_instant(edges[0], zone), _instant(edges[1], zone, up=True))
         return Event(
             id=identifier(record["id"]),
             calendar_id=self.calendar_id,

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from providers.events import Changes, Day, Draft, Moment, When
 from providers.google import parse_events
 from providers.google.payloads import EventAttendee, EventRecord
-from providers.http import Json
-from providers.instants import utc_text
+from providers.http.send import Json
+from providers.timestamps import utc_text
 
 
 def new(draft: Draft, request_id: str) -> Json:

@@ -13,11 +13,11 @@ from typing import Any, cast
 import orjson
 
 from providers.errors import AuthorizationInvalid, ProviderError, RateLimited
-from providers.http import Bearer, Call, Json, Reply, send, unreadable
+from providers.http.retries import retry_after, wait_before_retry
+from providers.http.send import Bearer, Call, Json, Reply, send, unreadable
 from providers.microsoft.correlation import correlation
 from providers.microsoft.errors import PROVIDER, error_for
 from providers.microsoft.payloads import BatchPart
-from providers.retries import retry_after, wait_before_retry
 
 # https://learn.microsoft.com/en-us/graph/json-batching#batch-size-limitations
 PARTS_PER_BATCH = 20

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from providers import periods
+from providers import busy_periods
 from providers.base import PRIMARY, Account, Calendar, Failed, MainCalendar, Outcome
-from providers.endpoints import MicrosoftEndpoints
 from providers.errors import EventNotFound, ProviderError
 from providers.events import Changes, Created, Draft, Event
-from providers.instants import DAY
 from providers.microsoft import creation, events, parse
 from providers.microsoft.batch import Part
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.mailbox import SETTINGS, Mailbox, calendar_path, view_path
 from providers.microsoft.pages import Pages
 from providers.names import ProviderName
+from providers.oauth.endpoints import MicrosoftEndpoints
 from providers.scopes import Operation
+from providers.timestamps import DAY
 
 # Events on a page of calendarView: the most there are, 10 when nothing is said.
 # https://learn.microsoft.com/en-us/graph/api/calendar-list-calendarview
@@ -148,4 +148,4 @@ def _outcome(pages: Pages, zone: parse.Zone, start: int, end: int) -> Outcome:
         found = parse.busy(pages, zone, Operation.FREE_BUSY)
     except ProviderError as error:
         return Failed.because(error)
-    return periods.read(found, start, end)
+    return busy_periods.read(found, start, end)

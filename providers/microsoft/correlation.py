@@ -5,7 +5,7 @@ https://learn.microsoft.com/en-us/graph/best-practices-concept
 
 from __future__ import annotations
 
-from providers.http import Bearer
+from providers.http.send import Bearer
 
 HEADER = "client-request-id"
 

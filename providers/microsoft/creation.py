@@ -20,7 +20,7 @@ from uuid import UUID
 from providers.create_outcomes import insert_deadline, settled
 from providers.errors import EventExists, EventUnreadable, InvalidCalendarId, NotFound, ProviderError
 from providers.events import Created, Draft
-from providers.http import Json
+from providers.http.send import Json
 from providers.microsoft import event_calendar, events, properties, writing
 from providers.microsoft.errors import PROVIDER, DuplicateTransaction
 from providers.microsoft.mailbox import Mailbox, calendar_path

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from providers import refusals
 from providers.errors import (
     AccessDenied,
     AuthorizationInvalid,
@@ -18,8 +17,9 @@ from providers.errors import (
     ProviderError,
     RateLimited,
 )
-from providers.http import Reply
-from providers.refusals import Refusal
+from providers.http import errors
+from providers.http.errors import Refusal
+from providers.http.send import Reply
 
 PROVIDER = "Microsoft 365"
 
@@ -64,8 +64,8 @@ class DuplicateTransaction(ProviderError):
 def error_for(reply: Reply) -> ProviderError:
     """The exception for an answer, or a part of a batch, that is not 2xx."""
     known = (BY_CODE[code] for code in _codes(reply.body) if code in BY_CODE)
-    refusal = next(known, None) or refusals.by_status(reply.status)
-    return refusals.error(PROVIDER, refusal, operation=reply.operation, retry_after=reply.retry_after)
+    refusal = next(known, None) or errors.by_status(reply.status)
+    return errors.error(PROVIDER, refusal, operation=reply.operation, retry_after=reply.retry_after)
 
 
 def write_error_for(reply: Reply) -> ProviderError:

@@ -13,14 +13,14 @@ from urllib.parse import quote
 
 from providers.base import PRIMARY
 from providers.errors import ProviderError
-from providers.http import unreadable
-from providers.instants import DAY
+from providers.http.json_validation import SHAPE_ERRORS
+from providers.http.send import unreadable
 from providers.microsoft import parse, properties
 from providers.microsoft.batch import Part
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.mailbox import AS_TEXT, Mailbox, view_path
 from providers.microsoft.payloads import GraphEvent
-from providers.shapes import SHAPE_ERRORS
+from providers.timestamps import DAY
 
 # The part of a query that asks for our own properties of one event, and for its calendar.
 EXPAND = f"$expand={quote(f'{properties.EXPANSION},calendar($select=id,isDefaultCalendar)', safe='')}"

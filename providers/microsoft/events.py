@@ -18,8 +18,8 @@ from providers.errors import (
     Unavailable,
 )
 from providers.events import Changes, Event, overlaps
-from providers.http import Json, unreadable
-from providers.instants import DAY
+from providers.http.json_validation import SHAPE_ERRORS
+from providers.http.send import Json, unreadable
 from providers.microsoft import event_calendar, parse, parse_events, properties, writing
 from providers.microsoft.batch import Part
 from providers.microsoft.errors import PROVIDER, Outdated
@@ -35,7 +35,7 @@ from providers.microsoft.mailbox import (
 from providers.microsoft.pages import Pages
 from providers.microsoft.parse_events import Reader
 from providers.microsoft.payloads import GraphEvent
-from providers.shapes import SHAPE_ERRORS
+from providers.timestamps import DAY
 
 # Whole events on a page, bodies and all; Graph allows a thousand.
 EVENTS_PER_PAGE = 250

@@ -11,8 +11,7 @@ import orjson
 
 from providers.base import PRIMARY, Account
 from providers.errors import ProviderError
-from providers.http import Bearer, Call, Json, send
-from providers.instants import utc_text
+from providers.http.send import Bearer, Call, Json, send
 from providers.microsoft import parse
 from providers.microsoft.batch import Batches, Part
 from providers.microsoft.correlation import correlation
@@ -20,6 +19,7 @@ from providers.microsoft.errors import PROVIDER, error_for, write_error_for
 from providers.microsoft.pages import Pages, every_page
 from providers.names import ProviderName
 from providers.scopes import Operation, has_scope, require
+from providers.timestamps import utc_text
 
 # The part of a batch that asks for the mailbox's zone; parts of calendars are numbers.
 SETTINGS = "settings"

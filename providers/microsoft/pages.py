@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from providers.errors import ProviderError
-from providers.http import Json
+from providers.http.send import Json
 from providers.microsoft.batch import Batches, Part
 from providers.microsoft.errors import PROVIDER
 

@@ -11,13 +11,13 @@ from typing import cast
 
 from providers.errors import ProviderError
 from providers.events import Attendee, Event, ResponseStatus
-from providers.http import Json, unreadable
-from providers.instants import instant
+from providers.http.json_validation import SHAPE_ERRORS, flag, identifier, original, text
+from providers.http.send import Json, unreadable
 from providers.microsoft import body, parse, properties
 from providers.microsoft.errors import PROVIDER
 from providers.microsoft.payloads import GraphAttendee, GraphEvent
 from providers.names import ProviderName
-from providers.shapes import SHAPE_ERRORS, flag, identifier, original, text
+from providers.timestamps import instant
 
 # Any other word, "none" and "notResponded" included, is no answer yet.
 _RESPONSES = {

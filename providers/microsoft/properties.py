@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import cast
 from urllib.parse import quote
 
+from providers.http.json_validation import text
 from providers.microsoft.payloads import ExtendedProperty, GraphEvent
-from providers.shapes import text
 
 _FIELD = "singleValueExtendedProperties"
 

@@ -13,15 +13,15 @@ from urllib.parse import quote
 import orjson
 
 from providers.base import PRIMARY, Account, ChannelOpened, ChannelWanted
-from providers.endpoints import MicrosoftEndpoints
 from providers.errors import NotFound
-from providers.http import Bearer, Call, Json, send, unreadable
-from providers.instants import instant, utc_text
+from providers.http.send import Bearer, Call, Json, send, unreadable
 from providers.microsoft.correlation import correlation
 from providers.microsoft.errors import PROVIDER, error_for
 from providers.names import ProviderName
 from providers.notifications import News, Notification
+from providers.oauth.endpoints import MicrosoftEndpoints
 from providers.scopes import Operation, require
+from providers.timestamps import instant, utc_text
 
 OPERATION = Operation.WATCH_EVENTS
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from providers.events import Changes, Day, Draft, Moment, When
-from providers.http import Json
+from providers.http.send import Json
 from providers.microsoft import body, parse_events, properties
 from providers.microsoft.payloads import GraphAttendee, GraphEvent
 from providers.microsoft.zones import iana_zone

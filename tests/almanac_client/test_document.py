@@ -17,7 +17,7 @@ from requests.adapters import BaseAdapter
 
 from almanac_client import Almanac, Answer, records
 from almanac_client.asking import camel
-from app.vocabulary import WORDS
+from app.openapi.enums import WORDS
 from tests.almanac_client.calls import calls
 from tests.almanac_client.forms import of_hint, of_schema, parameters, takes
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.long
 
 DAY = {"start": "2026-12-03", "end": "2026-12-04", "time_zone": "Europe/Berlin"}
 MORNING = DAY | {"slot_minutes": 60, "earliest": "09:00", "latest": "12:00"}
-ALMANAC = [sys.executable, "-c", "from app.cli import main; main()", "mcp"]
+ALMANAC = [sys.executable, "-c", "from app.cli.main import main; main()", "mcp"]
 
 Ask = Callable[..., CallToolResult]
 

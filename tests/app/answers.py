@@ -7,7 +7,7 @@ import itertools
 from sqlalchemy import select
 
 from app.services import EXTENSION
-from store.models import OAuthConnection, User
+from store.sql.models import OAuthConnection, User
 
 # The fields of an error that comes from a provider.
 OF_PROVIDER = {"reason", "failedCalendars"}

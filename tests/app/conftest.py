@@ -12,7 +12,7 @@ from werkzeug.test import TestResponse
 
 from app.services import EXTENSION, Services
 from providers.sandbox.client import Sandbox
-from store.queries import api_keys
+from store.sql.queries import api_keys
 from tests.app.days import MORNING, PROVIDERS, meeting
 from tests.app.explaining import BUSY, thursday
 from tests.app.listing import ADA, SIDE, TEAM

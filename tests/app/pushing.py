@@ -13,13 +13,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from app import processes
+from app.server import commands as processes
 from app.services import EXTENSION
 from providers.sandbox.client import Sandbox, SandboxAccount
-from store import embedded_redis
-from store.busy_cache import CalendarKey
-from store.queries import api_keys, connections
-from store.settings import Settings
+from store.cache.busy_cache import CalendarKey
+from store.config import embedded_redis
+from store.config.settings import Settings
+from store.sql.queries import api_keys, connections
 from store.stores import Stores
 from tests.app.at_provider import AtProvider
 from tests.conftest import START_SECONDS, STOP_SECONDS, Api, application, connect, settings_of

@@ -11,14 +11,14 @@ from flask import Flask
 from redis import Redis
 from sqlalchemy import select
 
-from app import registrations
-from app.registrations import Registration
+from app.accounts import oauth_clients
+from app.accounts.oauth_clients import Registration
 from app.services import EXTENSION, Services
-from providers.checks import Finding
 from providers.names import ProviderName
-from store.models import AuditRecord
-from store.queries import api_keys, provider_clients
-from store.queries.provider_clients import SealedClient, StoredClient
+from providers.oauth.registration_probe import Finding
+from store.sql.models import AuditRecord
+from store.sql.queries import api_keys, provider_clients
+from store.sql.queries.provider_clients import SealedClient, StoredClient
 from tests.conftest import Api
 
 ACTOR = "administrator ada"
@@ -42,17 +42,17 @@ def save(
     app: Flask, provider: str, client_id: str = "ours", secret: str = "planted", tenant: str | None = None
 ) -> Finding:
     with app.test_request_context(base_url="http://127.0.0.1:8080"):
-        return registrations.check_and_save(ProviderName(provider), client_id, secret, tenant, actor=ACTOR)
+        return oauth_clients.check_and_save(ProviderName(provider), client_id, secret, tenant, actor=ACTOR)
 
 
 def remove(app: Flask, provider: str) -> None:
     with app.test_request_context():
-        registrations.remove(ProviderName(provider), actor=ACTOR)
+        oauth_clients.remove(ProviderName(provider), actor=ACTOR)
 
 
 def overview(app: Flask, base_url: str = "http://127.0.0.1:8080") -> dict[ProviderName, Registration]:
     with app.test_request_context(base_url=base_url):
-        return {each.provider: each for each in registrations.overview()}
+        return {each.provider: each for each in oauth_clients.overview()}
 
 
 def saved(app: Flask) -> dict[str, SealedClient]:

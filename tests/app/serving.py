@@ -9,20 +9,21 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from app import processes
+from app.server import commands
 from tests.conftest import START_SECONDS, STOP_SECONDS
 
 
 @contextmanager
 def web_server(
-    environment: Mapping[str, str], *, count: int, worker: str = "app.server.Worker"
+    environment: Mapping[str, str], *, count: int, worker: str = "app.server.gunicorn_worker.Worker"
 ) -> Iterator[int]:
     """A server of so many processes; its port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
     command = [
-        worker if word == "app.server.Worker" else word for word in processes.web("127.0.0.1", port, count)
+        worker if word == "app.server.gunicorn_worker.Worker" else word
+        for word in commands.web("127.0.0.1", port, count)
     ]
     with subprocess.Popen(command, env={**environment, "PATH": os.environ["PATH"]}) as server:
         give_up = time.monotonic() + START_SECONDS

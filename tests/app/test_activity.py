@@ -8,8 +8,8 @@ import pytest
 import requests
 
 from app.services import EXTENSION
-from store.counts import Cache, Counts, together
-from store.latency import Latency
+from store.metrics.histogram import Latency
+from store.metrics.schema import Cache, Counts, together
 from tests.app.days import DAY, meeting, periods
 from tests.app.routes import routes
 from tests.app.serving import web_server

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from store.queries import audit, connections, webhooks
-from store.queries.webhooks import Event
+from store.sql.queries import audit, connections, webhooks
+from store.sql.queries.webhooks import Event
 from tests.app.test_cli import almanac
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 import pytest
 
-from app.cli import main
-from store.models import AuditRecord
+from app.cli.main import main
+from store.sql.models import AuditRecord
 from tests.docs.fences import ROOT
 
 READS = {"GET", "HEAD", "OPTIONS"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from store.models import AuditRecord
+from store.sql.models import AuditRecord
 from tests.app import consenting
 from tests.app.answers import connections_of, error
 from tests.app.consenting import (

@@ -11,8 +11,8 @@ import pytest
 import redis
 from sqlalchemy import select
 
-from store.models import AuditRecord
-from store.queries import api_keys
+from store.sql.models import AuditRecord
+from store.sql.queries import api_keys
 from tests.app import consenting
 from tests.app.answers import error
 from tests.app.consenting import (

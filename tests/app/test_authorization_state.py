@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 import requests
 
-from store.authorizations import STATE_SECONDS
+from store.security.oauth_states import STATE_SECONDS
 from tests.app import consenting
 from tests.app.answers import OF_PROVIDER, error
 from tests.app.consenting import (

@@ -9,8 +9,8 @@ import pytest
 import requests
 
 from providers.base import PRIMARY
-from store.busy_cache import HEAD, CalendarKey
-from store.queries import connections
+from store.cache.busy_cache import HEAD, CalendarKey
+from store.sql.queries import connections
 from tests.app.answers import cached
 from tests.app.at_provider import AtProvider
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, periods, starts

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from store import embedded_redis
+from store.config import embedded_redis
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, periods, starts
 from tests.conftest import Api, application, settings_of
 

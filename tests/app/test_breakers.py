@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
-from store.breakers import Family
-from store.models import OAuthConnection, User
+from store.coordination.circuit_breaker import Family
+from store.sql.models import OAuthConnection, User
 from tests.app.answers import error
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, starts
 from tests.app.two_accounts import Both

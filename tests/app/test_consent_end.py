@@ -8,8 +8,8 @@ import pytest
 import requests
 from sqlalchemy import update
 
-from store.models import ApiKey, now
-from store.queries import organizations, users
+from store.sql.models import ApiKey, now
+from store.sql.queries import organizations, users
 from tests.app import consenting
 from tests.app.answers import connections_of, error
 from tests.app.consenting import (

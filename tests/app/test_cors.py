@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from store.settings import SettingsError, read_settings
+from store.config.settings import SettingsError, read_settings
 
 ORIGIN = "https://app.example.com"
 PREFLIGHT = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.errors import Code
+from app.http.errors import Code
 from tests.app.at_provider import INSERT, LOOK, AtProvider, Person, one
 from tests.app.days import PROVIDERS
 from tests.conftest import Api

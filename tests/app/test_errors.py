@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from werkzeug.test import TestResponse
 
-from app.auth import OPEN_ENDPOINTS, READS_BY_POST, WRITES_BY_GET
-from app.errors import whole_request_failed
-from store.queries import api_keys
+from app.http.auth import OPEN_ENDPOINTS, READS_BY_POST, WRITES_BY_GET
+from app.http.errors import whole_request_failed
+from store.sql.queries import api_keys
 from tests.app.routes import routes
 from tests.conftest import Api
-from workers import broken
+from workers.fanout import failures
 
 RANGE = {"start": "2026-12-03", "end": "2026-12-04"}
 MOMENT = {"at": "2026-12-03T09:00:00Z"}
@@ -393,7 +393,7 @@ def test_users_are_read_and_deleted_while_redis_is_down(api, new_app, new_user, 
 
 
 def test_a_worker_without_a_database_is_our_own_being_out_of_service():
-    answer = whole_request_failed(broken.DOWN)
+    answer = whole_request_failed(failures.DOWN)
 
     assert (answer.status, answer.headers) == (503, {"Retry-After": "1"})
-    assert whole_request_failed(broken.BROKEN).status == 502
+    assert whole_request_failed(failures.BROKEN).status == 502

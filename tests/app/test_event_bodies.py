@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from app.event_bodies import changes, draft
-from app.timestamps import parse
-from store.queries.connections import ConnectionRef
+from app.events.drafts import changes, draft
+from app.schemas.timestamps import parse
+from store.sql.queries.connections import ConnectionRef
 
 ADA = ConnectionRef(
     id="c-1", user="ada", provider="google", email="ada@example.com", scope=frozenset({"openid"}), alive=True

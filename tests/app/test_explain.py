@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.explanations import REASONS
+from app.availability.explanation import REASONS
 from tests.app.answers import error
 from tests.app.days import MORNING, meeting
 from tests.app.explaining import BUSY, FACTS, closed, explained, facts_of, span, thursday

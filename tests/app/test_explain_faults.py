@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.sentences import MOST_NAMED
+from app.availability.explanation_text import MOST_NAMED
 from tests.app.days import MORNING, PROVIDERS
 from tests.app.explaining import closed, explained, span
 

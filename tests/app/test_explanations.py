@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app import explanations
-from app.availability import Picture, Unread
-from app.targets import Target, main_calendar
+from app.availability import explanation
+from app.availability.lookup import Picture, Unread
+from app.availability.selection import Target, main_calendar
 from providers.base import PRIMARY, Failed
 from providers.errors import Reason
 from scheduling.intervals import Groups
 from scheduling.query import Query
 from scheduling.windows import MINUTE
-from store.busy_cache import CalendarKey
-from store.queries.connections import ConnectionRef
+from store.cache.busy_cache import CalendarKey
+from store.sql.queries.connections import ConnectionRef
 from tests.scheduling.strategies import at
 
 NINE, TEN, NOON = (at(f"2026-11-23T{time}:00") for time in ("09", "10", "12"))
@@ -62,7 +62,7 @@ def several():
 
 
 def test_all_asks_of_a_picture_are_explained_in_order(several):
-    found = explanations.of_asks(several, QUESTION, NINE)
+    found = explanation.of_asks(several, QUESTION, NINE)
 
     assert [each.reason for each in found] == ["offered", "noCalendars", "busy", "calendarUnread"]
     assert [each.offered for each in found] == [True, False, False, False]
@@ -71,12 +71,12 @@ def test_all_asks_of_a_picture_are_explained_in_order(several):
 
 
 def test_one_ask_is_explained_as_it_is_among_all(several):
-    together = explanations.of_asks(several, QUESTION, NINE)
-    assert together == [explanations.of_ask(several, QUESTION, NINE, ask) for ask in range(4)]
+    together = explanation.of_asks(several, QUESTION, NINE)
+    assert together == [explanation.of_ask(several, QUESTION, NINE, ask) for ask in range(4)]
 
 
 def test_what_blocks_is_told_with_its_calendar_also_beside_an_unread_one(several):
-    _, _, busy, ill = explanations.of_asks(several, QUESTION, NINE)
+    _, _, busy, ill = explanation.of_asks(several, QUESTION, NINE)
     for found, name in ((busy, "busy"), (ill, "ill")):
         ((target, period),) = found.blocking
         assert target == side(name)
@@ -86,7 +86,7 @@ def test_what_blocks_is_told_with_its_calendar_also_beside_an_unread_one(several
 
 
 def test_an_account_of_which_not_even_the_calendars_are_known_is_unread():
-    found = explanations.of_ask(picture([[]], accounts=[0]), QUESTION, NINE)
+    found = explanation.of_ask(picture([[]], accounts=[0]), QUESTION, NINE)
     assert found.reason == "calendarUnread"
     assert "Google's calendar user0@example.com could not be read" in found.sentence
 
@@ -95,15 +95,15 @@ def test_an_account_of_which_not_even_the_calendars_are_known_is_unread():
     ("partial", "reason"), [(False, "calendarUnread"), (True, "busy")], ids=["closed", "partial"]
 )
 def test_partial_counts_what_was_read(several, partial, reason):
-    assert explanations.of_ask(several, QUESTION, NINE, 3, partial=partial).reason == reason
+    assert explanation.of_ask(several, QUESTION, NINE, 3, partial=partial).reason == reason
 
 
 def test_a_calendar_without_an_address_goes_by_its_id():
     nameless = account("x")
     nameless = ConnectionRef(nameless.id, "x", "microsoft", None, frozenset(), True)
     calendar = Target(nameless, CalendarKey(nameless.id, "AAMk"), "AAMk")
-    found = explanations.of_ask(picture([[(calendar, [BUSY])]]), QUESTION, NINE)
+    found = explanation.of_ask(picture([[(calendar, [BUSY])]]), QUESTION, NINE)
     assert found.sentence.endswith("not offered: AAMk is busy until 10:00.")
     main = Target(nameless, CalendarKey(nameless.id, PRIMARY), PRIMARY)
-    found = explanations.of_ask(picture([[(main, [BUSY])]]), QUESTION, NINE)
+    found = explanation.of_ask(picture([[(main, [BUSY])]]), QUESTION, NINE)
     assert found.sentence.endswith("not offered: the main calendar at Microsoft is busy until 10:00.")

@@ -23,7 +23,7 @@ from app.services import EXTENSION
 from providers.names import ProviderName
 from providers.sandbox.client import Sandbox, SandboxAccount
 from providers.scopes import Operation, valid_scopes
-from store.queries import api_keys, connections
+from store.sql.queries import api_keys, connections
 from tests.app.answers import forget_patience
 from tests.app.days import DAY, MORNING, PROVIDERS, meeting, periods, starts, starts_of
 from tests.conftest import Api, connect

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 import requests
 
-from app import flower
-from app.flower import SignIn, sign_in
-from store import presence
-from store.flower_settings import FlowerSettings, read_flower_settings
-from store.settings import SettingsError, socket_path
+from app.server import flower
+from app.server.flower import SignIn, sign_in
+from store.config.flower_settings import FlowerSettings, read_flower_settings
+from store.config.settings import SettingsError, socket_path
+from store.coordination import heartbeats
 from tests.app.test_cli import ALMANAC, almanac, clean_environment, free_port
 from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
 
@@ -261,7 +261,7 @@ def test_a_worker_and_a_beat_of_this_host_are_healthy(environment, stores):
     folder = Path(settings.pop("ALMANAC_DATA_DIR"))
 
     assert almanac("healthy", "worker", data=folder, **settings).exit_code == 0
-    stores.redis.delete(presence.BEAT)
+    stores.redis.delete(heartbeats.BEAT)
     silent = almanac("healthy", "beat", data=folder, **settings)
     assert silent.exit_code == 1
     assert "has not ticked" in silent.stderr

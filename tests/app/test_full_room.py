@@ -8,7 +8,7 @@ from app.services import EXTENSION
 from tests.app import consenting
 from tests.app.consenting import ADA, BOTH, arrive, connected, consent, link
 from tests.app.days import DAY
-from workers.waiting_room import Full
+from workers.fanout.admission import Full
 
 pytestmark = pytest.mark.usefixtures("worker")
 allowing = consenting.allowing

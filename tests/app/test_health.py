@@ -10,9 +10,9 @@ import time
 
 import pytest
 
-from app import processes
-from app.parts import Parts, Trouble
-from store.presence import BEAT
+from app.observability.probes import Parts, Trouble
+from app.server import commands
+from store.coordination.heartbeats import BEAT
 from tests.conftest import START_SECONDS, STOP_SECONDS
 from tests.observability.installation import installed
 from tests.waiting import until
@@ -179,7 +179,7 @@ def test_what_is_wrong_on_our_side_is_in_the_log_and_not_in_the_answer(caplog):
 
 def test_beat_ticks_for_all_to_see(environment, settings, stores):
     stores.redis.delete(BEAT)
-    command = processes.beat(settings)
+    command = commands.beat(settings)
     with subprocess.Popen(command, env=environment) as beat:
         give_up = time.monotonic() + START_SECONDS
         while not stores.presence.present().beats:

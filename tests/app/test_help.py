@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from app.cli import main
+from app.cli.main import main
 
 README = Path(__file__).parents[2] / "README.md"
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from app import hurried
-from app.hurried import Hurried
+from app.server import client_socket
+from app.server.client_socket import Hurried
 
 # More than a pair of sockets holds.
 ANSWER = bytes(4 * 1024 * 1024)
@@ -17,7 +17,7 @@ ANSWER = bytes(4 * 1024 * 1024)
 @pytest.fixture
 def pair(monkeypatch) -> Iterator[tuple[Hurried, socket.socket]]:
     """Our end of a connection, with little patience, and the client's."""
-    monkeypatch.setattr(hurried, "PATIENCE", 0.2)
+    monkeypatch.setattr(client_socket, "PATIENCE", 0.2)
     ours, theirs = socket.socketpair()
     with Hurried(fileno=ours.detach()) as end, theirs:
         end.begin()
@@ -48,10 +48,10 @@ def test_who_has_gone_is_not_waited_for_again(pair):
 
 def test_what_is_taken_gives_time_and_never_more_than_there_was(pair, monkeypatch):
     ours, _ = pair
-    monkeypatch.setattr(hurried, "PATIENCE", 90.0)
+    monkeypatch.setattr(client_socket, "PATIENCE", 90.0)
     for left, least, most in ((30.0, 31.0, 40.0), (85.0, 86.0, 90.0)):
         ours.left = left
-        ours.sendall(bytes(10 * hurried.BYTES_A_SECOND))
+        ours.sendall(bytes(10 * client_socket.BYTES_A_SECOND))
         assert least < ours.left <= most
 
 

@@ -16,10 +16,10 @@ from sqlalchemy import event, select
 from sqlalchemy.exc import OperationalError
 from werkzeug.test import TestResponse
 
-from app import idempotency
-from app.auth import READS_BY_POST
+from app.http import idempotency
+from app.http.auth import READS_BY_POST
 from app.services import EXTENSION
-from store.models import IdempotencyKey, now
+from store.sql.models import IdempotencyKey, now
 from tests.app.answers import error
 from tests.app.at_provider import INSERT
 from tests.app.routes import routes
@@ -497,8 +497,8 @@ def test_an_answer_that_cannot_be_kept_is_given_and_the_work_not_done_at_once_ag
 ):
     body = {"id": unique("user")}
     with monkeypatch.context() as patch:
-        patch.setattr("store.queries.idempotency.keep", database_down)
-        with caplog.at_level(logging.ERROR, "app.idempotency"):
+        patch.setattr("store.sql.queries.idempotency.keep", database_down)
+        with caplog.at_level(logging.ERROR, "app.http.idempotency"):
             first = api.post("/users", body, headers=key)
 
     assert (first.status_code, first.json["data"]["id"]) == (201, body["id"])
@@ -509,8 +509,8 @@ def test_an_answer_that_cannot_be_kept_is_given_and_the_work_not_done_at_once_ag
 
 def test_a_key_that_cannot_be_freed_costs_no_answer(api, key, monkeypatch, caplog):
     with monkeypatch.context() as patch:
-        patch.setattr("store.queries.idempotency.forget", database_down)
-        with caplog.at_level(logging.ERROR, "app.idempotency"):
+        patch.setattr("store.sql.queries.idempotency.forget", database_down)
+        with caplog.at_level(logging.ERROR, "app.http.idempotency"):
             answer = api.post("/users", {"id": "-"}, headers=key)
 
     assert "id must match" in error(answer, 400)
@@ -521,7 +521,7 @@ def test_a_key_that_cannot_be_freed_costs_no_answer(api, key, monkeypatch, caplo
 def test_a_key_that_cannot_be_claimed_does_nothing(api, key, unique, monkeypatch):
     user = unique("user")
     with monkeypatch.context() as patch:
-        patch.setattr("store.queries.idempotency.claim", database_down)
+        patch.setattr("store.sql.queries.idempotency.claim", database_down)
         assert api.post("/users", {"id": user}, headers=key).status_code == 503
 
     assert api.get(f"/users/{user}").status_code == 404

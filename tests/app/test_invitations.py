@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.dashboard import passwords
+from app.dashboard.sign_in import passwords
 from tests.app.test_cli import almanac
 
 PASSWORD = "seven quiet calendars"

@@ -11,12 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from flask import Flask
 
-from app import processes
+from app.server import commands
 from app.services import EXTENSION, Services
-from store import embedded_redis
-from store.database import Database
-from store.queries import api_keys
-from store.settings import Settings
+from store.config import embedded_redis
+from store.config.settings import Settings
+from store.sql.database import Database
+from store.sql.queries import api_keys
 from tests.app.days import PROVIDERS
 from tests.conftest import Api, application, connect, settings_of
 from tests.providers.sandbox import callers
@@ -48,7 +48,7 @@ def own_app(apart: dict[str, str]) -> Iterator[Flask]:
 
 
 def start_worker(environment: dict[str, str], settings: Settings, name: str) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(processes.worker(settings, name), env=environment)
+    process = subprocess.Popen(commands.worker(settings, name), env=environment)
     celery = create_celery(settings)
     give_up = time.monotonic() + 30
     while not celery.control.ping(timeout=0.5, limit=1):

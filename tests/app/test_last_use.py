@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.services import EXTENSION
-from store.models import now
-from store.queries import api_keys
+from store.sql.models import now
+from store.sql.queries import api_keys
 from tests.app.days import DAY
 from tests.conftest import Api
 

@@ -10,8 +10,8 @@ from flask import Flask
 from sqlalchemy import event, insert
 
 from app.schemas.records import OrganizationSchema
-from store.models import Membership, Organization, User
-from store.queries import api_keys, organizations
+from store.sql.models import Membership, Organization, User
+from store.sql.queries import api_keys, organizations
 from tests.app.answers import pages
 from tests.conftest import Api, stores_of
 

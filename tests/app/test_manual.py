@@ -7,8 +7,8 @@ import re
 import pytest
 from bs4 import BeautifulSoup
 
-from app.envelope import EXPLAINED
-from app.manual import documents
+from app.docs_site import documents
+from app.http.envelope import EXPLAINED
 from providers.errors import Reason
 from tests.docs.fences import DOCUMENTS
 

@@ -10,12 +10,12 @@ from alembic import command
 from flask import Flask
 from sqlalchemy import select
 
-from app import invitations
-from store.busy_cache import CalendarKey
-from store.database import alembic_config
-from store.models import Base, OAuthConnection, now
-from store.queries import administrators, api_keys, channels, connections, provider_clients
-from store.queries.provider_clients import StoredClient
+from app.accounts import invitations
+from store.cache.busy_cache import CalendarKey
+from store.sql.database import alembic_config
+from store.sql.models import Base, OAuthConnection, now
+from store.sql.queries import administrators, api_keys, channels, connections, provider_clients
+from store.sql.queries.provider_clients import StoredClient
 from tests.conftest import Api, connect, stores_of
 from tests.dashboard.visiting import Browser, Person
 from tests.databases import KINDS, new_database

@@ -7,7 +7,7 @@ import json
 import pytest
 from sqlalchemy import select
 
-from store.models import AuditRecord
+from store.sql.models import AuditRecord
 from tests.app.answers import cached, connections_of, error
 from tests.app.routes import routes
 from tests.conftest import connect

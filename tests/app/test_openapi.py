@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31
 
-from app.auth import OPEN_ENDPOINTS, READS_BY_POST
-from app.operations import NAMES
-from app.vocabulary import WORDS
+from app.http.auth import OPEN_ENDPOINTS, READS_BY_POST
+from app.openapi.enums import WORDS
+from app.openapi.operation_ids import NAMES
 from tests.app.routes import METHODS, routes
 
 

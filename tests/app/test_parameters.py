@@ -13,7 +13,7 @@ import pytest
 from werkzeug.test import TestResponse
 
 import scheduling.query as engine
-from app.fields import Zone
+from app.schemas.fields import Zone
 
 Ask = Callable[..., TestResponse]
 

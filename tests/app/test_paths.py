@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from werkzeug.test import TestResponse
 
-from app import envelope, identifiers, paths, request_ids
-from app.fields import CONTROL
+from app.http import envelope, path_params, raw_path, request_ids
+from app.schemas.fields import CONTROL
 
 IDS = [
     "a/b",
@@ -51,10 +51,10 @@ def heard(path: str) -> TestResponse:
     app = request_ids.Flask(__name__)
     app.url_map.strict_slashes = app.url_map.merge_slashes = False
     app.config.update(API_TITLE="x", API_VERSION="v1", OPENAPI_VERSION="3.1.0")
-    paths.install(app)
+    raw_path.install(app)
     request_ids.install(app)
     envelope.install(app)
-    identifiers.install(app)
+    path_params.install(app)
     envelope.Api(app)
     app.add_url_rule("/c/<calendar_id:calendarId>/e/<event_id:eventId>", "event", lambda **ids: ids)
     app.add_url_rule("/m/<meta_id:metaId>", "meta", lambda **ids: ids)
@@ -172,7 +172,7 @@ def refused(answer: TestResponse, status: int) -> str:
 def test_the_path_is_made_from_the_request_line(raw, path):
     for name in ("RAW_URI", "REQUEST_URI"):
         environ = {"PATH_INFO": as_served(raw), name: raw}
-        assert paths.path_info(environ) == path
+        assert raw_path.path_info(environ) == path
 
 
 def as_served(raw: str) -> str:
@@ -195,7 +195,7 @@ def as_served(raw: str) -> str:
     ],
 )
 def test_a_path_that_others_changed_is_not_decoded_twice(environ, path):
-    assert paths.path_info(environ) == path
+    assert raw_path.path_info(environ) == path
 
 
 def test_the_application_is_found_where_a_proxy_mounted_it(app: Flask):
@@ -239,5 +239,5 @@ def test_the_document_tells_the_shape(app):
         for item in app.test_client().get("/v1/openapi.json").json["paths"].values()
         for each in item.get("parameters", ())
     }
-    for name in identifiers.FOREIGN_IDS:
+    for name in path_params.FOREIGN_IDS:
         assert parameters[name] == {"type": "string", "minLength": 1, "maxLength": 2048}

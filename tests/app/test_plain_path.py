@@ -17,8 +17,8 @@ import pytest
 from marshmallow import EXCLUDE, RAISE, ValidationError
 from werkzeug.datastructures import MultiDict
 
-from app import quick
-from app.availability import now
+from app.availability.lookup import now
+from app.http import fast_args
 from app.schemas.availability import (
     OrganizationSlotsAnswer,
     OrganizationSlotsQuery,
@@ -28,14 +28,14 @@ from app.schemas.availability import (
     UsersSlotsAnswer,
     ZoneHeader,
 )
-from app.timestamps import EPOCH, MILLISECOND
+from app.schemas.timestamps import EPOCH, MILLISECOND
 from scheduling.intervals import Intervals
 from scheduling.query import Query
 from scheduling.windows import MINUTE, Window
-from store.busy_cache import CalendarKey
-from store.models import Membership, Organization, User
-from store.queries import connections
-from store.queries.connections import Tokens
+from store.cache.busy_cache import CalendarKey
+from store.sql.models import Membership, Organization, User
+from store.sql.queries import connections
+from store.sql.queries.connections import Tokens
 from store.stores import Stores
 from tests.scheduling import oracle
 
@@ -136,7 +136,7 @@ def plain_options(loaded: dict, question: Query) -> dict:
     return options | ({"align": "clock"} if question.align_clock else {})
 
 
-def plain_parameters(schema: type[quick.QuerySchema], query: dict, headers: dict) -> tuple[dict, Query]:
+def plain_parameters(schema: type[fast_args.QuerySchema], query: dict, headers: dict) -> tuple[dict, Query]:
     """The query through marshmallow, which the short way has to agree with.
 
     :raise ValidationError, ValueError: for what is answered 400
@@ -146,9 +146,9 @@ def plain_parameters(schema: type[quick.QuerySchema], query: dict, headers: dict
     try:
         loaded = schema().load({**flat, **lists}, unknown=EXCLUDE)
     except ValidationError:
-        assert quick.read(schema(), flat) is None
+        assert fast_args.read(schema(), flat) is None
         raise
-    assert quick.read(schema(), flat) == loaded
+    assert fast_args.read(schema(), flat) == loaded
     return loaded, plain_question(loaded, ZoneHeader().load(headers)["zone"])
 
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from app import processes
-from app.processes import MALLOC
+from app.server import commands as processes
+from app.server.commands import MALLOC
 from tests.conftest import START_SECONDS
 
 needs_glibc = pytest.mark.skipif(
@@ -59,7 +59,7 @@ together.wait()
 # How many times Python looks until it finds garbage that was in use when it first looked.
 LOOKS = """
 import gc, weakref
-from store.garbage import collect_seldom
+from store.config.garbage_collection import collect_seldom
 class Knot:
     pass
 collect_seldom(1_000)
@@ -85,7 +85,7 @@ print(looks)
 # How many objects a worker makes until it finds what is garbage from the start.
 OBJECTS = """
 import weakref
-from store.settings import read_settings
+from store.config.settings import read_settings
 from workers.runtime import Runtime
 Runtime(read_settings()).prepare("collecting@here")
 class Knot:

@@ -11,10 +11,10 @@ from sqlalchemy.exc import OperationalError
 from werkzeug.test import TestResponse
 
 from app.services import EXTENSION
-from store.busy_cache import CalendarKey
-from store.models import now
-from store.queries import channels, connections, webhooks
-from store.watching import ROUND
+from store.cache.busy_cache import CalendarKey
+from store.coordination.channel_usage import ROUND
+from store.sql.models import now
+from store.sql.queries import channels, connections, webhooks
 from tests.app.at_provider import AtProvider
 from tests.app.days import DAY, PROVIDERS, meeting, periods
 from tests.conftest import connect

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from store.queries import channels
+from store.sql.queries import channels
 from tests.app.days import PROVIDERS
 from tests.app.pushing import TTL, Installation, Person, installed, kept, when
 from tests.waiting import until

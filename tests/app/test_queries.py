@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from werkzeug.test import EnvironBuilder
 
-from app.queries import Request
+from app.http.query_string import Request
 
 # What matters to a query, and characters of two and four bytes.
 SIGNS = st.text(st.sampled_from("ab=&+;%%%0123CcAaEe89 é😀[]"), max_size=30)

@@ -10,8 +10,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from app.auth import OPEN_ENDPOINTS
-from store import embedded_redis
+from app.http.auth import OPEN_ENDPOINTS
+from store.config import embedded_redis
 from store.stores import Stores
 from tests.app.days import DAY
 from tests.app.routes import routes

@@ -16,15 +16,15 @@ import pytest
 from flask import Flask
 from sqlalchemy import delete, func, select
 
-from app import processes
-from app.errors import Conflict, NotFound
-from app.registrations import CONSOLES, FieldRefused, Source
-from providers.checks import Verdict
+from app.accounts.oauth_clients import CONSOLES, FieldRefused, Source
+from app.http.errors import Conflict, NotFound
+from app.server import commands as processes
 from providers.names import ProviderName
-from store import embedded_redis
-from store.models import AuditRecord, ProviderClient
-from store.queries import provider_clients
-from store.settings import Settings
+from providers.oauth.registration_probe import Verdict
+from store.config import embedded_redis
+from store.config.settings import Settings
+from store.sql.models import AuditRecord, ProviderClient
+from store.sql.queries import provider_clients
 from tests.app.answers import error
 from tests.app.consenting import ADA, BOTH, arrive, connected, consent, link, query_of
 from tests.app.days import DAY, meeting, periods

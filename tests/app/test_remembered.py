@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from app.services import EXTENSION
-from store.directory import STAMP
-from store.models import now
-from store.queries import api_keys
+from store.cache.versioned_cache import STAMP
+from store.sql.models import now
+from store.sql.queries import api_keys
 from tests.app.days import MORNING, meeting, starts
 from tests.conftest import Api
 

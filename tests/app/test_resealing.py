@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from store.queries import provider_clients
-from store.queries.provider_clients import StoredClient
-from store.settings import new_secrets
+from store.config.settings import new_secrets
+from store.sql.queries import provider_clients
+from store.sql.queries.provider_clients import StoredClient
 from store.stores import Stores
 from tests.app.test_cli import almanac
 from tests.conftest import settings_of

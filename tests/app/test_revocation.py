@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import update
 
-from store import grants
-from store.models import OAuthConnection
-from store.queries.connections import ProviderAccount
+from store.coordination import grants
+from store.sql.models import OAuthConnection
+from store.sql.queries.connections import ProviderAccount
 from tests.app import consenting
 from tests.app.answers import connections_of
 from tests.app.consenting import arrive, connected, consent, link

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.engine import make_url
 
-from store.settings import read_settings
+from store.config.settings import read_settings
 from tests.app.test_cli import almanac
 
 NAMES = {"secret_key", "encryption_keys", "flower_password", "postgres_password", "database_url"}

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app import sentences
-from app.sentences import Unreadable
+from app.availability import explanation_text
+from app.availability.explanation_text import Unreadable
 from scheduling.explain import Verdict, explain
 from scheduling.intervals import Groups
 from scheduling.query import Query
@@ -36,7 +36,7 @@ def told(query, text, *calendars):
     busy = [[(local(start), local(end)) for start, end in each] for each in calendars]
     groups, owners = Groups.of(busy), np.zeros(len(busy), np.int64)
     (found,) = explain(query, local(text), groups, owners, 1)
-    sentence = sentences.of_verdict(found, query, CALENDARS)
+    sentence = explanation_text.of_verdict(found, query, CALENDARS)
     opening = f"{text} on Monday 23 November (Europe/Berlin) is "
     return found.verdict, sentence.removeprefix(opening)
 
@@ -275,7 +275,7 @@ def test_every_verdict_is_in_the_table():
 
 def sentence_at(query, moment, *busy):
     (found,) = explain(query, moment, Groups.of([busy]), np.zeros(1, np.int64), 1)
-    return sentences.of_verdict(found, query, CALENDARS)
+    return explanation_text.of_verdict(found, query, CALENDARS)
 
 
 def test_times_are_as_fine_as_they_are():
@@ -327,19 +327,19 @@ HERS = Unreadable("microsoft", "primary", "rateLimited")
     ],
 )
 def test_calendars_that_could_not_be_read_are_named_with_the_reason(unread, expected):
-    assert sentences.of_unread(NINE, BERLIN, unread) == (
+    assert explanation_text.of_unread(NINE, BERLIN, unread) == (
         f"09:00 on Monday 23 November (Europe/Berlin) is not offered: {expected}, so nothing is offered."
     )
 
 
 def test_what_is_left_out_is_named():
-    assert sentences.of_left_out([TEAM]) == (
+    assert explanation_text.of_left_out([TEAM]) == (
         "Not counted, because unread: Google's calendar team@example.com (accessDenied)."
     )
 
 
 def test_who_has_no_calendars_is_told_so():
-    assert sentences.of_no_calendars(NINE, BERLIN) == (
+    assert explanation_text.of_no_calendars(NINE, BERLIN) == (
         "09:00 on Monday 23 November (Europe/Berlin) is not offered: no calendar is connected, so nothing is "
         "offered."
     )

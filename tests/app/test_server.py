@@ -13,8 +13,8 @@ from urllib.parse import quote
 import pytest
 from gunicorn.config import Config
 
-from app import processes
-from app.server import Worker
+from app.server import commands
+from app.server.gunicorn_worker import Worker
 from tests.app.serving import web_server
 from tests.conftest import Api
 
@@ -130,7 +130,7 @@ def test_other_identifiers_and_paths_are_refused_as_what_they_are(get, path, sta
 
 
 def test_it_opens_no_door_beside_its_port_and_sends_with_a_limit_of_time():
-    command = processes.web("127.0.0.1", 0, 1)
+    command = commands.web("127.0.0.1", 0, 1)
     module, *words = command[command.index("-m") + 1 :]
     understood = Config().parser().parse_args(words)
     assert (module, understood.control_socket_disable, understood.sendfile) == ("gunicorn", True, False)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.app.days import MORNING
 from tests.app.serving import web_server
-from workers.waiting_room import Full
+from workers.fanout.admission import Full
 
 pytestmark = pytest.mark.usefixtures("worker")
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app import timestamps
-from app.timestamps import NotATimestamp, parse
-from scheduling.written import timestamp
+from app.schemas import timestamps
+from app.schemas.timestamps import NotATimestamp, parse
+from scheduling.json_render import timestamp
 
 FORMS = {
     # Calendar dates: midnight at their start.

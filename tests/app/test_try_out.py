@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import requests
 
-from app.up import sandbox_environment
+from app.server.supervisor import sandbox_environment
 from tests.app.test_cli import ALMANAC, clean_environment, free_port
 from tests.conftest import STOP_SECONDS
 from tests.docs.fences import ROOT, blocks

@@ -14,12 +14,12 @@ import pytest
 import requests
 from flask import Flask
 
-from app import processes
+from app.server import commands
 from app.services import EXTENSION, Services
-from store import embedded_redis
-from store.database import Database
-from store.presence import WORKERS
-from store.queries import api_keys
+from store.config import embedded_redis
+from store.coordination.heartbeats import WORKERS
+from store.sql.database import Database
+from store.sql.queries import api_keys
 from tests.app.days import DAY, meeting
 from tests.conftest import START_SECONDS, STOP_SECONDS, Api, application, connect, settings_of
 from workers.celery_app import create_celery
@@ -80,7 +80,7 @@ def working(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A worker that answers."""
     settings = settings_of(environment)
-    with subprocess.Popen(command or processes.worker(settings, "own"), env=environment) as process:
+    with subprocess.Popen(command or commands.worker(settings, "own"), env=environment) as process:
         celery = create_celery(settings)
         give_up = time.monotonic() + START_SECONDS
         while not celery.control.ping(timeout=0.5, limit=1):
@@ -177,7 +177,7 @@ def test_the_places_of_a_web_process_that_was_killed_come_free(own_api, wired, a
     short = apart | {"ALMANAC_FANOUT_DEADLINE": "4", "PATH": os.environ["PATH"]}
     redis = wired.stores.redis
     port = 20_000 + os.getpid() % 20_000
-    command = processes.web("127.0.0.1", port, 1)
+    command = commands.web("127.0.0.1", port, 1)
     with subprocess.Popen(command, env=short, start_new_session=True) as server:
         url = f"http://127.0.0.1:{port}"
         give_up = time.monotonic() + START_SECONDS
@@ -244,7 +244,7 @@ def test_a_worker_that_has_grown_is_replaced_and_nothing_is_lost(
 ):
     command = [
         "tests.workers.growing" if each == "workers.main" else each
-        for each in processes.worker(settings_of(apart), "grower")
+        for each in commands.worker(settings_of(apart), "grower")
     ]
     statuses: list[int] = []
     with working(apart, command) as worker, ThreadPoolExecutor(2) as threads:

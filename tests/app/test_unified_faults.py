@@ -14,8 +14,8 @@ from tests.app.at_provider import DELETE, INSERT, LOOK, NINE, UPDATE, one
 from tests.app.days import DAY, PROVIDERS, periods
 from tests.app.two_accounts import ADA, SHOWN, Both
 from tests.conftest import Api, connect
+from workers.fanout.admission import Full
 from workers.queues import Queue
-from workers.waiting_room import Full
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -298,7 +298,7 @@ def test_a_create_that_is_cut_off_tells_the_metaid_to_repeat_it_with(both, monke
         raise ConnectionError("Redis is away")
 
     with monkeypatch.context() as patch:
-        patch.setattr("app.accounts.write", cut_off)
+        patch.setattr("app.accounts.connections.write", cut_off)
         answer = both.create(subject="Once")
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
     assert both.create(metaId=answer.json["metaId"], subject="Once").status_code == 201

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import delete
 
 from app.services import EXTENSION
-from store.models import WebhookEndpoint
-from store.queries import connections, webhooks
+from store.sql.models import WebhookEndpoint
+from store.sql.queries import connections, webhooks
 from tests.app.answers import error
 from tests.app.at_provider import NINE, AtProvider, Person
 from tests.conftest import connect

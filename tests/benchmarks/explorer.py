@@ -9,7 +9,7 @@ from statistics import median
 
 import requests
 
-from app import invitations
+from app.accounts import invitations
 from store.stores import Stores
 from tests.benchmarks import calendars
 from tests.benchmarks.client import HOST, Answer, Client

@@ -14,10 +14,10 @@ from typing import Any, Self
 import redis
 import requests
 
-from app.up import WEB_PROCESSES, WORKER_PROCESSES, sandbox_environment
-from store import embedded_redis
-from store.queries import api_keys
-from store.settings import Settings, new_secrets, read_settings, socket_path
+from app.server.supervisor import WEB_PROCESSES, WORKER_PROCESSES, sandbox_environment
+from store.config import embedded_redis
+from store.config.settings import Settings, new_secrets, read_settings, socket_path
+from store.sql.queries import api_keys
 from store.stores import Stores
 from tests import services
 from tests.benchmarks import people

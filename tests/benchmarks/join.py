@@ -10,7 +10,7 @@ from statistics import median
 from sqlalchemy import select
 
 from providers.base import PRIMARY
-from store.models import OAuthConnection
+from store.sql.models import OAuthConnection
 from store.stores import Stores
 from tests.benchmarks import calendars
 from tests.benchmarks.installation import LONG_DEADLINE, Installation, Running
@@ -18,8 +18,8 @@ from tests.benchmarks.provider import Behaviour
 from tests.benchmarks.report import Report, progress, seconds
 from tests.benchmarks.scale import Scale
 from workers.celery_app import create_celery
-from workers.fanout import Fanout
-from workers.jobs import Job, ReadBusy
+from workers.fanout.client import Fanout
+from workers.fanout.jobs import Job, ReadBusy
 from workers.queues import Queue
 
 READS = 1_000

@@ -10,10 +10,10 @@ from sqlalchemy.orm import Session
 
 from providers.names import ProviderName
 from providers.scopes import Level, level_scopes
-from store.crypto import Keyring
-from store.models import Membership, OAuthConnection, Organization, User
-from store.queries import connections
-from store.queries.connections import Tokens
+from store.security.crypto import Keyring
+from store.sql.models import Membership, OAuthConnection, Organization, User
+from store.sql.queries import connections
+from store.sql.queries.connections import Tokens
 from store.stores import Stores
 
 # Beyond the largest organization: people whom nobody else asks for.

@@ -6,8 +6,8 @@ import sys
 import time
 
 from providers.base import PRIMARY, Account, Read, Token
-from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 from providers.names import ProviderName
+from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 from providers.registry import providers
 from providers.sandbox.client import Sandbox
 from providers.scopes import Level, level_scopes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from store.queries import api_keys, organizations
+from store.sql.queries import api_keys, organizations
 from store.stores import Stores
 from tests.benchmarks.client import Client
 from tests.benchmarks.installation import Installation

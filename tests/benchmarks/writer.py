@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import orjson
 from marshmallow import Schema, fields
 
+from scheduling.json_render import slots_json
 from scheduling.query import Slots
-from scheduling.written import slots_json
 from tests.benchmarks.cases import Case
 from tests.benchmarks.timing import Times, interleaved
 

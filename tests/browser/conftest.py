@@ -17,10 +17,11 @@ from bs4 import BeautifulSoup
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
-from app import invitations, processes
+from app.accounts import invitations
+from app.server import commands
 from providers.sandbox.client import Sandbox
-from store.database import Database
-from store.settings import Settings, new_secrets
+from store.config.settings import Settings, new_secrets
+from store.sql.database import Database
 from store.stores import Stores
 from tests import services
 from tests.browser import window
@@ -56,7 +57,7 @@ def web_server(environment: Mapping[str, str]) -> Iterator[str]:
         port: int = probe.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
     ours = {"ALMANAC_PUBLIC_URL": url, "ALMANAC_REDIRECT_URLS": f"{url}/healthz", "PATH": os.environ["PATH"]}
-    with subprocess.Popen(processes.web("127.0.0.1", port, 1), env=environment | ours) as server:
+    with subprocess.Popen(commands.web("127.0.0.1", port, 1), env=environment | ours) as server:
         try:
             _wait_for(url, server)
             yield url

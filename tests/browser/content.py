@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
-from app import demo
+from app.cli import demo
 from providers.sandbox.client import Sandbox
-from store.counts import GROUPS, STATUSES
-from store.models import (
+from store.metrics.schema import GROUPS, STATUSES
+from store.sql.models import (
     Administrator,
     ApiKey,
     DashboardSession,
@@ -24,7 +24,7 @@ from store.models import (
     WebhookEndpoint,
     now,
 )
-from store.queries import (
+from store.sql.queries import (
     administrators,
     api_keys,
     audit,
@@ -35,8 +35,8 @@ from store.queries import (
     users,
     webhooks,
 )
-from store.queries.connections import Tokens
-from store.queries.deliveries import Answer
+from store.sql.queries.connections import Tokens
+from store.sql.queries.deliveries import Answer
 from store.stores import Stores
 from tests import people
 

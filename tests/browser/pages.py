@@ -10,9 +10,11 @@ from typing import cast
 from flask import Flask
 from werkzeug.routing import Rule
 
-from app import dashboard, demo, identifiers
+from app import dashboard
+from app.cli import demo
 from app.dashboard.blueprint import OPEN
-from store.settings import Settings
+from app.http import path_params
+from store.config.settings import Settings
 from tests.dashboard.routes import path, rules
 
 # Parts of a page, which a script puts into it, and paths that lead on.
@@ -79,6 +81,6 @@ def every_rule() -> dict[str, Rule]:
 def _application() -> Flask:
     """The pages alone, on nothing."""
     app = Flask("pages")
-    identifiers.install(app)
+    path_params.install(app)
     dashboard.install(app, cast(Settings, SimpleNamespace(secret_key="none", public_url="")))
     return app

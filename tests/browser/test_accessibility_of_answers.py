@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app import demo
+from app.cli import demo
 from tests import services
 from tests.browser import window
 from tests.browser.keyboard import Keyboard

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.manual.documents import NAMES
+from app.docs_site.documents import NAMES
 from tests import services
 from tests.browser import window
 from tests.browser.keyboard import Keyboard

@@ -6,9 +6,9 @@ import pytest
 import requests
 from selenium.webdriver.common.by import By
 
-from app import invitations
-from store.api_keys import visible_part
-from store.queries import api_keys
+from app.accounts import invitations
+from store.security.api_keys import visible_part
+from store.sql.queries import api_keys
 from tests.browser import window
 
 NAME, PASSWORD = "Zoë 📅", "nine patient calendars"

@@ -6,7 +6,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from sqlalchemy import delete
 
-from store.models import WebhookEndpoint
+from store.sql.models import WebhookEndpoint
 from tests.app.days import DAY
 from tests.browser import window
 from tests.webhook_receiver import Receiver

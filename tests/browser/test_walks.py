@@ -6,7 +6,7 @@ import pytest
 from selenium.webdriver import Keys
 from selenium.webdriver.common.by import By
 
-from app import invitations
+from app.accounts import invitations
 from tests.browser import window
 from tests.browser.keyboard import Keyboard
 

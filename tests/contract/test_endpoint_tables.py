@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import delete, update
 from werkzeug.test import TestResponse
 
-from store.models import IdempotencyKey, WebhookEndpoint, now
+from store.sql.models import IdempotencyKey, WebhookEndpoint, now
 from tests.app.routes import METHODS
 from tests.contract import calendars, explain, records, webhooks
 from tests.contract.rows import THROTTLED, Row

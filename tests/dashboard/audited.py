@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from store.models import AuditRecord
+from store.sql.models import AuditRecord
 from store.stores import Stores
 
 

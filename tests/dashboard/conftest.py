@@ -16,11 +16,11 @@ from argon2 import PasswordHasher
 from flask import Flask
 from sqlalchemy import delete
 
-from app import invitations
-from app.dashboard import passwords
-from store.database import Database
-from store.models import Administrator, Invitation
-from store.settings import Settings
+from app.accounts import invitations
+from app.dashboard.sign_in import passwords
+from store.config.settings import Settings
+from store.sql.database import Database
+from store.sql.models import Administrator, Invitation
 from store.stores import Stores
 from tests.conftest import stores_of
 from tests.dashboard.installations import PASSWORD, Installation

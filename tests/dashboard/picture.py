@@ -8,7 +8,7 @@ from typing import Any
 
 from bs4 import Tag
 
-from app.dashboard.drawing import LANE_HEIGHT, UNITS
+from app.dashboard.explorer.svg import LANE_HEIGHT, UNITS
 from scheduling.windows import MINUTE
 from tests.dashboard.visiting import Page
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from store.queries import audit
+from store.sql.queries import audit
 from store.stores import Stores
 
 

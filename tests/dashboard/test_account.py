@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from limits import RateLimitItemPerHour
 
-from app import invitations
-from app.dashboard import attempts, known_browsers, passwords
-from store.models import Invitation
-from store.queries import administrators
+from app.accounts import invitations
+from app.dashboard.sign_in import known_browsers, login_throttle, passwords
+from store.sql.models import Invitation
+from store.sql.queries import administrators
 from tests.conftest import stores_of
 from tests.dashboard.audited import deeds
 from tests.dashboard.installations import PASSWORD
@@ -323,7 +323,7 @@ def test_a_password_given_on_the_machine_lets_in_whom_guesses_have_locked_out(
     browser_of, ada, new_administrator, somewhere, stores, monkeypatch, unique
 ):
     limit = RateLimitItemPerHour(7, 1, namespace=unique("few"))
-    monkeypatch.setattr(attempts, "BY_NAME", limit)
+    monkeypatch.setattr(login_throttle, "BY_NAME", limit)
     bob, here, there = new_administrator(), somewhere(), somewhere()
     for name in (ada.name, bob.name):
         for address in (*[here] * 5, *[there] * 2):

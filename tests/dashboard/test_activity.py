@@ -7,7 +7,7 @@ import time
 import pytest
 
 from app.dashboard.activity import SPANS
-from store import embedded_redis
+from store.config import embedded_redis
 from tests.app.days import DAY, meeting
 from tests.conftest import stores_of
 from tests.dashboard.visiting import words

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from store.queries import audit
+from store.sql.queries import audit
 from tests.dashboard.visiting import words
 
 ODD = "<b onmouseover=alert(1)>x</b> שלום 📅"

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from app.dashboard import connecting
-from store.models import now
-from store.queries import users
+from store.sql.models import now
+from store.sql.queries import users
 from tests.app.consenting import BOTH, arrive, connected, consent, query_of
 from tests.conftest import Api
 from tests.dashboard.records import records

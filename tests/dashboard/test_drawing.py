@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.dashboard import drawing
-from app.dashboard.drawing import GAP, HOUR, HOUR_HEIGHT, UNITS, Ruler
-from app.dashboard.lanes import Lane, Shown
-from app.dashboard.questions import moment
+from app.dashboard.explorer import svg
+from app.dashboard.explorer.data import Lane, Shown
+from app.dashboard.explorer.form import moment
+from app.dashboard.explorer.svg import GAP, HOUR, HOUR_HEIGHT, UNITS, Ruler
 from scheduling.intervals import Groups, Intervals
 from scheduling.layers import layers
 from scheduling.query import slots
@@ -71,7 +71,7 @@ def offered(asked, members) -> Groups:
 
 @given(questions())
 def test_whole_days_are_the_range_without_a_gap(asked):
-    days = drawing.days(asked, whole=True)
+    days = svg.days(asked, whole=True)
 
     assert days[0].start == asked.engine.start
     assert days[-1].end == asked.engine.end
@@ -81,7 +81,7 @@ def test_whole_days_are_the_range_without_a_gap(asked):
 
 @given(questions())
 def test_days_cut_to_hours_lose_nothing_of_a_window(asked):
-    cut, whole = drawing.days(asked, whole=False), drawing.days(asked, whole=True)
+    cut, whole = svg.days(asked, whole=False), svg.days(asked, whole=True)
 
     assert {day.date for day in cut} <= {day.date for day in whole}
     assert all(one.end <= other.start for one, other in pairwise(cut))
@@ -105,28 +105,28 @@ CHANGES = [
 
 @pytest.mark.parametrize(("zone", "day", "hours", "odd"), CHANGES)
 def test_a_day_on_which_clocks_change_says_so(zone, day, hours, odd):
-    (found,) = drawing.days(question(zone, day, 1, None), whole=True)
+    (found,) = svg.days(question(zone, day, 1, None), whole=True)
 
     assert (found.date, found.hours, found.odd) == (day, hours, odd)
 
 
 def test_a_day_that_a_zone_left_out_is_not_there():
-    days = drawing.days(question("Pacific/Apia", date(2011, 12, 28), 5, None), whole=True)
+    days = svg.days(question("Pacific/Apia", date(2011, 12, 28), 5, None), whole=True)
 
     assert [day.date.day for day in days] == [28, 29, 31, 1]
 
 
 def test_no_hour_of_a_day_that_was_left_out_is_shown_twice():
-    days = drawing.days(question("Pacific/Apia", date(2011, 12, 29), 3, (Window.daily(0, 60),)), whole=False)
+    days = svg.days(question("Pacific/Apia", date(2011, 12, 29), 3, (Window.daily(0, 60),)), whole=False)
 
     assert [(day.date.day, day.hours) for day in days] == [(29, 2), (31, 2)]
 
 
 def test_only_the_hours_around_the_windows_are_shown():
     asked = question("Europe/Berlin", date(2026, 12, 3), 1, (Window.daily(9 * 60, 16 * 60 + 30),))
-    (day,) = drawing.days(asked, whole=False)
+    (day,) = svg.days(asked, whole=False)
 
-    labels = [label for _, label in drawing.hour_labels(day, asked.zone)]
+    labels = [label for _, label in svg.hour_labels(day, asked.zone)]
     assert (labels[0], labels[-1]) == ("08:00", "17:00")
     assert day.hours == 10
 
@@ -134,7 +134,7 @@ def test_only_the_hours_around_the_windows_are_shown():
 def test_a_window_after_a_jump_of_two_hours_is_shown():
     """Troll's clocks go from one to three, and no hour that is cut at may come later."""
     asked = question("Antarctica/Troll", date(2026, 3, 29), 1, (Window.daily(3 * 60, 5 * 60),))
-    (day,) = drawing.days(asked, whole=False)
+    (day,) = svg.days(asked, whole=False)
 
     assert day.start <= asked.engine.within().pairs()[0][0]
 
@@ -142,13 +142,13 @@ def test_a_window_after_a_jump_of_two_hours_is_shown():
 def test_an_overnight_window_shows_whole_days():
     asked = question("UTC", date(2026, 12, 3), 3, (Window.daily(22 * 60, 6 * 60),))
 
-    assert [day.hours for day in drawing.days(asked, whole=False)] == [24, 24, 24]
+    assert [day.hours for day in svg.days(asked, whole=False)] == [24, 24, 24]
 
 
 @given(asked_with_members(), st.booleans())
 def test_every_stroke_of_a_lane_is_where_its_time_is(case, whole):
     asked, members = case
-    days = drawing.days(asked, whole=whole)
+    days = svg.days(asked, whole=whole)
     ruler, shown = Ruler.of(days), minutes_shown(days)
     layer = layers(asked.engine, *laid(members))
     minute = ruler.per_hour * UNITS / 60
@@ -163,28 +163,26 @@ def test_every_stroke_of_a_lane_is_where_its_time_is(case, whole):
 
 @given(questions())
 def test_each_day_begins_where_its_first_minute_is_drawn(asked):
-    days = drawing.days(asked, whole=False)
+    days = svg.days(asked, whole=False)
     ruler = Ruler.of(days)
     (path,) = ruler.paths(Groups.of([[(day.start, day.start + MINUTE) for day in days]]))
 
     near([piece[:1] for piece in pieces(path)], [(left * UNITS,) for left in ruler.lefts()], ROUNDED)
-    assert ruler.width >= drawing.LANE_WIDTH - 1e-6
-    assert ruler.per_hour >= drawing.LEAST_HOUR
+    assert ruler.width >= svg.LANE_WIDTH - 1e-6
+    assert ruler.per_hour >= svg.LEAST_HOUR
 
 
 @given(questions(), st.booleans())
 def test_above_lanes_hours_are_named_where_they_begin(asked, whole):
-    days = drawing.days(asked, whole=whole)
+    days = svg.days(asked, whole=whole)
     ruler, place = Ruler.of(days), {at: n for n, at in enumerate(minutes_shown(days))}
     heads = ruler.heads(asked.zone)
-    room = 3 * ruler.per_hour >= drawing.LEAST_BETWEEN_HOURS
+    room = 3 * ruler.per_hour >= svg.LEAST_BETWEEN_HOURS
 
     assert [(head.day, head.left) for head in heads] == list(zip(days, ruler.lefts(), strict=True))
     for day, _, hours in heads:
         clocks = {at: datetime.fromtimestamp(at / 1000, asked.zone) for at in range(day.start, day.end, HOUR)}
-        named = [
-            at for at, wall in clocks.items() if f"{wall:%H:%M}" in drawing.NAMED_HOURS and at > day.start
-        ]
+        named = [at for at, wall in clocks.items() if f"{wall:%H:%M}" in svg.NAMED_HOURS and at > day.start]
         assert [hour for _, hour in hours] == [clocks[at].hour for at in named if room]
         expected = [place[at] * ruler.per_hour / 60 for at in named if room]
         assert [at for at, _ in hours] == pytest.approx(expected)
@@ -193,13 +191,13 @@ def test_above_lanes_hours_are_named_where_they_begin(asked, whole):
 @given(asked_with_members())
 def test_dashes_are_the_slots(case):
     asked, members = case
-    days = drawing.days(asked, whole=False)
+    days = svg.days(asked, whole=False)
     ruler = Ruler.of(days)
     place = {at: n for n, at in enumerate(minutes_shown(days))}
     minute = ruler.per_hour * UNITS / 60
     found = offered(asked, members)
-    rows = drawing.rows_of_slots(found, asked.engine.stride, days)
-    pattern = drawing.dashes(asked, ruler)
+    rows = svg.rows_of_slots(found, asked.engine.stride, days)
+    pattern = svg.dashes(asked, ruler)
 
     for n, path in enumerate(ruler.paths(rows)):
         drawn = dashed(path, pattern)
@@ -217,9 +215,9 @@ def test_dashes_are_the_slots(case):
 
 def test_slots_of_a_minute_are_drawn_without_a_gap():
     asked = question("UTC", date(2026, 12, 3), 14, None, duration=MINUTE)
-    ruler = Ruler.of(drawing.days(asked, whole=True))
+    ruler = Ruler.of(svg.days(asked, whole=True))
 
-    dash, gap = map(float, drawing.dashes(asked, ruler).split())
+    dash, gap = map(float, svg.dashes(asked, ruler).split())
     assert gap == 0
     assert dash == pytest.approx(ruler.per_hour * UNITS / 60)
 
@@ -254,9 +252,9 @@ def test_every_block_of_a_column_is_where_its_time_is(case, whole):
     asked, members = case
     shown = shown_of(asked, members)
     layer = shown.layers
-    for day in drawing.days(asked, whole=whole):
-        near(extents(drawing.outside_blocks(shown, day)), pixels(shown.outside.pairs(), day), 2 * PIXEL)
-        columns = drawing.columns(asked, shown, day)
+    for day in svg.days(asked, whole=whole):
+        near(extents(svg.outside_blocks(shown, day)), pixels(shown.outside.pairs(), day), 2 * PIXEL)
+        columns = svg.columns(asked, shown, day)
         assert [column.lane for column in columns] == shown.lanes
         for n, column in enumerate(columns):
             for name in ("padded", "tolerated", "busy"):
@@ -267,8 +265,8 @@ def test_every_block_of_a_column_is_where_its_time_is(case, whole):
 @given(asked_with_members())
 def test_every_slot_stands_in_its_columns_with_its_time_once(case):
     asked, members = case
-    shown, days = shown_of(asked, members), drawing.days(asked, whole=False)
-    drawn = [drawing.columns(asked, shown, day) for day in days]
+    shown, days = shown_of(asked, members), svg.days(asked, whole=False)
+    drawn = [svg.columns(asked, shown, day) for day in days]
 
     for n in range(len(members)):
         found = shown.slots.group(n).pairs()
@@ -286,9 +284,9 @@ def test_every_slot_stands_in_its_columns_with_its_time_once(case):
 def test_columns_share_the_width():
     asked = question("UTC", date(2026, 12, 3), 1, None)
     shown = shown_of(asked, [[], [], []])
-    (day,) = drawing.days(asked, whole=True)
+    (day,) = svg.days(asked, whole=True)
 
-    columns = drawing.columns(asked, shown, day)
+    columns = svg.columns(asked, shown, day)
 
     assert [round(column.left + column.width, 6) for column in columns] == [33.333333, 66.666667, 100]
 
@@ -298,9 +296,9 @@ def test_somebody_unread_has_a_column_without_blocks():
     lane = Lane("ada", failed=[{"calendarId": "x"}])
     shown = shown_of(asked, [])
     shown = Shown([lane], shown.layers, shown.slots, shown.outside, 0, None, 0.0, None, {})
-    (day,) = drawing.days(asked, whole=True)
+    (day,) = svg.days(asked, whole=True)
 
-    assert [column.layers for column in drawing.columns(asked, shown, day)] == [{}]
+    assert [column.layers for column in svg.columns(asked, shown, day)] == [{}]
 
 
 @pytest.mark.parametrize(
@@ -314,9 +312,9 @@ def test_somebody_unread_has_a_column_without_blocks():
 )
 def test_hours_are_those_that_the_clock_shows(zone, day, expected):
     asked = question(zone, day, 1, None)
-    (shown,) = drawing.days(asked, whole=True)
+    (shown,) = svg.days(asked, whole=True)
 
-    labels = drawing.hour_labels(shown, asked.zone)
+    labels = svg.hour_labels(shown, asked.zone)
 
     assert [label for _, label in labels][: len(expected)] == expected
     assert [top for top, _ in labels[:3]] == [0, HOUR_HEIGHT, 2 * HOUR_HEIGHT]

@@ -7,9 +7,9 @@ from unittest.mock import Mock
 import pytest
 from redis.exceptions import RedisError
 
-from app import invitations
-from app.dashboard import sessions
-from store.queries import administrators
+from app.accounts import invitations
+from app.dashboard.sign_in import sessions
+from store.sql.queries import administrators
 from tests.conftest import stores_of
 from tests.dashboard.installations import PASSWORD
 from tests.dashboard.visiting import Browser, Person

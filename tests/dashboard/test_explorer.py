@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import update
 
-from app.dashboard.questions import MOST_SHOWN
+from app.dashboard.explorer.form import MOST_SHOWN
 from scheduling.windows import MINUTE
-from store.models import User
-from store.queries import organizations
+from store.sql.models import User
+from store.sql.queries import organizations
 from tests.app.days import meeting
 from tests.app.two_accounts import SHOWN
 from tests.dashboard.picture import layer_of, slots_of

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.dashboard.identifiers import Slug
-from store.api_keys import digest
-from store.models import ApiKey
-from store.queries import api_keys
+from store.security.api_keys import digest
+from store.sql.models import ApiKey
+from store.sql.queries import api_keys
 from tests.conftest import Api
 from tests.dashboard.records import records
 from tests.dashboard.untrusted import TEXTS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.dashboard.organizations import suggestion
-from store.queries import connections, users
+from store.sql.queries import connections, users
 from tests.dashboard.records import records
 from tests.dashboard.untrusted import TEXTS
 from tests.dashboard.visiting import words

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from store.models import now
-from store.queries import api_keys, connections
+from store.sql.models import now
+from store.sql.queries import api_keys, connections
 from tests.dashboard.installations import Installation
 from tests.dashboard.visiting import words
 from tests.store.statements import statements

@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from werkzeug.datastructures import MultiDict
 
-from app.dashboard import questions
-from app.errors import Invalid
+from app.dashboard.explorer import form
+from app.http.errors import Invalid
+from scheduling.json_render import timestamp
 from scheduling.windows import DAY, EVERY_DAY, MINUTE, Window
-from scheduling.written import timestamp
 from tests.app.days import meeting
 from tests.dashboard.curling import curl, parsed
 from tests.dashboard.picture import slots_of
@@ -30,14 +30,14 @@ def read(app):
 
     def made(**sent):
         with app.test_request_context():
-            return questions.read(MultiDict({"day": "2026-12-03", **sent}), THURSDAY)
+            return form.read(MultiDict({"day": "2026-12-03", **sent}), THURSDAY)
 
     return made
 
 
 def test_without_a_word_it_asks_for_office_hours_of_the_next_seven_days(app):
     with app.test_request_context():
-        asked = questions.read(MultiDict(), date(2026, 12, 3))
+        asked = form.read(MultiDict(), date(2026, 12, 3))
 
     assert asked.nobody
     assert (asked.first, asked.days, asked.zone) == (THURSDAY, 7, ZoneInfo("UTC"))
@@ -122,10 +122,10 @@ def test_midnight_to_midnight_is_the_whole_day(read):
 
 
 def test_today_is_that_of_the_zone(app, monkeypatch):
-    kiritimati, niue = (questions.today({"zone": f"Pacific/{each}"}) for each in ("Kiritimati", "Niue"))
+    kiritimati, niue = (form.today({"zone": f"Pacific/{each}"}) for each in ("Kiritimati", "Niue"))
 
     assert (kiritimati - niue).days in (1, 2)
-    assert questions.today({"zone": "Nowhere"}) == questions.today({}) == datetime.now(UTC).date()
+    assert form.today({"zone": "Nowhere"}) == form.today({}) == datetime.now(UTC).date()
 
 
 BAD = [

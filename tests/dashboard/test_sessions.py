@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from store.models import now
-from store.queries import dashboard_sessions
+from store.sql.models import now
+from store.sql.queries import dashboard_sessions
 from tests.dashboard.visiting import Browser
 
 
@@ -84,7 +84,7 @@ def test_a_session_that_has_ended_is_refused_at_once(signed_in, monkeypatch, pas
 def test_a_look_at_the_dashboard_is_noticed(signed_in, stores, monkeypatch):
     later = now() + timedelta(hours=1)
     monkeypatch.setattr(dashboard_sessions, "now", lambda: later)
-    monkeypatch.setattr("app.dashboard.sessions.now", lambda: later)
+    monkeypatch.setattr("app.dashboard.sign_in.sessions.now", lambda: later)
 
     signed_in.get("/account")
     signed_in.get("/account")
@@ -95,7 +95,7 @@ def test_a_look_at_the_dashboard_is_noticed(signed_in, stores, monkeypatch):
 
 def test_a_page_is_shown_although_nobody_can_note_that_it_was(install, monkeypatch, caplog):
     here = install()
-    monkeypatch.setattr("app.dashboard.sessions.now", lambda: now() + timedelta(hours=1))
+    monkeypatch.setattr("app.dashboard.sign_in.sessions.now", lambda: now() + timedelta(hours=1))
 
     with here.locked():
         page = here.browser.get("/account")

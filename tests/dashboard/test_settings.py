@@ -8,8 +8,8 @@ import pytest
 
 from providers.names import ProviderName
 from providers.scopes import every_scope
-from store.models import ProviderClient
-from store.queries import provider_clients
+from store.sql.models import ProviderClient
+from store.sql.queries import provider_clients
 from tests.dashboard.audited import deeds
 from tests.dashboard.installations import Installation
 from tests.dashboard.visiting import words

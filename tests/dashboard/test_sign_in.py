@@ -14,9 +14,9 @@ import pytest
 from limits import RateLimitItemPerHour, RateLimitItemPerSecond
 from redis.exceptions import RedisError
 
-from app import invitations
-from app.dashboard import attempts, known_browsers, passwords
-from store.queries import administrators
+from app.accounts import invitations
+from app.dashboard.sign_in import known_browsers, login_throttle, passwords
+from store.sql.queries import administrators
 from tests.dashboard.audited import deeds
 from tests.dashboard.visiting import Person
 
@@ -160,7 +160,7 @@ def few(monkeypatch, unique):
     """Set a limit to so many: ``few("BY_NAME", 3)``; counted apart from other tests'."""
 
     def set_limit(limit, most, kind=RateLimitItemPerHour):
-        monkeypatch.setattr(attempts, limit, kind(most, 1, namespace=unique("few")))
+        monkeypatch.setattr(login_throttle, limit, kind(most, 1, namespace=unique("few")))
 
     return set_limit
 
@@ -298,7 +298,7 @@ def test_of_many_attempts_at_once_four_wait_and_the_others_are_told_so_at_once(
         browser.get("/sign-in")
 
     with ThreadPoolExecutor(len(crowd)) as threads:
-        with attempts._turn:
+        with login_throttle._turn:
             answers = [
                 threads.submit(each.post, "/sign-in", {"name": "nobody", "password": "w"}) for each in crowd
             ]
@@ -316,7 +316,7 @@ def test_of_many_attempts_at_once_four_wait_and_the_others_are_told_so_at_once(
 def test_a_fault_leaves_room_for_the_next(browser_of, new_administrator, somewhere, monkeypatch):
     ada, browser = new_administrator(), browser_of(address=somewhere())
     with monkeypatch.context() as patched:
-        patched.setattr(attempts, "wait", Mock(side_effect=RedisError("down")))
+        patched.setattr(login_throttle, "wait", Mock(side_effect=RedisError("down")))
         assert statuses(browser, *[ada] * 5) == [503] * 5
 
     assert browser.sign_in(ada).status == 303
@@ -325,7 +325,7 @@ def test_a_fault_leaves_room_for_the_next(browser_of, new_administrator, somewhe
 def test_guesses_that_come_together_are_counted_one_after_another(
     browser_of, new_administrator, somewhere, few, monkeypatch
 ):
-    monkeypatch.setattr(attempts, "_room", BoundedSemaphore(12))
+    monkeypatch.setattr(login_throttle, "_room", BoundedSemaphore(12))
     few("FROM_HERE", 2)
     ada, address = new_administrator(), somewhere()
     guessers = [browser_of(address=address) for _ in range(12)]

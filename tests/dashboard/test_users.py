@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from redis.connection import AbstractConnection
 
-from store.queries import connections
+from store.sql.queries import connections
 from tests.conftest import connect
 from tests.dashboard.records import records
 from tests.dashboard.untrusted import HTML

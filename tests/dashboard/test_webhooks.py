@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from store.models import WebhookEndpoint, now
-from store.queries import deliveries, webhooks
-from store.queries.webhooks import Event
+from store.sql.models import WebhookEndpoint, now
+from store.sql.queries import deliveries, webhooks
+from store.sql.queries.webhooks import Event
 from tests.dashboard.audited import deeds
 from tests.dashboard.installations import Installation
 from tests.dashboard.visiting import words
@@ -33,7 +33,7 @@ def world(here) -> WebhookWorld:
 def new(here, monkeypatch):
     """Fill the form in and send it."""
     # No name is asked of the network.
-    monkeypatch.setattr("workers.addresses.socket.getaddrinfo", lambda *_, **__: [])
+    monkeypatch.setattr("workers.webhooks.ssrf_guard.socket.getaddrinfo", lambda *_, **__: [])
 
     def send(**changed):
         page = here.browser.get("/webhooks/new")
@@ -178,7 +178,7 @@ def test_a_field_that_will_not_do_is_named_and_nothing_is_made(here, new, change
 @pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254"])
 def test_nothing_private_is_registered(here, new, monkeypatch, address):
     found = [(2, 1, 6, "", (address, 443))]
-    monkeypatch.setattr("workers.addresses.socket.getaddrinfo", lambda *_, **__: found)
+    monkeypatch.setattr("workers.webhooks.ssrf_guard.socket.getaddrinfo", lambda *_, **__: found)
 
     page = new()
 

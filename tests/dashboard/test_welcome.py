@@ -8,9 +8,9 @@ from threading import Barrier
 
 import pytest
 
-from app import invitations
-from store.models import now
-from store.queries import administrators
+from app.accounts import invitations
+from store.sql.models import now
+from store.sql.queries import administrators
 from tests.conftest import stores_of
 from tests.dashboard.audited import deeds
 from tests.dashboard.installations import PASSWORD

@@ -9,7 +9,7 @@ from itertools import dropwhile
 
 import click
 
-from app.cli import main
+from app.cli.main import main
 from tests.docs.fences import ROOT, Block
 
 # They serve until they are stopped, or set a machine up: others test what they do.

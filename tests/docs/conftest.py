@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 import requests
 
-from app import demo
+from app.cli import demo
 from providers.sandbox.client import Sandbox
-from store.queries import api_keys
+from store.sql.queries import api_keys
 from store.stores import Stores
 from tests import services
 from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of

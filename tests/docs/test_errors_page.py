@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from app.envelope import READABLE_STATUS
-from app.errors import STATUS_OF_PROBLEM, STATUS_OF_REASON
-from app.openapi import ERRORS
+from app.http.envelope import READABLE_STATUS
+from app.http.errors import STATUS_OF_PROBLEM, STATUS_OF_REASON
+from app.openapi.document import ERRORS
 from providers.errors import Reason
 from tests.docs.fences import ROOT
 

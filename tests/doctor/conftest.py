@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.doctor.diagnosis import Patient
-from store import embedded_redis
+from app.cli.doctor.diagnosis import Patient
+from store.config import embedded_redis
 from store.stores import Stores
 from tests.conftest import STOP_SECONDS, settings_of
 from tests.doctor.installation import Installation, answering

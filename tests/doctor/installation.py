@@ -16,10 +16,10 @@ from typing import Any
 
 from click.testing import Result
 
-from app import processes
-from app.doctor import CHECKS, Diagnosis
-from app.doctor.diagnosis import Patient
-from store.settings import Settings, new_secrets
+from app.cli.doctor import CHECKS, Diagnosis
+from app.cli.doctor.diagnosis import Patient
+from app.server import commands
+from store.config.settings import Settings, new_secrets
 from tests.app.test_cli import almanac
 from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
 from workers.celery_app import create_celery
@@ -48,7 +48,7 @@ class Installation:
 
     @contextmanager
     def worker(self, *queues: Queue) -> Iterator[None]:
-        command = processes.worker(self.settings, "doctored", queues or tuple(Queue))
+        command = commands.worker(self.settings, "doctored", queues or tuple(Queue))
         with subprocess.Popen(command, env=self.whole) as process:
             celery = create_celery(self.settings)
             give_up = time.monotonic() + START_SECONDS

@@ -12,14 +12,14 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from app.doctor import Diagnosis, State, stored
-from app.doctor.diagnosis import Check, Patient
-from app.doctor.report import report
-from store import presence
-from store.models import User
-from store.queries import connections, provider_clients, webhooks
-from store.queries.connections import Tokens
-from store.queries.provider_clients import StoredClient
+from app.cli.doctor import Diagnosis, State, storage
+from app.cli.doctor.diagnosis import Check, Patient
+from app.cli.doctor.report import report
+from store.coordination import heartbeats
+from store.sql.models import User
+from store.sql.queries import connections, provider_clients, webhooks
+from store.sql.queries.connections import Tokens
+from store.sql.queries.provider_clients import StoredClient
 from tests import services
 from tests.app.test_cli import almanac, free_port
 from tests.databases import own_postgresql
@@ -34,7 +34,7 @@ def test_each_line_is_there_when_its_check_is_done(installation, monkeypatch):
     told: list[str] = []
     heard_by: dict[str, int] = {}
     monkeypatch.setattr(
-        "app.doctor.CHECKS",
+        "app.cli.doctor.CHECKS",
         tuple(
             Check(name, lambda _, name=name: (heard_by.update({name: len(told)}), (State.OK, "Fine", ""))[1])
             for name in ("one", "two")
@@ -231,7 +231,7 @@ def test_keys_that_no_longer_open_what_is_stored_are_wrong(installation, stores)
 def test_a_clock_that_is_off_is_wrong(patient, monkeypatch, off, state):
     _ = patient.services.stores.database, patient.services.stores.redis
     real = time.time
-    monkeypatch.setattr(stored.time, "time", lambda: real() + off)
+    monkeypatch.setattr(storage.time, "time", lambda: real() + off)
 
     diagnosis = look(patient, "clock")
 
@@ -250,9 +250,9 @@ def test_the_clock_of_postgresql_is_asked_too(installation, stores):
 
 def test_a_beat_that_never_was_or_has_stopped_is_wrong(patient, stores):
     assert look(patient, "beat").state is State.OK
-    stores.redis.set(presence.BEAT, stores.redis.time()[0] - 120)
+    stores.redis.set(heartbeats.BEAT, stores.redis.time()[0] - 120)
     assert re.fullmatch(r"Beat has not ticked for 12\d seconds", look(patient, "beat").sentence)
-    stores.redis.delete(presence.BEAT)
+    stores.redis.delete(heartbeats.BEAT)
 
     diagnosis = look(patient, "beat")
 

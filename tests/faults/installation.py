@@ -13,8 +13,8 @@ from pathlib import Path
 import requests
 
 from providers.sandbox.client import Sandbox, SandboxAccount
-from store.presence import Present
-from store.settings import new_secrets
+from store.config.settings import new_secrets
+from store.coordination.heartbeats import Present
 from tests.app.at_provider import AtProvider
 from tests.faults import truth
 from tests.faults.questions import Question, about

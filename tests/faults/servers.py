@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import psycopg
 import redis
 
-from store import embedded_redis
+from store.config import embedded_redis
 from tests.conftest import START_SECONDS, STOP_SECONDS
 from tests.observability.installation import free_port
 from tests.services import Service

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app import processes
-from app.up import sandbox_environment
+from app.server import commands
+from app.server.supervisor import sandbox_environment
 from tests.faults import proxy
 from tests.faults.measured import AT_ONCE, BACK
 from tests.faults.questions import Verdict
@@ -36,7 +36,7 @@ def third_worker(world, **environment):
     """A third worker, with variables of its own."""
     made = world.installation
     world.mend()
-    made.commands[THIRD] = processes.worker(made.settings, THIRD)
+    made.commands[THIRD] = commands.worker(made.settings, THIRD)
     made.start(THIRD, **environment)
     try:
         until(lambda: any(name.startswith(THIRD) for name in world.present().workers), BACK)

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from store.settings import new_secrets
+from store.config.settings import new_secrets
 from tests.app.test_cli import ALMANAC
 from tests.faults.measured import AFTER_A_START
 from tests.faults.witness import CUT_OFF, REFUSED

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import select
 
-from store.models import OAuthConnection
+from store.sql.models import OAuthConnection
 from tests.app.at_provider import INSERT
 from tests.faults import truth
 from tests.faults.installation import PROVIDERS

@@ -14,9 +14,9 @@ import orjson
 import pytest
 import requests
 
-from providers import retries, transport
 from providers.base import Account, CalendarProvider, Token
 from providers.google.client import Google
+from providers.http import retries, transport
 from providers.microsoft.client import Microsoft
 from providers.sandbox.client import Sandbox
 from tests.fuzz.mutations import mutated

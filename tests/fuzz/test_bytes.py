@@ -7,21 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.errors import Invalid
-from app.paging import after, cut_by_place
+from app.http.errors import Invalid
+from app.http.paging import after, cut_by_place
 from providers.base import Failed, Read
 from providers.errors import Reason
 from providers.events import Draft
 from scheduling.intervals import Intervals
-from store.authorizations import Authorization, Authorizations, Redemption
-from store.busy_cache import FORMAT, HEAD, BusyCache, CalendarKey
-from store.calendar_lists import CalendarList, CalendarLists, ListedCalendar
-from store.crypto import Keyring, Undecipherable
-from store.line import Line
-from store.proposals import Proposal, Proposals
+from store.cache.busy_cache import FORMAT, HEAD, BusyCache, CalendarKey
+from store.cache.calendar_lists import CalendarList, CalendarLists, ListedCalendar
+from store.cache.fast_redis import Line
+from store.security.crypto import Keyring, Undecipherable
+from store.security.oauth_states import Authorization, Authorizations, Redemption
+from store.security.registration_trials import Proposal, Proposals
 from tests.fuzz.counting import count
 from tests.fuzz.operations import KEY, WRITTEN
-from workers.jobs import (
+from workers.fanout.jobs import (
     CreateEvent,
     Garbled,
     ListCalendars,

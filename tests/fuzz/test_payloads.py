@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from app.event_views import event_view
+from app.events.views import event_view
 from providers.base import Failed, Read
 from providers.errors import ProviderError
 from providers.events import Created, Event
@@ -19,7 +19,7 @@ from tests.fuzz.counting import count
 from tests.fuzz.operations import OPERATIONS, READS
 from tests.fuzz.strict import uncovered
 from tests.fuzz.truth import Claims, claims
-from workers.jobs import Reply, pack_body, unpack_body
+from workers.fanout.jobs import Reply, pack_body, unpack_body
 
 # A seed that fails says all: a smaller one is another mutation.
 AS_THEY_COME = settings(phases=[Phase.explicit, Phase.reuse, Phase.generate], print_blob=True)

@@ -10,10 +10,10 @@ from dateutil.parser import isoparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app import timestamps
-from providers.instants import instant, wall_instant
+from app.schemas import timestamps
+from providers.http.retries import retry_after
 from providers.microsoft.zones import iana_zone, windows_zone
-from providers.retries import retry_after
+from providers.timestamps import instant, wall_instant
 from tests.conftest import Api
 from tests.fuzz.counting import count
 from tests.fuzz.mutations import TIMES, ZONES

@@ -15,7 +15,7 @@ from schemathesis.schemas import APIOperation
 from sqlalchemy import delete
 
 from providers.sandbox.client import Sandbox
-from store.models import WebhookEndpoint
+from store.sql.models import WebhookEndpoint
 from store.stores import Stores
 from tests.conftest import Api
 from tests.fuzz.conversations import NAMES

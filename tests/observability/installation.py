@@ -16,11 +16,11 @@ from typing import Any
 import orjson
 import requests
 
-from app import processes
+from app.server import commands as processes
 from providers.sandbox.client import SandboxAccount
-from store import embedded_redis
-from store.queries import api_keys
-from store.settings import Settings
+from store.config import embedded_redis
+from store.config.settings import Settings
+from store.sql.queries import api_keys
 from store.stores import Stores
 from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from store.breakers import Family, Guarded
+from store.coordination.circuit_breaker import Family, Guarded
 from tests.observability.installation import Installation, installed
 from tests.observability.scraping import scrape
 from tests.waiting import no_read_is_under_way, until

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from app.activity import CLASSES
-from app.exposition import Exposition, Found
-from store.breakers import Breaker, Family, Guarded
-from store.counts import Cache, Counts
-from store.latency import BOUNDS, Latency
-from store.presence import Present
-from store.queries.connections import Standing
-from store.totals import Totals
+from app.observability.metrics import Exposition, Found
+from app.observability.request_metrics import CLASSES
+from store.coordination.circuit_breaker import Breaker, Family, Guarded
+from store.coordination.heartbeats import Present
+from store.metrics.histogram import BOUNDS, Latency
+from store.metrics.schema import Cache, Counts
+from store.metrics.totals import Totals
+from store.sql.queries.connections import Standing
 from tests.observability.scraping import parse
 from workers.queues import Queue
 

@@ -75,7 +75,7 @@ def test_a_request_is_told_by_its_route_its_status_and_the_part_of_its_key_that_
 
     (line,) = of_request(talkative, "web", "told-1")
 
-    assert line["logger"] == "app.access_log"
+    assert line["logger"] == "app.observability.access_log"
     assert (line["level"], line["status"], line["method"]) == ("info", 200, "GET")
     assert line["route"] == "/v1/users/{userId}/calendar/busy"
     assert line["key"] == talkative.key[:12]

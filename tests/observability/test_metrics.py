@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from app.exposition import LIMITS
+from app.observability.metrics import LIMITS
 from tests.conftest import Api
 from tests.observability.installation import installed
 from tests.observability.scraping import parse, scrape

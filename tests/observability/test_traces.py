@@ -9,12 +9,12 @@ import sys
 
 import pytest
 
-from store import settings as settings_module
-from store.settings import TRACES, SettingsError, read_settings
+from store.config import settings as settings_module
+from store.config.settings import TRACES, SettingsError, read_settings
 from tests.observability.collector import collecting
 from tests.observability.installation import installed
 from tests.waiting import until
-from workers import tracing
+from workers.telemetry import tracing
 
 # With a whole installation: too long for the default run.
 pytestmark = pytest.mark.long

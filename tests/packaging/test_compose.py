@@ -15,8 +15,8 @@ import click
 import jsonschema
 import pytest
 
-from app import secret_files
-from app.cli import main
+from app.cli import secrets
+from app.cli.main import main
 from tests.conftest import settings_of
 from tests.packaging.files import DEFAULT, ROOT, compose, dockerfile, of, procfile
 
@@ -41,7 +41,7 @@ def test_docker_itself_reads_it(tmp_path: Path):
     if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True).returncode:
         pytest.skip("docker compose is not on this machine")
     shutil.copy(ROOT / "docker-compose.yml", tmp_path)
-    secret_files.write(tmp_path / "secrets")
+    secrets.write(tmp_path / "secrets")
 
     read = subprocess.run(
         [docker, "compose", "config", "--quiet"], cwd=tmp_path, capture_output=True, text=True
@@ -122,7 +122,7 @@ def test_what_env_sets_is_asked_for():
 
 
 def test_every_secret_is_a_file_that_almanac_makes(tmp_path: Path):
-    made = set(secret_files.write(tmp_path / "secrets"))
+    made = set(secrets.write(tmp_path / "secrets"))
 
     files = {name: Path(secret["file"]) for name, secret in compose()["secrets"].items()}
     assert {name: file.name for name, file in files.items()} == {name: name for name in made}

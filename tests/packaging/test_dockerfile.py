@@ -19,7 +19,7 @@ BEFORE, BUILD, FINAL = dockerfile()
 
 # What pages are made of, below its package.
 FOLDERS = [
-    *("app/templates", "app/static", "app/manual/templates", "app/manual/static"),
+    *("app/templates", "app/static", "app/docs_site/templates", "app/docs_site/static"),
     *("app/dashboard/templates", "app/dashboard/static"),
 ]
 
@@ -69,7 +69,13 @@ def test_it_exposes_the_ports_that_compose_publishes():
 def test_no_secret_and_no_data_gets_into_the_build():
     sent = {str(path.relative_to(ROOT)) for path in context()}
 
-    assert {"pyproject.toml", "LICENSE", "README.md", "app/cli.py", "store/migrations/env.py"} <= sent
+    assert {
+        "pyproject.toml",
+        "LICENSE",
+        "README.md",
+        "app/cli/main.py",
+        "store/sql/migrations/env.py",
+    } <= sent
     for name in (".env", "secrets/secret_key", ".git", ".almanac/secrets", "tests/conftest.py", "Dockerfile"):
         assert name not in sent
     assert not [name for name in sent if "__pycache__" in name]
@@ -148,7 +154,7 @@ def test_what_pages_are_made_of_is_in_it_and_nothing_of_the_project_s_own(image,
         assert ours
         assert not [path for path in ours if not (packages / path).is_file()]
     assert {path.name for path in (ROOT / "docs").glob("*.md")} <= {
-        path.name for path in (packages / "app/manual/documents").iterdir()
+        path.name for path in (packages / "app/docs_site/documents").iterdir()
     }
     for folder in FOLDERS:
         assert any((packages / folder).iterdir())
@@ -165,7 +171,8 @@ def test_what_pages_are_made_of_is_in_it_and_nothing_of_the_project_s_own(image,
     ):
         assert not (packages / absent).exists(), absent
     page = (
-        "from app.web import create_app; from store.settings import read_settings as r; c = create_app(r())"
+        "from app.web import create_app; "
+        "from store.config.settings import read_settings as r; c = create_app(r())"
     )
     shown = run(
         image, "python", "-c", f"{page}; print(c.test_client().get('/v1/docs').status)", data=tmp_path

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from app import secret_files
-from store import log_settings
-from store.flower_settings import FlowerSettings, read_flower_settings
-from store.settings import Settings, SettingsError, read_settings
+from app.cli import secrets
+from store.config import log_settings
+from store.config.flower_settings import FlowerSettings, read_flower_settings
+from store.config.settings import Settings, SettingsError, read_settings
 from tests.packaging.files import ROOT, compose, dockerfile, of
 
 SERVICES = {name: service for name, service in compose()["services"].items() if service["image"] == "almanac"}
@@ -74,7 +74,7 @@ def elsewhere() -> set[str]:
 @pytest.fixture
 def container(tmp_path: Path):
     """The environment of a container, with the secrets that `almanac keys secrets --to` writes."""
-    secret_files.write(tmp_path)
+    secrets.write(tmp_path)
 
     def make(name: str, dotenv: dict[str, str]) -> dict[str, str]:
         image = dict(word.split("=", 1) for line in of(dockerfile()[-1], "ENV") for word in line.split())

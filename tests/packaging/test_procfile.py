@@ -19,8 +19,8 @@ import pytest
 import redis
 import requests
 
-from app.up import sandbox_environment
-from store.settings import new_secrets
+from app.server.supervisor import sandbox_environment
+from store.config.settings import new_secrets
 from tests import services
 from tests.app.test_cli import free_port
 from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of

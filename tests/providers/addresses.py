@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from providers.endpoints import GoogleEndpoints, MicrosoftEndpoints
+from providers.oauth.endpoints import GoogleEndpoints, MicrosoftEndpoints
 
 
 def google_at(url: str) -> GoogleEndpoints:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import strategies as st
 
 from providers.events import Day, Event, Moment
-from providers.instants import DAY, instant
+from providers.timestamps import DAY, instant
 
 NEW_YEAR = instant("2026-01-01T00:00:00Z")
 MAILBOX = "America/New_York"

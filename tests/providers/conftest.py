@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from providers import retries
 from providers.base import Account, OAuthServer, Token
-from providers.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 from providers.errors import ProviderError
 from providers.google.client import Google
+from providers.http import retries
 from providers.microsoft.client import Microsoft
 from providers.names import ProviderName
-from providers.oauth import GoogleOAuth, MicrosoftOAuth
+from providers.oauth.client import GoogleOAuth, MicrosoftOAuth
+from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 from providers.sandbox.client import Sandbox, SandboxAccount
 from tests.providers.addresses import google_at, microsoft_at
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from providers.base import Account, CalendarProvider, Failed
 from providers.events import Changes, Created, Draft, Event, Moment
-from providers.instants import DAY, instant
+from providers.timestamps import DAY, instant
 from tests.providers.sandbox.callers import Caller
 
 START = instant("2026-12-03T00:00:00Z")

@@ -9,10 +9,10 @@ from urllib.parse import parse_qs
 import pytest
 
 from providers.base import Token
-from providers.checks import SECRET_UNSEEN, Finding, Verdict
-from providers.endpoints import Client
 from providers.errors import ProviderNotConfigured
-from providers.oauth import GoogleOAuth, MicrosoftOAuth
+from providers.oauth.client import GoogleOAuth, MicrosoftOAuth
+from providers.oauth.endpoints import Client
+from providers.oauth.registration_probe import SECRET_UNSEEN, Finding, Verdict
 from tests.providers.addresses import google_at, microsoft_at
 
 TENANT = "84bd8158-6d4d-4958-8b9f-9d6445542f95"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from providers.instants import instant, utc_text, wall_instant
+from providers.timestamps import instant, utc_text, wall_instant
 
 NINE = 1_796_288_400_000  # 2026-12-03T09:00:00Z
 

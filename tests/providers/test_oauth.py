@@ -10,8 +10,6 @@ from urllib.parse import parse_qs
 import pytest
 
 from providers.base import Grant, Token
-from providers.consent import ConsentRequest
-from providers.endpoints import Client
 from providers.errors import (
     GrantGone,
     Misconfigured,
@@ -20,9 +18,11 @@ from providers.errors import (
     RateLimited,
     Unavailable,
 )
-from providers.http import Reply
+from providers.http.send import Reply
 from providers.names import ProviderName
-from providers.oauth import Consented, GoogleOAuth, MicrosoftOAuth
+from providers.oauth.client import Consented, GoogleOAuth, MicrosoftOAuth
+from providers.oauth.consent import ConsentRequest
+from providers.oauth.endpoints import Client
 from tests.providers.addresses import google_at, microsoft_at
 
 BOTH = pytest.mark.parametrize("provider", ["google", "microsoft"])

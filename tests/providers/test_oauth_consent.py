@@ -9,14 +9,14 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from providers.consent import (
+from providers.names import ProviderName
+from providers.oauth.consent import (
     ConsentRequest,
     google_link,
     microsoft_link,
     new_verifier,
     scopes_to_request,
 )
-from providers.names import ProviderName
 
 GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
 AUTH = "https://auth.example.com/authorize"

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from providers import identity
 from providers.base import Token
 from providers.errors import Unavailable
-from providers.identity import AccountIdentity, claims, google_account, microsoft_account
+from providers.oauth import identity
+from providers.oauth.identity import AccountIdentity, claims, google_account, microsoft_account
 from tests.providers.addresses import google_at, microsoft_at
 
 ADA = "ada@example.com"

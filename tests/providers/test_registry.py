@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from providers.base import Token
-from providers.endpoints import Client, MicrosoftEndpoints
 from providers.names import ProviderName
+from providers.oauth.endpoints import Client, MicrosoftEndpoints
 from providers.registry import providers
 from tests.providers.addresses import google_at, microsoft_at
 

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from providers import transport
+from providers.http import transport
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ OUT_OF_FILES = """
 import contextlib, os, resource, sys, time
 from providers import transport
 from providers.google.errors import error_for
-from providers.http import Call, send
+from providers.http.send import Call, send
 from providers.errors import OutOfMeans
 transport.prepare()
 more, most = 64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]

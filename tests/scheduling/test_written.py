@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduling.intervals import Intervals
+from scheduling.json_render import busy_json, slots_json, timestamp
 from scheduling.query import Slots
 from scheduling.windows import MINUTE
-from scheduling.written import busy_json, slots_json, timestamp
 from tests.scheduling.strategies import at
 
 LAST = at("9999-12-31T23:59:59") + 999

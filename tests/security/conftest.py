@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import delete
 
 from providers.sandbox.client import Sandbox
-from store.models import WebhookEndpoint
+from store.sql.models import WebhookEndpoint
 from store.stores import Stores
 from tests.conftest import Api
 from tests.security import tenants

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app import hurried
-from app.server import Worker as Worker
+from app.server import client_socket
+from app.server.gunicorn_worker import Worker as Worker
 
-hurried.PATIENCE = 2.0
+client_socket.PATIENCE = 2.0

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from store.models import now
-from store.queries import api_keys, organizations
+from store.sql.models import now
+from store.sql.queries import api_keys, organizations
 from store.stores import Stores
 
 Headers = Mapping[str, Any]

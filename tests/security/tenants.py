@@ -13,9 +13,9 @@ from sqlalchemy import select
 from werkzeug.test import TestResponse
 
 from providers.sandbox.client import Sandbox, SandboxAccount
-from store.models import Base, WebhookDelivery, now
-from store.queries import connections, organizations, webhooks
-from store.queries.webhooks import Event
+from store.sql.models import Base, WebhookDelivery, now
+from store.sql.queries import connections, organizations, webhooks
+from store.sql.queries.webhooks import Event
 from store.stores import Stores
 from tests.app.at_provider import AtProvider
 from tests.conftest import Api, connect

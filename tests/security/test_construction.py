@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from store.models import ApiKey, Base, DashboardSession, Invitation
+from store.sql.models import ApiKey, Base, DashboardSession, Invitation
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("app", "workers", "scheduling", "providers", "store")
@@ -15,32 +15,37 @@ SECRET = re.compile(r"secret|token|password|digest|signature|verifier|csrf", re.
 
 # Found by the database, by a hash of what was sent: how long that takes says nothing of what is kept.
 BY_HASH = {
-    ("store/queries/api_keys.py", "ApiKey.digest == digest(key)"),
-    ("store/queries/api_keys.py", "ApiKey.digest == digest(which)"),
-    ("store/queries/administrators.py", "Invitation.digest == _digest(secret)"),
-    ("store/queries/dashboard_sessions.py", "DashboardSession.digest == _digest(secret)"),
-    ("store/queries/idempotency.py", "IdempotencyKey.digest == claim.digest"),
-    ("store/queries/idempotency.py", "IdempotencyKey.claim == claim.token"),
+    ("store/sql/queries/api_keys.py", "ApiKey.digest == digest(key)"),
+    ("store/sql/queries/api_keys.py", "ApiKey.digest == digest(which)"),
+    ("store/sql/queries/administrators.py", "Invitation.digest == _digest(secret)"),
+    ("store/sql/queries/dashboard_sessions.py", "DashboardSession.digest == _digest(secret)"),
+    ("store/sql/queries/idempotency.py", "IdempotencyKey.digest == claim.digest"),
+    ("store/sql/queries/idempotency.py", "IdempotencyKey.claim == claim.token"),
 }
 # Nobody outside knows when these are compared, or chooses what is.
 OURS = {
-    ("app/dashboard/sign_in.py", "form.data['again'] != form.data['password']"),
+    ("app/dashboard/sign_in/pages.py", "form.data['again'] != form.data['password']"),
     ("app/dashboard/forms.py", "name != 'csrf_token'"),
-    ("app/doctor/outside.py", "finding == SECRET_UNSEEN"),
-    ("app/manual/documents.py", "token.tag == 'h1'"),
-    ("app/manual/documents.py", "token.type == 'heading_open'"),
-    ("providers/token_errors.py", "word == 'invalid_token'"),
-    ("workers/tokens.py", "self._tokens.access_token == rejected.reveal"),
+    ("app/cli/doctor/external.py", "finding == SECRET_UNSEEN"),
+    ("app/docs_site/documents.py", "token.tag == 'h1'"),
+    ("app/docs_site/documents.py", "token.type == 'heading_open'"),
+    ("providers/oauth/token_errors.py", "word == 'invalid_token'"),
+    ("workers/execution/tokens.py", "self._tokens.access_token == rejected.reveal"),
 }
 COMPARED = {
-    "app/consents.py",
-    "app/dashboard/known_browsers.py",
-    "app/metrics.py",
-    "store/queries/channels.py",
+    "app/accounts/oauth_flow.py",
+    "app/dashboard/sign_in/known_browsers.py",
+    "app/observability/scrape.py",
+    "store/sql/queries/channels.py",
 }
 
 # Retries are spread by chance, demo data is made by it.
-BY_CHANCE = {"app/demo.py", "providers/retries.py", "workers/egress.py", "workers/webhooks.py"}
+BY_CHANCE = {
+    "app/cli/demo.py",
+    "providers/http/retries.py",
+    "workers/fanout/egress.py",
+    "workers/webhooks/delivery.py",
+}
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:

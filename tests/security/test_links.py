@@ -10,10 +10,10 @@ from argon2 import PasswordHasher
 from flask import Flask
 from sqlalchemy import delete, select, update
 
-from app import invitations
-from app.dashboard import passwords
-from store.models import Invitation, Membership, User, now
-from store.queries import administrators, api_keys
+from app.accounts import invitations
+from app.dashboard.sign_in import passwords
+from store.sql.models import Invitation, Membership, User, now
+from store.sql.queries import administrators, api_keys
 from store.stores import Stores
 from tests.conftest import Api
 from tests.security import keys

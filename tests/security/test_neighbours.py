@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from flask import Flask
 
-from app.idempotency import HEADER, REPLAYED
+from app.http.idempotency import HEADER, REPLAYED
 from providers.sandbox.client import Sandbox
 from store.stores import Stores
 from tests.app.at_provider import AtProvider

@@ -16,11 +16,12 @@ import pytest
 import requests
 from sqlalchemy import update
 
-from app import flower, invitations, processes
-from app.flower import SignIn
+from app.accounts import invitations
+from app.server import commands, flower
+from app.server.flower import SignIn
 from providers.sandbox.client import Sandbox
-from store.models import OAuthConnection
-from store.settings import new_secrets
+from store.config.settings import new_secrets
+from store.sql.models import OAuthConnection
 from tests.app.test_cli import almanac
 from tests.conftest import START_SECONDS, STOP_SECONDS
 from tests.observability.collector import Collector, collecting
@@ -114,7 +115,7 @@ def _watch(made: Installation, variables: dict[str, str], closing: ExitStack) ->
     log = closing.enter_context((made.folder / "flower.log").open("wb"))
     ours = variables | {"ALMANAC_DATA_DIR": str(made.folder), "PATH": os.environ["PATH"]}
     ours = flower.environment(ours, SignIn("almanac", FLOWER, False))
-    command = processes.flower("127.0.0.1", port, "")
+    command = commands.flower("127.0.0.1", port, "")
     process = closing.enter_context(subprocess.Popen(command, env=ours, stdout=log, stderr=log))
     closing.callback(process.wait, timeout=STOP_SECONDS)
     closing.callback(process.terminate)

@@ -10,10 +10,10 @@ from flask import Flask
 from sqlalchemy import delete, select, update
 from werkzeug.test import TestResponse
 
-from app import replay_access
-from app.idempotency import CREATES
-from store.models import ApiKey, Membership, OAuthConnection, User
-from store.queries import api_keys
+from app.http import replay_access
+from app.http.idempotency import CREATES
+from store.sql.models import ApiKey, Membership, OAuthConnection, User
+from store.sql.queries import api_keys
 from store.stores import Stores
 from tests.conftest import Api
 from tests.security import keys

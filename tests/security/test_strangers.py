@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 from flask import Flask
 
-from app import invitations
+from app.accounts import invitations
 from store.stores import Stores
 from tests.dashboard import routes
 from tests.dashboard.visiting import HOME, Browser, Page, Person

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from app.processes import WEB_THREADS
+from app.server.commands import WEB_THREADS
 from tests.app.serving import web_server
 
 pytestmark = pytest.mark.security

@@ -11,10 +11,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from app.up import sandbox_environment
+from app.server.supervisor import sandbox_environment
 from providers.sandbox.client import Sandbox
 from providers.sandbox.process import running
-from store.settings import new_secrets
+from store.config.settings import new_secrets
 from tests import services
 from tests.databases import own_postgresql
 from tests.observability.installation import Installation, installed

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from redis import Redis
 
-from store import breakers
-from store.breakers import Breakers, Family, Guarded
-from store.throttle import Answer, Ask, Limit, Throttle
+from store.coordination import circuit_breaker
+from store.coordination.circuit_breaker import Breakers, Family, Guarded
+from store.coordination.provider_rate_limiter import Answer, Ask, Limit, Throttle
 
 ACCOUNTS, FAILURES, PAUSE, LEASE = 3, 2, 10.0, 7.0
 START = 1_800_000_000.0
@@ -68,5 +68,5 @@ class Both:
             self.breakers.leave(pipe, self.guarded, account, by)
             pipe.execute()
 
-    def standing(self, now: float | None = None) -> breakers.Breaker:
+    def standing(self, now: float | None = None) -> circuit_breaker.Breaker:
         return self.breakers.standing([self.guarded], now=now)[self.guarded]

@@ -10,9 +10,9 @@ import pytest
 from redis import Redis
 from sqlalchemy import text
 
-from store.crypto import Keyring
-from store.database import Database
-from store.models import Base
+from store.security.crypto import Keyring
+from store.sql.database import Database
+from store.sql.models import Base
 from store.stores import Stores
 from tests import services
 from tests.databases import KINDS, new_database, opened, own_postgresql

@@ -7,7 +7,7 @@ from typing import Any
 from alembic.script import ScriptDirectory
 from sqlalchemy import MetaData, select
 
-from store.database import MIGRATIONS, Database
+from store.sql.database import MIGRATIONS, Database
 
 
 def every_revision() -> list[str]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 
-from store.database import Database
+from store.sql.database import Database
 
 
 @contextmanager

@@ -11,9 +11,10 @@ import pytest
 from redis import Redis
 from redis.exceptions import RedisError
 
-from store import embedded_redis, totals
-from store.activity import COARSE, DAY, FINE, HOUR, MINUTE, MOST_WAITING, Activity
-from store.counts import GROUPS, STATUSES, Cache, Counts, together
+from store.config import embedded_redis
+from store.metrics import totals
+from store.metrics.counters import COARSE, DAY, FINE, HOUR, MINUTE, MOST_WAITING, Activity
+from store.metrics.schema import GROUPS, STATUSES, Cache, Counts, together
 
 
 @pytest.fixture
@@ -151,8 +152,8 @@ def test_each_kind_of_stretch_ends_by_itself(activity, redis, now):
 COUNTING = """
 import sys
 from redis import Redis
-from store.activity import Activity
-from store.flusher import Flusher
+from store.metrics.counters import Activity
+from store.metrics.flusher import Flusher
 
 activity = Activity(Redis(unix_socket_path=sys.argv[1]))
 Flusher([activity.flush], seconds=3600).start()

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from store.models import ApiKey, Membership, Organization, User, now
-from store.queries import api_keys, audit, connections, organizations, webhooks
-from store.queries.connections import Tokens
+from store.sql.models import ApiKey, Membership, Organization, User, now
+from store.sql.queries import api_keys, audit, connections, organizations, webhooks
+from store.sql.queries.connections import Tokens
 
 
 @pytest.fixture

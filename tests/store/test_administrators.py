@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from store.database import Database
-from store.models import now
-from store.queries import administrators, dashboard_sessions
+from store.sql.database import Database
+from store.sql.models import now
+from store.sql.queries import administrators, dashboard_sessions
 
 
 def invite(database: Database) -> str:

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 from sqlalchemy import text
 
-from store.api_keys import digest, new_key
-from store.database import Database
-from store.models import ApiKey, Organization, now
-from store.queries import api_keys
+from store.security.api_keys import digest, new_key
+from store.sql.database import Database
+from store.sql.models import ApiKey, Organization, now
+from store.sql.queries import api_keys
 
 
 def make(database: Database, **rights: object) -> str:

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text as sql
 from sqlalchemy.exc import DatabaseError
 
-from store.queries import audit
+from store.sql.queries import audit
 
 
 def test_records_come_the_newest_first_and_page_by_page(fresh_database):

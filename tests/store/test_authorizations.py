@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from store.authorizations import Authorization, Authorizations, Redemption
-from store.crypto import Keyring
+from store.security.crypto import Keyring
+from store.security.oauth_states import Authorization, Authorizations, Redemption
 
 ASKED = Authorization(
     user_id=4711,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.throttle import Why
+from store.coordination.provider_rate_limiter import Why
 from tests.store.breaking import ACCOUNTS, FAILURES, LEASE, PAUSE, START, Both
 
 # Seconds for which the model waits for a probe.

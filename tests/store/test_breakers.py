@@ -12,10 +12,10 @@ import pytest
 from redis import Redis
 from redis.exceptions import ConnectionError
 
-from store import breakers
-from store.breakers import Family
+from store.coordination import circuit_breaker
+from store.coordination.circuit_breaker import Family
+from store.coordination.provider_rate_limiter import ASK_AGAIN, Why
 from store.stores import Stores
-from store.throttle import ASK_AGAIN, Why
 from tests.store.breaking import FAILURES, LEASE, PAUSE, START, Both
 
 # Seconds for which others wait for a probe, where not for all of its lease.
@@ -31,7 +31,7 @@ def new(redis: Redis) -> Callable[..., Both]:
 def test_a_provider_opens_once_so_many_accounts_have_failed_and_says_so_once(new, caplog):
     both = new()
     assert [both.fail(each) for each in ("ada", "bob")] == [False, False]
-    assert both.standing() == breakers.Breaker()
+    assert both.standing() == circuit_breaker.Breaker()
     assert both.fail("cid")
     assert both.fail("dan")
     answer = both.ask("eve")
@@ -61,7 +61,7 @@ def test_an_answer_counts_from_when_it_was_given_and_not_from_when_it_was_told(n
     both = new(failures=0)
     both.breakers.answered(both.guarded, "well")
     later = time.monotonic() + 3
-    monkeypatch.setattr(breakers.time, "monotonic", lambda: later)
+    monkeypatch.setattr(circuit_breaker.time, "monotonic", lambda: later)
     assert [both.fail(each, took=2) for each in "abc"] == [False, False, True]
 
 
@@ -80,7 +80,7 @@ def test_many_failures_of_one_account_open_its_own_and_nobody_elses(new):
     assert [both.fail("ada") for _ in range(FAILURES + 1)] == [False, True, True]
     assert both.ask("ada").why is Why.OPEN
     assert not both.ask("bob").wait
-    assert both.standing() == breakers.Breaker(accounts=1)
+    assert both.standing() == circuit_breaker.Breaker(accounts=1)
 
 
 def test_a_call_that_is_to_be_made_again_does_not_count(new):
@@ -103,7 +103,7 @@ def test_of_all_who_ask_after_the_pause_one_probes_and_its_answer_closes(new):
     both.answer("dan")
     assert both.standing().open
     both.answer("new-0")
-    assert both.standing() == breakers.Breaker()
+    assert both.standing() == circuit_breaker.Breaker()
     assert not any(both.ask(each).wait for each in ("ada", "bob", "new-1"))
     # Nothing is held against anybody.
     assert not both.redis.keys(f"breaker:{both.provider}*")
@@ -201,7 +201,7 @@ def test_an_answer_that_another_pipeline_carries_closes_with_the_end_of_its_prob
         both.leave("dan", "job")
         assert not both.standing().open
         late.execute()
-    assert both.standing() == breakers.Breaker()
+    assert both.standing() == circuit_breaker.Breaker()
 
 
 def test_a_probe_that_was_answered_and_then_failed_closes_nothing_at_its_end(new):
@@ -226,15 +226,15 @@ def test_one_family_of_calls_that_fails_opens_no_other(new):
     busy.answer("ada")
     assert events.standing().accounts == 1
     assert events.standing().open
-    assert busy.standing() == breakers.Breaker()
+    assert busy.standing() == circuit_breaker.Breaker()
 
 
 def test_accounts_that_nobody_asks_for_again_are_not_kept(new):
     both, now = new(accounts=0, failures=1), START
     both.fail("ada", now=now)
-    both.fail("bob", now=now + breakers.REMEMBERED / 1000 + 1)
-    kept = both.redis.zrange(f"{breakers.provider_key(both.guarded)}:open", 0, -1)
-    assert kept == [breakers.account_key(both.guarded, "bob").encode()]
+    both.fail("bob", now=now + circuit_breaker.REMEMBERED / 1000 + 1)
+    kept = both.redis.zrange(f"{circuit_breaker.provider_key(both.guarded)}:open", 0, -1)
+    assert kept == [circuit_breaker.account_key(both.guarded, "bob").encode()]
 
 
 def test_switched_off_nothing_opens_and_nothing_is_kept(new):
@@ -251,13 +251,13 @@ def test_everything_is_forgotten_in_time(new):
     for each in ("ada", "ada", "bob", "cid"):
         both.fail(each)
     both.ask("dan")
-    both.breakers.answered(breakers.Guarded(both.provider, Family.EVENTS), "ada")
+    both.breakers.answered(circuit_breaker.Guarded(both.provider, Family.EVENTS), "ada")
     with both.redis.pipeline(transaction=False) as pipe:
         both.breakers.tell(pipe)
         pipe.execute()
     keys = both.redis.keys(f"*:{both.provider}*")
     assert len(keys) == 7
-    assert all(0 < both.redis.pttl(key) <= breakers.REMEMBERED for key in keys)
+    assert all(0 < both.redis.pttl(key) <= circuit_breaker.REMEMBERED for key in keys)
 
 
 @pytest.fixture
@@ -291,7 +291,7 @@ def test_an_answer_that_was_long_noted_proves_nothing(stores, monkeypatch):
     for each in ("ada", "bob"):
         both.fail(each)
     both.breakers.answered(both.guarded, "dan")
-    monkeypatch.setattr(breakers, "STALE", -1.0)
+    monkeypatch.setattr(circuit_breaker, "STALE", -1.0)
     assert both.fail("cid")
 
 

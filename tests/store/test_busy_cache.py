@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from redis import Redis
 
 from scheduling.intervals import Intervals, clip, merge
-from store.busy_cache import NEVER, BusyCache, CalendarKey
-from store.line import Line
+from store.cache.busy_cache import NEVER, BusyCache, CalendarKey
+from store.cache.fast_redis import Line
 from store.stores import Stores
 
 BUCKET = 1000

@@ -6,10 +6,10 @@ import pytest
 from redis import Redis
 
 from scheduling.intervals import Intervals
-from store.busy_cache import BusyCache, CalendarKey, watch_name
-from store.line import Line
+from store.cache.busy_cache import BusyCache, CalendarKey, watch_name
+from store.cache.fast_redis import Line
+from store.coordination.channel_usage import ROUND
 from store.stores import Stores
-from store.watching import ROUND
 
 BUCKET = 1000
 KEY, TEAM, OTHER = CalendarKey("c1", "primary"), CalendarKey("c1", "team"), CalendarKey("c2", "primary")

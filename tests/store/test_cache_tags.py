@@ -8,9 +8,9 @@ import pytest
 from redis import Redis
 
 from scheduling.intervals import Intervals
-from store.busy_cache import BusyCache, CalendarKey
-from store.cache_tags import Tags, change_tags, owner_of, read_tags, write_tags
-from store.line import Line
+from store.cache.busy_cache import BusyCache, CalendarKey
+from store.cache.cache_tags import Tags, change_tags, owner_of, read_tags, write_tags
+from store.cache.fast_redis import Line
 
 BUCKET = 1_000
 

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select, update
 
-from store.busy_cache import CalendarKey
-from store.models import Channel, OAuthConnection, User, now
-from store.queries import channels, connections
-from store.queries.connections import Tokens
+from store.cache.busy_cache import CalendarKey
+from store.sql.models import Channel, OAuthConnection, User, now
+from store.sql.queries import channels, connections
+from store.sql.queries.connections import Tokens
 
 DAY = timedelta(days=1)
 

@@ -27,9 +27,9 @@ from hypothesis.stateful import (
 from redis import Redis
 
 from scheduling.intervals import Intervals
-from store.busy_cache import BusyCache, CalendarKey
-from store.flights import Flights, Landing, Turn, Wish
-from store.line import Line
+from store.cache.busy_cache import BusyCache, CalendarKey
+from store.cache.fast_redis import Line
+from store.coordination.single_flight import Flights, Landing, Turn, Wish
 
 BUCKET = 1_000_000
 FAILED = b"failed"

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from store.crypto import Keyring, Undecipherable
-from store.database import Database
-from store.models import OAuthConnection, User, now
-from store.queries import connections, users
-from store.queries.connections import Tokens
+from store.security.crypto import Keyring, Undecipherable
+from store.sql.database import Database
+from store.sql.models import OAuthConnection, User, now
+from store.sql.queries import connections, users
+from store.sql.queries.connections import Tokens
 
 SOON = datetime(2026, 11, 20, tzinfo=UTC)
 TOKENS = Tokens("planted-access", "planted-refresh", SOON)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.crypto import Keyring, Undecipherable
+from store.security.crypto import Keyring, Undecipherable
 
 OLD, NEW = secrets.token_bytes(32), secrets.token_bytes(32)
 

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from store.database import Database
-from store.models import now
-from store.queries import administrators, dashboard_sessions
+from store.sql.database import Database
+from store.sql.models import now
+from store.sql.queries import administrators, dashboard_sessions
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError, InvalidRequestError, StatementError
 
-from store.database import Database
-from store.models import Membership, Organization, User
+from store.sql.database import Database
+from store.sql.models import Membership, Organization, User
 
 
 def test_a_block_that_fails_leaves_nothing(fresh_database: Database):

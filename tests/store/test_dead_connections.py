@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import update
 
-from store.models import OAuthConnection, User
-from store.queries import connections
-from store.queries.connections import Standing, Tokens
+from store.sql.models import OAuthConnection, User
+from store.sql.queries import connections
+from store.sql.queries.connections import Standing, Tokens
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from store.models import WebhookEndpoint
-from store.queries import deliveries
-from store.queries.deliveries import Answer
-from store.queries.webhooks import Event
+from store.sql.models import WebhookEndpoint
+from store.sql.queries import deliveries
+from store.sql.queries.deliveries import Answer
+from store.sql.queries.webhooks import Event
 from tests.store.webhook_world import WebhookWorld
 
 SECOND = timedelta(seconds=1)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from store.models import now
-from store.queries import deliveries, webhooks
-from store.queries.deliveries import Counts
-from store.queries.webhooks import Event
+from store.sql.models import now
+from store.sql.queries import deliveries, webhooks
+from store.sql.queries.deliveries import Counts
+from store.sql.queries.webhooks import Event
 from tests.store.statements import statements
 from tests.store.webhook_world import WebhookWorld
 

@@ -11,12 +11,12 @@ from redis import Redis
 from redis.exceptions import ConnectionError
 from sqlalchemy import delete, update
 
-from store.database import Database
-from store.directory import STAMP, Directory
-from store.line import Line
-from store.models import ApiKey, AuditRecord, Membership, OAuthConnection, Organization, User, now
-from store.queries import api_keys, connections, idempotency, organizations
-from store.queries.connections import Tokens
+from store.cache.fast_redis import Line
+from store.cache.versioned_cache import STAMP, Directory
+from store.sql.database import Database
+from store.sql.models import ApiKey, AuditRecord, Membership, OAuthConnection, Organization, User, now
+from store.sql.queries import api_keys, connections, idempotency, organizations
+from store.sql.queries.connections import Tokens
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from store import embedded_redis
-from store.embedded_redis import NoRedis
+from store.config import embedded_redis
+from store.config.embedded_redis import NoRedis
 
 
 @pytest.fixture

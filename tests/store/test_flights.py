@@ -10,9 +10,9 @@ from contextlib import closing
 import pytest
 from redis import Redis
 
-from store.busy_cache import BusyCache, generation_key
-from store.flights import LEASE, RETOLD, Flights, Landing, Turn, Wish
-from store.line import Line
+from store.cache.busy_cache import BusyCache, generation_key
+from store.cache.fast_redis import Line
+from store.coordination.single_flight import LEASE, RETOLD, Flights, Landing, Turn, Wish
 from store.stores import Stores
 from tests import services
 from tests.conftest import settings_of

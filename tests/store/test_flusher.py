@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from store.flusher import Flusher
+from store.metrics.flusher import Flusher
 
 
 def test_each_is_flushed_again_and_again_whatever_another_does(caplog):

@@ -9,10 +9,10 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import delete, select, update
 
-from store.crypto import Undecipherable
-from store.models import ApiKey, IdempotencyKey, Organization, now
-from store.queries import api_keys, idempotency
-from store.queries.idempotency import LIFETIME, Answered, Claim, Refusal
+from store.security.crypto import Undecipherable
+from store.sql.models import ApiKey, IdempotencyKey, Organization, now
+from store.sql.queries import api_keys, idempotency
+from store.sql.queries.idempotency import LIFETIME, Answered, Claim, Refusal
 
 LATER = timedelta(minutes=1)
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import event, select, text
 
-from store.database import Database
-from store.key_use import EACH, KeyUse
-from store.models import ApiKey
-from store.queries import api_keys
+from store.metrics.key_usage import EACH, KeyUse
+from store.sql.database import Database
+from store.sql.models import ApiKey
+from store.sql.queries import api_keys
 
 
 @pytest.fixture

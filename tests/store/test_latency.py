@@ -8,7 +8,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from store.latency import BOUNDS, Latency, bucket
+from store.metrics.histogram import BOUNDS, Latency, bucket
 
 # In seconds; some on the bounds themselves, some beyond the last.
 times = st.one_of(st.sampled_from([bound / 1000 for bound in BOUNDS[:-1]]), st.floats(0, 20))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from store.queries import deliveries
-from store.queries.webhooks import Event
+from store.sql.queries import deliveries
+from store.sql.queries.webhooks import Event
 from tests.store.webhook_world import WebhookWorld
 
 

@@ -8,7 +8,7 @@ import time
 import pytest
 from redis.exceptions import ConnectionError
 
-from store.locks import MARGIN, LockTimeout, refresh_lock, round_lock, unified_lock
+from store.coordination.locks import MARGIN, LockTimeout, refresh_lock, round_lock, unified_lock
 from store.stores import Stores
 
 

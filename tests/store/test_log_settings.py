@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from store.log_settings import LEVEL, LogSettings, read_log_settings
-from store.settings import SettingsError
+from store.config.log_settings import LEVEL, LogSettings, read_log_settings
+from store.config.settings import SettingsError
 
 FORMAT = "ALMANAC_LOG_FORMAT"
 

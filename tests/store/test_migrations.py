@@ -21,8 +21,8 @@ from sqlalchemy import (
     inspect,
 )
 
-from store.database import Database, alembic_config
-from store.models import Administrator, ApiKey, Base, Membership, Organization, User, UtcDateTime
+from store.sql.database import Database, alembic_config
+from store.sql.models import Administrator, ApiKey, Base, Membership, Organization, User, UtcDateTime
 from tests.databases import new_database, opened
 from tests.store.migrating import every_revision, lost, rows
 

@@ -7,8 +7,8 @@ import time
 import pytest
 from redis import Redis
 
-from store import embedded_redis
-from store.presence import BEAT, BEAT_SECONDS, FORGOTTEN, WORKER_SECONDS, WORKERS, Presence
+from store.config import embedded_redis
+from store.coordination.heartbeats import BEAT, BEAT_SECONDS, FORGOTTEN, WORKER_SECONDS, WORKERS, Presence
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 
-from store.crypto import Keyring
-from store.proposals import Proposal, Proposals
+from store.security.crypto import Keyring
+from store.security.registration_trials import Proposal, Proposals
 
 ENTERED = Proposal("microsoft", "8f6b", "planted-secret", None, "https://almanac.example.com/callback")
 

@@ -7,10 +7,10 @@ import secrets
 import pytest
 from sqlalchemy import text
 
-from store.crypto import Keyring, Undecipherable
-from store.database import Database
-from store.queries import provider_clients
-from store.queries.provider_clients import StoredClient
+from store.security.crypto import Keyring, Undecipherable
+from store.sql.database import Database
+from store.sql.queries import provider_clients
+from store.sql.queries.provider_clients import StoredClient
 
 GOOGLE = StoredClient("id.apps.googleusercontent.com", "planted-secret", None)
 MICROSOFT = StoredClient("8f6b", "planted~secret", "contoso.onmicrosoft.com")

@@ -9,8 +9,8 @@ import pytest
 from redis import Redis
 from redis.exceptions import ResponseError
 
-from store.line import Line
-from store.quotas import Quotas
+from store.cache.fast_redis import Line
+from store.coordination.api_rate_limiter import Quotas
 
 
 @pytest.fixture

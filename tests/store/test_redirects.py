@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.redirects import allowed, is_entry
+from store.security.redirect_allowlist import allowed, is_entry
 
 WHOLE = "https://app.example.com/connected"
 LIST = (WHOLE, "https://app.example.com/in/*", "http://127.0.0.1:9000/*", "https://q.example.com/cb?tenant=a")

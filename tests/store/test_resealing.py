@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import LargeBinary, select, update
 
-from store import resealing
-from store.crypto import Keyring
-from store.models import Base, IdempotencyKey, OAuthConnection, User, now
-from store.queries import api_keys, connections, idempotency, provider_clients, webhooks
-from store.queries.connections import Tokens
-from store.queries.provider_clients import StoredClient
+from store.security.crypto import Keyring
+from store.sql import key_rotation
+from store.sql.models import Base, IdempotencyKey, OAuthConnection, User, now
+from store.sql.queries import api_keys, connections, idempotency, provider_clients, webhooks
+from store.sql.queries.connections import Tokens
+from store.sql.queries.provider_clients import StoredClient
 
 OLD, NEW = secrets.token_bytes(32), secrets.token_bytes(32)
 
@@ -57,7 +57,7 @@ def run(database, keyring, batch=2):
     """What was sealed anew in each column, and what no key opens."""
     told = {
         str(each.column): (each.sealed, each.closed)
-        for each in resealing.reseal(database, keyring, batch=batch)
+        for each in key_rotation.reseal(database, keyring, batch=batch)
     }
     return {column: counts for column, counts in told.items() if any(counts)}
 
@@ -69,7 +69,7 @@ def test_every_column_of_ciphertexts_is_known():
         for column in table.columns
         if isinstance(column.type, LargeBinary)
     }
-    assert {(each.model.__tablename__, each.column.key) for each in resealing.EVERY} == binary
+    assert {(each.model.__tablename__, each.column.key) for each in key_rotation.EVERY} == binary
 
 
 def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both, new):
@@ -91,7 +91,7 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
         "idempotency_keys.sealed_answer": (1, 0),
     }
 
-    assert not resealing.left(fresh_database, new)
+    assert not key_rotation.left(fresh_database, new)
     assert tokens(fresh_database, new) == before
     with fresh_database.writing() as session:
         row = provider_clients.load(session)["google"]
@@ -106,13 +106,13 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
 
 
 def test_a_token_that_is_renewed_meanwhile_stays(fresh_database, connected, both):
-    column = resealing.EVERY[0]
-    rows = resealing._older(fresh_database, both, column, after=None, limit=10)
+    column = key_rotation.EVERY[0]
+    rows = key_rotation._older(fresh_database, both, column, after=None, limit=10)
     with fresh_database.writing() as session:
         connections.renew(session, both, connected[3], Tokens("renewed", "also", None))
 
-    progress = resealing.Progress(column)
-    resealing._seal(fresh_database, both, rows, progress)
+    progress = key_rotation.Progress(column)
+    key_rotation._seal(fresh_database, both, rows, progress)
 
     assert progress.sealed == 4
     assert tokens(fresh_database, both)[connected[3]].access_token == "renewed"
@@ -124,13 +124,13 @@ def test_what_no_key_opens_is_counted_and_left(fresh_database, connected, both):
         session.execute(update(OAuthConnection).where(OAuthConnection.id == connected[0]).values(lost))
 
     assert run(fresh_database, both)["oauth_connections.sealed_access_token"] == (4, 1)
-    assert resealing.left(fresh_database, both) == {"oauth_connections.sealed_access_token": 1}
+    assert key_rotation.left(fresh_database, both) == {"oauth_connections.sealed_access_token": 1}
 
 
 def test_it_goes_on_where_it_was_interrupted(fresh_database, connected, both):
-    first = next(resealing.reseal(fresh_database, both, batch=2))
+    first = next(key_rotation.reseal(fresh_database, both, batch=2))
     assert first.sealed == 2
-    assert resealing.left(fresh_database, both)["oauth_connections.sealed_access_token"] == 3
+    assert key_rotation.left(fresh_database, both)["oauth_connections.sealed_access_token"] == 3
 
     assert run(fresh_database, both)["oauth_connections.sealed_access_token"] == (3, 0)
 

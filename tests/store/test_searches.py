@@ -6,9 +6,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from store.models import Membership, Organization, User
-from store.queries import connections, organizations, users
-from store.queries.connections import Tokens
+from store.sql.models import Membership, Organization, User
+from store.sql.queries import connections, organizations, users
+from store.sql.queries.connections import Tokens
 from tests.store.statements import statements
 
 

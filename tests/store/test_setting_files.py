@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from store.settings import ProviderSettings, Settings, SettingsError, new_secrets, read_settings
+from store.config.settings import ProviderSettings, Settings, SettingsError, new_secrets, read_settings
 
 NAMES = ("DATABASE_URL", "REDIS_URL", "BROKER_URL", "SECRET_KEY", "GOOGLE_CLIENT_SECRET", "FLOWER_PASSWORD")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from store.settings import SettingsError, new_secrets, read_settings
+from store.config.settings import SettingsError, new_secrets, read_settings
 
 KEY = base64.urlsafe_b64encode(bytes(range(32))).decode()
 PRODUCTION = {

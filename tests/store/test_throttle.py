@@ -11,9 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redis.exceptions import ConnectionError
 
-from store.breakers import Family
+from store.coordination.circuit_breaker import Family
+from store.coordination.provider_rate_limiter import (
+    CALLS_AT_ONCE,
+    GO,
+    HORIZON,
+    Answer,
+    Ask,
+    Limit,
+    Throttle,
+    Why,
+)
 from store.stores import Stores
-from store.throttle import CALLS_AT_ONCE, GO, HORIZON, Answer, Ask, Limit, Throttle, Why
 
 LOOSE = Limit(10**6, 60)
 

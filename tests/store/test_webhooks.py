@@ -10,12 +10,12 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 
-from store.crypto import Undecipherable
-from store.database import Database
-from store.models import OAuthConnection, Organization, User, WebhookDelivery, WebhookEndpoint, now
-from store.queries import connections, deliveries, organizations, webhooks
-from store.queries.connections import Tokens
-from store.queries.webhooks import Event
+from store.security.crypto import Undecipherable
+from store.sql.database import Database
+from store.sql.models import OAuthConnection, Organization, User, WebhookDelivery, WebhookEndpoint, now
+from store.sql.queries import connections, deliveries, organizations, webhooks
+from store.sql.queries.connections import Tokens
+from store.sql.queries.webhooks import Event
 from tests.store.webhook_world import WebhookWorld
 
 

@@ -9,13 +9,13 @@ from typing import Any
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from store.crypto import Keyring
-from store.database import Database
-from store.models import Membership, Organization, User, WebhookDelivery
-from store.queries import connections, deliveries, organizations, webhooks
-from store.queries.connections import Tokens
-from store.queries.deliveries import Answer, Claimed
-from store.queries.webhooks import Event
+from store.security.crypto import Keyring
+from store.sql.database import Database
+from store.sql.models import Membership, Organization, User, WebhookDelivery
+from store.sql.queries import connections, deliveries, organizations, webhooks
+from store.sql.queries.connections import Tokens
+from store.sql.queries.deliveries import Answer, Claimed
+from store.sql.queries.webhooks import Event
 
 SECOND = timedelta(seconds=1)
 

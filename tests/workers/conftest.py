@@ -17,22 +17,22 @@ from sqlalchemy import delete
 from providers.base import Read
 from providers.sandbox.client import SandboxAccount
 from scheduling.intervals import Intervals
-from store import embedded_redis
-from store.flights import Flights
-from store.models import Channel, OAuthConnection, User, WebhookEndpoint
-from store.queries import connections, webhooks
-from store.queries.connections import Credentials, Tokens
-from store.queries.webhooks import Event
-from store.settings import Settings
+from store.config import embedded_redis
+from store.config.settings import Settings
+from store.coordination.single_flight import Flights
+from store.sql.models import Channel, OAuthConnection, User, WebhookEndpoint
+from store.sql.queries import connections, webhooks
+from store.sql.queries.connections import Credentials, Tokens
+from store.sql.queries.webhooks import Event
 from tests import people
 from tests.conftest import settings_of
 from tests.receiver import Receiver, receiving
 from tests.workers.providing import Provider, providing
 from workers.celery_app import Almanac, create_celery
-from workers.drain import Drain, Perform
-from workers.fanout import Fanout, Shared, reply_list, work_list
-from workers.jobs import Job, ReadBusy, Reply, pack_job, unpack_reply
-from workers.places import Places
+from workers.fanout.client import Fanout, Shared, reply_list, work_list
+from workers.fanout.drain import Drain, Perform
+from workers.fanout.jobs import Job, ReadBusy, Reply, pack_job, unpack_reply
+from workers.fanout.pool import Places
 from workers.queues import Queue
 from workers.runtime import Runtime
 

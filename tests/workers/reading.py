@@ -9,11 +9,11 @@ from typing import Any
 
 from providers.base import Failed, Read
 from providers.errors import Reason
-from store.queries.connections import Credentials
+from store.sql.queries.connections import Credentials
 from tests.waiting import until
 from tests.workers.conftest import DAY, put_work, read_one, replies, run_drain
-from workers import reads
-from workers.jobs import Job, ReadBusy, Reply
+from workers.execution import reads
+from workers.fanout.jobs import Job, ReadBusy, Reply
 from workers.runtime import Runtime
 
 REFUSED = Failed(Reason.PROVIDER_ERROR, "refused")

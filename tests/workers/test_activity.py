@@ -7,14 +7,14 @@ import time
 
 import pytest
 
-from app import processes
+from app.server import commands
 from providers.base import Failed, Read
 from providers.errors import Problem, Reason
 from scheduling.intervals import Intervals
-from store.counts import Counts, together
+from store.metrics.schema import Counts, together
 from tests.conftest import START_SECONDS, STOP_SECONDS
 from tests.workers.conftest import DAY, put_work, run_drain
-from workers.jobs import (
+from workers.fanout.jobs import (
     DeleteEvent,
     FreshToken,
     GetEvent,
@@ -149,7 +149,7 @@ def test_a_worker_that_is_stopped_writes_down_what_it_counted_last(
 ):
     connection = connected(sandbox.account("google", "ada@example.com"))
     own = environment | {"ALMANAC_DATA_DIR": str(runtime.settings.data_dir)}
-    with subprocess.Popen(processes.worker(runtime.settings, "ending"), env=own) as worker:
+    with subprocess.Popen(commands.worker(runtime.settings, "ending"), env=own) as worker:
         give_up = time.monotonic() + START_SECONDS
         while not celery.control.ping(timeout=0.5, limit=1):
             assert worker.poll() is None

@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from workers import addresses
-from workers.addresses import Refused, is_public, parse, resolve
+from workers.webhooks import ssrf_guard
+from workers.webhooks.ssrf_guard import Refused, is_public, parse, resolve
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_however_it_is_written_it_is_refused(url):
 
 def test_a_name_is_refused_when_one_of_its_addresses_is_ours(monkeypatch):
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, 443)) for ip in ("93.184.216.34", "10.0.0.1")]
-    monkeypatch.setattr(addresses.socket, "getaddrinfo", lambda *_, **__: found)
+    monkeypatch.setattr(ssrf_guard.socket, "getaddrinfo", lambda *_, **__: found)
     target = parse("https://example.com/", allow_private=False)
     with pytest.raises(Refused, match="private or loopback"):
         resolve(target, allow_private=False)

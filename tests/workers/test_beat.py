@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from store.presence import BEAT_SECONDS
+from store.coordination.heartbeats import BEAT_SECONDS
 from workers.beat import Clock
 from workers.celery_app import SWEEP_SECONDS, create_celery
 

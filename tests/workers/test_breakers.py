@@ -15,15 +15,15 @@ from providers.base import Failed, Read
 from providers.errors import Reason, Unavailable
 from providers.events import Changes, Draft
 from providers.sandbox.client import Sandbox
-from store.breakers import Breaker, Family, Guarded, provider_key
-from store.settings import Settings
+from store.config.settings import Settings
+from store.coordination.circuit_breaker import Breaker, Family, Guarded, provider_key
 from tests.workers.conftest import DAY, put_work, replies, run_drain
 from tests.workers.reading import read, was_read
-from workers import reads, writes
-from workers.jobs import CreateEvent, Job, ReadBusy, ReadEvents, Reply
-from workers.places import Places
+from workers.execution import reads, writes
+from workers.fanout.jobs import CreateEvent, Job, ReadBusy, ReadEvents, Reply
+from workers.fanout.pool import Places
 from workers.runtime import Runtime
-from workers.turns import turn
+from workers.upkeep.rate_limit import turn
 
 ACCOUNTS, FAILURES = 4, 2
 DEAD = pytest.mark.parametrize("fault", [{"status": 503}, {"body": "reset"}, {"body": "html"}], ids=str)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from celery.app.defaults import NAMESPACES, flatten
 
-from app import processes
+from app.server import commands
 from app.services import EXTENSION
 from workers.celery_app import (
     CHANNELS_SECONDS,
@@ -14,8 +14,8 @@ from workers.celery_app import (
     SWEEP_SECONDS,
     create_celery,
 )
-from workers.fanout import DRAIN
-from workers.handover import own_queue
+from workers.fanout.client import DRAIN
+from workers.fanout.handover import own_queue
 from workers.queues import Queue
 
 TASKS = {
@@ -77,13 +77,13 @@ def test_the_tasks_are_those_and_on_their_queues(celery):
 
 
 def test_every_queue_is_declared_and_consumed_by_the_worker(celery, settings):
-    command = processes.worker(settings, "w")
+    command = commands.worker(settings, "w")
     consumed = command[command.index("--queues") + 1].split(",")
     assert set(consumed) == set(Queue) == {queue.name for queue in celery.conf.task_queues}
 
 
 def test_the_worker_runs_threads_and_as_many_tasks_as_reads(settings):
-    command = processes.worker(settings, "w")
+    command = commands.worker(settings, "w")
     # Tasks wait: a prefork pool would let a small request wait behind a large one.
     assert command[command.index("--pool") + 1] == "threads"
     assert int(command[command.index("--concurrency") + 1]) >= 16

@@ -12,15 +12,15 @@ from sqlalchemy import select, update
 from providers.base import Failed
 from providers.errors import Reason
 from scheduling.intervals import Intervals
-from store.busy_cache import CalendarKey
-from store.locks import round_lock
-from store.models import Channel, now
-from store.queries import channels
-from workers import channels as rounds
-from workers import push
+from store.cache.busy_cache import CalendarKey
+from store.coordination.locks import round_lock
+from store.sql.models import Channel, now
+from store.sql.queries import channels
 from workers.celery_app import CHANNELS_SECONDS
-from workers.channels import keep
 from workers.runtime import Runtime
+from workers.upkeep import channel_maintenance as rounds
+from workers.upkeep import channel_opening
+from workers.upkeep.channel_maintenance import keep
 
 PROVIDERS = ("google", "microsoft")
 RENEWAL = {"google": "google.events.watch", "microsoft": "microsoft.subscriptions.update"}
@@ -41,7 +41,7 @@ def watched(reached, sandbox, connected, unique):
         key = CalendarKey(connected(account), "primary")
         if used:
             reached.stores.watching.use([key])
-        assert push.open_one(reached, key)
+        assert channel_opening.open_one(reached, key)
         if confirmed:
             confirm(reached, key)
         sandbox.forget_requests()
@@ -62,7 +62,7 @@ def confirm(runtime: Runtime, key: CalendarKey) -> None:
         with runtime.stores.database.writing() as session:
             confirmed = channels.confirmed(session, row.id)
         if confirmed is not None:
-            push.watch(runtime.stores, confirmed)
+            channel_opening.watch(runtime.stores, confirmed)
 
 
 def hurry(runtime: Runtime, key: CalendarKey) -> None:
@@ -220,23 +220,23 @@ def test_a_channel_that_is_confirmed_while_it_is_given_up_leaves_no_watch(reache
 def test_the_watch_of_a_channel_that_is_replaced_is_its_heir_s(reached, watched):
     key = watched("google")
     (old,) = rows(reached, key)
-    assert push.open_one(reached, key)
+    assert channel_opening.open_one(reached, key)
     confirm(reached, key)
-    push.watch(reached.stores, old)
+    channel_opening.watch(reached.stores, old)
     with reached.stores.database.writing() as session:
         channels.hurry(session, old.id)
     run(reached)
     (heir,) = rows(reached, key)
     assert reached.stores.busy.watched([key]) == [heir.id]
 
-    push.lose(reached.stores, key, heir.id)
+    channel_opening.lose(reached.stores, key, heir.id)
     assert reached.stores.busy.watched([key]) == [None]
 
 
 @pytest.mark.parametrize("older_first", [True, False])
 def test_of_two_channels_that_watch_a_calendar_the_newer_is_restored(reached, watched, older_first):
     key = watched("google")
-    assert push.open_one(reached, key)
+    assert channel_opening.open_one(reached, key)
     confirm(reached, key)
     first, second = sorted(rows(reached, key), key=lambda row: row.id)
     older, newer = (first, second) if older_first else (second, first)

@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from providers.checks import Verdict
-from store.proposals import Proposal
-from workers.jobs import CheckRegistration, Reply, pack_job, pack_reply, unpack_job, unpack_reply
+from providers.oauth.registration_probe import Verdict
+from store.security.registration_trials import Proposal
+from workers.execution.writes import perform
+from workers.fanout.jobs import CheckRegistration, Reply, pack_job, pack_reply, unpack_job, unpack_reply
 from workers.runtime import Runtime
-from workers.writes import perform
 
 REDIRECT = "https://almanac.example.com/v1/oauth/callback"
 TENANT = "contoso.onmicrosoft.com"

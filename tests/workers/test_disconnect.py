@@ -9,14 +9,14 @@ import pytest
 
 from providers.base import Failed
 from providers.errors import Reason
-from store.authorizations import REVOCATION_SECONDS, Revocation
-from store.locks import LockTimeout
-from store.models import OAuthConnection, User
-from store.queries import connections
-from store.queries.connections import ProviderAccount, Tokens
-from workers.disconnect import LOST, revocation_of, revoke, revoke_unused
-from workers.jobs import Revoke
-from workers.writes import perform
+from store.coordination.locks import LockTimeout
+from store.security.oauth_states import REVOCATION_SECONDS, Revocation
+from store.sql.models import OAuthConnection, User
+from store.sql.queries import connections
+from store.sql.queries.connections import ProviderAccount, Tokens
+from workers.execution.disconnect import LOST, revocation_of, revoke, revoke_unused
+from workers.execution.writes import perform
+from workers.fanout.jobs import Revoke
 
 ADA = "ada@example.com"
 

@@ -13,13 +13,13 @@ from redis.exceptions import RedisError
 from providers.base import Calendar, Failed
 from providers.errors import Reason
 from providers.names import ProviderName
-from store.busy_cache import CalendarKey
-from store.calendar_lists import CalendarList, ListedCalendar
-from store.database import Database
-from store.flights import Wish
-from store.models import OAuthConnection
-from store.queries import connections
-from store.settings import Settings
+from store.cache.busy_cache import CalendarKey
+from store.cache.calendar_lists import CalendarList, ListedCalendar
+from store.config.settings import Settings
+from store.coordination.single_flight import Wish
+from store.sql.database import Database
+from store.sql.models import OAuthConnection
+from store.sql.queries import connections
 from tests.conftest import settings_of
 from tests.waiting import until
 from tests.workers.conftest import (
@@ -34,11 +34,11 @@ from tests.workers.conftest import (
     run_drain,
     start_redis,
 )
-from workers.broken import BROKEN, DOWN
-from workers.drain import BATCH, GONE, PROCESSES_BESIDE
-from workers.fanout import reply_list, work_list
-from workers.jobs import ReadBusy, Reply, pack_job, same_read
-from workers.places import Places
+from workers.fanout.client import reply_list, work_list
+from workers.fanout.drain import BATCH, GONE, PROCESSES_BESIDE
+from workers.fanout.failures import BROKEN, DOWN
+from workers.fanout.jobs import ReadBusy, Reply, pack_job, same_read
+from workers.fanout.pool import Places
 from workers.runtime import Runtime
 
 

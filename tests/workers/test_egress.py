@@ -12,18 +12,18 @@ import pytest
 from providers.base import Failed
 from providers.errors import NoAnswer
 from providers.events import Changes, Draft, Moment
-from store.breakers import Family, Guarded
-from store.presence import WORKERS
+from store.coordination.circuit_breaker import Family, Guarded
+from store.coordination.heartbeats import WORKERS
 from tests.faults import proxy
 from tests.observability.installation import free_port
 from tests.waiting import until
 from tests.workers.conftest import DAY, put_work, replies
-from workers import reads, writes
-from workers.drain import Drain
-from workers.egress import QUIET_SECONDS, Attempt, Egress
-from workers.fanout import work_list
-from workers.handover import HandOver, own_queue
-from workers.jobs import CreateEvent, ReadBusy, ReadEvents, Reply, Revoke, UpdateEvent
+from workers.execution import reads, writes
+from workers.fanout.client import work_list
+from workers.fanout.drain import Drain
+from workers.fanout.egress import QUIET_SECONDS, Attempt, Egress
+from workers.fanout.handover import HandOver, own_queue
+from workers.fanout.jobs import CreateEvent, ReadBusy, ReadEvents, Reply, Revoke, UpdateEvent
 from workers.queues import Queue
 from workers.runtime import Runtime
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from redis.exceptions import ConnectionError as RedisLost
 
-from app.event_creates import may_exist
+from app.events.creates import may_exist
 from providers.errors import Problem, Reason
 from providers.events import Changes, Draft, Moment
-from store.cache_tags import Tags
+from store.cache.cache_tags import Tags
 from tests.workers.conftest import put_work, replies, run_drain
-from workers import writes
-from workers.jobs import CreateEvent, DeleteEvent
+from workers.execution import writes
+from workers.fanout.jobs import CreateEvent, DeleteEvent
 
 WHEN = Moment(1_796_288_400_000, "UTC")
 DRAFT = Draft(Changes(subject="New", start=WHEN, end=WHEN), "0" * 64, "0" * 64)

@@ -19,11 +19,11 @@ from providers.scopes import Operation
 from tests.app.days import DAY, PROVIDERS, meeting
 from tests.conftest import settings_of
 from tests.workers.conftest import busy_jobs, period_end, read_one
-from workers import drain
-from workers.broken import BROKEN
 from workers.celery_app import create_celery
-from workers.fanout import DRAIN, LATE, Fanout, work_list
-from workers.jobs import ListCalendars, Reply, pack_job, pack_reply
+from workers.fanout import drain
+from workers.fanout.client import DRAIN, LATE, Fanout, work_list
+from workers.fanout.failures import BROKEN
+from workers.fanout.jobs import ListCalendars, Reply, pack_job, pack_reply
 from workers.queues import Queue
 
 

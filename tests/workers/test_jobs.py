@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from providers.base import Calendar, Failed, Read
-from providers.checks import Finding, Verdict
 from providers.errors import Problem, Reason
 from providers.events import Attendee, Changes, Day, Draft, Event, Moment, ResponseStatus
 from providers.names import ProviderName
+from providers.oauth.registration_probe import Finding, Verdict
 from scheduling.intervals import Intervals
-from store.calendar_lists import ListedCalendar
-from workers.jobs import (
+from store.cache.calendar_lists import ListedCalendar
+from workers.fanout.jobs import (
     CheckRegistration,
     CreateEvent,
     DeleteEvent,

@@ -9,14 +9,21 @@ import sys
 import orjson
 import pytest
 
-from store.log_settings import LogSettings
-from workers import request_ids
-from workers.logs import Json, Text, configure
+from store.config.log_settings import LogSettings
+from workers.telemetry import request_ids
+from workers.telemetry.logs import Json, Text, configure
 
 
 def record(message="a channel is lost", **extra):
-    made = logging.getLogger("workers.channels").makeRecord(
-        "workers.channels", logging.WARNING, "channels.py", 1, message, (), None, extra=extra
+    made = logging.getLogger("workers.upkeep.channel_maintenance").makeRecord(
+        "workers.upkeep.channel_maintenance",
+        logging.WARNING,
+        "channels.py",
+        1,
+        message,
+        (),
+        None,
+        extra=extra,
     )
     made.created = 1_795_340_000.0419
     return made
@@ -54,7 +61,7 @@ def test_json_has_its_fields_and_those_of_the_line(asked):
     assert written == {
         "time": "2026-11-22T09:33:20.041Z",
         "level": "warning",
-        "logger": "workers.channels",
+        "logger": "workers.upkeep.channel_maintenance",
         "process": "worker1",
         "message": "a channel is lost",
         "request": asked,
@@ -64,13 +71,13 @@ def test_json_has_its_fields_and_those_of_the_line(asked):
 
 def test_text_has_the_same_on_a_line(asked):
     assert Text("100% web").format(record(connection="c-1")) == (
-        "2026-11-22T09:33:20.041Z 100% web WARNING workers.channels: a channel is lost"
+        "2026-11-22T09:33:20.041Z 100% web WARNING workers.upkeep.channel_maintenance: a channel is lost"
         " [request=abc.1 connection=c-1]"
     )
 
 
 def test_without_a_request_there_is_no_id_and_without_fields_no_bracket():
-    assert Text("beat").format(record()).endswith("workers.channels: a channel is lost")
+    assert Text("beat").format(record()).endswith("workers.upkeep.channel_maintenance: a channel is lost")
     assert "request" not in orjson.loads(Json("beat").format(record()))
 
 

@@ -10,14 +10,14 @@ import pytest
 from kombu.exceptions import OperationalError
 
 from providers.errors import Reason
-from store.flights import Flights, Turn, Wish
+from store.coordination.single_flight import Flights, Turn, Wish
 from tests.conftest import settings_of
 from tests.waiting import until
 from tests.workers.conftest import busy_jobs, run_drain
 from tests.workers.reading import PATIENCE, REFUSED, Reading, now, waiting
 from workers.celery_app import create_celery
-from workers.fanout import LATE, Fanout, Shared, reply_list, work_list
-from workers.jobs import Reply, pack_job, pack_reply, same_read, unpack_reply
+from workers.fanout.client import LATE, Fanout, Shared, reply_list, work_list
+from workers.fanout.jobs import Reply, pack_job, pack_reply, same_read, unpack_reply
 from workers.queues import Queue
 
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from store.presence import STEPPED_OUT
+from store.coordination.heartbeats import STEPPED_OUT
 from workers import memory
 from workers.memory import MEBIBYTE, Ceiling, resident
 

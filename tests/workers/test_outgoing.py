@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.webhook_receiver import Receiver
-from workers import outgoing
-from workers.addresses import Refused
-from workers.outgoing import NoAnswer, post
+from workers.webhooks import http
+from workers.webhooks.http import NoAnswer, post
+from workers.webhooks.ssrf_guard import Refused
 
 HEADERS = {"Content-Type": "application/json", "webhook-id": "msg_1"}
 BODY = b'{"type":"calendar.changed"}'
@@ -93,9 +93,9 @@ def test_the_address_that_was_checked_is_the_one_connected_to(receiver, names, m
 
     def connect(connection):
         tried.append((connection.host, connection.port))
-        raise outgoing.NewConnectionError(connection, "not in a test")
+        raise http.NewConnectionError(connection, "not in a test")
 
-    monkeypatch.setattr(outgoing.HTTPSConnection, "connect", connect)
+    monkeypatch.setattr(http.HTTPSConnection, "connect", connect)
     with pytest.raises(NoAnswer, match="no connection"):
         send(f"https://rebinding.example:{receiver.port}/", allow_private=False)
     assert tried == [("93.184.216.34", receiver.port)]
@@ -152,7 +152,7 @@ def tls_receiver(tmp_path, monkeypatch):
         server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         server.load_cert_chain(tmp_path / "pem")
         client = ssl.create_default_context(cadata=pem.decode())
-        monkeypatch.setattr(outgoing, "tls", lambda: client)
+        monkeypatch.setattr(http, "tls", lambda: client)
         asked = []
         server.sni_callback = lambda _socket, name, _context: asked.append(name)
         receiver = Receiver(tls=server)
@@ -179,7 +179,7 @@ def test_the_certificate_is_asked_for_by_name_and_must_be_the_names(tls_receiver
 def test_an_unknown_certificate_is_refused(tls_receiver, names, monkeypatch):
     receiver, _ = tls_receiver("hooks.example")
     names["hooks.example"] = [["127.0.0.1"]]
-    monkeypatch.setattr(outgoing, "tls", ssl.create_default_context)
+    monkeypatch.setattr(http, "tls", ssl.create_default_context)
     with pytest.raises(NoAnswer, match="certificate"):
         send(f"https://hooks.example:{receiver.port}/")
     assert receiver.received == []
@@ -221,14 +221,14 @@ def drip(connection, head, drop):
 
 
 def test_who_says_nothing_is_not_waited_for(raw_server, monkeypatch):
-    monkeypatch.setattr(outgoing, "TIMEOUT", 0.2)
+    monkeypatch.setattr(http, "TIMEOUT", 0.2)
     url = raw_server(lambda connection: connection.recv(1) and time.sleep(5))
     with pytest.raises(NoAnswer, match="no answer in time"):
         send(url)
 
 
 def test_who_drips_is_hung_up_on(raw_server, monkeypatch):
-    monkeypatch.setattr(outgoing, "MOST_SECONDS", 0.3)
+    monkeypatch.setattr(http, "MOST_SECONDS", 0.3)
     for head, drop in ((b"HTTP/1.1 200 OK\r\nX: ", b"x"), (b"", b"HTTP/1.1 100 Continue\r\n\r\n")):
         began = time.monotonic()
         with pytest.raises(NoAnswer, match="no answer in time"):

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.places import Places, Share
+from workers.fanout.pool import Places, Share
 
 
 def soon(seconds: float = 10.0) -> float:

@@ -15,14 +15,14 @@ from sqlalchemy import select
 from providers.base import ChannelOpened
 from providers.errors import RateLimited
 from providers.names import ProviderName
-from store.breakers import Family
-from store.busy_cache import CalendarKey
-from store.models import Channel
-from store.queries import channels, connections
-from store.throttle import CALLS_AT_ONCE
-from workers import push
+from store.cache.busy_cache import CalendarKey
+from store.coordination.circuit_breaker import Family
+from store.coordination.provider_rate_limiter import CALLS_AT_ONCE
+from store.sql.models import Channel
+from store.sql.queries import channels, connections
 from workers.celery_app import Almanac
 from workers.runtime import Runtime
+from workers.upkeep import channel_opening
 
 PROVIDERS = ("google", "microsoft")
 OPENING = {"google": "google.events.watch", "microsoft": "microsoft.subscriptions.create"}
@@ -76,7 +76,7 @@ def celery(reached) -> Almanac:
 def test_a_calendar_that_was_read_is_asked_for_once(reached, celery, calendar):
     key = calendar("google")
     for _ in range(3):
-        push.note_use(celery, [("google", key)])
+        channel_opening.note_use(celery, [("google", key)])
 
     assert celery.calendars == [key]
     assert reached.stores.watching.used([key]) == [True]
@@ -85,7 +85,7 @@ def test_a_calendar_that_was_read_is_asked_for_once(reached, celery, calendar):
 def test_a_calendar_that_is_watched_is_not_asked_for(reached, celery, calendar):
     key = calendar("google")
     reached.stores.busy.watch(key, "channel", 60)
-    push.note_use(celery, [("google", key)])
+    channel_opening.note_use(celery, [("google", key)])
 
     assert celery.calendars == []
     assert reached.stores.watching.used([key]) == [True]
@@ -97,28 +97,28 @@ def test_a_calendar_that_is_watched_is_not_asked_for(reached, celery, calendar):
 def test_nothing_is_noted_while_push_is_off(reached, celery, calendar, changed):
     key = calendar("google")
     reached.settings = replace(reached.settings, **changed)
-    push.note_use(celery, [("google", key)])
+    channel_opening.note_use(celery, [("google", key)])
 
     assert celery.calendars == []
     assert reached.stores.watching.used([key]) == [False]
 
 
 def test_many_calendars_go_in_several_tasks(celery, calendar, monkeypatch):
-    monkeypatch.setattr(push, "CALENDARS_PER_TASK", 2)
+    monkeypatch.setattr(channel_opening, "CALENDARS_PER_TASK", 2)
     keys = [CalendarKey(calendar("google").connection, f"c{n}") for n in range(5)]
-    push.note_use(celery, [("google", key) for key in keys])
+    channel_opening.note_use(celery, [("google", key) for key in keys])
     assert celery.calendars == keys
 
 
 def test_a_broker_that_is_down_does_not_fail_the_reads(celery, calendar):
     celery.down = True
-    push.note_use(celery, [("google", calendar("google"))])
+    channel_opening.note_use(celery, [("google", calendar("google"))])
     assert celery.calendars == []
 
 
 def test_microsoft_watches_when_its_channel_is_open(reached, calendar, rows, receiver):
     key = calendar("microsoft")
-    assert push.open_one(reached, key)
+    assert channel_opening.open_one(reached, key)
 
     (row,) = rows(key)
     assert reached.stores.busy.watched([key]) == [row.id]
@@ -129,40 +129,40 @@ def test_microsoft_watches_when_its_channel_is_open(reached, calendar, rows, rec
 def test_google_watches_when_it_has_answered_and_reached_us(reached, calendar, rows, monkeypatch, first):
     key = calendar("google")
     stores = reached.stores
-    opening = push._open
+    opening = channel_opening._open
 
     def open_and_hear(runtime, credentials, key, wanted) -> ChannelOpened:
         opened = opening(runtime, credentials, key, wanted)
         if first == "word":
             with stores.database.writing() as session:
-                push.watch(stores, channels.confirmed(session, wanted.id))
+                channel_opening.watch(stores, channels.confirmed(session, wanted.id))
             assert stores.busy.watched([key]) == [None]
         return opened
 
-    monkeypatch.setattr(push, "_open", open_and_hear)
-    assert push.open_one(reached, key)
+    monkeypatch.setattr(channel_opening, "_open", open_and_hear)
+    assert channel_opening.open_one(reached, key)
     (row,) = rows(key)
     if first == "answer":
         assert stores.busy.watched([key]) == [None]
         with stores.database.writing() as session:
-            push.watch(stores, channels.confirmed(session, row.id))
+            channel_opening.watch(stores, channels.confirmed(session, row.id))
     assert stores.busy.watched([key]) == [row.id]
 
 
 def test_a_watch_that_is_set_after_its_channel_was_forgotten_ends(reached, calendar, rows):
     key = calendar("microsoft")
-    assert push.open_one(reached, key)
+    assert channel_opening.open_one(reached, key)
     (row,) = rows(key)
-    push.forget(reached.stores, key, row.id)
+    channel_opening.forget(reached.stores, key, row.id)
     assert reached.stores.busy.watched([key]) == [None]
 
-    push.watch(reached.stores, row)
+    channel_opening.watch(reached.stores, row)
     assert reached.stores.busy.watched([key]) == [None]
 
 
 def test_a_channel_is_not_forgotten_while_redis_is_down(reached, calendar, rows, monkeypatch):
     key = calendar("microsoft")
-    assert push.open_one(reached, key)
+    assert channel_opening.open_one(reached, key)
     (row,) = rows(key)
 
     def down(*_: object, **__: object) -> None:
@@ -170,18 +170,20 @@ def test_a_channel_is_not_forgotten_while_redis_is_down(reached, calendar, rows,
 
     monkeypatch.setattr(reached.stores.busy, "empty", down)
     with pytest.raises(RedisConnectionError):
-        push.forget(reached.stores, key, row.id)
+        channel_opening.forget(reached.stores, key, row.id)
     assert [each.id for each in rows(key)] == [row.id]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize(("status", "held"), [(403, push.REFUSED_SECONDS), (503, push.FAILED_SECONDS)])
+@pytest.mark.parametrize(
+    ("status", "held"), [(403, channel_opening.REFUSED_SECONDS), (503, channel_opening.FAILED_SECONDS)]
+)
 def test_a_failure_leaves_nothing_and_holds_the_calendar(
     reached, sandbox, calendar, rows, provider, status, held
 ):
     key = calendar(provider)
     sandbox.fault(operation=OPENING[provider], status=status)
-    assert not push.open_one(reached, key)
+    assert not channel_opening.open_one(reached, key)
 
     assert rows(key) == []
     left = reached.stores.redis.pttl(f"watch-claim:{key.connection}:primary") / 1000
@@ -191,7 +193,7 @@ def test_a_failure_leaves_nothing_and_holds_the_calendar(
 def test_a_google_address_that_nobody_reaches_watches_nothing(reached, calendar, rows, receiver):
     receiver.answers = [404] * 10
     key = calendar("google")
-    assert push.open_one(reached, key)
+    assert channel_opening.open_one(reached, key)
     receiver.wait(1)
 
     assert reached.stores.busy.watched([key]) == [None]
@@ -203,7 +205,7 @@ def test_a_channel_whose_connection_was_deleted_meanwhile_is_closed(
     reached, sandbox, calendar, rows, monkeypatch
 ):
     key = calendar("microsoft")
-    opening = push._open
+    opening = channel_opening._open
 
     def open_and_delete(runtime, credentials, key, wanted) -> ChannelOpened:
         opened = opening(runtime, credentials, key, wanted)
@@ -211,8 +213,8 @@ def test_a_channel_whose_connection_was_deleted_meanwhile_is_closed(
             connections.remove(session, [key.connection])
         return opened
 
-    monkeypatch.setattr(push, "_open", open_and_delete)
-    assert not push.open_one(reached, key)
+    monkeypatch.setattr(channel_opening, "_open", open_and_delete)
+    assert not channel_opening.open_one(reached, key)
 
     assert sandbox.channels() == []
     assert rows(key) == []
@@ -223,14 +225,14 @@ def test_no_channel_is_opened_for_a_connection_that_is_gone_or_dead(reached, san
     key = calendar("google")
     with reached.stores.database.writing() as session:
         connections.mark_dead(session, key.connection, "the grant has ended")
-    assert not push.open_one(reached, key)
-    assert not push.open_one(reached, CalendarKey("gone", "primary"))
+    assert not channel_opening.open_one(reached, key)
+    assert not channel_opening.open_one(reached, CalendarKey("gone", "primary"))
     assert sandbox.requests().total == 0
 
 
 def test_a_round_opens_those_of_many(reached, calendar):
     keys = [calendar(provider) for provider in PROVIDERS for _ in range(3)]
-    assert push.open_channels(reached, keys, deadline=push.time.monotonic() + 60) == 6
+    assert channel_opening.open_channels(reached, keys, deadline=channel_opening.time.monotonic() + 60) == 6
 
 
 def test_all_rounds_together_hold_no_more_places_than_are_upkeep_s(reached, calendar, monkeypatch):
@@ -242,11 +244,11 @@ def test_all_rounds_together_hold_no_more_places_than_are_upkeep_s(reached, cale
         hanging.wait(30)
         return go_on.wait(30)
 
-    monkeypatch.setattr(push, "open_one", hang)
+    monkeypatch.setattr(channel_opening, "open_one", hang)
     assert stores.watching.claim(keys, 600) == keys
 
     def opening(*wanted: CalendarKey) -> int:
-        return push.open_channels(reached, wanted, deadline=push.time.monotonic() + 60)
+        return channel_opening.open_channels(reached, wanted, deadline=channel_opening.time.monotonic() + 60)
 
     with ThreadPoolExecutor(1) as threads:
         first = threads.submit(opening, *keys[:2])
@@ -263,22 +265,25 @@ def test_all_rounds_together_hold_no_more_places_than_are_upkeep_s(reached, cale
 
 def test_a_turn_that_does_not_come_at_once_is_given_up(reached, calendar):
     key = calendar("microsoft")
-    credentials = push.credentials_of(reached, key.connection)
-    far = push.time.monotonic() + 600
+    credentials = channel_opening.credentials_of(reached, key.connection)
+    far = channel_opening.time.monotonic() + 600
     with ExitStack() as held:
         for _ in range(CALLS_AT_ONCE):
-            held.enter_context(push.turn(reached, credentials, 1, Family.CHANNELS, deadline=far))
-        with pytest.raises(RateLimited), push.turn(reached, credentials, 1, Family.CHANNELS, deadline=far):
+            held.enter_context(channel_opening.turn(reached, credentials, 1, Family.CHANNELS, deadline=far))
+        with (
+            pytest.raises(RateLimited),
+            channel_opening.turn(reached, credentials, 1, Family.CHANNELS, deadline=far),
+        ):
             pytest.fail("five calls at once to a mailbox")
-    assert push.time.monotonic() < far - 300
+    assert channel_opening.time.monotonic() < far - 300
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_all_channels_of_a_connection_are_closed(reached, sandbox, calendar, provider):
     key = calendar(provider)
-    push.open_one(reached, key)
-    credentials = push.credentials_of(reached, key.connection)
-    push.close_all(reached, credentials, push.time.monotonic() + 10)
+    channel_opening.open_one(reached, key)
+    credentials = channel_opening.credentials_of(reached, key.connection)
+    channel_opening.close_all(reached, credentials, channel_opening.time.monotonic() + 10)
     assert sandbox.channels() == []
 
 
@@ -300,9 +305,9 @@ def test_channels_wait_for_their_turn_among_the_reads(reached, sandbox, calendar
     limits = {"google_per_minute_and_user": 2, "microsoft_per_mailbox": 2}
     reached.stores.settings = replace(reached.settings, **limits)
     key = calendar(provider)
-    assert push.open_one(reached, key)
+    assert channel_opening.open_one(reached, key)
     # Half of the limit goes at once, the other half only in a minute.
-    assert not push.open_one(reached, key)
+    assert not channel_opening.open_one(reached, key)
 
     assert sandbox.requests().by_operation[OPENING[provider]] == 1
     assert len(rows(key)) == 1
@@ -312,4 +317,4 @@ def test_a_turn_that_is_over_gives_its_lease_back(reached, calendar):
     key = calendar("microsoft")
     for _ in range(6):
         # Four leases are all that a mailbox has.
-        assert push.open_one(reached, key)
+        assert channel_opening.open_one(reached, key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workers.receivers import Receivers
+from workers.webhooks.fair_queue import Receivers
 
 
 def test_who_came_first_is_first():

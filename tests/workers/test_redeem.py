@@ -16,16 +16,16 @@ from sqlalchemy import delete, select
 from providers.base import Token
 from providers.errors import Reason
 from providers.names import ProviderName
-from store.authorizations import CODE_SECONDS, Authorization, Redemption
-from store.busy_cache import CalendarKey
-from store.models import ApiKey, OAuthConnection, Organization, User
-from store.queries import api_keys, connections, organizations
+from store.cache.busy_cache import CalendarKey
+from store.security.oauth_states import CODE_SECONDS, Authorization, Redemption
+from store.sql.models import ApiKey, OAuthConnection, Organization, User
+from store.sql.queries import api_keys, connections, organizations
 from tests.app.days import PROVIDERS
-from workers.jobs import FreshToken, Redeem, pack_job
-from workers.redeem import CODE_REFUSED, redeem
+from workers.execution.code_exchange import CODE_REFUSED, redeem
+from workers.execution.tokens import ConnectionTokens
+from workers.execution.writes import perform
+from workers.fanout.jobs import FreshToken, Redeem, pack_job
 from workers.runtime import Runtime
-from workers.tokens import ConnectionTokens
-from workers.writes import perform
 
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)
 ADA = "ada@example.com"

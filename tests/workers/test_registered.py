@@ -13,11 +13,11 @@ from sqlalchemy import delete, event
 from sqlalchemy.exc import OperationalError
 
 from providers.names import ProviderName
-from store.directory import STAMP
-from store.models import ProviderClient, User
-from store.queries import provider_clients
-from store.queries.provider_clients import StoredClient
-from workers import registered
+from store.cache.versioned_cache import STAMP
+from store.sql.models import ProviderClient, User
+from store.sql.queries import provider_clients
+from store.sql.queries.provider_clients import StoredClient
+from workers.execution import registrations
 from workers.runtime import Runtime
 
 GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
@@ -197,7 +197,7 @@ def test_a_secret_that_no_key_opens_is_no_registration_and_is_told_once(new_runt
 
 
 def test_a_database_that_is_down_leaves_reads_what_they_knew(new_runtime, save, monkeypatch, caplog):
-    monkeypatch.setattr(registered, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(registrations, "LOOK_SECONDS", 0.0)
     process = new_runtime()
     save("google", ADA)
     assert process.providers[GOOGLE].configured

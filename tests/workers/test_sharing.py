@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from store.flights import LEASE
-from workers import sharing
-from workers.sharing import RENEW, Sharing
+from store.coordination.single_flight import LEASE
+from workers.fanout import coalescing
+from workers.fanout.coalescing import RENEW, Sharing
 
 # Milliseconds: no renewal sets so long a lease.
 LONG = 60_000
@@ -18,7 +18,7 @@ LONG = 60_000
 def clock(monkeypatch):
     """A monotonic clock that a test sets."""
     clock = SimpleNamespace(now=100.0)
-    monkeypatch.setattr(sharing, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(coalescing, "time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
 
 

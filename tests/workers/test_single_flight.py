@@ -9,11 +9,11 @@ from itertools import takewhile
 
 from providers.base import Read
 from scheduling.intervals import Intervals
-from store.flights import Wish
+from store.coordination.single_flight import Wish
 from tests.workers.conftest import busy_jobs, put_work, read_one, run_drain
 from tests.workers.reading import PATIENCE, REFUSED, Reading, now, waiting
-from workers.fanout import Shared, reply_list, work_list
-from workers.jobs import Reply, pack_job, same_read
+from workers.fanout.client import Shared, reply_list, work_list
+from workers.fanout.jobs import Reply, pack_job, same_read
 from workers.queues import Queue
 
 

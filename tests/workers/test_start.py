@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from store import embedded_redis
-from store.settings import new_secrets
+from store.config import embedded_redis
+from store.config.settings import new_secrets
 from tests import services
 from tests.app.test_cli import free_port
 from tests.waiting import until

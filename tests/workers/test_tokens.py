@@ -11,13 +11,13 @@ import pytest
 from providers.base import Token
 from providers.errors import AuthorizationInvalid, GrantGone, Reason, Unavailable
 from providers.names import ProviderName
-from store.locks import refresh_lock
-from store.models import OAuthConnection
-from store.queries import connections
+from store.coordination.locks import refresh_lock
+from store.sql.models import OAuthConnection
+from store.sql.queries import connections
 from tests.app.days import PROVIDERS
-from workers import reads
-from workers.jobs import ReadBusy
-from workers.tokens import ConnectionTokens
+from workers.execution import reads
+from workers.execution.tokens import ConnectionTokens
+from workers.fanout.jobs import ReadBusy
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 

@@ -16,17 +16,18 @@ from providers.base import Failed
 from providers.errors import OutOfMeans, Reason, TimedOut
 from providers.names import ProviderName
 from providers.sandbox.client import SandboxAccount
-from store.breakers import Family, Guarded
-from store.models import OAuthConnection
-from store.throttle import ASK_FOR_LEASE, Limit
+from store.coordination.circuit_breaker import Family, Guarded
+from store.coordination.provider_rate_limiter import ASK_FOR_LEASE, Limit
+from store.sql.models import OAuthConnection
 from tests.app.days import MORNING, meeting, starts
 from tests.waiting import until
 from tests.workers.conftest import DAY, put_work, replies, run_drain
 from tests.workers.reading import read, was_read
-from workers import drain, reads, writes
-from workers.broken import by_us
-from workers.jobs import CreateEvent, DeleteEvent, FreshToken, ReadBusy, ReadEvents, Redeem, Revoke
-from workers.traffic import AccountTraffic, calls
+from workers.execution import reads, writes
+from workers.execution.call_policy import AccountTraffic, calls
+from workers.fanout import drain
+from workers.fanout.failures import by_us
+from workers.fanout.jobs import CreateEvent, DeleteEvent, FreshToken, ReadBusy, ReadEvents, Redeem, Revoke
 
 GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
 

@@ -11,13 +11,13 @@ from threading import Barrier, BoundedSemaphore, Lock
 import pytest
 from sqlalchemy import delete, select
 
-from store.locks import MARGIN, round_lock
-from store.models import ApiKey, IdempotencyKey, OAuthConnection
-from store.queries import api_keys, connections
+from store.coordination.locks import MARGIN, round_lock
+from store.sql.models import ApiKey, IdempotencyKey, OAuthConnection
+from store.sql.queries import api_keys, connections
 from tests.workers.conftest import all_places_free, all_places_held
-from workers import rounds, upkeep
 from workers.celery_app import RENEWAL_SECONDS
 from workers.tasks import RENEW_AHEAD, RENEW_BEHIND
+from workers.upkeep import batches, renewals
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def renew(runtime):
     """Renew as the task does, with nothing in the database from other tests."""
     with runtime.stores.database.writing() as session:
         session.execute(delete(OAuthConnection))
-    return lambda *, seconds=60.0: upkeep.renew_tokens(
+    return lambda *, seconds=60.0: renewals.renew_tokens(
         runtime,
         after=datetime.now(UTC) - RENEW_BEHIND,
         before=datetime.now(UTC) + RENEW_AHEAD,
@@ -134,18 +134,18 @@ def test_renewals_run_in_parallel_in_the_places_of_the_process(
         connected(account(f"user-{n}"), **ends_in(1))
     inside = Inside()
     # Nobody goes on before four are inside: one renewal after the other would end in a broken barrier.
-    monkeypatch.setattr(upkeep, "_renew", inside.counting(upkeep._renew, Barrier(4, timeout=30).wait))
+    monkeypatch.setattr(renewals, "_renew", inside.counting(renewals._renew, Barrier(4, timeout=30).wait))
     assert renew() == 8
     assert inside.most == 4
     assert all_places_free(runtime)
 
 
 def test_a_round_takes_no_more_places_than_it_may(renew, account, connected, monkeypatch):
-    monkeypatch.setattr(rounds, "AT_ONCE", 2)
+    monkeypatch.setattr(batches, "AT_ONCE", 2)
     for n in range(6):
         connected(account(f"user-{n}"), **ends_in(1))
     inside = Inside()
-    monkeypatch.setattr(upkeep, "_renew", inside.counting(upkeep._renew, Barrier(2, timeout=30).wait))
+    monkeypatch.setattr(renewals, "_renew", inside.counting(renewals._renew, Barrier(2, timeout=30).wait))
     assert renew() == 6
     assert inside.most == 2
 
@@ -153,7 +153,7 @@ def test_a_round_takes_no_more_places_than_it_may(renew, account, connected, mon
 def test_what_fails_gives_way_to_what_was_not_yet_tried(
     renew, account, connected, opened, monkeypatch, runtime
 ):
-    monkeypatch.setattr(upkeep, "MOST_RENEWALS", 2)
+    monkeypatch.setattr(renewals, "MOST_RENEWALS", 2)
     for n in range(2):
         gone = connected(account(f"broken-{n}"), **ends_in(-10))
         with runtime.stores.database.writing() as session:
@@ -166,7 +166,7 @@ def test_what_fails_gives_way_to_what_was_not_yet_tried(
 
 def test_nothing_is_started_that_the_round_has_no_time_for(renew, account, connected, sandbox, runtime):
     connected(account("ada"), **ends_in(1))
-    assert renew(seconds=rounds.SECONDS_FOR_EACH - 1) == 0
+    assert renew(seconds=batches.SECONDS_FOR_EACH - 1) == 0
     assert sandbox.requests().total == 0
     assert all_places_free(runtime)
 
@@ -175,9 +175,9 @@ def test_a_round_without_a_free_place_ends_in_time(renew, account, connected, ru
     connected(account("ada"), **ends_in(1))
     with all_places_held(runtime):
         began = time.monotonic()
-        assert renew(seconds=rounds.SECONDS_FOR_EACH + 0.3) == 0
+        assert renew(seconds=batches.SECONDS_FOR_EACH + 0.3) == 0
         # Not when the round ends, ten seconds later: then nothing started could have its time.
-        assert time.monotonic() - began < rounds.SECONDS_FOR_EACH
+        assert time.monotonic() - began < batches.SECONDS_FOR_EACH
     assert renew() == 1
 
 
@@ -185,7 +185,7 @@ def test_a_round_waits_for_room(renew, account, connected, runtime):
     connected(account("ada"), **ends_in(1))
     runtime.upkeep = BoundedSemaphore(1)
     assert runtime.upkeep.acquire()
-    assert renew(seconds=rounds.SECONDS_FOR_EACH + 0.3) == 0
+    assert renew(seconds=batches.SECONDS_FOR_EACH + 0.3) == 0
     with ThreadPoolExecutor(1) as threads:
         renewed = threads.submit(renew)
         runtime.upkeep.release()
@@ -206,24 +206,24 @@ def test_a_renewal_that_breaks_on_our_side_does_not_stop_the_round(
 ):
     broken = connected(account("broken"), **ends_in(2))
     connected(account("good"), **ends_in(1))
-    renewing = upkeep._renew
+    renewing = renewals._renew
 
     def breaking(runtime, row):
         if row.id == broken:
             raise RuntimeError("broken")
         return renewing(runtime, row)
 
-    monkeypatch.setattr(upkeep, "_renew", breaking)
+    monkeypatch.setattr(renewals, "_renew", breaking)
     assert renew() == 1
     assert all_places_free(runtime)
 
 
 def test_a_round_that_dies_does_not_cost_the_next_one():
-    assert upkeep.ROUND_SECONDS + MARGIN < RENEWAL_SECONDS
+    assert renewals.ROUND_SECONDS + MARGIN < RENEWAL_SECONDS
 
 
 def test_keys_that_are_over_are_purged_in_batches_and_the_others_stay(runtime, monkeypatch):
-    monkeypatch.setattr("workers.rounds.PURGED_AT_ONCE", 3)
+    monkeypatch.setattr("workers.upkeep.batches.PURGED_AT_ONCE", 3)
     now = datetime.now(UTC)
     with runtime.stores.database.writing() as session:
         session.execute(delete(IdempotencyKey))
@@ -236,7 +236,7 @@ def test_keys_that_are_over_are_purged_in_batches_and_the_others_stay(runtime, m
             IdempotencyKey(api_key_id=caller, digest=name, fingerprint="x", expires_at=end)
             for name, end in ends.items()
         )
-    assert upkeep.purge_idempotency_keys(runtime) == 7
+    assert renewals.purge_idempotency_keys(runtime) == 7
     with runtime.stores.database.reading() as session:
         assert session.scalars(select(IdempotencyKey.digest)).all() == ["lasting"]
-    assert upkeep.purge_idempotency_keys(runtime) == 0
+    assert renewals.purge_idempotency_keys(runtime) == 0

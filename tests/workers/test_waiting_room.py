@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from store.presence import AWAY_SECONDS, WORKERS
+from store.coordination.heartbeats import AWAY_SECONDS, WORKERS
 from tests.workers.conftest import busy_jobs
-from workers.fanout import Fanout
+from workers.fanout.admission import MOST_HERE, Full, NoWorker, WaitingRoom, room
+from workers.fanout.client import Fanout
 from workers.queues import Queue
-from workers.waiting_room import MOST_HERE, Full, NoWorker, WaitingRoom, room
 
 READS, WRITES = Queue.READS, Queue.WRITES
 FEW = {READS: 3, WRITES: 1}
@@ -78,7 +78,7 @@ def test_who_only_looks_takes_no_place(waiting_room):
 def test_the_place_of_a_process_that_was_killed_comes_free(redis, waiting_room, apart):
     waiter = (
         "import sys, time; from redis import Redis; from workers.queues import Queue;"
-        "from workers.waiting_room import WaitingRoom;"
+        "from workers.fanout.admission import WaitingRoom;"
         "redis = Redis(unix_socket_path=sys.argv[1]); room = WaitingRoom(redis, {Queue.READS: 3});"
         "[room.enter(Queue.READS, str(n), 2.0) for n in range(2)]; print('in', flush=True); time.sleep(600)"
     )

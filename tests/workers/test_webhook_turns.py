@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.webhook_receiver import Receiver
-from workers import webhooks as sending
 from workers.runtime import RECEIVERS
+from workers.webhooks import delivery as sending
 
 
 @pytest.fixture

@@ -12,16 +12,16 @@ import pytest
 from sqlalchemy import select, update
 from standardwebhooks import WebhookVerificationError
 
-from store.locks import round_lock
-from store.models import WebhookDelivery, WebhookEndpoint
-from store.queries import deliveries
-from store.queries.webhooks import Event
-from store.settings import RETRY_SECONDS
+from store.config.settings import RETRY_SECONDS
+from store.coordination.locks import round_lock
+from store.sql.models import WebhookDelivery, WebhookEndpoint
+from store.sql.queries import deliveries
+from store.sql.queries.webhooks import Event
 from tests.waiting import until
 from tests.webhook_receiver import Receiver
-from workers import outgoing
-from workers import webhooks as sending
 from workers.runtime import Runtime
+from workers.webhooks import delivery as sending
+from workers.webhooks import http
 
 TOKEN = "planted-token"
 
@@ -300,7 +300,7 @@ def test_what_a_dead_worker_has_claimed_is_sent(runtime, receiver, register, hap
 
 
 def test_a_lease_outlasts_an_attempt():
-    most = outgoing.MOST_SECONDS * (1 + outgoing.MOST_ADDRESSES)
+    most = http.MOST_SECONDS * (1 + http.MOST_ADDRESSES)
     assert sending.LEASE.total_seconds() > most + sending.TURN_SECONDS
 
 
@@ -352,7 +352,7 @@ def test_logs_hold_neither_secret_nor_url(runtime, receiver, register, happen, l
 
 
 def test_the_log_is_purged_in_batches(runtime, receiver, register, happen, log, monkeypatch):
-    monkeypatch.setattr("workers.rounds.PURGED_AT_ONCE", 2)
+    monkeypatch.setattr("workers.upkeep.batches.PURGED_AT_ONCE", 2)
     endpoint, _ = register(receiver.url)
     for _ in range(6):
         happen()

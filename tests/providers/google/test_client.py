@@ -20,7 +20,7 @@ from providers.errors import (
     Unavailable,
 )
 from providers.google.client import Google
-from providers.instants import DAY, instant
+from providers.timestamps import DAY, instant
 from tests.providers.addresses import google_at
 
 START = instant("2026-12-03T00:00:00Z")

@@ -20,7 +20,7 @@ from providers.errors import (
     Unavailable,
 )
 from providers.google.errors import error_for
-from providers.http import Reply
+from providers.http.send import Reply
 
 
 def back_end(code: int, reason: str, message: str = "", domain: str = "global") -> dict[str, Any]:

@@ -13,7 +13,7 @@ from providers.errors import EventNotFound, EventRefused, Unavailable
 from providers.events import Changes, Day, Moment, ResponseStatus
 from providers.google import events as google_events
 from providers.google import parse_events
-from providers.instants import DAY, instant
+from providers.timestamps import DAY, instant
 from tests.providers.event_calls import HOUR, NINE, START, TEN, TIMED
 from tests.providers.google.google_calls import FULL, GET, GOOD, PATCH, scripted
 

@@ -17,7 +17,7 @@ from providers.errors import (
 )
 from providers.events import Changes, Created, Day, Moment
 from providers.google import parse_events
-from providers.instants import instant
+from providers.timestamps import instant
 from tests.providers.event_calls import HOUR, MEETING, NINE, TEN, TIMED
 from tests.providers.google.google_calls import (
     BOSS,

@@ -7,7 +7,7 @@ import pytest
 from providers.base import Failed
 from providers.errors import EventNotFound, InvalidCalendarId, Reason, Unavailable
 from providers.events import Changes, Day, ResponseStatus
-from providers.instants import DAY
+from providers.timestamps import DAY
 from tests.providers.event_calls import ALL_DAY, END, HOUR, MEETING, NINE, START, TEN, TIMED, bare
 from tests.providers.google.google_calls import (
     BOSS,

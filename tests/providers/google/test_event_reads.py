@@ -9,7 +9,7 @@ import pytest
 from providers.errors import EventNotFound, Unavailable
 from providers.events import Changes, Day, Moment
 from providers.google import parse_events
-from providers.instants import DAY
+from providers.timestamps import DAY
 from tests.providers.event_calls import END, MEETING, NINE, TEN
 from tests.providers.google.google_calls import GOOD, TEAM, midnights, scripted
 

@@ -8,7 +8,7 @@ import pytest
 
 from providers.errors import NotFound, ProviderError, TooManyCalendars, Unavailable
 from providers.google import parse
-from providers.instants import instant
+from providers.timestamps import instant
 
 OPERATION = "calendar.freebusy.query"
 BUSY = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}

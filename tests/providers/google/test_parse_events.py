@@ -12,7 +12,7 @@ from providers.errors import ProviderError, Unavailable
 from providers.events import Event, ResponseStatus
 from providers.google import parse_events
 from providers.google.parse_events import Reader
-from providers.instants import instant
+from providers.timestamps import instant
 
 OPERATION = "calendar.events.get"
 MEET, ZOOM = "https://meet.google.com/abc-mnop-xyz", "https://zoom.example/1"

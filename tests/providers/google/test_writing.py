@@ -8,7 +8,7 @@ import pytest
 
 from providers.events import Changes, Day, Draft, Moment
 from providers.google import parse_events, writing
-from providers.instants import instant
+from providers.timestamps import instant
 
 NOON = instant("2026-12-03T17:00:00Z")
 HOUR = 3_600_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from providers.base import Account
-from providers.endpoints import MicrosoftEndpoints
 from providers.microsoft.client import Microsoft
+from providers.oauth.endpoints import MicrosoftEndpoints
 from tests.providers.event_calls import MEETING, Calls
 from tests.providers.sandbox.callers import Caller
 

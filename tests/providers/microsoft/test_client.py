@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from providers.base import Failed, Read
-from providers.endpoints import MicrosoftEndpoints
 from providers.errors import (
     GrantGone,
     InsufficientScopes,
@@ -19,8 +18,9 @@ from providers.errors import (
     Reason,
     Unavailable,
 )
-from providers.instants import DAY, instant
 from providers.microsoft.client import Microsoft
+from providers.oauth.endpoints import MicrosoftEndpoints
+from providers.timestamps import DAY, instant
 
 START = instant("2026-12-03T00:00:00Z")
 END = instant("2026-12-04T00:00:00Z")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from providers.errors import EventNotFound, InvalidCalendarId, NotFound
-from providers.instants import DAY
+from providers.timestamps import DAY
 from tests.providers.event_calls import MEETING, NINE, START, TIMED
 from tests.providers.microsoft.graph_calls import (
     BATCH,

@@ -10,7 +10,7 @@ import pytest
 
 from providers.errors import EventNotFound, EventRefused, EventUnreadable, Unavailable
 from providers.events import Changes, Day, Moment, ResponseStatus
-from providers.instants import DAY, instant
+from providers.timestamps import DAY, instant
 from tests.providers.event_calls import HOUR, NINE, START, TEN, TIMED
 from tests.providers.microsoft.graph_calls import GET, GOOD, UPDATE, scripted
 

@@ -12,8 +12,8 @@ import pytest
 
 from providers.errors import AccessDenied, EventExists, EventRefused, EventUnreadable, Unavailable
 from providers.events import Changes, Created, Day, Moment, ResponseStatus
-from providers.instants import instant
 from providers.microsoft import properties
+from providers.timestamps import instant
 from tests.providers.event_calls import HOUR, NINE, TEN, TIMED, bare
 from tests.providers.microsoft.graph_calls import BOSS, GET, GOOD, INSERT, SETTINGS, TEAM, scripted
 

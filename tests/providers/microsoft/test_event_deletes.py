@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from providers.errors import EventNotFound
-from providers.instants import DAY
+from providers.timestamps import DAY
 from tests.providers.event_calls import MEETING, START, TIMED
 from tests.providers.microsoft.graph_calls import DELETE, TEAM
 

@@ -10,8 +10,8 @@ import pytest
 
 from providers.errors import EventNotFound, NotFound, Reason, Unavailable
 from providers.events import Changes, Day, Moment, ResponseStatus
-from providers.instants import DAY
 from providers.microsoft import properties
+from providers.timestamps import DAY
 from tests.providers.event_calls import ALL_DAY, END, HOUR, MEETING, NINE, START, TEN, TIMED, bare
 from tests.providers.microsoft.graph_calls import BATCH, GET, GOOD, SETTINGS, TEAM, VIEW, scripted
 

@@ -8,8 +8,8 @@ from zoneinfo import available_timezones
 import pytest
 
 from providers.errors import AccessDenied, InsufficientScopes, ProviderError, Unavailable
-from providers.instants import DAY, instant
 from providers.microsoft import parse
+from providers.timestamps import DAY, instant
 
 OPERATION = "calendar.freebusy.query"
 NINE, TEN = instant("2026-12-03T09:00:00Z"), instant("2026-12-03T10:00:00Z")

@@ -8,9 +8,9 @@ import pytest
 
 from providers.errors import ProviderError, Unavailable
 from providers.events import Event, ResponseStatus
-from providers.instants import DAY, instant
 from providers.microsoft import parse, parse_events, properties
 from providers.microsoft.parse_events import Reader
+from providers.timestamps import DAY, instant
 
 OPERATION = "calendar.events.get"
 NEVER = "0001-01-01T00:00:00Z"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from providers.events import Changes, Day, Draft, Moment
-from providers.instants import instant
 from providers.microsoft import properties, writing
+from providers.timestamps import instant
 from tests.providers.microsoft.test_body import HTML_BLOCK, JOIN, page
 
 NOON = instant("2026-12-03T17:00:00Z")

@@ -1,0 +1,46 @@
+"""What answers call main calendars whose real id became known while the request was being answered.
+
+Workers learn the id with the first call for a connection and store it with the connection. The first answer
+looks it up once; later requests know it from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from app.availability.selection import Target, shown_as
+from app.services import services
+from providers.base import PRIMARY
+from store.sql.queries import connections
+from store.sql.queries.connections import ConnectionRef
+
+
+def renamed(targets: Sequence[Target]) -> Sequence[Target]:
+    """The targets under the names that are known by now."""
+    unnamed = [each.connection for each in targets if _unnamed(each)]
+    if not unnamed:
+        return targets
+    found = _main_calendars(unnamed)
+    return [
+        each._replace(shown=found.get(each.connection.id, each.shown)) if _unnamed(each) else each
+        for each in targets
+    ]
+
+
+def calendar_name(connection: ConnectionRef, calendar_id: str) -> str:
+    """What answers call a calendar that has been read or written."""
+    if calendar_id == PRIMARY and connection.main_calendar_id is None:
+        found = _main_calendars([connection]).get(connection.id)
+        connection = replace(connection, main_calendar_id=found)
+    return shown_as(connection, calendar_id)
+
+
+def _unnamed(target: Target) -> bool:
+    connection = target.connection
+    return connection.main_calendar_id is None and target.shown in (PRIMARY, shown_as(connection, PRIMARY))
+
+
+def _main_calendars(refs: Iterable[ConnectionRef]) -> Mapping[str, str]:
+    with services().stores.database.reading() as session:
+        return connections.main_calendars(session, {ref.id for ref in refs})

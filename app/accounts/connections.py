@@ -1,0 +1,145 @@
+"""A user's connected accounts, and asking them one thing through the workers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.availability import request
+from app.availability.failures import error_of
+from app.availability.selection import refusal
+from app.http.auth import memory, within
+from app.http.errors import ApiError, NotFound
+from app.services import services
+from providers.base import Failed
+from providers.errors import Reason
+from providers.scopes import Operation
+from store.cache.busy_cache import CalendarKey
+from store.cache.invalidation import after_write
+from store.sql.queries import connections, organizations
+from store.sql.queries.connections import ConnectionRef
+from workers.fanout.jobs import CreateEvent, DeleteEvent, Job, Reply, UpdateEvent
+from workers.queues import Queue
+
+log = logging.getLogger(__name__)
+
+NO_CALENDARS = "User has no connected calendars"
+
+
+def of_user(custom_id: str, query: Mapping[str, Any]) -> list[ConnectionRef]:
+    """The user's accounts that ``provider`` leaves, Google's first.
+
+    :raise NotFound: for a user that the key does not reach
+    """
+    only = within()
+
+    def load() -> list[ConnectionRef] | None:
+        with services().stores.database.reading() as session:
+            return connections.of_user(session, custom_id, within=only)
+
+    refs = memory().recall(("user", custom_id, only), load)
+    if refs is None:
+        raise NotFound("User not found")
+    return request.of_provider(refs, query)
+
+
+def of_members(slug: str) -> Mapping[str, Sequence[ConnectionRef]]:
+    """The accounts of every member of an organization, by user, in the order of the answers.
+
+    :raise NotFound: for an organization that the key does not reach
+    """
+    only = within()
+
+    def load() -> dict[str, list[ConnectionRef]] | None:
+        with services().stores.database.reading() as session:
+            found = organizations.ids(session, [slug], within=only)
+            if not found:
+                return None
+            return dict(sorted(connections.of_members(session, found[slug]).items()))
+
+    members = memory().recall(("members", slug, only), load, weight=_connections)
+    if members is None:
+        raise NotFound("Organization not found")
+    return members
+
+
+def _connections(members: Mapping[str, Sequence[ConnectionRef]] | None) -> int:
+    return 1 if members is None else len(members) + sum(map(len, members.values()))
+
+
+def one_of_user(custom_id: str, provider: str) -> ConnectionRef:
+    """The user's account with one provider.
+
+    :raise NotFound: for a user that the key does not reach, or without such an account
+    """
+    for ref in of_user(custom_id, {"provider": [provider]}):
+        return ref
+    raise NotFound("OAuth connection not found")
+
+
+def require(ref: ConnectionRef, *operations: Operation) -> None:
+    """Do nothing when the account's grant is alive and wide enough.
+
+    :raise ApiError: otherwise, before any provider is asked
+    """
+    failed = refusal(ref, *operations)
+    if failed is not None:
+        raise error_of(ref, failed)
+
+
+def deadline() -> float:
+    """When a request that begins now has to have its answers, as a moment of ``time.monotonic()``."""
+    return time.monotonic() + services().settings.fanout_deadline_seconds
+
+
+def gather(
+    jobs: Mapping[str, Job], queue: Queue, *, deadline: float, finishing: bool = False
+) -> dict[str, Reply]:
+    """The reply to each job."""
+    replies = services().fanout.gather(
+        list(jobs.values()), queue=queue, deadline=deadline, finishing=finishing
+    )
+    return dict(zip(jobs, replies, strict=True))
+
+
+def write(
+    jobs: Mapping[str, CreateEvent | UpdateEvent | DeleteEvent], *, deadline: float, finishing: bool = False
+) -> dict[str, Reply]:
+    """The reply to each event write, by connection; ``finishing`` what was begun, it is never turned away.
+
+    A write that failed without an answer of the provider may have been done, and its worker may have died:
+    its calendar is invalidated here too.
+    """
+    replies = gather(jobs, Queue.WRITES, deadline=deadline, finishing=finishing)
+    failed = {each: reply.failed for each, reply in replies.items() if reply.failed is not None}
+    services().stores.busy.forget(failed)
+    unanswered = [each for each, why in failed.items() if why.reason is Reason.PROVIDER_ERROR or why.repeated]
+    if unanswered:
+        _invalidate(jobs, unanswered)
+    return replies
+
+
+def _invalidate(
+    jobs: Mapping[str, CreateEvent | UpdateEvent | DeleteEvent], connection_ids: Sequence[str]
+) -> None:
+    stores = services().stores
+    try:
+        with stores.database.reading() as session:
+            rows = connections.sealed(session, connection_ids)
+    except SQLAlchemyError as error:
+        # The worker invalidates its own writes. Only if it died do other connections wait for the TTL.
+        log.warning("a failed write is invalidated for its own connection only: %s", type(error).__name__)
+        return
+    for each, row in rows.items():
+        after_write(stores, row, CalendarKey(each, jobs[each].calendar))
+
+
+def error(ref: ConnectionRef, failed: Failed) -> ApiError:
+    """The answer when one calendar of an account could not be asked, or an event in it not be written."""
+    if failed.reason is Reason.NOT_FOUND and failed.problem is None:
+        return NotFound("Calendar not found")
+    return error_of(ref, failed)

@@ -1,0 +1,94 @@
+"""Deletes connections: revoked at the provider where that ends nothing else, forgotten in any case."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+from kombu.exceptions import OperationalError as BrokerError
+from redis.exceptions import RedisError
+from sqlalchemy.orm import Session
+
+from app.accounts.ownership import CONNECTION, own_user
+from app.services import services
+from store.sql.models import User
+from store.sql.queries import audit, channels, connections
+from store.sql.queries.connections import RemovedConnection
+from workers.execution.disconnect import forget_cached, revocation_of
+from workers.fanout.jobs import Revoke, StopChannels
+from workers.queues import Queue
+
+log = logging.getLogger(__name__)
+
+# A provider that does not answer must not keep a person from leaving.
+REVOKE_SECONDS = 5.0
+
+
+def forget_connections(custom_id: str, provider: str, *, actor: str, revoke: bool = True) -> bool:
+    """Delete a user's connection with a provider; returns whether there was one.
+
+    ``actor`` is who wants it, for the audit log. Without ``revoke`` the grant stays valid at the provider.
+    Not called within a transaction, as it waits for a provider.
+
+    :raise ApiError: for a user that this key does not reach, or may not change
+    """
+    database = services().stores.database
+    with database.writing() as session:
+        own_user(session, custom_id, otherwise=CONNECTION)
+    stop_channels(custom_id, provider)
+    with database.writing() as session:
+        user = own_user(session, custom_id, otherwise=CONNECTION)
+        removed = remove_connections(session, user, provider, actor=actor)
+    clean_up(removed, revoke=revoke)
+    return bool(removed)
+
+
+def stop_channels(custom_id: str, provider: str | None = None) -> None:
+    """Close the channels of a user's connections: without a grant the service could not close them."""
+    with services().stores.database.reading() as session:
+        refs = connections.of_user(session, custom_id, within=None) or []
+        living = [ref.id for ref in refs if ref.alive and provider in (None, ref.provider)]
+        rows = channels.of_connections(session, living)
+    _gather([StopChannels(connection) for connection in {row.connection_id for row in rows}], "channels")
+
+
+def remove_connections(
+    session: Session, user: User, provider: str | None = None, *, actor: str
+) -> list[RemovedConnection]:
+    """Remove the rows of a user's connections; ``clean_up`` follows once the transaction has committed."""
+    removed = connections.remove_of_user(session, user.id, provider)
+    for each in removed:
+        subject = f"{user.custom_id}/{each.provider}"
+        audit.record(session, actor=actor, action="deleteConnection", subject=subject)
+    return removed
+
+
+def clean_up(removed: Sequence[RemovedConnection], *, revoke: bool = True) -> None:
+    """Forget what was read with removed connections, and revoke their grants where nothing else uses them."""
+    stores = services().stores
+    forget_cached(stores, [each.id for each in removed])
+    revocations = [revocation_of(stores, each) for each in removed] if revoke else []
+    try:
+        jobs = [Revoke(stores.authorizations.hand_over_revocation(each)) for each in revocations if each]
+    except RedisError as error:
+        log.warning("grants are not revoked: %s", type(error).__name__)
+        return
+    _gather(jobs, "grants")
+
+
+def _gather(jobs: Sequence[Revoke | StopChannels], what: str) -> None:
+    """Have workers end something at the provider, if they can."""
+    if not jobs:
+        return
+    try:
+        # No later request repeats this: a grant that is not revoked now stays valid.
+        replies = services().fanout.gather(
+            jobs, queue=Queue.WRITES, deadline=time.monotonic() + REVOKE_SECONDS, finishing=True
+        )
+    except (RedisError, BrokerError) as error:
+        log.warning("%s are forgotten without being ended: %s", what, type(error).__name__)
+        return
+    for reply in replies:
+        if reply.failed is not None:
+            log.warning("%s could not be ended: %s", what, reply.failed.reason)

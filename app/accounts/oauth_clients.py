@@ -1,0 +1,222 @@
+"""Our registrations with the providers: how they stand, and changing what the environment leaves open."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from app.accounts import oauth_flow
+from app.http.errors import Conflict, Invalid, NotFound
+from app.services import services
+from providers.names import ProviderName
+from providers.oauth import registration_probe
+from providers.oauth.registration_probe import Finding, Verdict
+from providers.scopes import every_scope
+from store.security.registration_trials import Proposal
+from store.sql.queries import audit, provider_clients
+from store.sql.queries.provider_clients import SealedClient, StoredClient
+from workers.fanout.jobs import CheckRegistration
+from workers.queues import Queue
+
+# Where people register applications.
+CONSOLES = {
+    ProviderName.GOOGLE: "https://console.cloud.google.com/apis/credentials",
+    ProviderName.MICROSOFT: (
+        "https://entra.microsoft.com/#view/Microsoft_AAD_RegisteredApps/ApplicationsListBlade"
+    ),
+}
+
+# What the fields of a registration are called where people copy them from.
+FIELDS = {"client_id": "Client ID", "client_secret": "Client secret", "tenant": "Tenant"}
+
+LONGEST_ID = 512
+LONGEST_SECRET = 1024
+LONGEST_TENANT = 253
+
+_VISIBLE = re.compile(r"[!-~]+")
+# It becomes a part of Microsoft's addresses: a GUID, a domain, or a word like common.
+_TENANT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
+
+# A provider that is tried needs an address to send people back to, even where we know none of ours.
+_NOWHERE = "http://localhost"
+
+
+class Source(StrEnum):
+    """Where a registration comes from."""
+
+    ENVIRONMENT = "environment"
+    DATABASE = "database"
+    NOWHERE = "nowhere"
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """How we stand with one provider, and what has to be entered at its ``console``.
+
+    One from the database that is not ``configured`` has a secret that no encryption key opens any more.
+    ``redirect_url`` is None when we do not know how people reach us, ``push_address`` when the provider does
+    not tell of changes there. ``tenant`` is Microsoft's, and None at Google.
+    """
+
+    provider: ProviderName
+    title: str
+    configured: bool
+    source: Source
+    client_id: str | None
+    tenant: str | None
+    updated_at: datetime | None
+    redirect_url: str | None
+    push_address: str | None
+    console: str
+    scopes: tuple[str, ...]
+
+
+class FieldRefused(Invalid):
+    """One field of a registration cannot be right; ``field`` is its name in ``check_and_save``.
+
+    ``complaint`` completes the field's name to a sentence.
+    """
+
+    def __init__(self, field: str, complaint: str) -> None:
+        super().__init__(f"{FIELDS[field]} {complaint}")
+        self.field = field
+        self.complaint = complaint
+
+
+def overview() -> list[Registration]:
+    """How we stand with each provider."""
+    with services().stores.database.reading() as session:
+        rows = provider_clients.load(session)
+    return [_registration(provider, rows.get(provider)) for provider in ProviderName]
+
+
+def check_and_save(
+    provider: ProviderName, client_id: str, client_secret: str, tenant: str | None = None, *, actor: str
+) -> Finding:
+    """Have a registration tried by its provider, and save it unless that says that it is wrong.
+
+    It then counts for the next request, and within a second for every worker. ``tenant`` None or empty
+    leaves it to the settings. ``actor`` is for the audit log.
+
+    :raise FieldRefused: for what cannot be a client id, a secret or a tenant
+    :raise Conflict: where the environment has the registration
+    """
+    if services().celery.runtime.registered.set_by_environment(provider):
+        raise Conflict(_environment_counts(provider))
+    client = _client(provider, client_id, client_secret, tenant)
+    finding = _check(provider, client)
+    if finding.verdict is not Verdict.WRONG:
+        stores = services().stores
+        with stores.database.writing() as session:
+            provider_clients.save(session, stores.keyring, provider, client)
+            audit.record(session, actor=actor, action="saveRegistration", subject=provider)
+    return finding
+
+
+def variables(provider: ProviderName) -> tuple[str, str]:
+    """The settings that go before what is saved, when both are there."""
+    return f"ALMANAC_{provider.upper()}_CLIENT_ID", f"ALMANAC_{provider.upper()}_CLIENT_SECRET"
+
+
+def check(provider: ProviderName) -> Finding | None:
+    """What the provider says of the registration that counts; None when there is none.
+
+    :raise Undecipherable: when no encryption key opens it
+    """
+    client = _in_force(provider)
+    return None if client is None else _check(provider, client)
+
+
+def remove(provider: ProviderName, *, actor: str) -> None:
+    """Forget a registration. Connections stay, and their access ends when it would be refreshed.
+
+    :raise NotFound: when none is saved; what the environment has is not ours to remove
+    """
+    with services().stores.database.writing() as session:
+        if not provider_clients.remove(session, provider):
+            raise NotFound(f"No registration with {_title(provider)} is saved")
+        audit.record(session, actor=actor, action="removeRegistration", subject=provider)
+
+
+def _registration(provider: ProviderName, row: SealedClient | None) -> Registration:
+    settings, known = services().settings, oauth_flow.providers()[provider]
+    source, client_id, updated_at = Source.NOWHERE, None, None
+    if services().celery.runtime.registered.set_by_environment(provider):
+        source, client_id, row = Source.ENVIRONMENT, known.oauth.client_id, None
+    elif row is not None:
+        source, client_id, updated_at = Source.DATABASE, row.client_id, row.updated_at
+    tenant = None
+    if provider is ProviderName.MICROSOFT:
+        tenant = (row.tenant if row else None) or settings.providers.microsoft_tenant
+    return Registration(
+        provider=provider,
+        title=known.oauth.title,
+        configured=known.configured,
+        source=source,
+        client_id=client_id,
+        tenant=tenant,
+        updated_at=updated_at,
+        redirect_url=oauth_flow.callback(provider),
+        push_address=settings.push_address(provider),
+        console=CONSOLES[provider],
+        scopes=every_scope(provider),
+    )
+
+
+def _client(provider: ProviderName, client_id: str, client_secret: str, tenant: str | None) -> StoredClient:
+    """What was entered, without the blanks that copying leaves around it."""
+    tenant = (tenant or "").strip() or None
+    if tenant is not None and provider is not ProviderName.MICROSOFT:
+        raise FieldRefused("tenant", f"must be empty: {_title(provider)} has none")
+    if tenant is not None and not (len(tenant) <= LONGEST_TENANT and _TENANT.fullmatch(tenant)):
+        raise FieldRefused("tenant", "must be the Directory (tenant) ID, a domain, or common")
+    return StoredClient(
+        _visible("client_id", client_id, LONGEST_ID),
+        _visible("client_secret", client_secret, LONGEST_SECRET),
+        tenant,
+    )
+
+
+def _visible(field: str, text: str, longest: int) -> str:
+    text = text.strip()
+    if not 1 <= len(text) <= longest:
+        raise FieldRefused(field, f"must have 1 to {longest} characters")
+    if not _VISIBLE.fullmatch(text):
+        raise FieldRefused(field, "must be printable ASCII without spaces")
+    return text
+
+
+def _in_force(provider: ProviderName) -> StoredClient | None:
+    stores, there = services().stores, services().settings.providers
+    if services().celery.runtime.registered.set_by_environment(provider):
+        if provider is ProviderName.GOOGLE:
+            return StoredClient(there.google_client_id, there.google_client_secret, None)
+        return StoredClient(there.microsoft_client_id, there.microsoft_client_secret, there.microsoft_tenant)
+    with stores.database.reading() as session:
+        row = provider_clients.load(session).get(provider)
+    return None if row is None else provider_clients.open_client(row, stores.keyring)
+
+
+def _check(provider: ProviderName, client: StoredClient) -> Finding:
+    """What the provider says of a registration; workers ask it."""
+    stores, settings = services().stores, services().settings
+    redirect_uri = oauth_flow.callback(provider) or _NOWHERE
+    proposal = Proposal(provider, client.client_id, client.secret, client.tenant, redirect_uri)
+    job = CheckRegistration(stores.proposals.hand_over(proposal))
+    deadline = time.monotonic() + settings.fanout_deadline_seconds
+    (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline)
+    return reply.finding or registration_probe.unreachable(_title(provider))
+
+
+def _title(provider: ProviderName) -> str:
+    return oauth_flow.providers()[provider].oauth.title
+
+
+def _environment_counts(provider: ProviderName) -> str:
+    return (
+        f"{_title(provider)} is set by the environment: change {' and '.join(variables(provider))} there, "
+        "or remove them"
+    )

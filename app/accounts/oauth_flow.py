@@ -1,0 +1,286 @@
+"""Connecting an account by consent: begun with a link, finished with the code that the provider sends."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from flask import request
+
+from app.accounts.ownership import CONNECTION, own_user
+from app.http.auth import caller, within
+from app.http.errors import ApiError, Forbidden, Invalid, NotFound, whole_request_failed
+from app.services import services
+from providers.base import Failed
+from providers.errors import Reason
+from providers.names import ProviderName
+from providers.oauth.consent import ConsentRequest, new_verifier, scopes_to_request
+from providers.registry import Provider
+from store.security import redirect_allowlist
+from store.security.api_keys import digest
+from store.security.oauth_states import Authorization, Redemption
+from store.sql.queries import connections, users
+from store.sql.queries import consents as consents_by_now
+from store.sql.queries.consents import Refusal
+from workers.execution.code_exchange import NO_CALENDARS, OTHER_ACCOUNT, REVOKED_MEANWHILE, UNNAMED_ACCOUNT
+from workers.fanout.jobs import Redeem
+from workers.queues import Queue
+
+log = logging.getLogger(__name__)
+
+CALLBACK = "/v1/oauth/{provider}/callback"
+
+STALE = "state is unknown, expired or already used"
+OTHER_BROWSER = "This link was opened in another browser"
+
+# Of the cookie that binds a consent to a browser: sent to the callbacks alone.
+COOKIE_PATH = "/v1/oauth"
+COOKIE_BYTES = 24
+
+# What a provider says in place of a code: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
+# and https://developers.google.com/identity/protocols/oauth2/web-server#authorization-errors
+_REFUSALS = {
+    "access_denied": (400, "Access was not granted"),
+    "admin_policy_enforced": (400, "The administrator of this account does not allow it"),
+    "org_internal": (400, "Only accounts of the organization that runs this service can be connected"),
+    "consent_required": (400, "{provider} needs a consent that was not given"),
+    "interaction_required": (400, "{provider} needs another sign-in"),
+    "login_required": (400, "{provider} needs another sign-in"),
+    "server_error": (502, "{provider} is not available just now"),
+    "temporarily_unavailable": (502, "{provider} is not available just now"),
+}
+# The reasons for which a worker does not connect an account.
+REFUSED_ACCOUNTS = (NO_CALENDARS, OTHER_ACCOUNT, REVOKED_MEANWHILE, UNNAMED_ACCOUNT)
+# The operator's fault, or ours.
+_REGISTRATION = frozenset(
+    {"invalid_request", "invalid_scope", "unauthorized_client", "unsupported_response_type"}
+)
+
+
+def providers() -> Mapping[ProviderName, Provider]:
+    """Both providers, as they are registered now; the web tier only makes links with them."""
+    return services().celery.runtime.registered.current()
+
+
+class BrowserCookie(NamedTuple):
+    """The cookie of the only browser that may finish a consent."""
+
+    name: str
+    value: str
+
+
+class Begun(NamedTuple):
+    """The link of a consent, and the cookie for the browser that shall open it, if it is bound to one."""
+
+    link: str
+    cookie: BrowserCookie | None
+
+
+def begin(custom_id: str, name: str, asked: Mapping[str, Any]) -> str:
+    """The link with which a user connects an account; ``asked`` is that of ``LinkQuery``.
+
+    :raise ApiError: for a user that this key may not change, a provider that is not configured, and an
+        address that is not allowed
+    """
+    return _begin(custom_id, name, asked, back=None, browser=None).link
+
+
+def begin_here(custom_id: str, name: str, asked: Mapping[str, Any], *, back: str) -> Begun:
+    """As ``begin``, for this browser, which goes to ``back``, a path of this service, in the end.
+
+    Only this browser can finish the consent, if the callback's address is the one under which it knows us. If
+    not, it would not send our cookie there, and any browser can finish the consent.
+    """
+    browser = secrets.token_urlsafe(COOKIE_BYTES)
+    own = callback(ProviderName(name))
+    known_here = own is not None and _same_host(own, request.host_url)
+    return _begin(custom_id, name, asked, back=back, browser=browser if known_here else None)
+
+
+def _same_host(one: str, other: str) -> bool:
+    """Whether two addresses have one host: names in any case; a port counts for no cookie (RFC 6265, 8.5)."""
+    return urlsplit(one).hostname == urlsplit(other).hostname
+
+
+def _begin(
+    custom_id: str, name: str, asked: Mapping[str, Any], *, back: str | None, browser: str | None
+) -> Begun:
+    provider = ProviderName(name)
+    registered = providers()[provider]
+    oauth = registered.oauth
+    if not registered.configured:
+        raise NotFound(f"{oauth.title} is not configured: this installation is not registered there")
+    redirect_uri, ours = _redirect(provider, asked["redirectUrl"], asked["returnUrl"])
+    stores = services().stores
+    with stores.database.writing() as session:
+        user_id = own_user(session, custom_id, otherwise=CONNECTION).id
+        connected = connections.find(session, user_id, provider)
+    offline = asked["accessType"] == "offline"
+    scopes = scopes_to_request(provider, asked["scope"], offline=offline)
+    verifier = new_verifier()
+    state = stores.authorizations.begin(
+        Authorization(
+            user_id=user_id,
+            provider=provider,
+            scopes=tuple(scopes),
+            offline=offline,
+            redirect_uri=redirect_uri,
+            ours=ours,
+            return_url=back or asked["returnUrl"],
+            asked_by=caller().visible,
+            within=within(),
+            verifier=verifier,
+            # An administrator has no key.
+            key_id=caller().id or None,
+            expected_email=asked["expectedEmail"],
+            browser_digest=None if browser is None else digest(browser),
+        )
+    )
+    login_hint = asked["expectedEmail"] or (connected.email if connected else None)
+    link = oauth.link(ConsentRequest(redirect_uri, scopes, state, verifier, offline, login_hint))
+    return Begun(link, None if browser is None else BrowserCookie(cookie_name(state), browser))
+
+
+def cookie_name(state: str) -> str:
+    """The cookie for one consent: a browser may have several under way."""
+    return f"almanac-consent-{digest(state)[:16]}"
+
+
+def callback(provider: ProviderName) -> str | None:
+    """Where the provider sends people back to us; None when we do not know how they reach us."""
+    base = services().settings.public_url or _this_machine()
+    return None if base is None else f"{base}{CALLBACK.format(provider=provider)}"
+
+
+def take(state: str, provider: str) -> Authorization | None:
+    """What a state stands for at this provider; it is used up, also when it was for another."""
+    authorization = services().stores.authorizations.take(state)
+    return authorization if authorization is not None and authorization.provider == provider else None
+
+
+def check_browser(authorization: Authorization, state: str) -> None:
+    """Refuse a browser that has not opened the link, if the consent is bound to one.
+
+    :raise Invalid: for any other browser
+    """
+    if authorization.browser_digest is None:
+        return
+    cookie = request.cookies.get(cookie_name(state), "")
+    if not hmac.compare_digest(digest(cookie), authorization.browser_digest):
+        raise Invalid(OTHER_BROWSER)
+
+
+def check_still_allowed(authorization: Authorization) -> None:
+    """Refuse a consent whose link its API key could not make any more.
+
+    :raise Invalid: when the key is no longer in force
+    :raise NotFound: when the user is gone, or the key does not reach it any more
+    :raise Forbidden: when other organizations share the user
+    """
+    with services().stores.database.writing() as session:
+        found = consents_by_now.check(session, authorization)
+    if found is Refusal.USER_GONE:
+        raise NotFound(found.value)
+    if found is Refusal.KEY_GONE:
+        raise Invalid(found.value)
+    if found is Refusal.USER_SHARED:
+        raise Forbidden(found.value)
+
+
+def check_reach(authorization: Authorization) -> None:
+    """Refuse a key that may not change the user of an authorization.
+
+    :raise Invalid: when the key does not reach the user; to it the state is as good as unknown
+    :raise Forbidden: when other organizations share the user
+    """
+    with services().stores.database.writing() as session:
+        user = users.by_number(session, authorization.user_id, within=within())
+        if user is None:
+            raise Invalid(STALE)
+        own_user(session, user.custom_id, otherwise=CONNECTION)
+
+
+def finish(authorization: Authorization, code: str) -> None:
+    """Have a worker redeem the code and store the connection.
+
+    :raise ApiError: when that fails, and when the link could not be made any more
+    """
+    # The worker checks again when it stores the connection; here, no code is sent in vain.
+    check_still_allowed(authorization)
+    stores, settings = services().stores, services().settings
+    job = Redeem(stores.authorizations.hand_over(Redemption(authorization, code)))
+    deadline = time.monotonic() + settings.fanout_deadline_seconds
+    # The state is used up: a request that is refused now could only start again.
+    (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline, finishing=True)
+    if reply.failed is not None:
+        raise _failed(reply.failed)
+
+
+def refusal(provider: ProviderName, word: str) -> ApiError:
+    """The error for what a provider says in place of a code; none of its text is repeated."""
+    title = providers()[provider].oauth.title
+    if word in _REGISTRATION:
+        log.error(
+            "%s does not take our request for consent (%s): check the client id in the dashboard, or "
+            "ALMANAC_%s_CLIENT_ID where it is set, and the redirect address and the scopes that are "
+            "registered there",
+            *(title, word, provider.upper()),
+        )
+        return ApiError(f"{title} refuses the registration of this installation", status=502)
+    status, sentence = _REFUSALS.get(word, (400, "{provider} refused"))
+    return ApiError(sentence.format(provider=title), status=status)
+
+
+def is_refusal(provider: ProviderName, sentence: str) -> bool:
+    """Whether a sentence is one that this service says of a consent."""
+    title = providers()[provider].oauth.title
+    told = (each.format(provider=title) for _, each in _REFUSALS.values())
+    return sentence in {*told, *(each.message for each in REFUSED_ACCOUNTS), OTHER_BROWSER}
+
+
+def granted(authorization: Authorization) -> tuple[str | None, Sequence[str]]:
+    """The address and the scopes of the connection that has just been made."""
+    with services().stores.database.reading() as session:
+        row = connections.find(session, authorization.user_id, authorization.provider)
+    return (row.email, row.scope) if row else (None, ())
+
+
+def _failed(failed: Failed) -> ApiError:
+    if failed.reason is Reason.AUTHORIZATION_INVALID:
+        # It is the code that the provider rejects: no connection is concerned.
+        return Invalid(failed.message)
+    return whole_request_failed(failed)
+
+
+def _redirect(provider: ProviderName, redirect_url: str | None, return_url: str | None) -> tuple[str, bool]:
+    """Where the provider sends the code, and whether that is us."""
+    settings = services().settings
+    own = callback(provider)
+    target = own if redirect_url is None else redirect_url
+    if target is None:
+        raise Invalid("redirectUrl is required: this installation has no ALMANAC_PUBLIC_URL of its own")
+    ours = target == own
+    if not ours and return_url is not None:
+        raise Invalid("returnUrl cannot be combined with redirectUrl: the browser comes back to the latter")
+    for name, url in (("redirectUrl", None if ours else redirect_url), ("returnUrl", return_url)):
+        if url is not None and not redirect_allowlist.allowed(url, settings.redirect_urls):
+            raise Invalid(f"{name} is not an address that ALMANAC_REDIRECT_URLS allows")
+    return target, ours
+
+
+def _this_machine() -> str | None:
+    """Our address as the caller knows it; None unless it is on this very machine.
+
+    Any other is not believed: whoever sends a ``Host`` could lead people astray.
+    """
+    parts = urlsplit(request.url_root)
+    return (
+        f"{parts.scheme}://{parts.netloc}"
+        if redirect_allowlist.is_this_machine(parts.hostname or "")
+        else None
+    )

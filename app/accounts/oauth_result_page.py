@@ -1,0 +1,82 @@
+"""How a consent ended, told to the person in the browser: by a page of ours, or at the caller's address."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from urllib.parse import urlencode, urlsplit, urlunsplit
+
+from flask import Response, render_template
+
+from app.accounts import oauth_flow
+from app.http.errors import ApiError
+from providers.names import ProviderName
+from providers.scopes import Operation, allows
+from store.security.oauth_states import Authorization
+
+# The widest first.
+_ACCESS = (
+    (Operation.INSERT_EVENT, "Calendars and events: reading and writing"),
+    (Operation.LIST_EVENTS, "Calendars and events: reading"),
+    (Operation.FREE_BUSY, "Free and busy times only"),
+)
+# Some scopes allow calls of which no level consists.
+SOME_ACCESS = "Some parts of your calendars"
+
+_NEXT = {
+    400: "Nothing has changed. To connect, ask for a new link and open it within ten minutes.",
+    404: "Nothing has changed.",
+}
+_LATER = "Nothing has changed. Ask for a new link in a few minutes; if that fails too, tell whoever runs it."
+
+
+def stale(provider: ProviderName) -> Response:
+    """The page for a link that leads nowhere."""
+    sentence = "This link has expired, or was used before. If you have just connected, all is well"
+    return _page(provider, 400, error=sentence, hint="Otherwise ask for a new link.")
+
+
+def told(authorization: Authorization, error: ApiError | None) -> Response:
+    """Connected, or what went wrong."""
+    if authorization.return_url is not None:
+        return _back(authorization.return_url, authorization.provider, error)
+    provider = ProviderName(authorization.provider)
+    if error is not None:
+        return _page(provider, error.status, error=error.error, hint=_NEXT.get(error.status, _LATER))
+    email, scopes = oauth_flow.granted(authorization)
+    return _page(provider, 200, email=email, access=access(provider, scopes) or SOME_ACCESS)
+
+
+def access(provider: ProviderName, scopes: Iterable[str]) -> str | None:
+    """What scopes allow, in words; None when they reach no calendar."""
+    granted = frozenset(scopes)
+    return next((words for operation, words in _ACCESS if allows(provider, granted, operation)), None)
+
+
+def _back(url: str, provider: str, error: ApiError | None) -> Response:
+    answer = {"provider": provider, "connected": "true" if error is None else "false"}
+    if error is not None:
+        answer["error"] = error.error
+    parts = urlsplit(url)
+    query = "&".join(part for part in (parts.query, urlencode(answer)) if part)
+    return _unseen(Response(status=302, headers={"Location": urlunsplit(parts._replace(query=query))}))
+
+
+def _page(provider: ProviderName, status: int, **told: str | None) -> Response:
+    nonce = secrets.token_urlsafe(16)
+    title = oauth_flow.providers()[provider].oauth.title
+    page = render_template("consent.html", nonce=nonce, provider=title, **told)
+    response = _unseen(Response(page, status, mimetype="text/html"))
+    response.headers["Content-Security-Policy"] = (
+        f"default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'"
+    )
+    return response
+
+
+def _unseen(response: Response) -> Response:
+    """The address of this answer holds a code and a state: nobody keeps it or passes it on."""
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["Referrer-Policy"] = "no-referrer"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    return response

@@ -1,0 +1,63 @@
+"""Users, registered, renamed and deleted as the caller may: by the API and by the dashboard alike."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy.orm import Session
+
+from app.accounts.disconnect import clean_up, remove_connections, stop_channels
+from app.accounts.ownership import MEMBERSHIP, own_user
+from app.accounts.unique_violations import conflict_on
+from app.http.auth import caller, within
+from app.http.errors import NotFound
+from app.services import services
+from store.sql.models import User
+from store.sql.queries import audit, organizations, users
+
+
+def register(session: Session, custom_id: str, slugs: Collection[str]) -> None:
+    """Create a user as a member of organizations, and of the one that the caller is bound to.
+
+    :raise NotFound: when an organization is unknown; then nothing is created
+    :raise Conflict: when the identifier is taken
+    """
+    memberships = organizations.ids(session, set(slugs), within=within(), keep=True)
+    if set(slugs) - memberships.keys():
+        raise NotFound("Organization not found")
+    own = within()
+    user = User(custom_id=custom_id)
+    with conflict_on(User.custom_id, "User already exists"):
+        session.add(user)
+        session.flush()
+    for organization_id in {*memberships.values(), *([own] if own is not None else [])}:
+        organizations.add_members(session, organization_id, [user.id])
+
+
+def rename(session: Session, custom_id: str, new_id: str) -> None:
+    """Give a user another identifier; connections and memberships stay.
+
+    :raise Conflict: when it is taken
+    """
+    row = own_user(session, custom_id, otherwise=MEMBERSHIP)
+    with conflict_on(User.custom_id, "User already exists"):
+        row.custom_id = new_id
+        session.flush()
+
+
+def delete(custom_id: str) -> None:
+    """Delete a user: grants are revoked where the provider offers it, tokens and cached data are removed.
+
+    Not called within a transaction, as it waits for a provider.
+    """
+    with services().stores.database.writing() as session:
+        own_user(session, custom_id, otherwise=MEMBERSHIP)
+    stop_channels(custom_id)
+    actor = caller().visible
+    with services().stores.database.writing() as session:
+        user = own_user(session, custom_id, otherwise=MEMBERSHIP)
+        # In one transaction: a consent that ends meanwhile is removed too, or finds no user.
+        removed = remove_connections(session, user, actor=actor)
+        users.remove(session, user.id)
+        audit.record(session, actor=actor, action="deleteUser", subject=custom_id)
+    clean_up(removed)

@@ -1,0 +1,81 @@
+"""Webhook endpoints: made, deleted and sent to again, for a caller of the API as for an administrator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy.orm import Session
+
+from app.http.auth import caller, within
+from app.http.errors import Conflict, Invalid, NotFound
+from app.services import services
+from store.sql.models import WebhookDelivery, WebhookEndpoint
+from store.sql.queries import audit, deliveries, webhooks
+from workers.webhooks import ssrf_guard
+
+
+def check_reach(url: str) -> None:
+    """Refuse what leads into a network that callers have no business in.
+
+    A name that is not known yet passes: it is looked at again before anything is sent there. Names are looked
+    up here, so no transaction should wait for it.
+
+    :raise Invalid: naming ``url``
+    """
+    allow_private = services().settings.webhooks_allow_private
+    try:
+        ssrf_guard.resolve(ssrf_guard.parse(url, allow_private=allow_private), allow_private=allow_private)
+    except ssrf_guard.Refused as error:
+        raise Invalid(f"url {error}") from error
+
+
+def create(
+    session: Session, *, url: str, events: Sequence[str], organization_id: int | None
+) -> tuple[WebhookEndpoint, str]:
+    """Register an endpoint whose ``url`` was checked; returns it with its secret, which is not shown again.
+
+    :raise Conflict: when there is no room for it
+    """
+    once = list(dict.fromkeys(events))
+    try:
+        row, secret = webhooks.create(
+            session, services().stores.keyring, url=url, events=once, within=organization_id
+        )
+    except webhooks.TooMany as error:
+        raise Conflict(f"There are {webhooks.MOST_ENDPOINTS} webhooks already") from error
+    audit.record(session, actor=caller().visible, action="createWebhook", subject=row.id)
+    return row, secret
+
+
+def find(session: Session, endpoint_id: str) -> WebhookEndpoint:
+    """An endpoint that the caller reaches.
+
+    :raise NotFound: when there is none
+    """
+    row = webhooks.find(session, endpoint_id, within=within())
+    if row is None:
+        raise NotFound("Webhook not found")
+    return row
+
+
+def remove(session: Session, endpoint_id: str) -> None:
+    """Delete an endpoint, with what waits for it and its log.
+
+    :raise NotFound: when there is none that the caller reaches
+    """
+    webhooks.remove(session, find(session, endpoint_id).id)
+    audit.record(session, actor=caller().visible, action="deleteWebhook", subject=endpoint_id)
+
+
+def replay(session: Session, endpoint_id: str, delivery_id: str) -> WebhookDelivery:
+    """Send a delivery again, once the session has committed; a disabled endpoint is enabled by it.
+
+    :raise NotFound: when there is no such endpoint, or its log shows no such delivery
+    """
+    row = deliveries.replay(session, find(session, endpoint_id).id, delivery_id)
+    if row is None:
+        raise NotFound("Delivery not found")
+    audit.record(
+        session, actor=caller().visible, action="replayDelivery", subject=f"{endpoint_id}/{delivery_id}"
+    )
+    return row

@@ -1,0 +1,256 @@
+"""Verdicts on a moment in words fit for an end user, in the zone of the request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from app.schemas.timestamps import EPOCH, MILLISECOND
+from scheduling.explain import Covering, Explanation, Pair, Verdict
+from scheduling.query import Query
+from scheduling.windows import MINUTE, SECOND
+
+# So many are named; of more, the number is told.
+MOST_NAMED = 3
+
+
+class Unreadable(NamedTuple):
+    """A calendar that could not be read, as it is named."""
+
+    provider: str
+    calendar: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.provider.title()}'s calendar {self.calendar} ({self.reason})"
+
+
+def of_verdict(found: Explanation, query: Query, calendars: Sequence[str]) -> str:
+    """Why the moment is, or is not, offered; ``calendars[i]`` is what calendar ``i`` is called."""
+    clock = _Clock(found.at, query.zone)
+    if found.verdict is Verdict.OFFERED:
+        return f"{clock.moment()} is offered: {_offered(found, clock)}."
+    because = _BECAUSE[found.verdict](found, query, calendars, clock)
+    return f"{clock.moment()} is not offered: {because}."
+
+
+def of_unread(at: int, zone: str, unread: Sequence[Unreadable]) -> str:
+    """What a calendar that could not be read means for the moment."""
+    if len(unread) == 1:
+        provider, calendar, reason = unread[0]
+        told = f"{provider.title()}'s calendar {calendar} could not be read ({reason})"
+    else:
+        told = f"{_listed(list(map(str, unread)))} could not be read"
+    return f"{_Clock(at, zone).moment()} is not offered: {told}, so nothing is offered."
+
+
+def of_left_out(unread: Sequence[Unreadable]) -> str:
+    """What an answer leaves out that counts only what was read."""
+    return f"Not counted, because unread: {_listed(list(map(str, unread)))}."
+
+
+def of_no_calendars(at: int, zone: str) -> str:
+    """What is said of somebody who has no connected calendar."""
+    moment = _Clock(at, zone).moment()
+    return f"{moment} is not offered: no calendar is connected, so nothing is offered."
+
+
+def of_no_user(at: int, zone: str) -> str:
+    """What is said of somebody who is not there."""
+    return f"{_Clock(at, zone).moment()} is not offered: there is no such user."
+
+
+def span(pair: Pair, at: int, zone: str) -> str:
+    """A stretch as the sentences on the moment ``at`` tell it: ``from 10:00 to 10:30``."""
+    return _Clock(at, zone).span(pair)
+
+
+class _Clock:
+    """Times as the clock of a zone shows them, with the date where it is not that of the moment."""
+
+    def __init__(self, at: int, zone: str) -> None:
+        self._zone = ZoneInfo(zone)
+        self._at = self._wall(at)
+
+    def moment(self) -> str:
+        """The moment itself, which alone says the zone."""
+        return f"{_time(self._at)} on {self._date(self._at)} ({self._zone.key})"
+
+    def time(self, instant: int) -> str:
+        """An instant: ``10:20``, or ``10:20 on Tuesday 24 November``."""
+        wall = self._wall(instant)
+        return f"{_time(wall)}{self._on(wall)}"
+
+    def span(self, pair: Pair) -> str:
+        """A stretch: ``from 10:00 to 10:30``."""
+        first, last = map(self._wall, pair)
+        if first.date() == last.date():
+            return f"from {_time(first)} to {_time(last)}{self._on(first)}"
+        if _time(last) == "00:00" and last.date() - first.date() == timedelta(days=1):
+            return f"from {_time(first)} to midnight{self._on(first)}"
+        return f"from {_time(first)} on {self._date(first)} to {_time(last)} on {self._date(last)}"
+
+    def _wall(self, instant: int) -> datetime:
+        return (EPOCH + instant * MILLISECOND).astimezone(self._zone)
+
+    def _on(self, wall: datetime) -> str:
+        return "" if wall.date() == self._at.date() else f" on {self._date(wall)}"
+
+    def _date(self, wall: datetime) -> str:
+        year = "" if wall.year == self._at.year else f" {wall.year}"
+        return f"{wall:%A} {wall.day} {wall:%B}{year}"
+
+
+def _time(wall: datetime) -> str:
+    """``10:20``, as fine as need be; with the offset where the clock shows this time twice."""
+    unit = "milliseconds" if wall.microsecond else "seconds" if wall.second else "minutes"
+    shown = wall.replace(tzinfo=None).time().isoformat(unit)
+    if wall.replace(fold=0).utcoffset() == wall.replace(fold=1).utcoffset():
+        return shown
+    return f"{shown} (UTC{wall.isoformat(timespec='minutes')[16:]})"
+
+
+def _offered(found: Explanation, clock: _Clock) -> str:
+    assert found.slot is not None, "an offered moment has a slot"
+    start, end = found.slot
+    if found.starts_slot:
+        return f"it is the start of the slot {clock.span((found.at, found.at + end - start))}"
+    return f"it lies in the slot {clock.span(found.slot)}"
+
+
+def _outside_range(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
+    if found.at < query.start:
+        return f"the range asked for begins at {clock.time(query.start)}"
+    return f"the range asked for ends at {clock.time(query.end)}"
+
+
+def _outside_window(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
+    name = "the weekly schedule" if query.windows is not None else "the daily window"
+    if query.windows is not None and query.each_day is not None:
+        name = "the part of the weekly schedule in the daily window"
+    if found.window_before is None and found.window_after is None:
+        return f"it lies outside {name}, which is never open in the range asked for"
+    edges = []
+    if found.window_before is not None:
+        edges.append(f"closes at {clock.time(found.window_before)}")
+    if found.window_after is not None:
+        again = " again" if edges else ""
+        edges.append(f"opens{again} at {clock.time(found.window_after)}")
+    return f"it lies outside {name}, which {' and '.join(edges)}"
+
+
+def _busy(found: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
+    covering = [each for each in found.covering if each.unpadded(found.at)]
+    longest = max(covering, key=lambda each: each.end)
+    told = f"{calendars[longest.calendar]} is busy {_extent(longest, query, clock)}"
+    more = len(covering) - 1
+    if not more:
+        return told
+    return f"{told}, and {_number(more, 'more calendar')} {'is' if more == 1 else 'are'} busy then"
+
+
+def _padding(found: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
+    longest = max(found.covering, key=lambda each: each.padded_end)
+    told = f"{calendars[longest.calendar]} is busy {_extent(longest, query, clock)}, and"
+    padding = f"{_lasting(query.padding)} of padding"
+    keeps = "keeps" if query.padding == MINUTE else "keep"
+    if longest.end <= found.at:
+        return f"{told} {padding} {keeps} it blocked until {clock.time(longest.padded_end)}"
+    return f"{told} {padding} {keeps} it blocked from {clock.time(longest.padded_start)} on"
+
+
+def _too_many_overlaps(found: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
+    padded = f", with {_lasting(query.padding)} of padding on both sides," if query.padding else ""
+    named = [f"{calendars[each.calendar]} {_extent(each, query, clock)}" for each in found.covering]
+    count = _number(len(found.covering), "busy period")
+    return f"{count}{padded} overlap there, and {query.max_overlaps} may: {_listed(named)}"
+
+
+def _too_short(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
+    start, end = _stretch(found)
+    told = f"only {_lasting(end - start)} {_are(end - start)} free, {clock.span((start, end))}"
+    return f"{told}, and a slot takes {_lasting(query.duration)}"
+
+
+def _remainder(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
+    end = _stretch(found)[1]
+    assert found.previous_slot is not None, "a remainder comes after a slot"
+    last = found.previous_slot[1]
+    told = f"the last slot of the free time {clock.span(_stretch(found))} ends at {clock.time(last)}"
+    if end - last < query.duration:
+        rest = end - last
+        return f"{told}, and the {_lasting(rest)} after it {_are(rest)} too short for another"
+    return f"{told}, and the next would start too late: {_rhythm(query)}"
+
+
+def _between_slots(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
+    start, end = _stretch(found)
+    told = f"{_rhythm(query)}, and none that fits into the free time {clock.span((start, end))} covers it"
+    if found.next_slot is None:
+        return told
+    return f"{told}; the next slot starts at {clock.time(found.next_slot[0])}"
+
+
+_Because = Callable[[Explanation, Query, Sequence[str], _Clock], str]
+
+_BECAUSE: dict[Verdict, _Because] = {
+    Verdict.OUTSIDE_RANGE: _outside_range,
+    Verdict.OUTSIDE_WINDOW: _outside_window,
+    Verdict.BUSY: _busy,
+    Verdict.PADDING: _padding,
+    Verdict.TOO_MANY_OVERLAPS: _too_many_overlaps,
+    Verdict.TOO_SHORT: _too_short,
+    Verdict.REMAINDER: _remainder,
+    Verdict.BETWEEN_SLOTS: _between_slots,
+}
+
+
+def _stretch(found: Explanation) -> Pair:
+    assert found.free is not None, "the moment is free"
+    return found.free
+
+
+def _extent(period: Covering, query: Query, clock: _Clock) -> str:
+    """When a period is; an edge that may be no more than where we stopped reading is not told."""
+    opening, closing = query.busy_range()
+    if opening < period.start and period.end < closing:
+        return clock.span((period.start, period.end))
+    if opening < period.start:
+        return f"from {clock.time(period.start)} on"
+    if period.end < closing:
+        return f"until {clock.time(period.end)}"
+    return "throughout the range asked for"
+
+
+def _rhythm(query: Query) -> str:
+    if query.align_clock:
+        return f"slots start where the clock shows a multiple of {_lasting(query.stride)}"
+    return f"slots of {_lasting(query.duration)} start every {_lasting(query.stride)}"
+
+
+def _lasting(length: int) -> str:
+    """``20 minutes``, ``1 minute 30 seconds``."""
+    minutes, rest = divmod(length, MINUTE)
+    parts = [_number(minutes, "minute")] if minutes else []
+    if rest:
+        seconds = rest / SECOND
+        parts.append(f"{seconds:g} second{'' if seconds == 1 else 's'}")
+    return " ".join(parts)
+
+
+def _are(length: int) -> str:
+    return "is" if length in (MINUTE, SECOND) else "are"
+
+
+def _number(count: int, of: str) -> str:
+    return f"{count} {of}{'' if count == 1 else 's'}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """``a, b and c``; beyond the first few as ``a, b, c and 4 more``."""
+    shown = list(names[:MOST_NAMED])
+    more = len(names) - len(shown)
+    last = f"{more} more" if more else shown.pop()
+    return f"{', '.join(shown)} and {last}" if shown else last

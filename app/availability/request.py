@@ -1,0 +1,211 @@
+"""The parameters of a busy or scheduling request, once they are read: ranges, windows, options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from flask import request
+from werkzeug.datastructures import RequestCacheControl
+from werkzeug.http import parse_cache_control_header
+
+from app.availability.lookup import Freshness, Picture, now
+from app.availability.selection import Wanted
+from app.http.errors import Invalid
+from app.schemas.availability import MOST_WINDOW_DAYS, WEEKDAYS
+from app.schemas.timestamps import from_milliseconds
+from app.services import services
+from scheduling.json_render import timestamp
+from scheduling.query import Query, count_limit
+from scheduling.windows import DAY, MINUTE, Window
+from store.sql.queries.connections import ConnectionRef
+
+MINUTES_OF_A_DAY = 1440
+
+
+def time_range(
+    query: Mapping[str, Any], zone: ZoneInfo, names: tuple[str, str] = ("start", "end")
+) -> tuple[int, int]:
+    """The edges of a range, by the names they have in the query, in milliseconds.
+
+    :raise Invalid: for a range that is empty or too long
+    """
+    start, end = (query[name].milliseconds(zone) for name in names)
+    if start >= end:
+        raise Invalid(f"{names[0]} must be before {names[1]}")
+    longest = services().settings.longest_range_days
+    if end - start > longest * DAY and _local_days(start, end, zone) > longest:
+        raise Invalid(f"The range from {names[0]} to {names[1]} must not be longer than {longest} days")
+    return start, end
+
+
+def _local_days(start: int, end: int, zone: ZoneInfo) -> float:
+    """The length of a range in days of the local clock, one of which may last 25 hours."""
+    first, last = (from_milliseconds(edge).written.astimezone(zone) for edge in (start, end))
+    return (last.replace(tzinfo=None) - first.replace(tzinfo=None)) / timedelta(days=1)
+
+
+def freshness() -> Freshness:
+    """How fresh the caller wants it, from ``Cache-Control``."""
+    header = request.headers.get("Cache-Control")
+    if header is None:
+        return Freshness()
+    # The names of directives are the same in any case; the parser takes them as they come.
+    control = parse_cache_control_header(header.lower(), cls=RequestCacheControl)
+    if control.no_cache:
+        return Freshness(newer_than=now())
+    if control.max_age is not None:
+        return Freshness(newer_than=now() - max(0, control.max_age) * 1000)
+    return Freshness()
+
+
+def age(picture: Picture) -> dict[str, str]:
+    """The header that tells how old an answer is, in whole seconds; without anything read it is new."""
+    oldest = picture.oldest_read
+    return {"Age": str(0 if oldest is None else max(0, now() - oldest) // 1000)}
+
+
+def wanted(query: Mapping[str, Any], *, primary_only: bool) -> Wanted:
+    """The calendars asked for."""
+    return Wanted(tuple(query.get("calendarIds", ())), primary_only)
+
+
+def of_provider(connections: Sequence[ConnectionRef], query: Mapping[str, Any]) -> list[ConnectionRef]:
+    """The connections that ``provider`` leaves; all without it."""
+    providers = query["provider"]
+    return [connection for connection in connections if not providers or connection.provider in providers]
+
+
+def slot_query(
+    query: Mapping[str, Any], zone: ZoneInfo, schedules: Sequence[Mapping[str, Any]] | None = None
+) -> Query:
+    """The question to the engine: slots inside the weekly schedules, where given, and the daily window.
+
+    :raise Invalid: for a range that is empty or too long, or too many windows
+    """
+    (question,) = slot_queries(query, zone, [schedules])
+    return question
+
+
+def slot_queries(
+    query: Mapping[str, Any], zone: ZoneInfo, schedules: Sequence[Sequence[Mapping[str, Any]] | None]
+) -> list[Query]:
+    """The questions of several users, whose schedules differ.
+
+    :raise Invalid: for a range that is empty or too long, or too many windows
+    """
+    start, end = time_range(query, zone)
+    _check_windows(schedules, start, end)
+    step = query.get("slotStep")
+    question = Query(
+        start=start,
+        end=end,
+        duration=query["slotDuration"] * MINUTE,
+        padding=query["padding"] * MINUTE,
+        max_overlaps=query["maxOverlaps"],
+        zone=str(zone),
+        each_day=_daily_window(query),
+        step=None if step is None else step * MINUTE,
+        align_clock=query["align"] == "clock",
+    )
+    return [
+        question if each is None else replace(question, windows=weekly_windows(each)) for each in schedules
+    ]
+
+
+def _check_windows(schedules: Sequence[Sequence[Mapping[str, Any]] | None], start: int, end: int) -> None:
+    """Refuse more windows over more days than can be resolved in about a second.
+
+    :raise Invalid: saying what to do
+    """
+    # Users without schedules of their own share one list.
+    windows = sum(map(len, {id(each): each for each in schedules if each is not None}.values()))
+    days = -(-(end - start) // DAY)
+    if windows * days > MOST_WINDOW_DAYS:
+        raise Invalid(
+            f"schedules have {windows} windows over {days} days, and windows times days must not exceed "
+            f"{MOST_WINDOW_DAYS}; narrow the range, or send fewer windows"
+        )
+
+
+def check_size(members: Mapping[Query, int]) -> None:
+    """Refuse an answer that could hold too many slots, before any provider is read.
+
+    ``members`` says for how many users each question is asked. Counting stops at the first slot too many.
+
+    :raise Invalid: saying to narrow the range
+    """
+    most = services().settings.most_slots
+    if sum(_rough_limit(question) * count for question, count in members.items()) <= most:
+        return
+    slots = 0
+    for question, count in members.items():
+        slots += count_limit(question, count)
+        if slots > most:
+            raise Invalid(
+                f"The answer could hold more than {most} slots; narrow the range, or ask for longer slots"
+            )
+
+
+def _rough_limit(question: Query) -> int:
+    """No fewer than ``count_limit``, for next to nothing: the slots of the range, whatever the windows."""
+    length = question.end - question.start
+    if not question.align_clock:
+        return length // min(question.stride, question.duration)
+    # The clock's multiples start over at each midnight, and at each change of offset: at most every two days.
+    return length // question.stride + 2 * (length // DAY) + 4
+
+
+def _daily_window(query: Mapping[str, Any]) -> Window | None:
+    """The window of each day; None when neither edge was given."""
+    earliest, latest = query.get("earliestTimeEachDay"), query.get("latestTimeEachDay")
+    if earliest is None and latest is None:
+        return None
+    return Window.daily(earliest or 0, latest or MINUTES_OF_A_DAY)
+
+
+def weekly_windows(schedules: Sequence[Mapping[str, Any]]) -> tuple[Window, ...]:
+    """The windows of weekly schedules."""
+    return tuple(
+        Window(
+            frozenset(WEEKDAYS.index(day) for day in schedule["days"]),
+            schedule["start"],
+            schedule["end"] or MINUTES_OF_A_DAY,
+        )
+        for schedule in schedules
+    )
+
+
+def options(query: Mapping[str, Any], question: Query) -> dict[str, Any]:
+    """The options as they are echoed."""
+    echoed: dict[str, Any] = {
+        "start": timestamp(question.start),
+        "end": timestamp(question.end),
+        "maxOverlaps": query["maxOverlaps"],
+        "padding": query["padding"],
+        "slotDuration": query["slotDuration"],
+    }
+    for name in ("earliestTimeEachDay", "latestTimeEachDay"):
+        if name in query:
+            echoed[name] = clock(query[name])
+    if "slotStep" in query:
+        echoed["slotStep"] = query["slotStep"]
+    if question.align_clock:
+        echoed["align"] = "clock"
+    return echoed
+
+
+def echoed_schedules(schedules: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Weekly schedules as they are echoed."""
+    return [
+        {"days": schedule["days"], "start": clock(schedule["start"]), "end": clock(schedule["end"])}
+        for schedule in schedules
+    ]
+
+
+def clock(minutes: int) -> str:
+    """Minutes since midnight as ``HH:MM``."""
+    return f"{minutes // 60:02d}:{minutes % 60:02d}"

@@ -1,0 +1,4 @@
+"""The command line ``almanac``: one module for each group of commands.
+
+Imported by nothing.
+"""

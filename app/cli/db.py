@@ -1,0 +1,57 @@
+"""The commands about the database: migrations, and what is sealed in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from app.cli.common import data_option, settings
+from store.stores import Stores
+
+
+@click.group()
+def db() -> None:
+    """Manage the database."""
+
+
+@db.command()
+@data_option
+def upgrade(data: Path | None) -> None:
+    """Run every migration that is missing."""
+    with Stores(settings(data)) as stores:
+        stores.database.upgrade()
+    click.echo("The database is up to date")
+
+
+@db.command()
+@data_option
+def reseal(data: Path | None) -> None:
+    """Seal everything anew with the first encryption key.
+
+    Tokens, secrets and kept answers that older keys of ALMANAC_ENCRYPTION_KEYS have sealed. The service may
+    run meanwhile, with the same keys; it may be interrupted, and goes on where it was. The exit status is 1
+    while anything is left that needs another key.
+    """
+    from store.sql import key_rotation
+
+    with Stores(settings(data)) as stores:
+        told = ""
+        for each in key_rotation.reseal(stores.database, stores.keyring):
+            line = f"{each.column}: {each.sealed} sealed anew"
+            if each.closed:
+                line += f", {each.closed} that no key opens"
+            if line != told:
+                click.echo(line)
+            told = line
+        left = key_rotation.left(stores.database, stores.keyring)
+    if left:
+        remaining = ", ".join(f"{count} in {column}" for column, count in left.items())
+        raise click.ClickException(
+            f"Not sealed with the first key: {remaining}. Keep the other keys; "
+            "restart what still runs with another first key, and run this again"
+        )
+    click.echo(
+        "Everything is sealed with the first key. Once all that runs seals with it, and ten minutes later "
+        "(consents under way), the others may go"
+    )

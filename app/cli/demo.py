@@ -1,0 +1,236 @@
+"""A demo organization: eight people on both providers, in several zones, with weeks that look lived in."""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+import click
+import requests
+from sqlalchemy.orm import Session
+
+from app.accounts import invitations
+from app.server.supervisor import Everything
+from providers.sandbox.client import Sandbox, SandboxAccount
+from store.config.settings import read_settings
+from store.security.api_keys import visible_part
+from store.sql.models import Organization, User
+from store.sql.queries import api_keys, audit, connections, organizations, users
+from store.sql.queries.connections import Tokens
+from store.stores import Stores
+
+SLUG = "demo"
+WEEKS = 8
+
+Report = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody at the demo company. ``meetings`` is how many they have on an ordinary day."""
+
+    id: str
+    providers: tuple[str, ...]
+    zone: str
+    meetings: int
+    away: int | None = None  # the day, counted from Monday of this week, on which two days off begin
+
+
+PEOPLE = (
+    Person("ada", ("google",), "Europe/London", 3),
+    Person("bruno", ("google",), "Europe/Berlin", 4),
+    Person("chiara", ("microsoft",), "Europe/Rome", 3, away=9),
+    Person("dmitri", ("microsoft",), "Asia/Kolkata", 2),
+    Person("emiko", ("google", "microsoft"), "Asia/Tokyo", 3),
+    Person("farah", ("microsoft",), "America/New_York", 5),
+    Person("gabriel", ("google",), "America/Sao_Paulo", 2, away=14),
+    Person("hana", ("google",), "Europe/Berlin", 3),
+)
+# Has withdrawn the access that she once gave: the demo shows how that is told.
+UNREADABLE = "hana"
+# Who may sign in to its dashboard.
+ADMINISTRATOR = "demo"
+# Whoever tries the demo: connects accounts by browser.
+GUEST = "you"
+
+TOPICS = (
+    "Design review",
+    "1:1",
+    "Customer call",
+    "Planning",
+    "Interview",
+    "Retrospective",
+    "Pairing",
+    "Roadmap",
+)
+
+
+def run(port: int, sandbox_port: int) -> None:
+    """Start everything on data of its own, seed it, and serve until Ctrl-C."""
+    with tempfile.TemporaryDirectory(prefix="almanac-demo-") as folder:
+        # The demo stands alone: whatever this shell points at is not to be filled with demo data.
+        for name in [name for name in os.environ if name.startswith("ALMANAC_")]:
+            del os.environ[name]
+        os.environ["ALMANAC_DATA_DIR"] = folder
+        with Everything(port, sandbox_port) as everything:
+            with Stores(read_settings()) as stores:
+                key = seed(stores, f"http://127.0.0.1:{sandbox_port}", report=click.echo)
+                password = secrets.token_urlsafe(12)
+                invitations.create(stores, ADMINISTRATOR, password)
+            click.echo(_invitation(everything.url, key, password, _links(everything.url, key)))
+            everything.wait()
+
+
+def seed(stores: Stores, sandbox_url: str, *, report: Report) -> str:
+    """Create the demo organization, or bring it back to its first state; returns a new API key for it."""
+    sandbox = Sandbox(sandbox_url)
+    report(f"Creating {len(PEOPLE)} people and their calendars ...")
+    accounts = {
+        person.id: [_account(sandbox, person, name) for name in person.providers] for person in PEOPLE
+    }
+    with stores.database.writing() as session:
+        organization_id = _organization(session)
+        for person in PEOPLE:
+            user_id = _user(session, person.id)
+            organizations.add_members(session, organization_id, [user_id])
+            for account in accounts[person.id]:
+                _connect(session, stores, user_id, account)
+        key = api_keys.create(
+            session, prefix=stores.settings.api_key_prefix, name="demo", organization_id=organization_id
+        )
+        visible = visible_part(key, stores.settings.api_key_prefix)
+        audit.record(session, actor=audit.COMMAND_LINE, action="createKey", subject=visible)
+    sandbox.revoke(_address(UNREADABLE, "google"))
+    report(f"Organization {SLUG} is ready; {UNREADABLE} has withdrawn access to her calendar")
+    return key
+
+
+def week_of(person: Person, monday: date) -> Iterator[dict[str, Any]]:
+    """The events of a person from ``monday`` on, in local time; the same on every call."""
+    dice = random.Random(person.id)
+    for day in (monday + timedelta(days=n) for n in range(7 * WEEKS)):
+        if day.weekday() >= 5:
+            continue
+        yield _event("Stand-up", day, time(9, 30), 15)
+        if dice.random() < 0.7:
+            yield _event("Lunch", day, time(12, 30), 45)
+        hours = dice.sample(range(10, 18), person.meetings)
+        for hour in sorted(hours):
+            yield _event(dice.choice(TOPICS), day, time(hour), dice.choice((30, 30, 45, 60)))
+        if day.weekday() == 2:
+            yield _event("Focus time", day, time(14), 120)
+    if person.away is not None:
+        first = monday + timedelta(days=person.away)
+        yield {
+            "subject": "Out of office",
+            "start": first.isoformat(),
+            "end": (first + timedelta(days=2)).isoformat(),
+            "allDay": True,
+            "showAs": "oof",
+        }
+
+
+def _event(subject: str, day: date, at: time, minutes: int) -> dict[str, Any]:
+    start = datetime.combine(day, at)
+    return {
+        "subject": subject,
+        "start": start.isoformat(),
+        "end": (start + timedelta(minutes=minutes)).isoformat(),
+        "showAs": "busy",
+    }
+
+
+def _account(sandbox: Sandbox, person: Person, provider: str) -> SandboxAccount:
+    today = datetime.now(UTC).date()
+    monday = today - timedelta(days=today.weekday())
+    return sandbox.account(
+        provider,
+        _address(person.id, provider),
+        time_zone=person.zone,
+        events=week_of(person, monday),
+    )
+
+
+def _address(person: str, provider: str) -> str:
+    return f"{person}@{'example.com' if provider == 'google' else 'example.onmicrosoft.com'}"
+
+
+def _organization(session: Session) -> int:
+    found = organizations.ids(session, [SLUG], within=None)
+    if found:
+        return found[SLUG]
+    row = Organization(slug=SLUG, name="Demo company")
+    session.add(row)
+    session.flush()
+    return row.id
+
+
+def _user(session: Session, custom_id: str) -> int:
+    row = users.find(session, custom_id, within=None)
+    if row is None:
+        row = User(custom_id=custom_id)
+        session.add(row)
+        session.flush()
+    return row.id
+
+
+def _connect(session: Session, stores: Stores, user_id: int, account: SandboxAccount) -> None:
+    tokens = Tokens(account.access_token, account.refresh_token, account.expires_at)
+    connections.replace(
+        session,
+        stores.keyring,
+        user_id=user_id,
+        provider=account.provider,
+        email=account.email,
+        scope=account.scope.split(),
+        tokens=tokens,
+    )
+
+
+def _links(url: str, key: str) -> list[dict[str, str]]:
+    """Links to connect accounts of a new user, ``GUEST``, by browser."""
+    with requests.Session() as session:
+        # A proxy of the environment has no business with a server on this machine.
+        session.trust_env = False
+        session.headers["Authorization"] = f"Bearer {key}"
+        session.post(f"{url}/v1/users", json={"id": GUEST}, timeout=10).raise_for_status()
+        answer = session.get(f"{url}/v1/users/{GUEST}/oauth/links", timeout=10)
+        answer.raise_for_status()
+        links: list[dict[str, str]] = answer.json()["data"]
+        return links
+
+
+def _invitation(url: str, key: str, password: str, links: list[dict[str, str]]) -> str:
+    day = datetime.now(UTC).date() + timedelta(days=1)
+    while day.weekday() >= 5:
+        day += timedelta(days=1)
+    query = (
+        f"start={day}&end={day + timedelta(days=1)}"
+        "&earliestTimeEachDay=09:00&latestTimeEachDay=17:00&slotDuration=60"
+    )
+    connect = "\n".join(f"  {each['provider']:<10} {each['link']}\n" for each in links)
+    return f"""
+Dashboard    {url}/dashboard
+             sign in as {ADMINISTRATOR} with the password {password}
+API          {url}
+Documents    {url}/docs
+Description  {url}/v1/docs
+API key      {key}
+
+Who of the demo company is free for an hour on {day:%A}?
+
+  curl -s -H 'Authorization: Bearer {key}' -H 'x-timezone: Europe/Berlin' \\
+    '{url}/v1/organizations/{SLUG}/scheduling?{query}'
+
+Connect an account to the user {GUEST} by browser. Each link works once, within ten minutes;
+{url}/v1/users/{GUEST}/oauth/links makes new ones:
+
+{connect}
+Ctrl-C ends the demo; nothing is kept.
+"""

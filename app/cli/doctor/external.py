@@ -1,0 +1,97 @@
+"""The providers, whom workers ask, and the way on which people reach us."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import requests
+
+from app.accounts import oauth_clients
+from app.cli.doctor.diagnosis import SECONDS, Found, Patient, State
+from app.server.flower import is_loopback
+from providers.names import ProviderName
+from providers.oauth.registration_probe import SECRET_UNSEEN, Verdict
+from store.security.crypto import Undecipherable
+
+
+def google(patient: Patient) -> Found:
+    """Google knows us."""
+    return _provider(patient, ProviderName.GOOGLE)
+
+
+def microsoft(patient: Patient) -> Found:
+    """Microsoft knows us."""
+    return _provider(patient, ProviderName.MICROSOFT)
+
+
+def public_url(patient: Patient) -> Found:
+    """People and providers reach us where we say that we are."""
+    url = patient.settings.public_url
+    if not url:
+        return (
+            State.WARNING,
+            "ALMANAC_PUBLIC_URL is not set: accounts are connected on this machine alone, nothing is pushed",
+            "Set it to the https address of your proxy",
+        )
+    address = urlsplit(url)
+    if address.scheme != "https" and not is_loopback(address.hostname or ""):
+        return (
+            State.WRONG,
+            f"{url} is not https: keys and calendars would travel in the open, and nothing is pushed",
+            "Put a proxy with a certificate before the service, and set ALMANAC_PUBLIC_URL to it",
+        )
+    if fault := _unreachable(f"{url}/healthz"):
+        return (
+            State.WRONG,
+            f"{url} {fault}",
+            "Check ALMANAC_PUBLIC_URL, its DNS entry and the proxy behind it",
+        )
+    return State.OK, f"{url} leads to this service", ""
+
+
+def proxies(patient: Patient) -> Found:
+    """The proxy in front is declared, so that clients have addresses of their own."""
+    number = patient.settings.trusted_proxies
+    if number:
+        return State.OK, f"Addresses of clients are taken from {number} declared in front", ""
+    if patient.settings.public_url.startswith("https:"):
+        return (
+            State.WARNING,
+            "ALMANAC_PUBLIC_URL is https, so a proxy is in front, and ALMANAC_TRUSTED_PROXIES is 0: all "
+            "clients count as one address, and one that guesses passwords makes the others wait",
+            "Set ALMANAC_TRUSTED_PROXIES to the number of proxies in front of the service",
+        )
+    return State.OK, "No proxy is declared: the address of a client is that of its connection", ""
+
+
+def _provider(patient: Patient, name: ProviderName) -> Found:
+    try:
+        with patient.app.app_context():
+            finding = oauth_clients.check(name)
+    except Undecipherable:
+        return State.UNKNOWN, "Not looked at, because of: encryption keys", ""
+    if finding is None:
+        variable = f"ALMANAC_{name.upper()}_CLIENT_ID"
+        return (
+            State.WARNING,
+            "There is no registration: accounts are not connected by browser, and access ends with its token",
+            f"Enter one in the dashboard, or set {variable} and {variable.replace('_ID', '_SECRET')}",
+        )
+    # Microsoft says no more of a registration that is not wrong: nobody can do anything about it.
+    if finding.verdict is Verdict.RIGHT or finding == SECRET_UNSEEN:
+        return State.OK, finding.sentence, ""
+    state = State.WRONG if finding.verdict is Verdict.WRONG else State.WARNING
+    return state, finding.sentence, finding.advice
+
+
+def _unreachable(url: str) -> str | None:
+    try:
+        answer = requests.get(url, timeout=SECONDS, allow_redirects=False)
+        known = answer.ok and answer.json() == {"status": "ok"}
+    except requests.exceptions.SSLError:
+        return "has no certificate that is trusted here"
+    except (requests.Timeout, requests.ConnectionError) as error:
+        return f"cannot be reached from here ({type(error).__name__})"
+    except ValueError:
+        return "leads to something else"
+    return None if known else f"leads to something else, which answers {answer.status_code}"

@@ -1,0 +1,156 @@
+"""The database and Redis."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from redis.exceptions import ResponseError
+from sqlalchemy import text
+
+from app.cli.doctor.diagnosis import Found, Patient, State
+from store.security.crypto import Undecipherable
+from store.sql.database import Standing
+from store.sql.queries import connections, provider_clients, webhooks
+
+# What is asked of Redis came with this version.
+OLDEST_REDIS = (6, 2)
+
+# Deadlines cross hosts as instants: a clock that is off takes that much from every request, or adds it.
+CLOCK_SECONDS = 2.0
+
+# Of its limit, above which Redis may soon refuse to write.
+MEMORY_SHARE = 0.8
+
+# Connections, and webhooks, of which the secrets are opened.
+SAMPLE = 20
+
+
+def database(patient: Patient) -> Found:
+    """It answers, and its tables are those of this version."""
+    database = patient.services.stores.database
+    began = time.monotonic()
+    database.ping()
+    took = f"{(time.monotonic() - began) * 1000:.0f} ms"
+    name = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}[database.url.get_backend_name()]
+    match database.standing():
+        case Standing.CURRENT:
+            return State.OK, f"{name} answers within {took}, every migration has run", ""
+        case Standing.NEWER:
+            return (
+                State.WRONG,
+                f"{name} has been migrated by a later version of Almanac",
+                "Start that version here too",
+            )
+    return State.WRONG, f"{name} answers, but migrations are missing", "Run almanac db upgrade"
+
+
+def redis(patient: Patient) -> Found:
+    """It answers, and is recent enough."""
+    began = time.monotonic()
+    server = _info(patient, "server")
+    # Valkey tells the version of Redis that it is compatible with, and its own beside it.
+    version = str(server.get("redis_version", "0"))
+    own = server.get("valkey_version")
+    name = f"Valkey {own}" if own else f"Redis {version}"
+    took = f"{(time.monotonic() - began) * 1000:.0f} ms"
+    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
+        oldest = ".".join(str(part) for part in OLDEST_REDIS)
+        return State.WRONG, f"Redis {version} is too old", f"Run Redis {oldest} or later"
+    return State.OK, f"{name} answers within {took}", ""
+
+
+def memory(patient: Patient) -> Found:
+    """No key is dropped that was to stay, and there is room."""
+    info = _info(patient, "memory")
+    used, limit = int(info["used_memory"]), int(info.get("maxmemory", 0))
+    if not limit:
+        return State.OK, f"{_mib(used)} in use, without a limit", ""
+    policy = info.get("maxmemory_policy", "noeviction")
+    if policy != "noeviction":
+        return (
+            State.WRONG,
+            f"At {_mib(limit)} Redis drops keys ({policy}): tasks, answers, what protects the cache",
+            "Set maxmemory-policy noeviction in Redis",
+        )
+    if used > MEMORY_SHARE * limit:
+        return (
+            State.WARNING,
+            f"{_mib(used)} of {_mib(limit)} are in use: when it is full, requests fail",
+            "Raise maxmemory in Redis",
+        )
+    return State.OK, f"{_mib(used)} of {_mib(limit)} in use, nothing is dropped", ""
+
+
+def persistence(patient: Patient) -> Found:
+    """It comes back empty: an older state would bring back cached calendars from before the last events."""
+    client = patient.services.stores.redis
+    switched_off = {"save": "", "appendonly": "no"}
+    advice = 'Start it with --save "" --appendonly no'
+    try:
+        kept = [name for name, off in switched_off.items() if client.config_get(name).get(name, off) != off]
+    except ResponseError:
+        return State.WARNING, "This Redis does not say whether it keeps its state on disk", advice
+    if kept:
+        return (
+            State.WARNING,
+            f"Redis keeps its state on disk ({' and '.join(kept)}): after a crash it may come back older "
+            "than the events that were written since, and offer time that is taken",
+            advice,
+        )
+    return State.OK, "Nothing is kept on disk: Redis comes back empty", ""
+
+
+def encryption_keys(patient: Patient) -> Found:
+    """They open what is stored: all registrations, the newest and the oldest connections, some webhooks."""
+    stores = patient.services.stores
+    with stores.database.reading() as session:
+        tried, closed = connections.opens(session, stores.keyring, SAMPLE)
+        clients = list(provider_clients.load(session).values())
+        endpoints, shut = webhooks.opens(session, stores.keyring, SAMPLE)
+    lost = [f"{closed} of {tried} connections"] if closed else []
+    if shut:
+        lost.append(f"{shut} of {endpoints} webhooks")
+    for client in clients:
+        try:
+            provider_clients.open_client(client, stores.keyring)
+        except Undecipherable:
+            lost.append(f"the registration with {client.provider}")
+    if lost:
+        return (
+            State.WRONG,
+            f"The encryption keys do not open {' and '.join(lost)}",
+            "Put the key back with which they were sealed, behind the others in ALMANAC_ENCRYPTION_KEYS",
+        )
+    if not (tried or clients or endpoints):
+        return State.OK, "There is nothing yet that they would have to open", ""
+    opened = f"{tried} connections, {len(clients)} registrations, {endpoints} webhooks"
+    return State.OK, f"They open what was tried: {opened}", ""
+
+
+def clock(patient: Patient) -> Found:
+    """This host's clock goes with those of Redis and of the database."""
+    stores = patient.services.stores
+    seconds, micros = stores.redis.time()
+    apart = {"Redis": abs(time.time() - (int(seconds) + int(micros) / 1e6))}
+    if stores.database.url.get_backend_name() == "postgresql":
+        with stores.database.engine.connect() as connection:
+            theirs = connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one()
+        apart["PostgreSQL"] = abs(time.time() - float(theirs))
+    worst = max(apart, key=lambda name: apart[name])
+    if apart[worst] > CLOCK_SECONDS:
+        return (
+            State.WRONG,
+            f"The clocks of this host and of {worst} are {apart[worst]:.0f} seconds apart",
+            "Let every host keep its time by NTP: deadlines cross hosts",
+        )
+    return State.OK, f"This host is within {max(0.1, apart[worst]):.1f} s of {' and '.join(apart)}", ""
+
+
+def _info(patient: Patient, section: str) -> dict[str, Any]:
+    info: dict[str, Any] = patient.services.stores.redis.info(section)
+    return info
+
+
+def _mib(size: int) -> str:
+    return f"{size / 2**20:.0f} MiB"

@@ -1,0 +1,69 @@
+"""The commands that look at what runs: Flower, the health of one part, and the doctor for all of them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from app.cli.common import FLOWER_PORT, become, data_option, settings
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", default=FLOWER_PORT, show_default=True, help="The port to listen on.")
+@click.option("--url-prefix", default="", metavar="PATH", help="Where a proxy has it, such as /flower.")
+@data_option
+def flower(host: str, port: int, url_prefix: str, data: Path | None) -> None:
+    """Run Flower, which shows workers and tasks.
+
+    It changes nothing. It asks for ALMANAC_FLOWER_USER (almanac) and ALMANAC_FLOWER_PASSWORD. Without a
+    password it listens on this machine alone, and prints one that it has made.
+    """
+    from app.server import commands
+    from app.server.flower import environment, invitation, sign_in
+    from store.config.flower_settings import read_flower_settings
+
+    if data is not None:
+        os.environ["ALMANAC_DATA_DIR"] = str(data)
+    who = sign_in(read_flower_settings(), host)
+    if who.made:
+        click.echo(f"Flower: {invitation(who, host, port, url_prefix)}")
+    become(commands.flower(host, port, url_prefix), environment(os.environ, who))
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document, at the end.")
+@data_option
+def doctor(as_json: bool, data: Path | None) -> None:
+    """Say what is wrong, and how to mend it.
+
+    Looks at the settings, database, Redis, encryption keys, clocks, broker, workers, beat, the
+    registrations with the providers, and the public address. The exit status is 1 when anything is wrong;
+    a warning alone is none.
+    """
+    from app.cli.doctor.report import report
+
+    if not report(lambda: settings(data), click.echo, as_json=as_json):
+        raise SystemExit(1)
+
+
+@click.command()
+@click.argument("part", type=click.Choice(["web", "worker", "beat", "flower"]))
+@click.option("--port", type=int, help="Where web or Flower listens (8080, 5555).")
+@click.option("--url-prefix", default="", metavar="PATH", help="As of almanac flower.")
+@data_option
+def healthy(part: str, port: int | None, url_prefix: str, data: Path | None) -> None:
+    """Exit with 0 when a part of this host is alive.
+
+    For the health checks of containers: web and flower answer on their ports, worker answers through the
+    broker, beat has ticked within a minute. Whether everything works together is what /readyz and
+    `almanac doctor` say.
+    """
+    from app.cli.container_health import NotAlive, check
+
+    try:
+        check(part, port, url_prefix, data)
+    except NotAlive as error:
+        raise click.ClickException(str(error)) from error

@@ -1,0 +1,65 @@
+"""How a connection stands, in words."""
+
+from __future__ import annotations
+
+from app.accounts import oauth_result_page
+from providers.names import ProviderName
+from providers.scopes import Level, Operation, allows
+from store.sql.models import OAuthConnection, now
+
+# What a person can be asked for, the widest first: it is what most integrations need.
+LEVELS = {
+    Level.WRITE: "Reading and writing",
+    Level.READ: "Reading",
+    Level.FREE_BUSY: "Free and busy times only",
+}
+
+# Whoever may do this has been granted the level.
+_PROVES = {
+    Level.WRITE: Operation.INSERT_EVENT,
+    Level.READ: Operation.LIST_EVENTS,
+    Level.FREE_BUSY: Operation.FREE_BUSY,
+}
+
+_TITLES = {ProviderName.GOOGLE: "Google", ProviderName.MICROSOFT: "Microsoft"}
+
+ENDED, RUN_OUT, NO_CALENDARS, CONNECTED = "ended", "run out", "no calendars", "connected"
+_BADGES = {ENDED: "bad", RUN_OUT: "warn", NO_CALENDARS: "warn", CONNECTED: "good"}
+
+
+def title(provider: str) -> str:
+    """A provider's name as people know it, whether it is set up or not."""
+    return _TITLES[ProviderName(provider)]
+
+
+def health(connection: OAuthConnection) -> str:
+    """One of the four words above."""
+    if not connection.alive:
+        return ENDED
+    ends = connection.expires_at
+    if connection.sealed_refresh_token is None and ends is not None and ends <= now():
+        return RUN_OUT
+    return CONNECTED if access(connection) else NO_CALENDARS
+
+
+def access(connection: OAuthConnection) -> str | None:
+    """What was granted, in words; None when it reaches no calendar."""
+    return oauth_result_page.access(ProviderName(connection.provider), connection.scope)
+
+
+def level(connection: OAuthConnection) -> Level:
+    """What to ask for again: as much as was granted."""
+    provider, scopes = ProviderName(connection.provider), connection.scope
+    return next((level for level, each in _PROVES.items() if allows(provider, scopes, each)), Level.WRITE)
+
+
+def badge(connection: OAuthConnection) -> tuple[str, str]:
+    """The badge that says it."""
+    word = health(connection)
+    return _BADGES[word], word
+
+
+def badge_of(connection: OAuthConnection) -> tuple[str, str]:
+    """The same with the provider's name."""
+    kind, word = badge(connection)
+    return kind, f"{title(connection.provider)}: {word}"

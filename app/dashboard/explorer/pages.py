@@ -1,0 +1,119 @@
+"""The explorer: everybody's time as a picture, and why a moment is or is not offered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+from urllib.parse import urlencode
+from zoneinfo import available_timezones
+
+from flask import request, url_for
+from flask.typing import ResponseReturnValue
+
+from app.dashboard.blueprint import blp, page
+from app.dashboard.explorer import explanation, form, svg
+from app.dashboard.explorer.data import Shown, shown
+from app.dashboard.explorer.form import Question
+from app.dashboard.explorer.svg import Day
+from app.http.errors import ApiError
+from app.schemas.availability import WEEKDAYS
+from app.services import services
+from scheduling.intervals import Groups
+from store.sql.queries import organizations
+
+# Organizations that can be chosen from a list; more are found by typing.
+MOST_LISTED = 500
+
+
+@blp.get("/explorer")
+def explorer() -> ResponseReturnValue:
+    """The controls; the picture comes by itself, or at once for a browser without scripts."""
+    with services().stores.database.reading() as session:
+        slugs = organizations.slugs(session, limit=MOST_LISTED)
+    sent = request.args
+    context = _picture() if "show" in sent else {}
+    return page(
+        "explorer.html",
+        sent=sent,
+        slugs=slugs,
+        chosen=sent.get("organization", slugs[0] if slugs and not sent.get("users") else ""),
+        today=form.today(request.args),
+        zones=_zones(),
+        weekdays=WEEKDAYS,
+        **context,
+    )
+
+
+@blp.get("/explorer/grid")
+def explorer_grid() -> ResponseReturnValue:
+    """The picture alone, as the controls are set."""
+    response = page("explorer_grid.html", **_picture())
+    asks = urlencode({name: each for name, each in request.args.items() if each and name != "fresh"})
+    response.headers["HX-Replace-Url"] = f"{url_for('dashboard.explorer')}?{asks}"
+    return response
+
+
+def _picture() -> dict[str, Any]:
+    """What the picture is drawn from; a complaint when the question makes no sense."""
+    try:
+        question = form.read(request.args, form.today(request.args))
+        if question.nobody:
+            return {"nobody": True}
+        found = shown(question, fresh="fresh" in request.args)
+    except ApiError as error:
+        return {"complaint": error.error}
+    return {
+        "question": question,
+        "shown": found,
+        "curl": question.curl(explanation.base_url(), [lane.user for lane in found.lanes]),
+        **_drawn(question, found),
+        **_because(question, found),
+    }
+
+
+def _because(question: Question, found: Shown) -> dict[str, Any]:
+    try:
+        return explanation.reasons(question, found, request.args)
+    except ApiError as error:
+        return {"why_complaint": error.error}
+
+
+def _drawn(question: Question, found: Shown) -> dict[str, Any]:
+    whole = "whole" in request.args
+    days = svg.days(question, whole=whole)
+    in_days = len(found.lanes) <= svg.MOST_IN_DAYS
+    shapes = _columns(question, found, days) if in_days else _lanes(question, found, days)
+    return {
+        "days": days,
+        "whole": whole,
+        **shapes,
+    }
+
+
+def _columns(question: Question, found: Shown, days: Sequence[Day]) -> dict[str, Any]:
+    return {
+        # Where clocks change, a day's hours stand elsewhere than those of the others.
+        "usual": next((n for n, day in enumerate(days) if not day.odd), 0),
+        "hours_of": [svg.hour_labels(day, question.zone) for day in days],
+        "columns": [svg.columns(question, found, day) for day in days],
+        "outside": [svg.outside_blocks(found, day) for day in days],
+    }
+
+
+def _lanes(question: Question, found: Shown, days: Sequence[Day]) -> dict[str, Any]:
+    ruler = svg.Ruler.of(days)
+    return {
+        "ruler": ruler,
+        "starts": " ".join(f"{day.start}-{day.end}" for day in days),
+        "heads": ruler.heads(question.zone),
+        "rows": svg.rows(question, found, ruler),
+        "dashes": svg.dashes(question, ruler),
+        "outside": ruler.paths(Groups.pack([found.outside]))[0],
+    }
+
+
+@cache
+def _zones() -> Sequence[str]:
+    """The names to choose from; reading them takes longer than drawing the page."""
+    return sorted(available_timezones())

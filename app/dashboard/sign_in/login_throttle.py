@@ -1,0 +1,165 @@
+"""Attempts to guess an administrator's password, counted in Redis and limited."""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import IPv6Address, ip_address, ip_network
+
+from flask import Response, current_app, request
+from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute
+from limits.storage import RedisStorage
+from limits.strategies import MovingWindowRateLimiter
+
+from app.dashboard.sign_in import known_browsers
+from app.http import proxies
+from app.services import services
+from store.stores import Stores
+
+log = logging.getLogger(__name__)
+
+# Failures with one name from one address, or in one known browser: enough for a person who mistypes.
+FROM_HERE = RateLimitItemPerMinute(5, 15, namespace="sign-in")
+# With one name from any address, and from one address with any name.
+BY_NAME = RateLimitItemPerHour(50, 1, namespace="sign-in-name")
+BY_ADDRESS = RateLimitItemPerHour(50, 1, namespace="sign-in-address")
+
+_EXTENSION = "almanac-attempts"
+
+# One attempt after another in a process, so that each sees how the one before ended.
+_turn = threading.Lock()
+# The number of attempts that run or wait for their turn; more would hold threads that the API needs.
+_room = threading.BoundedSemaphore(4)
+
+
+class MustWait(Exception):
+    """An attempt is refused for some seconds; the message is fit for the page."""
+
+    def __init__(self, seconds: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.seconds = seconds
+
+
+@contextmanager
+def attempt(name: str) -> Iterator[None]:
+    """Let a password be tried for this name. The caller reports a wrong one by ``note``.
+
+    :raise MustWait: when too many attempts have failed, or too many run at this moment
+    """
+    if not _room.acquire(blocking=False):
+        raise MustWait(1, "Too many people sign in at this moment. Try again in a moment.")
+    try:
+        with _turn:
+            if seconds := wait(name):
+                raise MustWait(seconds, f"Too many attempts. Try again in {_minutes(seconds)}.")
+            yield
+    finally:
+        _room.release()
+
+
+def wait(name: str) -> int:
+    """Seconds until another attempt with this name is allowed; 0 when it is allowed now."""
+    limiter = _limiter()
+    ends = [
+        limiter.get_window_stats(item, *key).reset_time
+        for item, key in _counted(name)
+        if not limiter.test(item, *key)
+    ]
+    return max(0, int(max(ends) - time.time()) + 1) if ends else 0
+
+
+def note(name: str, *, known: bool, what: str = "sign-in") -> None:
+    """Count and log an attempt that failed; ``known`` when an administrator has that name.
+
+    The lines hold the client's address: without it, an operator could not block the client.
+    """
+    for item, key in _counted(name):
+        _limiter().hit(item, *key)
+    # People type their password where the name belongs.
+    who = f"administrator {name}" if known else "nobody we know"
+    log.warning("a %s as %s from %s failed", what, who, request.remote_addr)
+    if seconds := wait(name):
+        log.warning("%ss as %s from %s have to wait %d s", what, who, request.remote_addr, seconds)
+        _warn_of_undeclared_proxy()
+
+
+def forget(name: str) -> None:
+    """Forget what failed with this name here, because its administrator has just given the password."""
+    item, key = _counted(name)[0]
+    _limiter().clear(item, *key)
+
+
+def know_browser(name: str, response: Response) -> Response:
+    """From now on count failures in this browser apart from those of its address."""
+    return known_browsers.mark(response, _digest(services().stores, name))
+
+
+def forget_everywhere(stores: Stores, name: str) -> None:
+    """Forget what failed with a name, and what failed from each address, which may be a shared proxy's.
+
+    :raise redis.RedisError: when Redis is down
+    """
+    storage, digest = _storage(stores), _digest(stores, name)
+    storage.clear(BY_NAME.key_for(digest))
+    for item in (FROM_HERE.key_for(digest, "*"), BY_ADDRESS.key_for("*")):
+        for key in stores.redis.scan_iter(storage.prefixed_key(item), count=1000):
+            stores.redis.delete(key)
+
+
+def _counted(name: str) -> list[tuple[RateLimitItem, tuple[str, ...]]]:
+    """The counters of a failure with this name."""
+    digest = _digest(services().stores, name)
+    if browser := known_browsers.number(digest):
+        return [(FROM_HERE, (digest, browser))]
+    network = _network(request.remote_addr or "")
+    return [(FROM_HERE, (digest, network)), (BY_NAME, (digest,)), (BY_ADDRESS, (network,))]
+
+
+def _warn_of_undeclared_proxy() -> None:
+    """Say why many clients may share the address that has to wait."""
+    if services().settings.trusted_proxies or not proxies.forwarded():
+        return
+    log.warning(
+        "sign-ins arrive through a proxy, and ALMANAC_TRUSTED_PROXIES is 0: all clients behind it count as "
+        "%s; set ALMANAC_TRUSTED_PROXIES to the number of proxies",
+        request.remote_addr,
+    )
+
+
+def _digest(stores: Stores, name: str) -> str:
+    # Keyed, so that a reader of Redis cannot guess the text that was typed.
+    return hmac.digest(stores.settings.secret_key.encode(), name.encode(), "sha256").hex()
+
+
+def _network(address: str) -> str:
+    """The address that counts: an IPv6 client usually has a network of 2 to the power of 64 addresses."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        # A Unix socket has none.
+        return address
+    if not isinstance(found, IPv6Address):
+        return str(found)
+    return str(found.ipv4_mapped or ip_network((int(found), 64), strict=False).network_address)
+
+
+def _minutes(seconds: int) -> str:
+    minutes = -(-seconds // 60)
+    return "a minute" if minutes == 1 else f"{minutes} minutes"
+
+
+def _limiter() -> MovingWindowRateLimiter:
+    limiter: MovingWindowRateLimiter | None = current_app.extensions.get(_EXTENSION)
+    if limiter is None:
+        limiter = MovingWindowRateLimiter(_storage(services().stores))
+        current_app.extensions[_EXTENSION] = limiter
+    return limiter
+
+
+def _storage(stores: Stores) -> RedisStorage:
+    # The pool knows the address; this one only names the kind of storage.
+    return RedisStorage("redis://", connection_pool=stores.redis.connection_pool)

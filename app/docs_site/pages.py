@@ -1,0 +1,39 @@
+"""The pages of the documents, for everybody: they hold nothing that a key protects."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+from flask import Blueprint, Response, abort, redirect, render_template, send_from_directory, url_for
+from flask.typing import ResponseReturnValue
+
+from app.docs_site.documents import FILES, FOLDER, GROUPS, NAMES, document
+from app.http.page_headers import HEADERS
+
+blp = Blueprint("manual", __name__, template_folder="templates", static_folder="static")
+
+
+@blp.after_request
+def _protect(response: Response) -> Response:
+    response.headers.update(HEADERS)
+    if response.status_code < 400:
+        response.headers["Cache-Control"] = "public, max-age=300"
+    return response
+
+
+@blp.get("")
+@blp.get("/")
+def index() -> ResponseReturnValue:
+    """Where one begins."""
+    return redirect(url_for("manual.page", name=NAMES[0]))
+
+
+@blp.get("/<path:name>")
+def page(name: str) -> ResponseReturnValue:
+    """A document with the way to all others, a drawing that it shows, or a file that it hands out."""
+    if PurePath(name).suffix in FILES:
+        return send_from_directory(FOLDER, name)
+    if name not in NAMES:
+        abort(404)
+    menu = [(heading, [document(each) for each in names]) for heading, names in GROUPS.items()]
+    return render_template("manual/page.html", document=document(name), menu=menu)

@@ -1,0 +1,42 @@
+"""The calendars of several accounts for one request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.accounts import connections
+from app.availability.failures import Failures, of_account
+from app.availability.selection import refusal
+from app.http import paging
+from providers.base import Calendar
+from providers.scopes import Operation
+from store.sql.queries.connections import ConnectionRef
+from workers.fanout.jobs import Reply, ShowCalendars
+from workers.queues import Queue
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The calendars of the accounts that could be read, in order; and the accounts that could not be."""
+
+    calendars: list[Calendar]
+    failures: Failures
+
+
+def find(refs: Sequence[ConnectionRef]) -> Found:
+    """Every calendar on the accounts' lists."""
+    refused = {ref.id: failed for ref in refs if (failed := refusal(ref, Operation.LIST_CALENDARS))}
+    jobs = {ref.id: ShowCalendars(ref.id) for ref in refs if ref.id not in refused}
+    replies = {each: Reply(failed=failed) for each, failed in refused.items()}
+    replies |= connections.gather(jobs, Queue.READS, deadline=connections.deadline())
+    failures = Failures(
+        [of_account(ref, failed) for ref in refs if (failed := replies[ref.id].failed)],
+        something_read=any(reply.failed is None for reply in replies.values()),
+    )
+    return Found(sorted((each for ref in refs for each in replies[ref.id].calendars), key=place), failures)
+
+
+def place(calendar: Calendar) -> paging.Place:
+    """Google's calendars first, of each account the main one, then by name."""
+    return calendar.provider, not calendar.primary, calendar.subject, calendar.id

@@ -1,0 +1,109 @@
+"""The body of a request, as what is to be written of an event."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import secrets
+from collections.abc import Collection, Mapping
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from app.http import idempotency
+from app.http.errors import Invalid
+from app.schemas.timestamps import Moment as Written
+from providers.base import PRIMARY
+from providers.events import Changes, Day, Draft, Moment, When, fault_of_edges
+from providers.names import ProviderName
+from store.sql.queries.connections import ConnectionRef
+
+UTC = ZoneInfo("UTC")
+
+
+def changes(body: Mapping[str, Any], zone: ZoneInfo | None) -> Changes:
+    """What the body says, and nothing else.
+
+    :raise Invalid: for edges of two kinds, or an end before the start
+    """
+    start, end = _edge(body.get("start"), zone), _edge(body.get("end"), zone)
+    if (fault := fault_of_edges(start, end)) is not None:
+        raise Invalid(fault)
+    attendees = body.get("attendees")
+    meeting = body.get("meeting")
+    return Changes(
+        subject=body.get("subject"),
+        description=body.get("description"),
+        location=body.get("location"),
+        start=start,
+        end=end,
+        attendees=None if attendees is None else _addresses(attendees),
+        meeting=meeting is True,
+        meeting_url=meeting if isinstance(meeting, str) else None,
+        meta_id=body.get("metaId"),
+        notify=body.get("sendNotifications"),
+    )
+
+
+def notified(content: Changes, ref: ConnectionRef, providers: Collection[str] | None) -> Changes:
+    """The same for one account of a unified event; guests are told by the providers named."""
+    if providers is None:
+        return content
+    return dataclasses.replace(content, notify=ref.provider in providers)
+
+
+def draft(
+    content: Changes,
+    ref: ConnectionRef,
+    calendar: str,
+    own_id: str | None = None,
+    *,
+    meta_id_is_new: bool = False,
+) -> Draft:
+    """A new event, named so that writing it again makes no second one.
+
+    The key comes from the metaId, else from the request's idempotency key, else from chance.
+    """
+    if content.meta_id is not None:
+        source = f"metaId {content.meta_id}"
+    elif (given := idempotency.key()) is not None:
+        source = f"idempotency {given}"
+    else:
+        source = f"once {secrets.token_hex(32)}"
+    home = f"{ref.provider} {(ref.email or ref.user).lower()} {_calendar(ref, calendar)}"
+    key = _digest(home, source)
+    wanted = msgspec.json.encode([content, own_id]).decode()
+    return Draft(content, key, _digest(key, wanted), id=own_id, meta_id_is_new=meta_id_is_new)
+
+
+def new_meta_id() -> str:
+    """A metaId for a unified event whose caller chose none; the same for a request made again."""
+    given = idempotency.key()
+    return secrets.token_hex(16) if given is None else _digest("metaId", given)[:32]
+
+
+def _edge(written: Written | None, zone: ZoneInfo | None) -> When | None:
+    if written is None:
+        return None
+    if written.whole_day:
+        return Day(written.written.date().isoformat())
+    return Moment(written.milliseconds(zone or UTC), None if zone is None else str(zone))
+
+
+def _addresses(attendees: list[dict[str, str]]) -> tuple[str, ...]:
+    """Each address once, in the spelling that comes first."""
+    spelt: dict[str, str] = {}
+    for attendee in attendees:
+        spelt.setdefault(attendee["email"].lower(), attendee["email"])
+    return tuple(spelt.values())
+
+
+def _calendar(ref: ConnectionRef, calendar: str) -> str:
+    """The calendar by one name, whether the alias of the main one was used or, at Google, its id."""
+    main = ref.provider == ProviderName.GOOGLE and calendar.lower() == (ref.email or "").lower()
+    return PRIMARY if main else calendar
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -1,0 +1,71 @@
+"""Cross-origin requests of browsers to ``/v1``: off, unless ``ALMANAC_CORS_ORIGINS`` names their origin."""
+
+from __future__ import annotations
+
+from flask import Flask, Response, current_app, request
+
+from app.http import rate_limit
+from app.http.auth import PREFIX
+from app.http.idempotency import HEADER as IDEMPOTENCY_KEY
+from app.http.idempotency import REPLAYED
+from app.http.request_ids import HEADER as REQUEST_ID
+from store.config.settings import Settings
+
+ORIGINS = "ALMANAC_CORS_ORIGINS"
+
+REQUEST_HEADERS = (
+    "Authorization",
+    "Cache-Control",
+    "Content-Type",
+    IDEMPOTENCY_KEY,
+    REQUEST_ID,
+    "X-Timezone",
+)
+ANSWER_HEADERS = (
+    "Age",
+    "Link",
+    "Retry-After",
+    rate_limit.LIMIT,
+    rate_limit.REMAINING,
+    rate_limit.RESET,
+    REPLAYED,
+    REQUEST_ID,
+    "X-Failed-Calendars",
+    "X-Failed-Calendars-Count",
+)
+
+# In seconds; browsers keep the answer to a preflight no longer than two hours.
+PREFLIGHT_LIFETIME = 7200
+
+
+def install(app: Flask, settings: Settings) -> None:
+    """Answer OPTIONS without an API key, which a preflight cannot carry, and allow the configured origins."""
+    app.config[ORIGINS] = frozenset(settings.cors_origins)
+    app.before_request(_answer_options)
+    app.after_request(_allow)
+
+
+def _answer_options() -> Response | None:
+    if request.method != "OPTIONS" or request.url_rule is None or not request.path.startswith(PREFIX):
+        return None
+    response = current_app.make_default_options_response()
+    response.status_code = 204
+    del response.headers["Content-Type"]
+    return response
+
+
+def _allow(response: Response) -> Response:
+    origins = current_app.config[ORIGINS]
+    if not origins or not request.path.startswith(PREFIX):
+        return response
+    response.vary.add("Origin")
+    origin = request.headers.get("Origin")
+    if origin not in origins:
+        return response
+    response.headers["Access-Control-Allow-Origin"] = origin
+    response.headers["Access-Control-Expose-Headers"] = ", ".join(ANSWER_HEADERS)
+    if request.method == "OPTIONS":
+        response.headers["Access-Control-Allow-Methods"] = response.headers.get("Allow", "")
+        response.headers["Access-Control-Allow-Headers"] = ", ".join(REQUEST_HEADERS)
+        response.headers["Access-Control-Max-Age"] = str(PREFLIGHT_LIFETIME)
+    return response

@@ -1,0 +1,95 @@
+"""Identifiers in a path: their shape in the document, and the answer to a bad one."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import quote
+
+from flask import Flask, request
+from werkzeug.routing import UnicodeConverter
+
+from app.http import raw_path
+from app.http.errors import Invalid
+from app.schemas.fields import CONTROL, DELIVERY_ID, SLUG, USER_ID, WEBHOOK_ID, identifier_shape
+from providers.names import ProviderName
+
+
+class UserId(UnicodeConverter):
+    """A user's identifier. Any text gets here: a bad one is answered 400, not 404."""
+
+
+class OrgSlug(UnicodeConverter):
+    """An organization's slug."""
+
+
+class Provider(UnicodeConverter):
+    """A provider's name."""
+
+
+class WebhookId(UnicodeConverter):
+    """A webhook endpoint."""
+
+
+class DeliveryId(UnicodeConverter):
+    """A webhook on its way."""
+
+
+class ForeignId(UnicodeConverter):
+    """An identifier that a provider or a caller chose: any text, escaped as a path segment."""
+
+    def to_python(self, value: str) -> str:
+        """The text, surrogates where it is none: refused in ``_check``, where a refusal can be told."""
+        return raw_path.text(value)
+
+    def to_url(self, value: str) -> str:
+        """The segment."""
+        return quote(value, safe="")
+
+
+# Graph names no limit to its identifiers; what is read and logged needs one.
+LONGEST_FOREIGN_ID = 2048
+FOREIGN_IDS = frozenset({"calendarId", "eventId", "metaId"})
+NO_TEXT = re.compile("[\ud800-\udfff]")
+
+PATTERNS = {"userId": USER_ID, "orgSlug": SLUG, "webhookId": WEBHOOK_ID, "deliveryId": DELIVERY_ID}
+
+SHAPES: dict[type[UnicodeConverter], dict[str, Any]] = {
+    UserId: {"type": "string", **identifier_shape(USER_ID)},
+    OrgSlug: {"type": "string", **identifier_shape(SLUG)},
+    WebhookId: {"type": "string", **identifier_shape(WEBHOOK_ID)},
+    DeliveryId: {"type": "string", **identifier_shape(DELIVERY_ID)},
+    Provider: {"type": "string", "enum": [str(name) for name in ProviderName]},
+    ForeignId: {"type": "string", "minLength": 1, "maxLength": LONGEST_FOREIGN_ID},
+}
+
+
+def install(app: Flask) -> None:
+    """The converters, and the check before each view."""
+    app.url_map.converters |= {"user_id": UserId, "org_slug": OrgSlug, "provider": Provider}
+    app.url_map.converters |= {"webhook_id": WebhookId, "delivery_id": DeliveryId}
+    app.url_map.converters |= dict.fromkeys(("calendar_id", "event_id", "meta_id"), ForeignId)
+    app.before_request(_check)
+
+
+def _check() -> None:
+    for name, value in (request.view_args or {}).items():
+        pattern = PATTERNS.get(name)
+        if pattern is not None and not pattern.fullmatch(value):
+            raise Invalid(f"{name} must match ^{pattern.pattern}$")
+        if name == "provider" and value not in set(ProviderName):
+            raise Invalid(f"provider must be one of {', '.join(ProviderName)}")
+        if name in FOREIGN_IDS and (fault := _fault(value)):
+            raise Invalid(f"{name} {fault}")
+
+
+def _fault(foreign_id: str) -> str | None:
+    """Why no provider can know an identifier."""
+    if NO_TEXT.search(foreign_id):
+        return "must be UTF-8, percent-encoded"
+    if len(foreign_id) > LONGEST_FOREIGN_ID:
+        return f"must have 1 to {LONGEST_FOREIGN_ID} characters"
+    if CONTROL.search(foreign_id):
+        return "must not contain control characters"
+    # In a provider's URL it would lead to another path, escaped or not.
+    return "must not be . or .." if foreign_id in (".", "..") else None

@@ -1,0 +1,90 @@
+"""Whether a caller may see a kept answer again: what its request names must still be within reach.
+
+A key can lose its reach after the first request: a user leaves the organization, a connection ends or is
+granted less. Each route that keeps answers has a check here, which makes the decisions of the route again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+from flask import request
+
+from app.accounts import connections, organizations, webhook_endpoints
+from app.accounts.ownership import CONNECTION, own_user
+from app.http.auth import within
+from app.http.envelope import Blueprint
+from app.http.errors import NotFound
+from app.schemas.calendars import ProviderQuery
+from app.services import services
+from providers.scopes import Operation
+from store.sql.queries import users
+
+Names = Mapping[str, Any]
+Check = Callable[[Names, Names], None]
+
+
+def check(kept: str) -> None:
+    """Refuse this request, which repeats an earlier one, as its route would refuse it now.
+
+    ``kept`` is the body of the earlier answer.
+
+    :raise ApiError: when the caller may not see that answer
+    """
+    assert request.endpoint is not None, "an answer is kept for a route"
+    body = orjson.loads(request.get_data() or b"{}")
+    CHECKS[request.endpoint]({**body, **(request.view_args or {})}, orjson.loads(kept))
+
+
+def _user(asked: Names, _: Names) -> None:
+    with services().stores.database.reading() as session:
+        if users.find(session, asked["id"], within=within()) is None:
+            raise NotFound("User not found")
+
+
+def _organization(asked: Names, _: Names) -> None:
+    with services().stores.database.reading() as session:
+        organizations.number(session, asked["slug"])
+
+
+def _members(asked: Names, _: Names) -> None:
+    with services().stores.database.reading() as session:
+        organizations.number(session, asked["orgSlug"])
+        organizations.require_users(session, asked["userIds"])
+
+
+def _connection(asked: Names, _: Names) -> None:
+    with services().stores.database.writing() as session:
+        own_user(session, asked["userId"], otherwise=CONNECTION)
+
+
+def _event(asked: Names, _: Names) -> None:
+    ref = connections.one_of_user(asked["userId"], asked["provider"])
+    connections.require(ref, Operation.INSERT_EVENT)
+
+
+def _unified_event(asked: Names, _: Names) -> None:
+    query = Blueprint.ARGUMENTS_PARSER.parse(ProviderQuery(), request, location="query")
+    refs = connections.of_user(asked["userId"], query)
+    if not refs:
+        raise NotFound(connections.NO_CALENDARS)
+    for ref in refs:
+        connections.require(ref, Operation.INSERT_EVENT, Operation.DELETE_EVENT)
+
+
+def _webhook(_: Names, kept: Names) -> None:
+    with services().stores.database.reading() as session:
+        webhook_endpoints.find(session, kept["data"]["id"])
+
+
+CHECKS: Mapping[str, Check] = {
+    "users.Users": _user,
+    "organizations.Organizations": _organization,
+    "organizations.Members": _members,
+    "oauth.Connection": _connection,
+    "events.CalendarEvents": _event,
+    "unified.UnifiedEvents": _unified_event,
+    "webhooks.Webhooks": _webhook,
+}

@@ -1,0 +1,233 @@
+"""The OpenAPI document: what the routes do not say themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import flask_smorest
+from apispec import BasePlugin
+from werkzeug.routing import Rule
+
+from app.http import rate_limit
+from app.http.auth import OPEN_ENDPOINTS, READS_BY_POST
+from app.http.idempotency import CREATES, HEADER, REPLAYED
+from app.http.path_params import SHAPES
+from app.openapi.operation_ids import operation_name
+from app.schemas.errors import ErrorSchema
+from app.schemas.fields import Parsed
+
+DESCRIPTION = """\
+Calendar availability and events over Google Calendar and Microsoft 365.
+
+- **Keys.** Every request carries `Authorization: Bearer <API_KEY>`.
+- **Answers.** Success is `{"data": ...}`, an error `{"data": null, "error": "<one sentence>"}`. What could
+  not be read is named beside `data`, in `failedCalendars` or `failedUsers`: nothing unreadable looks free.
+  An error that comes from a provider carries `reason`, and `failedCalendars` where calendars were read.
+- **Time.** Timestamps are answered in UTC: `2026-11-20T09:00:00.000Z`. They are taken in any ISO 8601 form;
+  one without an offset is local time in the zone of the header `X-Timezone` (default `UTC`).
+- **Arrays in a query** may be written `provider=google&provider=microsoft`,
+  `provider[]=google&provider[]=microsoft` or `provider=google,microsoft`.
+- **Unknown** parameters and fields are ignored.
+- **Creating** is safe to repeat: with the header `Idempotency-Key` a request that succeeded has the same
+  answer for 24 hours, and nothing is made twice.
+- **Rate limits.** Where an installation has one, every answer to a key carries `RateLimit-Limit`,
+  `RateLimit-Remaining` and `RateLimit-Reset`, and 429 says by `Retry-After` when to come back.
+- Every answer carries `X-Request-Id`, yours if you sent one. Busy and scheduling answers tell their age in
+  the header `Age`; `Cache-Control: no-cache` asks for fresh data.
+"""
+
+OPTIONS: dict[str, Any] = {
+    "info": {"description": DESCRIPTION, "license": {"name": "MIT", "identifier": "MIT"}},
+    "components": {
+        "securitySchemes": {
+            "apiKey": {"type": "http", "scheme": "bearer", "description": "From `almanac keys create`."}
+        }
+    },
+    "security": [{"apiKey": []}],
+}
+
+SWAGGER_UI = {"persistAuthorization": True, "displayRequestDuration": True, "tryItOutEnabled": True}
+
+ERRORS: dict[int | str, str] = {
+    400: "The request cannot be understood; `error` names the field.",
+    401: "The API key is missing or not in force; or the provider rejected the account's tokens.",
+    403: "The API key may not do this; or the provider denies access, or the scopes granted do not suffice.",
+    404: "There is no such thing, or none that this API key may know of.",
+    409: "The identifier is taken, or there is room for no more; or the first request with this "
+    "`Idempotency-Key` is still under way.",
+    413: "The body is larger than 1 MiB.",
+    415: "The body is not `application/json`.",
+    422: "The `Idempotency-Key` was used with another request; or the provider wrote an event and answered "
+    "with one that cannot be read.",
+    429: "The API key has made as many requests as it may in a minute; or the provider throttles. "
+    "`retryAfter` says for how many seconds, where it is known.",
+    502: "The provider could not be reached, or gave an unreadable answer.",
+    503: "The service is not available for a moment.",
+    "default": "Any other error.",
+}
+
+SECONDS = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
+CHALLENGE = {"schema": {"type": "string"}, "description": "`Bearer`, when it is the key that failed."}
+# Told by every answer to a key, where this installation has a rate limit.
+QUOTA = {
+    rate_limit.LIMIT: {"schema": {"type": "integer"}, "description": "Requests a minute, for each API key."},
+    rate_limit.REMAINING: {"schema": {"type": "integer"}, "description": "How many are left."},
+    rate_limit.RESET: {"schema": {"type": "integer"}, "description": "Seconds until there are more."},
+}
+HEADERS: dict[int | str, dict[str, Any]] = {
+    401: {"WWW-Authenticate": CHALLENGE},
+    409: {"Retry-After": SECONDS},
+    429: {"Retry-After": SECONDS, **QUOTA},
+    502: {"Retry-After": SECONDS},
+    503: {"Retry-After": SECONDS},
+}
+
+IDEMPOTENCY_KEY = {
+    "name": HEADER,
+    "in": "header",
+    "description": "Chosen by you, new for each request: a request that is repeated within 24 hours gets the "
+    "first one's answer, and nothing is created twice. Errors are not kept: the work is tried again.",
+    "schema": {"type": "string", "pattern": "^[!-~]+$", "minLength": 1, "maxLength": 255},
+}
+WAS_REPLAYED = {
+    "schema": {"const": "true"},
+    "description": "Only on the answer to a repetition, which is the first one's.",
+}
+
+# Objects that marshmallow passes through, where they are: a generator makes a type of each.
+OBJECTS: dict[str, dict[str, Any]] = {
+    "MeetingUrl": {"type": "object", "required": ["url"], "properties": {"url": {"type": "string"}}},
+    "Original": {"type": "object", "additionalProperties": True},
+}
+
+# They wait for a provider.
+READS_CALENDARS = frozenset({"busy", "scheduling", "calendars", "events", "unified"})
+WRITES_EVENTS = frozenset({"events", "unified"})
+# Who could not be read is named in their 200.
+NAMES_WHO_FAILED = frozenset(
+    {"busy.OrganizationBusy", "scheduling.OrganizationScheduling", "scheduling.UsersScheduling"}
+)
+# Answers a bare array instead, and a bare string for every failure, when it is asked with ``minDate``.
+BARE_LIST = ("get", "events.Events")
+WAITS_FOR_PROVIDER = frozenset({"authorization.Verify", "oauth.AccessToken"})
+# Its body may name an organization that is not there.
+NAMES_OTHERS = ("post", "users.Users")
+# They name something new.
+NAMES = frozenset({"users.Users", "users.UserById", "organizations.Organizations"}) | {
+    "organizations.OrganizationBySlug"
+}
+
+
+class Api(flask_smorest.Api):
+    """A flask-smorest API with our error answers in its document, and without its pagination."""
+
+    def __init__(self, app: Any) -> None:
+        super().__init__(app, spec_kwargs={"extra_plugins": [Operations()]})
+        self.register_field(Parsed, "string", None)
+        for name, schema in OBJECTS.items():
+            self.spec.components.schema(name, schema)
+        for converter, shape in SHAPES.items():
+            self.register_converter(converter, lambda _converter, shape=shape: shape)
+
+    def _register_responses(self) -> None:
+        for name, description in ERRORS.items():
+            response: dict[str, Any] = {
+                "description": description,
+                "content": {"application/json": {"schema": ErrorSchema}},
+                "headers": HEADERS.get(name, {}),
+            }
+            self.spec.components.response(_response(name), response)
+
+    def _register_pagination_header(self) -> None:
+        """Ours is a cursor in the body."""
+
+    def _register_etag_headers(self) -> None:
+        """We answer with none."""
+
+
+class Operations(BasePlugin):
+    """Names every operation, and lists the errors that it can answer with."""
+
+    def operation_helper(
+        self,
+        path: str | None = None,
+        operations: dict[str, Any] | None = None,
+        *,
+        rule: Rule | None = None,
+        **_: Any,
+    ) -> None:
+        """Complete the operations of one path."""
+        assert rule is not None, "paths come from routes"
+        tag, _dot, view = rule.endpoint.rpartition(".")
+        for method, operation in (operations or {}).items():
+            operation["operationId"] = operation_name(method, view)
+            if _creates(method, rule):
+                _describe_idempotency(operation)
+            errors = _errors(method, rule, tag, has_body="requestBody" in operation)
+            answers = {str(status): answer for status, answer in operation["responses"].items()}
+            # What an operation says itself stands.
+            told = {status: answer for status, answer in answers.items() if isinstance(answer, dict)}
+            answers |= {str(status): _response(status) for status in errors} | told
+            if (method, rule.endpoint) == BARE_LIST:
+                answers = {name: _or_bare(name, answer) for name, answer in answers.items()}
+            operation["responses"] = dict(sorted(answers.items()))
+
+
+def _errors(method: str, rule: Rule, tag: str, *, has_body: bool) -> list[int | str]:
+    """The errors of an operation that are worth a line of their own."""
+    creates = _creates(method, rule)
+    reads = tag in READS_CALENDARS and rule.endpoint not in NAMES_WHO_FAILED
+    reads = reads or rule.endpoint in WAITS_FOR_PROVIDER
+    writes = method != "get" and rule.endpoint not in READS_BY_POST
+    asks = rule.endpoint not in OPEN_ENDPOINTS  # for a key
+    holds: dict[int | str, bool] = {
+        401: asks,
+        403: asks and (reads or writes or tag in ("oauth", "authorization")),
+        404: bool(rule.arguments) or (method, rule.endpoint) == NAMES_OTHERS,
+        409: creates or (rule.endpoint in NAMES and method in ("post", "put")),
+        413: has_body,
+        415: has_body,
+        422: creates or (tag in WRITES_EVENTS and method == "put"),
+        429: asks,
+        502: reads,
+    }
+    return [status for status in ERRORS if holds.get(status, True)]
+
+
+def _creates(method: str, rule: Rule) -> bool:
+    return method == "post" and rule.endpoint in CREATES
+
+
+def _describe_idempotency(operation: dict[str, Any]) -> None:
+    operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
+    for status, answer in operation["responses"].items():
+        if str(status).startswith("2"):
+            answer.setdefault("headers", {})[REPLAYED] = WAS_REPLAYED
+
+
+def _response(name: int | str) -> str:
+    return "OtherError" if name == "default" else f"Error{name}"
+
+
+def _or_bare(name: str, answer: Any) -> dict[str, Any]:
+    """An answer of the event list, which has two forms."""
+    if name == "200":
+        schema = answer["content"]["application/json"]["schema"]
+        bare = {"type": "array", "items": {"$ref": "#/components/schemas/Event"}}
+        failed = {
+            "schema": {"type": "string"},
+            "description": "A JSON array of the calendars that could not be read, as many as fit into 3 500 "
+            "characters. Only with `minDate`.",
+        }
+        count = {
+            "schema": {"type": "integer"},
+            "description": "The number of all calendars that could not be read, also of those that "
+            "`X-Failed-Calendars` has no room for.",
+        }
+        more = {"headers": {"X-Failed-Calendars": failed, "X-Failed-Calendars-Count": count}}
+    else:
+        status = int(name) if name.isdecimal() else name
+        answer = {"description": ERRORS[status], "headers": HEADERS.get(status, {})}
+        schema, bare = {"$ref": "#/components/schemas/Error"}, {"type": "string"}
+        more = {}
+    return {**answer, **more, "content": {"application/json": {"schema": {"anyOf": [schema, bare]}}}}

@@ -1,0 +1,237 @@
+"""The parameter shapes of the specification, as marshmallow fields. Messages complete "<name> ..."."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+from zoneinfo import ZoneInfo
+
+from marshmallow import ValidationError, fields
+
+from app.schemas import timestamps
+from providers.microsoft.zones import iana_zone
+from scheduling.json_render import timestamp
+from scheduling.windows import zone_named
+
+USER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{2,127}", re.ASCII)
+SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{2,127}", re.ASCII)
+WEBHOOK_ID = re.compile(r"wh_[0-9a-f]{24}", re.ASCII)
+DELIVERY_ID = re.compile(r"msg_[0-9a-f]{32}", re.ASCII)
+INTEGER = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", re.ASCII)
+
+EXAMPLES = {
+    USER_ID: "ada",
+    SLUG: "design-team",
+    WEBHOOK_ID: "wh_1f0c7e5d9a3b4c2e8d6f7a90",
+    DELIVERY_ID: "msg_019a5e0b7c3d1f0c7e5d9a3b4c2e8d6f",
+}
+
+# Marshmallow's own fields speak in our messages too.
+fields.Field.default_error_messages = {
+    **fields.Field.default_error_messages,
+    "required": "is required",
+    "null": "must not be null",
+}
+fields.String.default_error_messages = {
+    **fields.String.default_error_messages,
+    "invalid": "must be a string",
+}
+fields.List.default_error_messages = {**fields.List.default_error_messages, "invalid": "must be an array"}
+fields.Nested.default_error_messages = {
+    **fields.Nested.default_error_messages,
+    "type": "must be an object",
+}
+
+
+Internal = TypeVar("Internal")
+
+
+class Parsed(fields.Field[Internal], ABC):
+    """A field that is a string on the wire. ``parse`` says what it means, or raises ``ValidationError``."""
+
+    def __init__(
+        self, *, shape: Mapping[str, Any], metadata: Mapping[str, Any] | None = None, **options: Any
+    ):
+        super().__init__(metadata={**shape, **(metadata or {})}, **options)
+
+    @abstractmethod
+    def parse(self, text: str) -> Internal:
+        """The value of ``text``."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Internal:
+        if not isinstance(value, str):
+            raise ValidationError("must be a string")
+        return self.parse(value)
+
+
+class Text(Parsed[str]):
+    """A string of bounded length, in one line and without control characters (a database refuses NUL)."""
+
+    def __init__(self, *, shortest: int = 0, longest: int, **options: Any) -> None:
+        super().__init__(shape={"minLength": shortest, "maxLength": longest}, **options)
+        self.shortest = shortest
+        self.longest = longest
+
+    def parse(self, text: str) -> str:
+        """The text itself."""
+        if not self.shortest <= len(text) <= self.longest:
+            raise ValidationError(f"must have {self.shortest} to {self.longest} characters")
+        if CONTROL.search(text):
+            raise ValidationError("must not contain control characters")
+        return text
+
+
+class PathText(Text):
+    """A text that is one segment of a path, ours or a provider's, where two of them lead elsewhere."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(shortest=1, **options)
+
+    def parse(self, text: str) -> str:
+        """The text itself."""
+        segment = super().parse(text)
+        if segment in (".", ".."):
+            raise ValidationError("must not be . or ..")
+        return segment
+
+
+def identifier_shape(pattern: re.Pattern[str]) -> dict[str, Any]:
+    """How the document describes an identifier."""
+    return {"pattern": f"^{pattern.pattern}$", "examples": [EXAMPLES[pattern]]}
+
+
+class Identifier(Parsed[str]):
+    """An identifier of ours, or one that the caller chose for us."""
+
+    def __init__(self, pattern: re.Pattern[str], **options: Any) -> None:
+        super().__init__(shape=identifier_shape(pattern), **options)
+        self.pattern = pattern
+
+    def parse(self, text: str) -> str:
+        """The identifier itself."""
+        if not self.pattern.fullmatch(text):
+            raise ValidationError(f"must match ^{self.pattern.pattern}$")
+        return text
+
+
+class Instant(Parsed[timestamps.Moment]):
+    """A timestamp in any of the forms of the API."""
+
+    def __init__(self, **options: Any) -> None:
+        shape = {"examples": ["2026-11-20T09:00:00Z", "2026-11-20", "2026-11-20T10:00:00+01:00"]}
+        super().__init__(shape=shape, **options)
+
+    def parse(self, text: str) -> timestamps.Moment:
+        """The moment, which may wait for its zone."""
+        try:
+            return timestamps.parse(text)
+        except timestamps.NotATimestamp as error:
+            raise ValidationError(str(error)) from error
+
+
+class Timestamp(fields.DateTime):
+    """An instant as we answer it: UTC, milliseconds, ``Z``. Dumps an aware datetime."""
+
+    def __init__(self, *, metadata: Mapping[str, Any] | None = None, **options: Any) -> None:
+        example = {"examples": ["2026-11-20T09:00:00.000Z"]}
+        super().__init__(metadata={**example, **(metadata or {})}, **options)
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> str | None:
+        if value is None:
+            return None
+        return timestamp((value - timestamps.EPOCH) // timestamps.MILLISECOND)
+
+
+class IntegerText(Parsed[int]):
+    """An integer as a query string holds it: ASCII digits, no leading zeros, within bounds."""
+
+    def __init__(self, *, least: int, most: int, **options: Any) -> None:
+        super().__init__(shape={"type": "integer", "minimum": least, "maximum": most}, **options)
+        self.least = least
+        self.most = most
+
+    def parse(self, text: str) -> int:
+        """The number."""
+        if not INTEGER.fullmatch(text):
+            raise ValidationError("must be an integer")
+        # Twenty digits are out of any bounds; more are not worth converting.
+        number = int(text[:20])
+        if not self.least <= number <= self.most:
+            raise ValidationError(f"must be between {self.least} and {self.most}")
+        return number
+
+
+class Clock(Parsed[int]):
+    """``H:MM`` or ``HH:MM`` on a 24-hour clock, as minutes since midnight."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(shape={"pattern": f"^{CLOCK.pattern}$", "examples": ["09:00"]}, **options)
+
+    def parse(self, text: str) -> int:
+        """Minutes since midnight."""
+        match = CLOCK.fullmatch(text)
+        if match is None:
+            raise ValidationError("must be a time of day as HH:MM, from 00:00 to 23:59")
+        return int(match[1]) * 60 + int(match[2])
+
+
+class TrueOrFalse(Parsed[bool]):
+    """``true`` or ``false``, exactly."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(shape={"type": "boolean"}, **options)
+
+    def parse(self, text: str) -> bool:
+        """The truth."""
+        if text not in ("true", "false"):
+            raise ValidationError("must be true or false")
+        return text == "true"
+
+
+class JsonBoolean(fields.Boolean):
+    """``true`` or ``false`` in a JSON body; marshmallow's own field takes 1 and 0 too."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
+        if not isinstance(value, bool):
+            raise ValidationError("must be true or false")
+        return value
+
+
+class Word(Parsed[str]):
+    """One of a closed set of words."""
+
+    def __init__(self, words: Sequence[str], **options: Any) -> None:
+        super().__init__(shape={"enum": [str(word) for word in words]}, **options)
+        self.words = words
+
+    def parse(self, text: str) -> str:
+        """The word itself."""
+        if text not in self.words:
+            raise ValidationError(f"must be one of {', '.join(self.words)}")
+        return text
+
+
+class Zone(Parsed[ZoneInfo]):
+    """A time zone: any name of the IANA database, or a Windows name; both in any case."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(shape={"examples": ["Europe/Berlin"]}, **options)
+
+    def parse(self, text: str) -> ZoneInfo:
+        """The zone."""
+        name = zone_named(text) or iana_zone(text)
+        if name is None:
+            raise ValidationError("must be a time zone name, like Europe/Berlin")
+        return ZoneInfo(name)
+
+
+class Several(fields.List[Any]):
+    """A query array in any of its spellings: repeated, with ``[]``, or with commas. Repeats count once."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
+        parts = [part for text in value for part in str(text).split(",") if part]
+        return list(dict.fromkeys(super()._deserialize(parts, attr, data, **kwargs)))

@@ -1,0 +1,76 @@
+"""Flower, which shows workers and their tasks: behind a password, and without a memory of its own."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from store.config.flower_settings import FlowerSettings
+from store.config.settings import Settings, SettingsError
+
+# Flower takes it from here: an argument would be in every list of processes.
+VARIABLE = "FLOWER_BASIC_AUTH"
+
+# Flower needs none of these, nor the client secrets of the providers.
+_SECRETS = ("ALMANAC_SECRET_KEY", "ALMANAC_ENCRYPTION_KEYS", "ALMANAC_DATABASE_URL", "ALMANAC_METRICS_TOKEN")
+
+
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """The sign-in that Flower requires; ``made`` when the password was generated just now."""
+
+    user: str
+    password: str = field(repr=False)
+    made: bool
+
+
+def sign_in(settings: Settings | FlowerSettings, host: str) -> SignIn:
+    """The sign-in of the settings. On loopback, a missing password is generated.
+
+    :raise SettingsError: when a password is missing for other hosts, or Flower cannot take it
+    """
+    if not settings.flower_password:
+        if not is_loopback(host):
+            raise SettingsError(
+                f"ALMANAC_FLOWER_PASSWORD must be set for Flower to listen on {host}: it shows what the "
+                "workers do. Without a password it listens on 127.0.0.1 alone"
+            )
+        return SignIn(settings.flower_user, secrets.token_urlsafe(16), made=True)
+    _require_takeable("ALMANAC_FLOWER_USER", settings.flower_user, ":,")
+    # Flower takes several people's, separated by commas.
+    _require_takeable("ALMANAC_FLOWER_PASSWORD", settings.flower_password, ",")
+    return SignIn(settings.flower_user, settings.flower_password, made=False)
+
+
+def environment(of: Mapping[str, str], sign_in: SignIn) -> dict[str, str]:
+    """The environment of Flower's process: ours, without its own variables and without our secrets."""
+    ours = {name: value for name, value in of.items() if not name.startswith("FLOWER_") and not _secret(name)}
+    return {**ours, VARIABLE: f"{sign_in.user}:{sign_in.password}"}
+
+
+def invitation(sign_in: SignIn, host: str, port: int, prefix: str = "") -> str:
+    """The address of Flower and, when it was generated, the password."""
+    where = f"http://{f'[{host}]' if ':' in host else host}:{port}/{prefix.strip('/')}".rstrip("/")
+    if not sign_in.made:
+        return f"{where} (sign in with ALMANAC_FLOWER_PASSWORD)"
+    return f"{where} (sign in as {sign_in.user} with the password {sign_in.password})"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches ``host``."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _secret(name: str) -> bool:
+    setting = name.removesuffix("_FILE")
+    return setting in _SECRETS or (setting.startswith("ALMANAC_") and setting.endswith("_CLIENT_SECRET"))
+
+
+def _require_takeable(name: str, value: str, without: str) -> None:
+    if not value.isascii() or not value.isprintable() or any(each in value for each in without):
+        raise SettingsError(f"{name} must be printable ASCII without {' and '.join(without)}")

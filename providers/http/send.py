@@ -1,0 +1,244 @@
+"""One ``send`` for every call to a provider: its timeout, its retries, its token and its errors."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from providers.base import Account, Token, TokenSource, Traffic
+from providers.errors import (
+    GrantGone,
+    NoAnswer,
+    OutOfMeans,
+    ProviderError,
+    RateLimited,
+    TimedOut,
+    Unavailable,
+)
+from providers.http import transport
+from providers.http.retries import retry_after, wait_before_retry
+
+JSON = "application/json"
+FORM = "application/x-www-form-urlencoded"
+
+# What a header can carry of a token (RFC 6750, 2.1, and more). No provider gave out any other, so it is not
+# sent but renewed, as if the provider had rejected it.
+SENDABLE = re.compile(r"[!-~]+")
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call to a provider. ``provider`` and ``operation`` are how it is named to people.
+
+    ``url`` is quoted already; ``headers`` come on top of those that every call has. ``repeatable`` is False
+    for what must not be done twice: it is then sent again only after a 401. ``answers`` is False where
+    success has no body. ``envelope``: what the provider answers stands inside, and its reader tells of it.
+    """
+
+    provider: str
+    operation: str
+    method: str
+    url: str
+    body: bytes | None = None
+    content_type: str = JSON
+    repeatable: bool = True
+    answers: bool = True
+    envelope: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        # Bodies carry secrets, URLs carry people's addresses.
+        return f"<{self.provider} {self.operation}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a provider answered to one call or one part of a batch; ``body`` is None when unreadable."""
+
+    provider: str
+    operation: str
+    status: int
+    body: Json | None = field(repr=False)
+    retry_after: float | None = None
+
+    @property
+    def ok(self) -> bool:
+        return 200 <= self.status < 300
+
+
+ErrorReader = Callable[[Reply], ProviderError]
+
+# Around each call that is sent, each time; told the status of its answer. For whoever traces.
+Observer = Callable[[Call], AbstractContextManager[Callable[[int], None]]]
+observe: Observer | None = None
+
+
+class Bearer:
+    """The access token of one account for the length of one operation; renewed once at most.
+
+    ``traffic``, ``grace`` and ``request_id`` are those of the account.
+    """
+
+    def __init__(
+        self,
+        tokens: TokenSource,
+        traffic: Traffic | None = None,
+        grace: float = 0.0,
+        request_id: str | None = None,
+    ) -> None:
+        self.traffic = traffic
+        self.grace = grace
+        self.request_id = request_id
+        self._tokens = tokens
+        self._token: Token | None = None
+        self._renewed = False
+
+    @classmethod
+    def of(cls, account: Account) -> Bearer:
+        """That of an account."""
+        return cls(account.tokens, account.traffic, account.grace, account.request_id)
+
+    def end_grace(self) -> None:
+        """Note that a call has read something: from now on the deadline is the end, so that it is told."""
+        self.grace = 0.0
+
+    def answered(self) -> None:
+        """Note that the provider answers."""
+        if self.traffic is not None:
+            self.traffic.answered()
+
+    def token(self, *, deadline: float) -> Token:
+        """The token to send, fetched when first needed."""
+        if self._token is None:
+            self._token = self._tokens.access_token(deadline=deadline)
+        return self._token
+
+    def renew(self, provider: str, operation: str, *, deadline: float) -> None:
+        """Replace a token that was answered with 401.
+
+        :raise GrantGone: when that token was itself the fruit of a refresh
+        """
+        if self._renewed or self._token is None:
+            raise GrantGone(f"{provider} no longer accepts this connection", operation=operation)
+        self._token = self._tokens.renewed(self._token, deadline=deadline)
+        self._renewed = True
+
+
+def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer | None = None) -> Json:
+    """The JSON object of a 2xx answer, ``{}`` when the call has none.
+
+    :raise ProviderError: what ``error_for`` makes of any other answer; ``repeated`` when an earlier try may
+        have been done
+    :raise Unavailable: without an answer in time, or with one that is no JSON object
+    :raise GrantGone: for a second 401, after the token was renewed
+    :raise AuthorizationInvalid: when a rejected token cannot be renewed
+    """
+    tries = 0
+    unclear = False
+    while True:
+        # Outside the "try": a token source that fails has already done its own retries.
+        token = bearer.token(deadline=deadline) if bearer else None
+        try:
+            reply = _observed(call, token, deadline, bearer.grace if bearer else 0.0)
+            if bearer is None or reply.status != 401:
+                answer = _answer(call, reply, error_for)
+                if bearer is not None:
+                    bearer.end_grace()
+                    if not call.envelope:
+                        bearer.answered()
+                return answer
+        except ProviderError as error:
+            error.repeated = unclear
+            # A call that was throttled, or never sent, was not done.
+            unclear = unclear or not (error.unsent or isinstance(error, RateLimited | OutOfMeans))
+            tries += 1
+            if bearer is not None and not error.retryable:
+                bearer.answered()
+            pause = wait_before_retry(
+                error,
+                tries,
+                deadline=deadline,
+                traffic=bearer.traffic if bearer else None,
+                repeatable=call.repeatable,
+            )
+            if pause is None:
+                raise
+            time.sleep(pause)
+        else:
+            bearer.renew(call.provider, call.operation, deadline=deadline)
+
+
+def late(provider: str, operation: str, *, waited: float = 0.0, unsent: bool = False) -> TimedOut:
+    """The error for an answer that is not there at the deadline."""
+    message = f"{provider} did not answer in time"
+    return TimedOut(message, operation=operation, waited=waited, unsent=unsent)
+
+
+def unreadable(provider: str, operation: str) -> Unavailable:
+    """The error for an answer that cannot be understood."""
+    return Unavailable(f"{provider} gave an unreadable answer", operation=operation)
+
+
+def _observed(call: Call, token: Token | None, deadline: float, grace: float) -> Reply:
+    if observe is None:
+        return _attempt(call, token, deadline, grace)
+    with observe(call) as answered:
+        reply = _attempt(call, token, deadline, grace)
+        answered(reply.status)
+        return reply
+
+
+def _attempt(call: Call, token: Token | None, deadline: float, grace: float) -> Reply:
+    headers = {"Accept": JSON, "Accept-Encoding": "gzip", "User-Agent": "almanac (gzip)"}
+    headers |= call.headers
+    if call.body is not None:
+        headers["Content-Type"] = call.content_type
+    if token is not None:
+        if not SENDABLE.fullmatch(token.reveal):
+            return Reply(call.provider, call.operation, 401, None)
+        headers["Authorization"] = f"Bearer {token.reveal}"
+    began = time.monotonic()
+    try:
+        response, content = transport.exchange(
+            call.method, call.url, headers, call.body, deadline=deadline, grace=grace
+        )
+    except transport.OutOfTime as error:
+        # "from None" here and below: requests' own errors carry the URL.
+        waited = time.monotonic() - began
+        raise late(call.provider, call.operation, waited=waited, unsent=error.unsent) from None
+    except transport.NotSent:
+        message = "The service lacks the means to ask this account just now"
+        raise OutOfMeans(message, operation=call.operation) from None
+    except transport.NoAnswer as error:
+        message = f"{call.provider} could not be reached"
+        raise NoAnswer(message, operation=call.operation, unsent=error.unsent) from None
+    except transport.TooLong:
+        raise unreadable(call.provider, call.operation) from None
+    wait = retry_after(response.headers.get("Retry-After"))
+    return Reply(call.provider, call.operation, response.status_code, _object(content), wait)
+
+
+def _object(content: bytes) -> Json | None:
+    try:
+        body = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _answer(call: Call, reply: Reply, error_for: ErrorReader) -> Json:
+    if not reply.ok:
+        raise error_for(reply)
+    if not call.answers:
+        return reply.body or {}
+    if reply.body is None:
+        raise unreadable(call.provider, call.operation)
+    return reply.body

@@ -1,0 +1,231 @@
+"""The OAuth servers of both providers: ask for consent, trade codes and refresh tokens, end a grant.
+
+https://developers.google.com/identity/protocols/oauth2/web-server
+https://learn.microsoft.com/en-us/entra/identity-platform/v2-oauth2-auth-code-flow
+"""
+
+from __future__ import annotations
+
+import secrets
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from urllib.parse import urlencode
+
+from authlib.oauth2.rfc6749.parameters import prepare_token_request
+
+from providers.base import Grant, Token
+from providers.errors import AuthorizationInvalid, ProviderNotConfigured, Unavailable
+from providers.http.send import FORM, Call, ErrorReader, Json, send, unreadable
+from providers.names import ProviderName
+from providers.oauth import consent, identity, registration_probe
+from providers.oauth.consent import ConsentRequest
+from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
+from providers.oauth.identity import AccountIdentity
+from providers.oauth.registration_probe import Finding
+from providers.oauth.token_errors import error_for
+
+REDEEM = "oauth.token.redeem"
+REFRESH = "oauth.token.refresh"
+REVOKE = "oauth.revoke"
+CHECK = "oauth.token.check"
+
+# Not one tenant, but these many: https://learn.microsoft.com/en-us/entra/identity-platform/v2-protocols
+MANY_TENANTS = frozenset({"common", "organizations", "consumers"})
+
+# Both providers always say when a token ends; what is assumed of one that does not, in seconds.
+DEFAULT_LIFE = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Consented:
+    """What a code was worth: the grant, and what the id token says of the account."""
+
+    grant: Grant
+    claims: Json = field(repr=False)
+
+
+class OAuth(ABC):
+    """What both OAuth servers have in common; ``title`` is the provider's name for people."""
+
+    def __init__(self, name: ProviderName, title: str, token_url: str, client: Client) -> None:
+        self.name = name
+        self.title = title
+        self._token_url = token_url
+        self._client = client
+
+    @property
+    def client_id(self) -> str:
+        """Who we are to the provider; empty when we are nobody."""
+        return self._client.id
+
+    @abstractmethod
+    def link(self, asked: ConsentRequest) -> str:
+        """Where a person goes to consent.
+
+        :raise ProviderNotConfigured: without client id and secret
+        """
+
+    def redeem(self, code: str, verifier: str, redirect_uri: str, *, deadline: float) -> Consented:
+        """Trade an authorization code for tokens. Never repeated: a code is good for one try.
+
+        :raise GrantGone: when the code was used before, has ended, or was given to somebody else
+        :raise ProviderNotConfigured: without client id and secret
+        :raise Misconfigured: when the provider refuses them
+        :raise Unavailable: when the provider is down; the code may be used up all the same
+        """
+        form = {"code": code, "code_verifier": verifier, "redirect_uri": redirect_uri}
+        answer = self._ask_for_tokens(REDEEM, "authorization_code", form, deadline, repeatable=False)
+        grant = self._grant(answer, REDEEM)
+        return Consented(grant, identity.claims(answer.get("id_token"), self._client.id))
+
+    @abstractmethod
+    def account(self, consented: Consented, *, deadline: float) -> AccountIdentity:
+        """Whose account was connected, as far as the grant lets us read it."""
+
+    def refresh(self, refresh_token: Token, *, deadline: float) -> Grant:
+        """Trade a refresh token for a new access token; safe to repeat.
+
+        :raise GrantGone: when only a new consent helps
+        :raise ProviderNotConfigured: without client id and secret
+        :raise Misconfigured: when the provider refuses them
+        :raise Unavailable: when the same call may work later
+        """
+        form = {"refresh_token": refresh_token.reveal}
+        return self._grant(self._ask_for_tokens(REFRESH, "refresh_token", form, deadline), REFRESH)
+
+    @abstractmethod
+    def revoke(self, token: Token, *, deadline: float) -> None:
+        """End a grant, where the provider offers it; one already gone is a success."""
+
+    def check(self, redirect_uri: str, *, deadline: float) -> Finding:
+        """Whether the provider knows client id and secret: a made-up code, and how it is refused.
+
+        :raise ProviderNotConfigured: without client id and secret
+        """
+        form = {"code": secrets.token_urlsafe(32), "redirect_uri": redirect_uri}
+        # Tokens for a code that nobody gave out say nothing that could be relied on.
+        return self._refusal("authorization_code", form, deadline) or registration_probe.unclear(self.title)
+
+    def _refusal(self, grant_type: str, form: dict[str, str], deadline: float) -> Finding | None:
+        """What the refusal of such a request says of the registration; None when it is granted."""
+        try:
+            self._ask_for_tokens(CHECK, grant_type, form, deadline, read_error=registration_probe.Refusal)
+        except registration_probe.Refusal as refusal:
+            return registration_probe.read(refusal.reply)
+        except Unavailable:
+            return registration_probe.unreachable(self.title)
+        return None
+
+    def _require_client(self) -> None:
+        if not self._client.complete:
+            raise ProviderNotConfigured(
+                f"{self.title} is not configured: this installation is not registered there"
+            )
+
+    def _ask_for_tokens(
+        self,
+        operation: str,
+        grant_type: str,
+        form: dict[str, str],
+        deadline: float,
+        *,
+        repeatable: bool = True,
+        read_error: ErrorReader = error_for,
+    ) -> Json:
+        self._require_client()
+        who = {"client_id": self._client.id, "client_secret": self._client.secret.reveal}
+        body: str = prepare_token_request(grant_type, **form, **who)
+        call = Call(
+            self.title,
+            operation,
+            "POST",
+            self._token_url,
+            body.encode(),
+            content_type=FORM,
+            repeatable=repeatable,
+        )
+        return send(call, read_error, deadline=deadline)
+
+    def _grant(self, answer: Json, operation: str) -> Grant:
+        access, refresh, scope = (answer.get(each) for each in ("access_token", "refresh_token", "scope"))
+        if not isinstance(access, str) or not access:
+            raise unreadable(self.title, operation)
+        try:
+            life = timedelta(seconds=int(answer.get("expires_in", DEFAULT_LIFE)))
+            expires_at = datetime.now(UTC) + life
+        except (TypeError, ValueError, OverflowError):
+            raise unreadable(self.title, operation) from None
+        return Grant(
+            access_token=Token(access),
+            refresh_token=Token(refresh) if isinstance(refresh, str) and refresh else None,
+            expires_at=expires_at,
+            scope=tuple(scope.split()) if isinstance(scope, str) else None,
+        )
+
+
+class GoogleOAuth(OAuth):
+    """Google's: refresh tokens stay, grants can be revoked."""
+
+    def __init__(self, endpoints: GoogleEndpoints, client: Client) -> None:
+        super().__init__(ProviderName.GOOGLE, "Google", endpoints.token, client)
+        self._endpoints = endpoints
+
+    def link(self, asked: ConsentRequest) -> str:
+        """Where a person goes to consent."""
+        self._require_client()
+        return consent.google_link(self._endpoints.auth, self._client.id, asked)
+
+    def account(self, consented: Consented, *, deadline: float) -> AccountIdentity:
+        """Whose account was connected, as far as the grant lets us read it."""
+        token = consented.grant.access_token
+        return identity.google_account(self._endpoints, token, consented.claims, deadline=deadline)
+
+    def revoke(self, token: Token, *, deadline: float) -> None:
+        """End the grant behind an access or refresh token; one already gone is a success.
+
+        Google ends every token that the account gave this application, whichever connection holds it.
+
+        https://developers.google.com/identity/protocols/oauth2/web-server#tokenrevoke
+        """
+        body = urlencode({"token": token.reveal}).encode()
+        call = Call(
+            self.title, REVOKE, "POST", self._endpoints.revoke, body, content_type=FORM, answers=False
+        )
+        try:
+            send(call, error_for, deadline=deadline)
+        except AuthorizationInvalid:
+            return  # 400 invalid_token: nothing is left to end
+
+
+class MicrosoftOAuth(OAuth):
+    """Entra's: every refresh rotates the refresh token; applications cannot revoke."""
+
+    def __init__(self, endpoints: MicrosoftEndpoints, client: Client) -> None:
+        super().__init__(ProviderName.MICROSOFT, "Microsoft", endpoints.token, client)
+        self._endpoints = endpoints
+
+    def link(self, asked: ConsentRequest) -> str:
+        """Where a person goes to consent."""
+        self._require_client()
+        return consent.microsoft_link(self._endpoints.auth, self._client.id, asked)
+
+    def account(self, consented: Consented, *, deadline: float) -> AccountIdentity:
+        """Whose account was connected, as far as the grant lets us read it."""
+        token = consented.grant.access_token
+        return identity.microsoft_account(self._endpoints, token, consented.claims, deadline=deadline)
+
+    def check(self, redirect_uri: str, *, deadline: float) -> Finding:
+        """As for every provider; where that leaves the secret open, by a token for the application itself.
+
+        Such a token is of one tenant, and good for nothing that an administrator has not allowed. It is
+        dropped at once.
+        """
+        finding = super().check(redirect_uri, deadline=deadline)
+        if finding is not registration_probe.SECRET_UNSEEN or self._endpoints.tenant.lower() in MANY_TENANTS:
+            return finding
+        form = {"scope": "https://graph.microsoft.com/.default"}
+        return self._refusal("client_credentials", form, deadline) or registration_probe.right(self.title)
+
+    def revoke(self, token: Token, *, deadline: float) -> None:
+        """Do nothing: Entra has no way for an application to end one grant."""

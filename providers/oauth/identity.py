@@ -1,0 +1,155 @@
+"""Whose account was connected: its id and e-mail address, from whatever the grant lets us read."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import orjson
+
+from providers.base import Token
+from providers.errors import AuthorizationInvalid, ProviderError
+from providers.http import errors
+from providers.http.send import Bearer, Call, Json, Reply, send
+from providers.oauth.endpoints import GoogleEndpoints, MicrosoftEndpoints
+
+log = logging.getLogger(__name__)
+
+WHO = "oauth.userinfo"
+
+_ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
+_LONGEST_ADDRESS = 320
+_LONGEST_ID = 256
+
+
+def claims(id_token: object, audience: str) -> Json:
+    """What an id token made for ``audience`` says; ``{}`` for any other, and for what is none.
+
+    It comes straight from the token endpoint over TLS, so that nobody has to check its signature:
+    https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation (step 6)
+    """
+    try:
+        _, payload, _ = str(id_token).split(".")
+        told = orjson.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    except ValueError:
+        return {}
+    if not isinstance(told, dict):
+        return {}
+    made_for = told.get("aud")
+    return told if audience in (made_for if isinstance(made_for, list) else [made_for]) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class AccountIdentity:
+    """Whose account a grant is for. ``verified`` are the addresses that the provider vouches for."""
+
+    id: str | None
+    email: str | None
+    verified: frozenset[str] = frozenset()
+
+    def is_verified_as(self, email: str) -> bool:
+        """Whether the provider vouches that this is the account of an address, in any case of its letters."""
+        return email.lower() in {address.lower() for address in self.verified}
+
+
+def google_account(
+    endpoints: GoogleEndpoints, access_token: Token, claimed: Json, *, deadline: float
+) -> AccountIdentity:
+    """A Google account by its claims, else by userinfo, else by the id of its main calendar.
+
+    https://developers.google.com/identity/openid-connect/openid-connect#an-id-tokens-payload
+    """
+    asked = _Asking("Google", access_token, deadline)
+    told = claimed
+    if _address(told, "email") is None:
+        told = asked.get(endpoints.userinfo)
+    account_id = _account_id(claimed, "sub") or _account_id(told, "sub")
+    if (email := _address(told, "email")) is not None:
+        verified = told.get("email_verified") in (True, "true")
+        return AccountIdentity(account_id, email, frozenset((email,) if verified else ()))
+    email = _address(asked.get(f"{endpoints.api}/users/me/calendarList/primary"), "id")
+    return AccountIdentity(account_id, email, frozenset((email,) if email else ()))
+
+
+def microsoft_account(
+    endpoints: MicrosoftEndpoints, access_token: Token, claimed: Json, *, deadline: float
+) -> AccountIdentity:
+    """A Microsoft account by its claims, else by its profile, where ``mail`` may be null.
+
+    An administrator of any tenant can write any address into ``email`` and ``mail``. Microsoft vouches for
+    the sign-in name, whose domain belongs to the tenant, and for ``email`` when ``xms_edov`` says so:
+    https://learn.microsoft.com/en-us/entra/identity-platform/migrate-off-email-claim-authorization
+    """
+    account_id = _account_id(claimed, "oid")
+    if (email := _address(claimed, "email", "preferred_username")) is not None:
+        owned = claimed.get("xms_edov") in (True, 1, "1", "true")
+        vouched = ("email", "preferred_username") if owned else ("preferred_username",)
+        return AccountIdentity(account_id, email, frozenset(_addresses(claimed, vouched)))
+    profile = f"{endpoints.graph}/me?$select=id,mail,userPrincipalName"
+    told = _Asking("Microsoft", access_token, deadline).get(profile)
+    email = _address(told, "mail", "userPrincipalName")
+    verified = frozenset(_addresses(told, ("userPrincipalName",)))
+    return AccountIdentity(account_id or _account_id(told, "id"), email, verified)
+
+
+class _Asking:
+    """Asks with a token just granted. An address is good to have: without it the connection works too."""
+
+    def __init__(self, provider: str, access_token: Token, deadline: float) -> None:
+        self._provider = provider
+        self._token = access_token
+        # What is left has to do for storing the connection.
+        now = time.monotonic()
+        self._deadline = now + (deadline - now) / 2
+
+    def get(self, url: str) -> Json:
+        """The answer, or ``{}`` when the provider refuses or fails."""
+        try:
+            return send(
+                Call(self._provider, WHO, "GET", url),
+                _refusal,
+                deadline=self._deadline,
+                bearer=Bearer(_Fresh(self._token)),
+            )
+        except ProviderError as error:
+            log.info("%s does not tell whose account it is: %s", self._provider, error.reason)
+            return {}
+
+
+class _Fresh:
+    """A token just granted, which nothing renews."""
+
+    def __init__(self, token: Token) -> None:
+        self._token = token
+
+    def access_token(self, *, deadline: float) -> Token:
+        return self._token
+
+    def renewed(self, rejected: Token, *, deadline: float) -> Token:
+        raise AuthorizationInvalid("The provider rejects the token that it has just granted")
+
+
+def _refusal(reply: Reply) -> ProviderError:
+    return errors.error(reply.provider, errors.by_status(reply.status), operation=reply.operation)
+
+
+def _account_id(told: Json, field: str) -> str | None:
+    value = told.get(field)
+    if isinstance(value, str) and 0 < len(value) <= _LONGEST_ID and value.isprintable():
+        return value
+    return None
+
+
+def _address(told: Json, *fields: str) -> str | None:
+    return next(_addresses(told, fields), None)
+
+
+def _addresses(told: Json, fields: tuple[str, ...]) -> Iterator[str]:
+    for field in fields:
+        value = told.get(field)
+        if isinstance(value, str) and len(value) <= _LONGEST_ADDRESS and _ADDRESS.fullmatch(value):
+            yield value

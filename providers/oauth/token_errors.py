@@ -1,0 +1,54 @@
+"""What the refusals of a token endpoint mean (RFC 6749, 5.2), the same for both providers."""
+
+from __future__ import annotations
+
+from providers.errors import (
+    AuthorizationInvalid,
+    GrantGone,
+    Misconfigured,
+    ProviderError,
+    RateLimited,
+    Unavailable,
+)
+from providers.http.send import Reply
+
+# Only a new consent helps.
+GONE = frozenset({"invalid_grant", "interaction_required", "consent_required", "login_required"})
+# The operator's fault: the connection is as good as before.
+MISCONFIGURED = frozenset({"invalid_client", "unauthorized_client"})
+PASSING = frozenset({"temporarily_unavailable", "internal_failure", "server_error"})
+
+# https://learn.microsoft.com/en-us/entra/identity-platform/reference-error-codes#aadsts-error-codes
+# AADSTS50196: "the server terminated an operation because it encountered a client request loop".
+LOOP = 50196
+# How long to leave an account alone after it, in seconds.
+LOOP_PAUSE = 60.0
+
+
+def error_for(reply: Reply) -> ProviderError:
+    """The exception for a refusal, by its ``error`` word and then by its status."""
+    word = (reply.body or {}).get("error")
+    if not isinstance(word, str):
+        word = ""
+    call = {"operation": reply.operation}
+    if word in GONE and LOOP in error_codes(reply):
+        return RateLimited(f"{reply.provider} asks us to slow down", **call, retry_after=LOOP_PAUSE)
+    if word in GONE:
+        return GrantGone(f"{reply.provider} says that this connection has ended", **call)
+    if word == "invalid_token":
+        return AuthorizationInvalid(f"{reply.provider} does not know this token", **call)
+    if word in MISCONFIGURED:
+        return Misconfigured(f"{reply.provider} refuses the registration of this installation", **call)
+    if reply.status == 429:
+        return RateLimited(f"{reply.provider} asks us to slow down", **call, retry_after=reply.retry_after)
+    if word in PASSING or reply.status >= 500 or reply.status == 408 or not word:
+        return Unavailable(
+            f"{reply.provider} is not available just now", **call, retry_after=reply.retry_after
+        )
+    return ProviderError(f"{reply.provider} refused the request", **call)
+
+
+def error_codes(reply: Reply) -> list[object]:
+    """The numbers that Microsoft gives its errors, AADSTS in its texts."""
+    codes = (reply.body or {}).get("error_codes")
+    return codes if isinstance(codes, list) else []

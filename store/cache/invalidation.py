@@ -1,0 +1,24 @@
+"""Invalidates what any connection has cached of a calendar that has changed."""
+
+from __future__ import annotations
+
+from store.cache.busy_cache import CalendarKey
+from store.cache.cache_tags import GOOGLE, PRIMARY, Identified, change_tags, write_tags
+from store.stores import Stores
+
+
+def after_write(stores: Stores, of: Identified, key: CalendarKey) -> None:
+    """After a write whose outcome is not known, by what is stored of the connection."""
+    stores.busy.invalidate(write_tags(of, key.calendar, _owner(stores, of, key)), [key.connection])
+
+
+def after_notification(stores: Stores, of: Identified, key: CalendarKey) -> None:
+    """After a provider's notification, of which the first of many finds something to drop."""
+    stores.busy.empty(key)
+    stores.busy.invalidate(change_tags(of, key.calendar, _owner(stores, of, key)))
+
+
+def _owner(stores: Stores, of: Identified, key: CalendarKey) -> str:
+    if of.provider == GOOGLE or key.calendar in (PRIMARY, of.main_calendar_id):
+        return ""
+    return stores.calendar_lists.owners(key.connection, [key.calendar]).get(key.calendar, "")

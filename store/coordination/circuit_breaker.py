@@ -1,0 +1,346 @@
+"""Who is not asked for a while, because they do not answer: decided by all workers together, in Redis.
+
+A breaker is closed while its calls are answered. It opens when they fail, and then nobody calls. After a
+pause one job may, as a probe: an answer closes the breaker, a failure begins the pause anew. Who asks
+meanwhile waits for it as long as it is young, and is refused when it takes longer.
+
+Each account has a breaker, which opens after so many failures in a row. Each provider has one, which opens
+when so many accounts in a row have failed and none was answered in between. A failure does not count there
+when anybody was answered after its call began: a few accounts that hang are heard of last, when all others
+have been answered. And an account counts once since it was answered: those that go on failing while others
+are answered never stand for their provider. For the same reason those that have failed wait for one pause
+more before they may probe it.
+
+All this is so for each family of calls by itself, so that no operation is shut for the fault of another.
+
+A failure counts as soon as it happens. Answers are noted in the process, and told with whatever it says next
+to Redis. What happens while Redis is away is never told, so that nothing opens or closes for it later.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple, cast
+
+from redis import Redis
+from redis.client import Pipeline
+from redis.exceptions import RedisError
+
+from store.coordination.redis_clock import MOMENT
+
+log = logging.getLogger(__name__)
+
+# Milliseconds after which a failure that was not followed by another is forgotten, and the last answer.
+REMEMBERED = 3_600_000
+
+# Seconds after which an answer that was noted proves nothing any more.
+STALE = 5.0
+
+# Seconds for which others wait for a probe: all but few calls of a provider that is well take less, with a
+# new token before them. Of a deadline so short that this would be much of it, they wait for a share.
+YOUNG = 1.0
+YOUNG_SHARE = 0.25
+
+# For scripts that ask whether calls may begin. "key" is a breaker, "account" that of who asks.
+#
+# shut: milliseconds until it may be asked again, none or less when it may now; and for which who probes may
+# be waited for, none or less when nobody is to wait. A probe that is no longer young ends with its lease.
+# try: note who probes what is open, for how long its lease lasts and how long it is young; whether it does.
+LOOK = """
+local function breaker(key)
+    local kept = redis.call('HMGET', key, 'until', 'trying', 'by', 'young')
+    return {
+        key = key, due = tonumber(kept[1]), trying = tonumber(kept[2]) or 0, by = kept[3],
+        young = tonumber(kept[4]) or 0
+    }
+end
+local function shut(breaker, account, id, now, pause)
+    if not breaker.due or (breaker.by == id and breaker.trying > now) then return 0, 0 end
+    local rest = breaker.due - now
+    if rest <= 0 and breaker.trying > now then
+        if breaker.young > now then return 0, breaker.young - now end
+        return breaker.trying - now, 0
+    end
+    if rest <= 0 and redis.call('SISMEMBER', breaker.key .. ':failing', account) == 1 then
+        rest = breaker.due + pause - now
+    end
+    return rest, 0
+end
+local function try(breaker, account, id, now, lease, young)
+    if breaker.due then
+        breaker.trying, breaker.by, breaker.young = now + lease, id, now + young
+        redis.call('HSET', breaker.key, 'trying', breaker.trying, 'by', id, 'account', account,
+            'young', breaker.young)
+    end
+    return breaker.due
+end
+"""
+
+# Whole milliseconds: what is stored of them loses no digit.
+NOW = MOMENT + "local now = tonumber(ARGV[1]) or math.floor(moment())\n"
+
+# KEYS: the breakers of a provider and of an account, when the provider has last answered. ARGV: now or "",
+# whether the call is given up, after how many accounts and after how many failures they open (0: never),
+# milliseconds of the pause, for which to remember, and since the call began. Returns for both whether
+# they are open, and whether they have just been opened.
+FAILED = (
+    NOW
+    + """
+local provider, account = KEYS[1], KEYS[2]
+local breakers = {provider, account}
+local limits, pause, remembered = {tonumber(ARGV[3]), tonumber(ARGV[4])}, tonumber(ARGV[5]), tonumber(ARGV[6])
+local probed = {}
+for n, key in ipairs(breakers) do
+    local kept = redis.call('HMGET', key, 'trying', 'account')
+    probed[n] = kept[2] == account and tonumber(kept[1]) > now
+end
+local counts = {0, 0}
+if ARGV[2] == '1' or probed[1] or probed[2] then
+    counts[2] = redis.call('HINCRBY', account, 'failures', 1)
+    local overtaken = tonumber(redis.call('GET', KEYS[3]) or 0) > now - ARGV[7]
+    if not overtaken and redis.call('HSETNX', account, 'counted', 1) == 1 then
+        redis.call('SADD', provider .. ':failing', account)
+    end
+    counts[1] = redis.call('SCARD', provider .. ':failing')
+    for _, key in ipairs({account, provider, provider .. ':failing'}) do
+        redis.call('PEXPIRE', key, remembered)
+    end
+end
+local answer = {}
+for n, key in ipairs(breakers) do
+    local open = redis.call('HEXISTS', key, 'until')
+    local opens = open == 0 and limits[n] > 0 and counts[n] >= limits[n]
+    if opens or probed[n] then
+        redis.call('HSETNX', key, 'since', now)
+        redis.call('HSET', key, 'until', now + pause)
+        redis.call('HDEL', key, 'trying', 'by', 'account', 'young')
+        redis.call('PEXPIRE', key, remembered)
+        if n == 2 then
+            redis.call('ZREMRANGEBYSCORE', provider .. ':open', '-inf', now)
+            redis.call('ZADD', provider .. ':open', now + remembered, account)
+            redis.call('PEXPIRE', provider .. ':open', remembered)
+        end
+    end
+    answer[n] = (open == 1 or opens) and 1 or 0
+    answer[n + 2] = opens and 1 or 0
+end
+return answer
+"""
+)
+
+# KEYS: the breaker of a provider, when it has last answered, then the breakers of the accounts that it has
+# answered. ARGV: now or "", milliseconds for which to keep the moment, and since it.
+ANSWERED = (
+    NOW
+    + """
+local provider, failing, open = KEYS[1], KEYS[1] .. ':failing', KEYS[1] .. ':open'
+local kept = redis.call('HMGET', provider, 'until', 'account')
+local last = math.max(now - ARGV[3], tonumber(redis.call('GET', KEYS[2])) or 0)
+redis.call('SET', KEYS[2], last, 'PX', ARGV[2])
+for n = 3, #KEYS do
+    if redis.call('DEL', KEYS[n]) == 1 then redis.call('ZREM', open, KEYS[n]) end
+    if kept[1] and kept[2] == KEYS[n] then
+        -- What was held against accounts meanwhile was the provider's.
+        for _, each in ipairs(redis.call('SMEMBERS', failing)) do
+            redis.call('DEL', each)
+            redis.call('ZREM', open, each)
+        end
+        redis.call('DEL', provider)
+        kept = {}
+    end
+end
+if not kept[1] then redis.call('DEL', failing) end
+"""
+)
+
+# KEYS: breakers. ARGV: who probed and has learnt nothing.
+LEAVE = """
+for _, key in ipairs(KEYS) do
+    if redis.call('HGET', key, 'by') == ARGV[1] then
+        redis.call('HDEL', key, 'trying', 'by', 'account', 'young')
+    end
+end
+"""
+
+# KEYS: breakers of providers. ARGV: now or "". Returns for each for how long it has been open and in how long
+# it is due, in milliseconds, whether it is open, whether it is probed, and how many accounts' are open.
+STANDING = (
+    NOW
+    + """
+local answer = {}
+for _, key in ipairs(KEYS) do
+    local kept = redis.call('HMGET', key, 'since', 'until', 'trying')
+    answer[#answer + 1] = kept[2] and now - kept[1] or 0
+    answer[#answer + 1] = kept[2] and math.max(0, kept[2] - now) or 0
+    answer[#answer + 1] = kept[2] and 1 or 0
+    answer[#answer + 1] = (tonumber(kept[3]) or 0) > now and 1 or 0
+    answer[#answer + 1] = redis.call('ZCOUNT', key .. ':open', now, '+inf')
+end
+return answer
+"""
+)
+
+
+class Family(StrEnum):
+    """Calls that a provider answers or fails together."""
+
+    BUSY = "busy"
+    CALENDARS = "calendars"
+    EVENTS = "events"
+    WRITES = "writes"
+    CHANNELS = "channels"
+
+
+class Guarded(NamedTuple):
+    """What has breakers of its own: a family of calls to one provider."""
+
+    provider: str
+    family: Family
+
+
+@dataclass(frozen=True, slots=True)
+class Breaker:
+    """How the breakers of one family stand; times in seconds.
+
+    ``ago`` is since when it is open, ``due`` until when nobody is asked; ``probed``: somebody is just now.
+    ``accounts`` is how many accounts' are open.
+    """
+
+    open: bool = False
+    ago: float = 0.0
+    due: float = 0.0
+    probed: bool = False
+    accounts: int = 0
+
+
+class Breakers:
+    """``accounts`` in a row open a provider's, ``failures`` in a row an account's; 0 is never.
+
+    ``pause`` in seconds.
+    """
+
+    def __init__(self, redis: Redis, *, accounts: int, failures: int, pause: float) -> None:
+        self.pause = pause
+        self._redis = redis
+        self._limits = (accounts, failures)
+        self._lock = threading.Lock()
+        # Who was answered, and when it was noted last.
+        self._answered: dict[tuple[Guarded, str], float] = {}
+        # Who probes in this process, and whether it was answered last.
+        self._probes: dict[tuple[Guarded, str], bool] = {}
+
+    def failed(
+        self, guarded: Guarded, account: str, *, given_up: bool, took: float = 0.0, now: float | None = None
+    ) -> bool:
+        """A call has failed, ``took`` seconds after it began; whether its account is not to be called now.
+
+        Only a call that is ``given_up`` counts, unless it was a probe. Without Redis nothing is learnt of it.
+        ``now`` is another clock, for tests, here and below.
+        """
+        if not any(self._limits):
+            return False
+        times = int(self.pause * 1000), REMEMBERED, int(took * 1000)
+        arguments = _clock(now), int(given_up), *self._limits, *times
+        keys = provider_key(guarded), account_key(guarded, account), _last_answer(guarded)
+        with self._lock:
+            if (guarded, account) in self._probes:
+                self._probes[guarded, account] = False
+        try:
+            with self._redis.pipeline(transaction=False) as pipe:
+                # What was answered before.
+                self.tell(pipe, now=now)
+                pipe.eval(FAILED, len(keys), *keys, *arguments)
+                told = cast(list[int], pipe.execute()[-1])
+        except RedisError as error:
+            log.warning("a provider's failure could not be shared: %s", type(error).__name__)
+            return False
+        if told[2]:
+            log.warning("%s does not answer (%s) and is not asked for %g seconds", *guarded, self.pause)
+        if told[3]:
+            log.info("an account is not asked for %g seconds", self.pause, extra={"connection": account})
+        return bool(told[0] or told[1])
+
+    def answered(self, guarded: Guarded, account: str) -> None:
+        """Note that a call was answered; :meth:`tell` says it."""
+        if any(self._limits):
+            with self._lock:
+                self._answered[guarded, account] = time.monotonic()
+                if (guarded, account) in self._probes:
+                    self._probes[guarded, account] = True
+
+    def tell(self, pipe: Pipeline, *, now: float | None = None) -> None:
+        """Queue on ``pipe`` who was answered since this was last called."""
+        with self._lock:
+            noted, self._answered = self._answered, {}
+        told_at = time.monotonic()
+        accounts: dict[Guarded, list[str]] = {}
+        last: dict[Guarded, float] = {}
+        for (guarded, account), moment in noted.items():
+            if moment >= told_at - STALE:
+                accounts.setdefault(guarded, []).append(account)
+                last[guarded] = max(moment, last.get(guarded, moment))
+        for guarded, each in accounts.items():
+            _answered(pipe, guarded, each, ago=told_at - last[guarded], now=now)
+
+    def probes(self, guarded: Guarded, account: str) -> None:
+        """Note that a job of this process probes, until it is to :meth:`leave`."""
+        with self._lock:
+            self._probes[guarded, account] = False
+
+    def leave(self, pipe: Pipeline, guarded: Guarded, account: str, by: str) -> None:
+        """Queue what a probe has learnt, then its end; if it has learnt nothing, another may.
+
+        Its answer may have been taken by :meth:`tell` for another pipeline, which may come later.
+        """
+        with self._lock:
+            answered = self._probes.pop((guarded, account), False)
+        if answered:
+            _answered(pipe, guarded, [account], ago=0.0)
+        pipe.eval(LEAVE, 2, provider_key(guarded), account_key(guarded, account), by)
+
+    def standing(self, every: Sequence[Guarded], *, now: float | None = None) -> Mapping[Guarded, Breaker]:
+        """How the breakers of each family stand.
+
+        :raise redis.RedisError: when Redis is down
+        """
+        keys = [provider_key(each) for each in every]
+        told = cast(list[Any], self._redis.eval(STANDING, len(keys), *keys, _clock(now)))
+        each = zip(told[::5], told[1::5], told[2::5], told[3::5], told[4::5], strict=True)
+        return {
+            guarded: Breaker(bool(open_), ago / 1000, due / 1000, bool(probed), accounts)
+            for guarded, (ago, due, open_, probed, accounts) in zip(every, each, strict=True)
+        }
+
+
+def _answered(
+    pipe: Pipeline, guarded: Guarded, accounts: Sequence[str], *, ago: float, now: float | None = None
+) -> None:
+    keys = [
+        provider_key(guarded),
+        _last_answer(guarded),
+        *(account_key(guarded, each) for each in accounts),
+    ]
+    pipe.eval(ANSWERED, len(keys), *keys, _clock(now), REMEMBERED, int(ago * 1000))
+
+
+def _clock(now: float | None) -> int | str:
+    return "" if now is None else int(now * 1000)
+
+
+def _last_answer(guarded: Guarded) -> str:
+    return f"answered:{guarded.provider}:{guarded.family}"
+
+
+def provider_key(guarded: Guarded) -> str:
+    """The breaker of a provider."""
+    return f"breaker:{guarded.provider}:{guarded.family}"
+
+
+def account_key(guarded: Guarded, account: str) -> str:
+    """The breaker of an account, which goes by our id of its connection."""
+    return f"{provider_key(guarded)}:{account}"

@@ -1,0 +1,66 @@
+"""Keeps revocations of a provider account's grant apart from consents that renew it.
+
+Google revokes for an account and an application: every token dies, also one that a consent got a moment ago.
+So a revocation holds the account's lock while it looks for other connections and revokes. A consent holds the
+lock while it stores its connection, and is refused when the account was revoked after its code was redeemed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from redis import Redis
+
+from store.coordination.locks import account_lock
+from store.sql.queries.connections import ProviderAccount
+
+# Longer than any exchange of a code takes.
+REMEMBERED_SECONDS = 600
+
+
+class Grants:
+    """Locks of provider accounts, and the moments at which their grants were revoked."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+
+    def now(self) -> float:
+        """The time by the clock of Redis, in seconds: all machines share it."""
+        seconds, microseconds = self._redis.time()
+        return float(seconds + microseconds / 1e6)
+
+    @contextmanager
+    def exclusive(self, account: ProviderAccount, *, deadline: float) -> Iterator[None]:
+        """Hold an account. ``deadline`` is of ``time.monotonic()``.
+
+        :raise LockTimeout: when another holds it for too long
+        """
+        with ExitStack() as locks:
+            for name in _names(account):
+                locks.enter_context(account_lock(self._redis, name, deadline=deadline))
+            yield
+
+    def note_revocation(self, account: ProviderAccount) -> None:
+        """Note that the grant of an account is revoked now."""
+        moment = repr(self.now())
+        for name in _names(account):
+            self._redis.set(_revoked_key(name), moment, ex=REMEMBERED_SECONDS)
+
+    def revoked_since(self, account: ProviderAccount, moment: float) -> bool:
+        """Whether the grant of an account was revoked after a moment of ``now()``."""
+        names = _names(account)
+        noted = self._redis.mget([_revoked_key(name) for name in names]) if names else []
+        return any(value is not None and float(value) >= moment for value in noted)
+
+
+def _names(account: ProviderAccount) -> list[str]:
+    """The account by id and by address, in one order for all: one side may know only one of them."""
+    known = (account.id and f"id:{account.id}", account.email and f"email:{account.email.lower()}")
+    texts = (f"{account.provider}:{each}" for each in known if each)
+    return sorted(hashlib.sha256(text.encode()).hexdigest() for text in texts)
+
+
+def _revoked_key(name: str) -> str:
+    return f"grant-revoked:{name}"

@@ -1,0 +1,376 @@
+"""What all workers together may ask of the providers, kept in Redis and measured by its clock alone.
+
+Each provider has a limit for the whole installation and one for each account. Both are paced by GCRA, a
+leaky bucket that is one number: the moment at which all that was let through would have been let through at
+an even pace. Half of a limit may go at once and the other half over its window, so that no window of the
+provider's sees more than the limit, wherever it begins, but for calls that are made again.
+
+A provider that refuses us names a time: until then the scope of its refusal is held, for every worker. And a
+mailbox takes a few calls at once: each has a lease there, which ends by itself when its holder dies. Whoever
+does not answer is not asked at all, see ``store.coordination.circuit_breaker``.
+
+https://developers.google.com/workspace/calendar/api/guides/quota
+https://learn.microsoft.com/en-us/graph/throttling-limits
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, cast
+
+from redis import Redis
+from redis.client import Pipeline
+from redis.exceptions import RedisError
+
+from store.coordination import circuit_breaker
+from store.coordination.circuit_breaker import Family, Guarded
+from store.coordination.redis_clock import MOMENT
+
+log = logging.getLogger(__name__)
+
+# Graph's own: for one app and mailbox.
+CALLS_AT_ONCE = 4
+
+# How far ahead, in milliseconds, a call is given its turn. Turns that are given stand before everybody who
+# comes later, so they are few.
+HORIZON = 500
+# Milliseconds after which who was given no turn may ask anew: sooner than the turns that are given end.
+ASK_AGAIN = 250
+# Likewise for who waits for another's call to the same mailbox to end.
+ASK_FOR_LEASE = 50
+
+# Seconds: who names a longer time has made a mistake, or will say so again.
+LONGEST_HOLD = 3600.0
+
+# KEYS: scopes, breakers, mailboxes. ARGV: now or "", milliseconds left, milliseconds of a lease,
+# horizon, ask again, ask for lease, calls at once, pause of a breaker, milliseconds for which a probe is
+# young, number of scopes, of breakers;
+# for each scope interval and tolerance; for each call the numbers of its scopes and of its breakers, first
+# the provider's, its cost, the number of its mailbox or 0, its lease. Returns for each call how many
+# milliseconds it has to wait, whether its turn is paid, and why it waits, or that it probes.
+ASK = (
+    MOMENT
+    + circuit_breaker.LOOK
+    + """
+local now = tonumber(ARGV[1]) or moment()
+local left, lease, horizon = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local again, again_for_lease, most = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
+local pause, young = tonumber(ARGV[8]), tonumber(ARGV[9])
+local count, guards = tonumber(ARGV[10]), tonumber(ARGV[11])
+local at = 12
+local scopes = {}
+for n = 1, count do
+    local kept = redis.call('HMGET', KEYS[n], 'paced', 'held', 'named')
+    scopes[n] = {
+        interval = tonumber(ARGV[at]), tolerance = tonumber(ARGV[at + 1]),
+        paced = tonumber(kept[1]) or 0, held = tonumber(kept[2]) or 0, named = tonumber(kept[3]) or 0
+    }
+    at = at + 2
+end
+local breakers = {}
+for n = 1, guards do breakers[n] = breaker(KEYS[count + n]) end
+local function closed(call)
+    local rest, probed = 0, 0
+    for _, each in ipairs(call.breakers) do
+        local more, tried = shut(each, call.account, call.id, now, pause)
+        rest, probed = math.max(rest, more), math.max(probed, tried)
+    end
+    return rest, probed
+end
+local answers, refused = {}, {}
+while at <= #ARGV do
+    local of = {scopes[tonumber(ARGV[at])], scopes[tonumber(ARGV[at + 1])]}
+    local call = {breakers = {breakers[tonumber(ARGV[at + 2])], breakers[tonumber(ARGV[at + 3])]}}
+    local cost, mailbox, id = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5]), ARGV[at + 6]
+    at = at + 7
+    call.account, call.id, call.answer = call.breakers[2].key, id, #answers
+    local rest, probed = closed(call)
+    local held, named, delay = 0, 0, 0
+    for _, scope in ipairs(of) do
+        held = math.max(held, scope.held - now)
+        named = math.max(named, scope.named - now)
+        scope.after = math.max(scope.paced, now) + math.min(cost * scope.interval, scope.tolerance)
+        delay = math.max(delay, scope.after - scope.tolerance - now)
+    end
+    local wait, paid, why = 0, 0, 'pace'
+    if rest > 0 then
+        wait, why = rest, 'open'
+        refused[#refused + 1] = call
+    elseif probed > 0 then
+        wait, why = math.min(again, probed), 'probed'
+    elseif held > 0 then
+        wait, why = held, held > named and 'backoff' or 'told'
+    elseif cost > 0 and delay > math.min(horizon, left) then
+        wait = delay > left and delay or again
+    elseif cost > 0 then
+        wait, paid = delay, 1
+        for _, scope in ipairs(of) do
+            scope.paced, scope.changed = scope.after, true
+        end
+    end
+    if wait <= 0 and mailbox > 0 then
+        local key = KEYS[count + guards + mailbox]
+        redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
+        -- Redis may be asked twice when its answer is lost: who has a lease keeps it.
+        if redis.call('ZCARD', key) < most or redis.call('ZSCORE', key, id) then
+            redis.call('ZADD', key, now + lease, id)
+            if redis.call('PTTL', key) < lease then redis.call('PEXPIRE', key, lease) end
+        else
+            wait, why = again_for_lease, 'mailbox'
+        end
+    end
+    if wait <= 0 then
+        for _, each in ipairs(call.breakers) do
+            if try(each, call.account, id, now, lease, young) then why = 'probe' end
+        end
+    end
+    answers[#answers + 1] = math.ceil(wait)
+    answers[#answers + 1] = paid
+    answers[#answers + 1] = why
+end
+-- Who has failed lets others probe first, and waits for them once they do.
+for _, call in ipairs(refused) do
+    local rest, probed = closed(call)
+    if rest <= 0 and probed > 0 then
+        answers[call.answer + 1], answers[call.answer + 3] = math.ceil(math.min(again, probed)), 'probed'
+    end
+end
+for n, scope in ipairs(scopes) do
+    if scope.changed then
+        redis.call('HSET', KEYS[n], 'paced', string.format('%.3f', scope.paced))
+        redis.call('PEXPIRE', KEYS[n], math.ceil(math.max(scope.paced, scope.held) - now) + 1)
+    end
+end
+return answers
+"""
+)
+
+# KEYS: scopes. ARGV: whether the provider has named the time; for each scope, milliseconds to hold it for.
+# Returns for how long one of them is held by a time that was named.
+HOLD = (
+    MOMENT
+    + """
+local now = moment()
+local longest = 0
+for n, key in ipairs(KEYS) do
+    local kept = redis.call('HMGET', key, 'held', 'named')
+    local held, named = tonumber(kept[1]) or 0, tonumber(kept[2]) or 0
+    local more = tonumber(ARGV[n + 1])
+    if more > 0 then
+        held = math.max(held, now + more)
+        if ARGV[1] == '1' then named = math.max(named, now + more) end
+        redis.call('HSET', key, 'held', string.format('%.3f', held), 'named', string.format('%.3f', named))
+        if redis.call('PTTL', key) < more then redis.call('PEXPIRE', key, more) end
+    end
+    longest = math.max(longest, named - now)
+end
+return math.ceil(longest)
+"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """So many calls, two at least, in any stretch of so many seconds."""
+
+    calls: int
+    seconds: float
+
+    @property
+    def interval(self) -> float:
+        """Milliseconds between calls at an even pace of half the limit."""
+        return 2000 * self.seconds / self.calls
+
+    @property
+    def tolerance(self) -> float:
+        """By how many milliseconds a call may come before its turn: the other half goes at once."""
+        return 1000 * self.seconds
+
+
+# https://learn.microsoft.com/en-us/graph/throttling-limits: of one app everywhere.
+MICROSOFT_APP = Limit(130_000, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A wish to call a provider for an account ``calls`` times, 0 when that turn is paid already.
+
+    ``family``: whose breakers it heeds. ``mailbox``: where the call needs a lease, if anywhere; ``lease`` is
+    its name there, and that of who probes.
+    """
+
+    provider: str
+    account: str
+    calls: int
+    mailbox: str | None
+    lease: str
+    family: Family
+
+    @property
+    def guarded(self) -> Guarded:
+        """What its breakers guard."""
+        return Guarded(self.provider, self.family)
+
+
+class Why(StrEnum):
+    """What a call waits for."""
+
+    PACE = "pace"
+    # For a time that the provider has named, and for one that it has not.
+    TOLD = "told"
+    BACKOFF = "backoff"
+    # For a call to the same mailbox to end.
+    MAILBOX = "mailbox"
+    # For who does not answer to be asked again.
+    OPEN = "open"
+    # For nothing, but to find out whether they do.
+    PROBE = "probe"
+    # For who finds that out, as long as it may be waited for.
+    PROBED = "probed"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Go now when ``wait`` is 0; else ask anew after so many seconds. ``paid``: its turn has been given."""
+
+    wait: float
+    paid: bool
+    why: Why = Why.PACE
+
+
+GO = Answer(0.0, True)
+
+
+_WHYS = {each.encode(): each for each in Why}
+
+
+class Throttle:
+    """The limits of each provider, by its name: ``projects`` for all of us, ``accounts`` for each account.
+
+    ``pause`` is that of the breakers, ``young`` for how long a probe is waited for, in seconds.
+
+    Redis knows an account by our id of its connection: what address it has is only what a caller says, and
+    must not spend another's calls. Several connections may share a mailbox; the caller names it by the
+    address that the provider named.
+    """
+
+    def __init__(
+        self,
+        redis: Redis,
+        projects: Mapping[str, Limit],
+        accounts: Mapping[str, Limit],
+        *,
+        pause: float = 0.0,
+        young: float = circuit_breaker.YOUNG,
+    ) -> None:
+        self._redis = redis
+        self._pause = int(pause * 1000)
+        self._young = int(young * 1000)
+        self._projects = projects
+        self._accounts = accounts
+
+    def ask(
+        self,
+        pipe: Pipeline,
+        asks: Sequence[Ask],
+        *,
+        left: float,
+        lease: float,
+        now: float | None = None,
+    ) -> None:
+        """Queue on ``pipe`` what :meth:`answers` reads; all times are in seconds.
+
+        No turn is given beyond ``left``; a lease lasts for ``lease``. ``now`` is another clock, for tests.
+        """
+        limits: dict[str, Limit] = {}
+        looked: dict[str, int] = {}
+        for each in asks:
+            limits[_project(each.provider)] = self._projects[each.provider]
+            limits[_account(each.provider, each.account)] = self._accounts[each.provider]
+            for breaker in _breakers(each):
+                looked.setdefault(breaker, len(looked) + 1)
+        scopes = {name: number for number, name in enumerate(limits, 1)}
+        leased = dict.fromkeys(_mailbox(each.mailbox) for each in asks if each.mailbox is not None)
+        mailboxes = {name: number for number, name in enumerate(leased, 1)}
+        args: list[Any] = [
+            "" if now is None else now * 1000,
+            max(0, int(left * 1000)),
+            int(lease * 1000),
+            HORIZON,
+            ASK_AGAIN,
+            ASK_FOR_LEASE,
+            CALLS_AT_ONCE,
+            self._pause,
+            self._young,
+            len(scopes),
+            len(looked),
+        ]
+        for limit in limits.values():
+            args += limit.interval, limit.tolerance
+        for each in asks:
+            args += (
+                scopes[_project(each.provider)],
+                scopes[_account(each.provider, each.account)],
+                *(looked[breaker] for breaker in _breakers(each)),
+                each.calls,
+                0 if each.mailbox is None else mailboxes[_mailbox(each.mailbox)],
+                each.lease,
+            )
+        keys = [*scopes, *looked, *mailboxes]
+        pipe.eval(ASK, len(keys), *keys, *args)
+
+    @staticmethod
+    def answers(result: object, asks: Sequence[Ask]) -> list[Answer]:
+        """The answer to each ask. What Redis cannot pace goes at once: the providers' own limits stand."""
+        if isinstance(result, Exception):
+            log.error("calls are not paced: %s", result)
+            return [GO] * len(asks)
+        told = cast(list[Any], result)
+        return [
+            Answer(max(0, wait) / 1000, bool(paid) or not ask.calls, _WHYS[why])
+            if wait > 0 or _WHYS[why] is Why.PROBE
+            else GO
+            for ask, wait, paid, why in zip(asks, told[::3], told[1::3], told[2::3], strict=True)
+        ]
+
+    @staticmethod
+    def release(pipe: Pipeline, ask: Ask) -> None:
+        """Queue the end of a lease, if the ask was for one."""
+        if ask.mailbox is not None:
+            pipe.zrem(_mailbox(ask.mailbox), ask.lease)
+
+    def hold(
+        self, provider: str, account: str, seconds: float, *, named: bool = True, project: bool = False
+    ) -> float:
+        """Let no job begin for an account, or for any of the provider's, for so long.
+
+        ``named``: the provider itself has named the time. Returns for how many seconds the account is held by
+        a time that was named, whoever was told; 0 for ``seconds`` only asks.
+        """
+        milliseconds = int(min(seconds, LONGEST_HOLD) * 1000)
+        keys = [_project(provider), _account(provider, account)]
+        args = [int(named), milliseconds, 0] if project else [int(named), 0, milliseconds]
+        try:
+            return float(cast(int, self._redis.eval(HOLD, len(keys), *keys, *args))) / 1000
+        except RedisError as error:
+            log.warning("a provider's throttling could not be shared: %s", type(error).__name__)
+            return 0.0
+
+
+def _breakers(ask: Ask) -> tuple[str, str]:
+    return circuit_breaker.provider_key(ask.guarded), circuit_breaker.account_key(ask.guarded, ask.account)
+
+
+def _project(provider: str) -> str:
+    return f"throttle:{provider}"
+
+
+def _account(provider: str, account: str) -> str:
+    return f"throttle:{provider}:{account}"
+
+
+def _mailbox(mailbox: str) -> str:
+    return f"throttle:mailbox:{mailbox.lower()}"

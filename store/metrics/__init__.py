@@ -1,0 +1,4 @@
+"""Counters that processes add up in Redis.
+
+Imported by ``app`` and ``workers``.
+"""

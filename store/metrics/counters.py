@@ -1,0 +1,189 @@
+"""What the service does over time: counted in each process, added up in Redis by stretches of time.
+
+Counting costs a request less than a microsecond: one number in a dictionary. Every few seconds a process adds
+its numbers to those of all others: to the hash of the five minutes that it is, to that of the hour, and to
+the totals, which never end.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from redis import Redis
+from redis.exceptions import RedisError
+
+from store.metrics.histogram import bucket
+from store.metrics.schema import (
+    CACHE,
+    FAILURES,
+    READS,
+    REQUESTS,
+    WRITES,
+    Counts,
+    Field,
+    Group,
+    Status,
+    name_of,
+    parse,
+)
+from store.metrics.totals import JOBS, KEY, TOOK, JobFate
+
+log = logging.getLogger(__name__)
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+
+class Stretch(NamedTuple):
+    """A kind of stretch; ``length`` and ``kept`` in milliseconds."""
+
+    name: str
+    length: int
+    kept: int
+
+    def begin(self, moment: int) -> int:
+        """When the stretch began that holds a moment."""
+        return moment // self.length * self.length
+
+    def key(self, moment: int) -> str:
+        """The hash of the stretch that holds a moment."""
+        return f"activity:{self.name}:{self.begin(moment)}"
+
+
+FINE = Stretch("5m", 5 * MINUTE, 2 * DAY)
+COARSE = Stretch("1h", HOUR, 30 * DAY)
+
+# While Redis is away, the counts of so many stretches of five minutes are kept; older ones are lost.
+MOST_WAITING = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What was done in ``[start, end)``, in milliseconds since 1970."""
+
+    start: int
+    end: int
+    counts: Counts
+
+
+class Activity:
+    """The counters of one process, safe for threads, and what all processes have counted."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+        self._lock = threading.Lock()
+        self._counted: dict[Field, int] = {}
+        # One flush at a time. What waits for Redis, by the stretch in which it was counted.
+        self._flushing = threading.Lock()
+        self._waiting: dict[int, dict[Field, int]] = {}
+
+    def request(self, group: Group, status: Status, seconds: float) -> None:
+        """A request was answered."""
+        self._timed(seconds, REQUESTS, group, status)
+
+    def cache(self, *, hits: int, stale: int, misses: int) -> None:
+        """So many calendars were looked up in the busy cache."""
+        for name, count in (("hits", hits), ("stale", stale), ("misses", misses)):
+            if count:
+                self._count((CACHE, name), count)
+
+    def read(self, provider: str, seconds: float) -> None:
+        """A provider was read."""
+        self._timed(seconds, READS, provider)
+
+    def write(self, provider: str, seconds: float) -> None:
+        """An event was written at a provider, or was to be."""
+        self._timed(seconds, WRITES, provider)
+
+    def failure(self, provider: str, reason: str) -> None:
+        """A read or a write failed."""
+        self._count((FAILURES, provider, reason), 1)
+
+    def jobs(self, fate: JobFate, count: int) -> None:
+        """So many jobs of a fan-out were asked of workers, left to another request's, or late."""
+        if count:
+            self._count((JOBS, fate), count)
+
+    def flush(self, *, now: int | None = None) -> None:
+        """Add what was counted to what Redis has; what it does not take waits for the next time.
+
+        When Redis does not say whether it has taken something, that is counted twice rather than lost.
+        """
+        with self._flushing:
+            self._put_by(_now() if now is None else now)
+            try:
+                self._give()
+            except RedisError as error:
+                log.warning("what was counted waits for Redis: %s", type(error).__name__)
+
+    def points(self, since: int, until: int) -> list[Point]:
+        """What was done over ``[since, until)``, in milliseconds, by whole stretches, the oldest first.
+
+        Stretches of five minutes if those of ``since`` are still kept, otherwise hours.
+
+        :raise redis.RedisError: when Redis is down
+        """
+        stretch = FINE if since >= _now() - FINE.kept else COARSE
+        starts = range(stretch.begin(since), until, stretch.length)
+        with self._redis.pipeline(transaction=False) as pipe:
+            for start in starts:
+                pipe.hgetall(stretch.key(start))
+            kept = pipe.execute() if starts else []
+        each = zip(starts, map(parse, kept), strict=True)
+        return [Point(start, start + stretch.length, counts) for start, counts in each]
+
+    def _count(self, counted: Field, by: int) -> None:
+        with self._lock:
+            self._counted[counted] = self._counted.get(counted, 0) + by
+
+    def _timed(self, seconds: float, *names: str) -> None:
+        one: Field = (*names, bucket(seconds))
+        took: Field = (TOOK, *names)
+        with self._lock:
+            counted = self._counted
+            counted[one] = counted.get(one, 0) + 1
+            counted[took] = counted.get(took, 0) + round(seconds * 1e6)
+
+    def _put_by(self, now: int) -> None:
+        """Have what was counted wait under the stretch that it is."""
+        with self._lock:
+            counted, self._counted = self._counted, {}
+        if not counted:
+            return
+        waiting = self._waiting.setdefault(FINE.begin(now), {})
+        for each, by in counted.items():
+            waiting[each] = waiting.get(each, 0) + by
+        if len(self._waiting) > MOST_WAITING:
+            del self._waiting[min(self._waiting)]
+            log.warning("the oldest of what was counted is lost: Redis was away for too long")
+
+    def _give(self) -> None:
+        if not self._waiting:
+            return
+        with self._redis.pipeline() as pipe:
+            for key, kept, counted in self._hashes():
+                for each, by in counted.items():
+                    if each[0] not in (TOOK, JOBS):
+                        pipe.hincrby(key, name_of(each), by)
+                pipe.pexpire(key, kept)
+            for counted in self._waiting.values():
+                for each, by in counted.items():
+                    pipe.hincrby(KEY, name_of(each), by)
+            pipe.execute()
+        self._waiting = {}
+
+    def _hashes(self) -> Iterator[tuple[str, int, dict[Field, int]]]:
+        """Where what waits belongs, and for how long that is kept."""
+        for start, counted in self._waiting.items():
+            for stretch in (FINE, COARSE):
+                yield stretch.key(start), stretch.kept, counted
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

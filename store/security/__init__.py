@@ -1,0 +1,4 @@
+"""Encryption at rest, API keys, one-time secrets and the allow-list of redirects.
+
+Imported by ``app``, ``workers`` and ``store.sql``.
+"""

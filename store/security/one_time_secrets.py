@@ -1,0 +1,42 @@
+"""What waits in Redis for a moment, sealed by the keyring: who takes it, has it alone."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, TypeVar
+
+import msgspec
+from redis import Redis
+
+from store.security.crypto import Keyring, Undecipherable
+
+log = logging.getLogger(__name__)
+
+Waiting = TypeVar("Waiting")
+
+
+class Sealed:
+    """Dataclasses that hold secrets, each under a key of Redis and bound to it."""
+
+    def __init__(self, redis: Redis, keyring: Keyring) -> None:
+        self._redis = redis
+        self._keyring = keyring
+
+    def put(self, key: str, waiting: Any, seconds: int) -> None:
+        """Leave something for so long."""
+        text = msgspec.json.encode(waiting).decode()
+        self._redis.set(key, self._keyring.encrypt(text, key), ex=seconds)
+
+    def take(self, key: str, kind: type[Waiting]) -> Waiting | None:
+        """What was left, once; None when it is not there, or its key is no longer on the ring."""
+        sealed = self._redis.getdel(key)
+        if not isinstance(sealed, bytes):
+            return None
+        try:
+            return msgspec.json.decode(self._keyring.decrypt(sealed, key), type=kind)
+        except Undecipherable:
+            log.warning("what waited as %s was lost: its encryption key is gone", key.partition(":")[0])
+            return None
+        except msgspec.DecodeError:
+            log.warning("what waited as %s was lost: another version has left it", key.partition(":")[0])
+            return None

@@ -1,0 +1,4 @@
+"""The SQL database: tables, queries and migrations.
+
+Imported by ``app`` and ``workers``.
+"""

@@ -1,0 +1,77 @@
+"""Notices which transactions change what processes remember of the database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import event
+from sqlalchemy.engine import Result
+from sqlalchemy.orm import ORMExecuteState, Session, sessionmaker
+
+from store.sql.models import (
+    Administrator,
+    ApiKey,
+    AuditRecord,
+    Channel,
+    DashboardSession,
+    IdempotencyKey,
+    Invitation,
+    WebhookDelivery,
+    WebhookEndpoint,
+)
+
+# Execution option of a statement that changes nothing anybody remembers.
+UNREMEMBERED = "unremembered"
+
+# Channels are remembered, and may be for a while after they ended: what they tell stays true.
+_NEVER_REMEMBERED = (
+    AuditRecord,
+    Channel,
+    IdempotencyKey,
+    Invitation,
+    WebhookDelivery,
+    WebhookEndpoint,
+)
+# That a key or a session does not exist is not remembered either.
+_NOT_WHEN_NEW = (Administrator, ApiKey, DashboardSession, *_NEVER_REMEMBERED)
+
+_CHANGES = "changes"
+
+
+def notice(sessions: sessionmaker[Session], changing: Callable[[], None]) -> None:
+    """Have ``changing`` called before such a transaction of ``sessions`` commits, and after."""
+
+    @event.listens_for(sessions, "do_orm_execute")
+    def executed(state: ORMExecuteState) -> Result[Any] | None:
+        if state.is_select or state.execution_options.get(UNREMEMBERED):
+            return None
+        if state.bind_mapper is not None and issubclass(state.bind_mapper.class_, _NEVER_REMEMBERED):
+            return None
+        result = state.invoke_statement()
+        if getattr(result, "rowcount", -1):
+            state.session.info[_CHANGES] = True
+        return result
+
+    @event.listens_for(sessions, "after_flush")
+    def flushed(session: Session, _context: object) -> None:
+        new = [each for each in session.new if not isinstance(each, _NOT_WHEN_NEW)]
+        other = [
+            each for each in (*session.dirty, *session.deleted) if not isinstance(each, _NEVER_REMEMBERED)
+        ]
+        if new or other:
+            session.info[_CHANGES] = True
+
+    @event.listens_for(sessions, "before_commit")
+    def committing(session: Session) -> None:
+        if session.in_nested_transaction():
+            # A savepoint; what it changed is told with the rest.
+            return
+        session.flush()
+        if session.info.get(_CHANGES):
+            changing()
+
+    @event.listens_for(sessions, "after_commit")
+    def committed(session: Session) -> None:
+        if not session.in_nested_transaction() and session.info.pop(_CHANGES, False):
+            changing()

@@ -1,0 +1,172 @@
+"""The SQL database: sessions that read, sessions that write, and its migrations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy.engine import Connection, make_url
+from sqlalchemy.orm import Session, sessionmaker
+
+from store.config.settings import make_data_dir
+from store.sql.after_commit import Tell, tell_after_commit
+from store.sql.cache_invalidation import notice
+
+if TYPE_CHECKING:
+    # Imported where it is used: it takes half a second, and most commands migrate nothing.
+    from alembic.config import Config
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+
+
+class Standing(Enum):
+    """How far a database has been migrated."""
+
+    CURRENT = "current"
+    OLDER = "older"
+    NEWER = "newer"
+
+
+class Database:
+    """One engine of a process. No session stays open while a provider or a worker is waited for.
+
+    ``changing`` is called before a transaction commits that changes what processes remember, and after;
+    ``tell`` after one with the webhook endpoints that have something to hear.
+    """
+
+    def __init__(
+        self, url: str, changing: Callable[[], None] | None = None, tell: Tell | None = None
+    ) -> None:
+        self.url = make_url(url)
+        if self.url.get_backend_name() == "sqlite":
+            self.engine = _sqlite_engine(url)
+        else:
+            # A lost connection is noticed before a request is answered with it.
+            self.engine = create_engine(
+                url, pool_pre_ping=True, pool_size=10, max_overflow=54, hide_parameters=True
+            )
+        self._reads = sessionmaker(self.engine, expire_on_commit=False)
+        self._writes = sessionmaker(self.engine.execution_options(writes=True), expire_on_commit=False)
+        self._changing = changing
+        if changing is not None:
+            notice(self._writes, changing)
+        if tell is not None:
+            tell_after_commit(self._writes, tell)
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A session for queries; nothing is committed."""
+        with self._reads() as session:
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A session that commits at the end of the block, or not at all."""
+        with self._writes.begin() as session:
+            yield session
+
+    def ping(self) -> None:
+        """Raise when the database does not answer."""
+        with self.engine.connect() as connection:
+            connection.execute(text("SELECT 1"))
+
+    def upgrade(self) -> None:
+        """Run every migration that is missing."""
+        if self.url.get_backend_name() == "sqlite" and self.url.database:
+            make_data_dir(Path(self.url.database).parent)
+        from alembic import command
+
+        with self.migrating() as connection:
+            command.upgrade(alembic_config(connection), "head")
+        if self._changing is not None:
+            self._changing()
+
+    @contextmanager
+    def migrating(self) -> Iterator[Connection]:
+        """A connection for Alembic's commands, in one transaction.
+
+        SQLite changes a table by copying and dropping it. Foreign keys are off meanwhile: dropping a table
+        would delete every row that refers to it (https://www.sqlite.org/lang_altertable.html#otheralter).
+
+        :raise RuntimeError: when a foreign key does not hold afterwards; the transaction is rolled back
+        """
+        with self.engine.connect().execution_options(writes=True) as connection:
+            sqlite = connection.dialect.name == "sqlite"
+            if sqlite:
+                _sqlite_foreign_keys(connection, "OFF")
+            try:
+                with connection.begin():
+                    yield connection
+                    if sqlite and (broken := connection.exec_driver_sql("PRAGMA foreign_key_check").all()):
+                        raise RuntimeError(f"the migration breaks {len(broken)} foreign keys, of {broken[0]}")
+            finally:
+                if sqlite:
+                    _sqlite_foreign_keys(connection, "ON")
+
+    def is_current(self) -> bool:
+        """Whether every migration has run."""
+        return self.standing() is Standing.CURRENT
+
+    def standing(self) -> Standing:
+        """Which migrations have run, beside those that this version knows."""
+        from alembic.runtime.migration import MigrationContext
+        from alembic.script import ScriptDirectory
+
+        with self.engine.connect() as connection:
+            ours = ScriptDirectory(str(MIGRATIONS))
+            theirs = MigrationContext.configure(connection).get_current_revision()
+        if theirs == ours.get_current_head():
+            return Standing.CURRENT
+        known = {script.revision for script in ours.walk_revisions()}
+        return Standing.OLDER if theirs is None or theirs in known else Standing.NEWER
+
+    def close(self) -> None:
+        """Give every pooled connection back."""
+        self.engine.dispose()
+
+
+def alembic_config(connection: Connection) -> Config:
+    """What Alembic's commands need to work on ``connection``."""
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    config.attributes["connection"] = connection
+    return config
+
+
+def _sqlite_foreign_keys(connection: Connection, value: str) -> None:
+    # Directly on the driver: inside a transaction SQLite ignores this pragma.
+    driver: Any = connection.connection.driver_connection
+    driver.execute(f"PRAGMA foreign_keys = {value}")
+
+
+def _sqlite_engine(url: str) -> Engine:
+    engine = create_engine(
+        url,
+        connect_args={"timeout": 10, "check_same_thread": False},
+        # What is stored has no business in an error's text.
+        hide_parameters=True,
+    )
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: Any, _record: Any) -> None:
+        # The driver's own BEGIN comes late and never IMMEDIATE; `begin` below sends ours instead.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode = WAL")
+        cursor.execute("PRAGMA synchronous = NORMAL")
+        cursor.execute("PRAGMA foreign_keys = ON")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # A writer that starts as a reader fails at once when another wrote meanwhile; IMMEDIATE waits.
+        writes = connection.get_execution_options().get("writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine

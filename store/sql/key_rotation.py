@@ -1,0 +1,126 @@
+"""Sealing anew, with the first key, what other keys have sealed: then those may go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+from sqlalchemy import ColumnElement, CursorResult, func, inspect, literal, select, tuple_, update
+from sqlalchemy.orm import InstrumentedAttribute
+
+from store.security.crypto import PREFIX_BYTES, Keyring, Undecipherable
+from store.sql.cache_invalidation import UNREMEMBERED
+from store.sql.database import Database
+from store.sql.models import Base, IdempotencyKey, OAuthConnection, ProviderClient, WebhookEndpoint
+from store.sql.queries import connections, idempotency, provider_clients, webhooks
+
+# Rows of one transaction: SQLite lets one write at a time, and requests write too.
+BATCH = 100
+
+
+class SealedColumn(NamedTuple):
+    """A column of ciphertexts; ``place`` says of a row's primary key what its value is bound to."""
+
+    model: type[Base]
+    column: InstrumentedAttribute[Any]
+    place: Callable[..., str]
+
+    def __str__(self) -> str:
+        return f"{self.model.__tablename__}.{self.column.key}"
+
+
+# Every column that the keyring has sealed. What it seals in Redis is gone after ten minutes.
+EVERY = (
+    SealedColumn(
+        OAuthConnection, OAuthConnection.sealed_access_token, lambda id: connections.place(id, "access")
+    ),
+    SealedColumn(
+        OAuthConnection, OAuthConnection.sealed_refresh_token, lambda id: connections.place(id, "refresh")
+    ),
+    SealedColumn(ProviderClient, ProviderClient.sealed_secret, provider_clients.place),
+    SealedColumn(WebhookEndpoint, WebhookEndpoint.sealed_secret, webhooks.place),
+    SealedColumn(IdempotencyKey, IdempotencyKey.sealed_answer, idempotency.place),
+)
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far one column is: values sealed anew, and those that no key opens."""
+
+    column: SealedColumn
+    sealed: int = 0
+    closed: int = 0
+
+
+def reseal(database: Database, keyring: Keyring, *, batch: int = BATCH) -> Iterator[Progress]:
+    """Seal everything with the first key, and tell of it after each batch.
+
+    What is stored meanwhile is never overwritten. It may be interrupted at any time, and begun again.
+    """
+    for column in EVERY:
+        progress = Progress(column)
+        last: tuple[Any, ...] | None = None
+        while True:
+            rows = _older(database, keyring, column, after=last, limit=batch)
+            if rows:
+                _seal(database, keyring, rows, progress)
+            yield progress
+            if len(rows) < batch:
+                break
+            last = tuple(rows[-1][:-1])
+
+
+def left(database: Database, keyring: Keyring) -> dict[str, int]:
+    """How many values of each column are not sealed with the first key; columns without any are absent."""
+    found: dict[str, int] = {}
+    with database.reading() as session:
+        for each in EVERY:
+            count = session.scalars(select(func.count()).where(_other(keyring, each))).one()
+            if count:
+                found[str(each)] = count
+    return found
+
+
+def _older(
+    database: Database,
+    keyring: Keyring,
+    sealed: SealedColumn,
+    *,
+    after: tuple[Any, ...] | None,
+    limit: int,
+) -> Sequence[Sequence[Any]]:
+    """The next rows that another key has sealed: their primary keys, and what is sealed at the end."""
+    key = _key(sealed)
+    query = select(*key, sealed.column).where(_other(keyring, sealed)).order_by(*key).limit(limit)
+    if after is not None:
+        query = query.where(tuple_(*key) > tuple_(*map(literal, after)))
+    with database.reading() as session:
+        return session.execute(query).all()
+
+
+def _seal(database: Database, keyring: Keyring, rows: Sequence[Sequence[Any]], progress: Progress) -> None:
+    sealed = progress.column
+    with database.writing() as session:
+        for *key, old in rows:
+            place = sealed.place(*key)
+            try:
+                new = keyring.encrypt(keyring.decrypt(old, place), place)
+            except Undecipherable:
+                progress.closed += 1
+                continue
+            row = [column == value for column, value in zip(_key(sealed), key, strict=True)]
+            # Only in the place of what was read: a token may have been renewed meanwhile.
+            anew = update(sealed.model).where(*row, sealed.column == old).values({sealed.column: new})
+            # What it says stays the same, so that nobody has to forget anything.
+            done = session.execute(anew.execution_options(**{UNREMEMBERED: True}))
+            progress.sealed += cast(CursorResult[Any], done).rowcount
+
+
+def _other(keyring: Keyring, sealed: SealedColumn) -> ColumnElement[bool]:
+    """Whether a value is there that the first key has not sealed."""
+    return func.substr(sealed.column, 1, PREFIX_BYTES) != keyring.prefix
+
+
+def _key(sealed: SealedColumn) -> tuple[Any, ...]:
+    return inspect(sealed.model).primary_key

@@ -1,0 +1,199 @@
+"""Channels by which providers tell of changes: who may speak for which calendar, and until when."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from sqlalchemy import ColumnElement, delete, exists, or_, select, update
+from sqlalchemy.orm import Session, aliased
+
+from store.cache.busy_cache import CalendarKey
+from store.sql.models import Channel, OAuthConnection, now
+
+# A channel is renewed when a quarter of its life is left.
+RENEWED_FOR_THE_LAST = 0.25
+# A watch ends before its channel: clocks differ, and notifications take their time. By an eighth of the
+# channel's life when that is less.
+MARGIN = timedelta(seconds=60)
+MARGIN_OF_LIFE = 0.125
+# One whose opening came to nothing, or whose provider has not reached us, is given up after so long.
+PATIENCE = timedelta(minutes=10)
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """A channel that may report changes of a calendar, and the account of its connection."""
+
+    channel: str
+    provider: str
+    key: CalendarKey
+    secret_digest: str = field(repr=False)
+    email: str | None = field(default=None, repr=False)
+    account_id: str | None = None
+    main_calendar_id: str | None = field(default=None, repr=False)
+    mailbox: str | None = field(default=None, repr=False)
+
+    def proves(self, secret: str) -> bool:
+        """Whether a secret is that of the channel; takes the same time for any."""
+        return hmac.compare_digest(self.secret_digest, digest(secret))
+
+
+def digest(secret: str) -> str:
+    """What is kept of a channel's secret, which is as random as a key."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def calendar_of(row: Channel) -> CalendarKey:
+    """The calendar that a channel watches."""
+    return CalendarKey(row.connection_id, row.calendar)
+
+
+def watches_for(row: Channel) -> float:
+    """For how many seconds a channel still watches; 0 or less for one that does not, or not yet."""
+    if row.confirmed_at is None or row.watch_until is None:
+        return 0.0
+    return (row.watch_until - now()).total_seconds()
+
+
+def add(session: Session, channel: str, key: CalendarKey, secret: str) -> bool:
+    """Note a channel that is about to be opened; False when its connection is gone."""
+    # Whoever deletes the connection waits for us, or has done so.
+    found = select(OAuthConnection.id).where(OAuthConnection.id == key.connection)
+    if session.scalars(found.with_for_update(key_share=True, read=True)).one_or_none() is None:
+        return False
+    session.add(
+        Channel(id=channel, connection_id=key.connection, calendar=key.calendar, secret_digest=digest(secret))
+    )
+    return True
+
+
+def opened(
+    session: Session, channel: str, *, provider_id: str, resource: str, expires_at: datetime
+) -> Channel | None:
+    """Note what the provider has answered; None when the channel is gone."""
+    return _set(
+        session,
+        channel,
+        provider_id=provider_id,
+        resource=resource,
+        **_life(expires_at),
+    )
+
+
+def confirmed(session: Session, channel: str) -> Channel | None:
+    """Note that the provider has reached us; None when that is known, or the channel is gone."""
+    first = update(Channel).where(Channel.id == channel, Channel.confirmed_at.is_(None))
+    return session.scalars(first.values(confirmed_at=now()).returning(Channel)).one_or_none()
+
+
+def extended(session: Session, channel: str, expires_at: datetime) -> Channel | None:
+    """Note that a channel lives for longer; None when it is gone."""
+    return _set(session, channel, **_life(expires_at))
+
+
+def hurry(session: Session, channel: str) -> None:
+    """Have a channel renewed with the next round."""
+    opened = update(Channel).where(Channel.id == channel, Channel.expires_at.is_not(None))
+    session.execute(opened.values(renew_at=now()))
+
+
+def later(session: Session, channel: str, seconds: float) -> None:
+    """Have a channel renewed when so much time has passed, not with the next round."""
+    session.execute(
+        update(Channel).where(Channel.id == channel).values(renew_at=now() + timedelta(seconds=seconds))
+    )
+
+
+def speakers(session: Session, ids: Collection[str]) -> dict[str, Speaker]:
+    """Who the channels are, those that are there."""
+    query = (
+        select(
+            Channel,
+            OAuthConnection.provider,
+            OAuthConnection.email,
+            OAuthConnection.account_id,
+            OAuthConnection.main_calendar_id,
+            OAuthConnection.mailbox,
+        )
+        .join(OAuthConnection, OAuthConnection.id == Channel.connection_id)
+        .where(Channel.id.in_(ids))
+    )
+    return {
+        row.id: Speaker(row.id, provider, calendar_of(row), row.secret_digest, *identity)
+        for row, provider, *identity in session.execute(query)
+    }
+
+
+def of_connections(session: Session, connection_ids: Collection[str]) -> Sequence[Channel]:
+    """The channels of some connections."""
+    return session.scalars(select(Channel).where(Channel.connection_id.in_(connection_ids))).all()
+
+
+def due(session: Session, *, limit: int) -> Sequence[Channel]:
+    """Channels that watch and are to be renewed, the most urgent first."""
+    query = select(Channel).where(Channel.renew_at <= now(), Channel.confirmed_at.is_not(None))
+    return session.scalars(query.order_by(Channel.expires_at, Channel.id).limit(limit)).all()
+
+
+def heir(session: Session, row: Channel) -> Channel | None:
+    """The channel that was opened last for the same calendar, if that was after this one."""
+    query = select(Channel).where(
+        Channel.connection_id == row.connection_id,
+        Channel.calendar == row.calendar,
+        Channel.created_at > row.created_at,
+    )
+    return session.scalars(query.order_by(Channel.created_at.desc()).limit(1)).one_or_none()
+
+
+def known(session: Session, ids: Collection[str]) -> set[str]:
+    """Those of the channels that are there."""
+    return set(session.scalars(select(Channel.id).where(Channel.id.in_(ids)))) if ids else set()
+
+
+def watching(session: Session, *, after: str, limit: int) -> Sequence[Channel]:
+    """Channels that watch, the newest of each calendar, by id, those after ``after``."""
+    newer = aliased(Channel)
+    replaced = exists().where(
+        newer.connection_id == Channel.connection_id,
+        newer.calendar == Channel.calendar,
+        newer.created_at > Channel.created_at,
+        *_watches(newer),
+    )
+    query = select(Channel).where(Channel.id > after, *_watches(Channel), ~replaced)
+    return session.scalars(query.order_by(Channel.id).limit(limit)).all()
+
+
+def _watches(channel: type[Channel]) -> tuple[ColumnElement[bool], ...]:
+    return channel.confirmed_at.is_not(None), channel.watch_until > now()
+
+
+def over(session: Session, *, limit: int) -> Sequence[Channel]:
+    """Channels that have ended, or that came to nothing."""
+    long_ago = now() - PATIENCE
+    never = or_(Channel.confirmed_at.is_(None), Channel.expires_at.is_(None))
+    query = select(Channel).where(or_(Channel.expires_at <= now(), never & (Channel.created_at <= long_ago)))
+    return session.scalars(query.limit(limit)).all()
+
+
+def remove(session: Session, ids: Collection[str]) -> None:
+    """Forget channels: what comes by them is refused from now on, or soon."""
+    session.execute(delete(Channel).where(Channel.id.in_(ids)))
+
+
+def _life(expires_at: datetime) -> dict[str, datetime]:
+    """The columns that hold the moments of a channel's end."""
+    left = expires_at - now()
+    return {
+        "renew_at": expires_at - left * RENEWED_FOR_THE_LAST,
+        "watch_until": expires_at - min(MARGIN, left * MARGIN_OF_LIFE),
+        "expires_at": expires_at,
+    }
+
+
+def _set(session: Session, channel: str, **values: object) -> Channel | None:
+    statement = update(Channel).where(Channel.id == channel).values(**values).returning(Channel)
+    return session.scalars(statement, execution_options={"populate_existing": True}).one_or_none()

@@ -1,0 +1,504 @@
+"""OAuth connections: what the web tier may know of them, and what a worker opens them with."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, cast
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    CursorResult,
+    Row,
+    Select,
+    Update,
+    and_,
+    bindparam,
+    delete,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.orm import Session
+
+from store.security.crypto import Keyring, Undecipherable
+from store.sql.cache_invalidation import UNREMEMBERED
+from store.sql.models import Membership, OAuthConnection, User, UtcDateTime, now
+from store.sql.queries import webhooks
+from store.sql.queries.webhooks import Event
+
+# What the column takes of the reason for which a grant has ended.
+BECAUSE_LENGTH = 300
+
+# For those that ended before the moment was kept: they stand behind all others.
+LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionRef:
+    """A connection without its tokens: enough to decide what to read and to name what failed."""
+
+    id: str
+    user: str
+    provider: str
+    email: str | None
+    scope: frozenset[str]
+    alive: bool
+    account_id: str | None = None
+    main_calendar_id: str | None = None
+    mailbox: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What a token endpoint, or the caller who posts a connection, gave us."""
+
+    access_token: str = field(repr=False)
+    refresh_token: str | None = field(repr=False)
+    expires_at: datetime | None
+
+
+class SealedConnection(NamedTuple):
+    """What a worker needs of a row: as an object of the session it would cost three times as much."""
+
+    id: str
+    provider: str
+    email: str | None
+    scope: list[str]
+    sealed_access_token: bytes
+    sealed_refresh_token: bytes | None
+    expires_at: datetime | None
+    alive: bool
+    account_id: str | None
+    main_calendar_id: str | None
+    mailbox: str | None
+    obtained: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A connection opened for a provider call. Exists inside workers only."""
+
+    id: str
+    provider: str
+    email: str | None
+    scope: frozenset[str]
+    tokens: Tokens
+    account_id: str | None = None
+    main_calendar_id: str | None = None
+    mailbox: str | None = None
+    obtained: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderAccount:
+    """Whose calendars a grant opens: the provider's id of the account, and its address, as far as known."""
+
+    provider: str
+    id: str | None
+    email: str | None
+
+
+class RemovedConnection(NamedTuple):
+    """The remains of a connection whose row is deleted: enough to revoke its grant."""
+
+    id: str
+    user_id: int
+    provider: str
+    email: str | None
+    account_id: str | None
+    alive: bool
+    obtained: bool
+    sealed_access_token: bytes
+    sealed_refresh_token: bytes | None
+
+    @property
+    def account(self) -> ProviderAccount:
+        """The account that it opened."""
+        return ProviderAccount(self.provider, self.account_id, self.email)
+
+
+class Standing(NamedTuple):
+    """How many connections of a provider live, and how many have ended."""
+
+    alive: int = 0
+    dead: int = 0
+
+
+class Ended(NamedTuple):
+    """A connection whose grant is gone; moment and reason are None when nobody has kept them."""
+
+    id: str
+    user: str
+    provider: str
+    email: str | None
+    created_at: datetime
+    ended_at: datetime | None
+    ended_because: str | None
+
+
+def of_user(session: Session, custom_id: str, *, within: int | None) -> list[ConnectionRef] | None:
+    """The connections of one user; None when there is no such user."""
+    return of_users(session, [custom_id], within=within).get(custom_id)
+
+
+def of_users(
+    session: Session, custom_ids: Collection[str], *, within: int | None
+) -> dict[str, list[ConnectionRef]]:
+    """The connections of each user that exists, in one statement."""
+    query = _refs().where(User.custom_id.in_(custom_ids))
+    if within is not None:
+        query = query.join(Membership, Membership.user_id == User.id).where(
+            Membership.organization_id == within
+        )
+    return _by_user(session, query)
+
+
+def of_members(session: Session, organization_id: int) -> dict[str, list[ConnectionRef]]:
+    """The connections of every member, in one statement; a member without any has an empty list."""
+    query = (
+        _refs()
+        .join(Membership, Membership.user_id == User.id)
+        .where(Membership.organization_id == organization_id)
+    )
+    return _by_user(session, query)
+
+
+def find(session: Session, user_id: int, provider: str) -> OAuthConnection | None:
+    """A user's connection with one provider."""
+    query = select(OAuthConnection).where(
+        OAuthConnection.user_id == user_id, OAuthConnection.provider == provider
+    )
+    return session.scalars(query).one_or_none()
+
+
+def sealed(session: Session | Connection, ids: Collection[str]) -> dict[str, SealedConnection]:
+    """Connections as they are stored, in one statement; those deleted meanwhile are absent.
+
+    A plain connection will do: a session of its own costs a third of the statement.
+    """
+    return {row.id: SealedConnection(*row) for row in session.execute(_SEALED, {"ids": list(ids)})}
+
+
+def opens(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
+    """How many of the newest and the oldest connections were tried, and how many of them do not open."""
+    by_age = select(*(getattr(OAuthConnection, name) for name in SealedConnection._fields))
+    ends = (OAuthConnection.created_at.desc(), OAuthConnection.created_at)
+    tried = {row.id: row for end in ends for row in session.execute(by_age.order_by(end).limit(most // 2))}
+    closed = 0
+    for row in tried.values():
+        try:
+            open_credentials(SealedConnection(*row), keyring)
+        except Undecipherable:
+            closed += 1
+    return len(tried), closed
+
+
+def revocable_token(removed: RemovedConnection, keyring: Keyring) -> str:
+    """The token with which the grant of a removed connection is revoked.
+
+    :raise Undecipherable: when its key is no longer on the ring
+    """
+    # Either token ends the grant; a refresh token is still valid when the access token has expired.
+    if removed.sealed_refresh_token is not None:
+        return keyring.decrypt(removed.sealed_refresh_token, place(removed.id, "refresh"))
+    return keyring.decrypt(removed.sealed_access_token, place(removed.id, "access"))
+
+
+def open_credentials(row: SealedConnection | OAuthConnection, keyring: Keyring) -> Credentials:
+    """A connection opened for a provider call.
+
+    :raise Undecipherable: when its key is no longer on the ring
+    """
+    refresh = row.sealed_refresh_token
+    return Credentials(
+        id=row.id,
+        provider=row.provider,
+        email=row.email,
+        scope=frozenset(row.scope),
+        tokens=Tokens(
+            access_token=keyring.decrypt(row.sealed_access_token, place(row.id, "access")),
+            refresh_token=keyring.decrypt(refresh, place(row.id, "refresh")) if refresh else None,
+            expires_at=row.expires_at,
+        ),
+        account_id=row.account_id,
+        main_calendar_id=row.main_calendar_id,
+        mailbox=row.mailbox,
+        obtained=row.obtained,
+    )
+
+
+def replace(
+    session: Session,
+    keyring: Keyring,
+    *,
+    user_id: int,
+    provider: str,
+    email: str | None,
+    scope: Sequence[str],
+    tokens: Tokens,
+    account_id: str | None = None,
+    obtained: bool = False,
+) -> tuple[OAuthConnection, RemovedConnection | None]:
+    """Store a connection in the place of an older one; returns it and the one it replaced.
+
+    ``obtained``: the service got the grant by its own consent flow. A connection that replaces a dead one is
+    recorded as restored.
+    """
+    # Whoever replaces at the same moment waits here, and replaces ours.
+    session.execute(select(User.id).where(User.id == user_id).with_for_update())
+    older = next(iter(remove_of_user(session, user_id, provider)), None)
+    new_id = secrets.token_hex(16)
+    row = OAuthConnection(
+        id=new_id,
+        user_id=user_id,
+        provider=provider,
+        email=email,
+        scope=list(scope),
+        account_id=account_id,
+        obtained=obtained,
+        alive=True,
+        **_sealed(new_id, keyring, tokens),
+    )
+    session.add(row)
+    session.flush()
+    if older is not None and not older.alive:
+        webhooks.record(session, Event.CONNECTION_RESTORED, new_id)
+    return row, older
+
+
+def renew(session: Session, keyring: Keyring, connection_id: str, tokens: Tokens) -> None:
+    """Store refreshed tokens, which revive it; a connection deleted meanwhile stays deleted."""
+    connection = update(OAuthConnection).where(OAuthConnection.id == connection_id)
+    # Tokens are remembered by nobody, and renewed all the time.
+    session.execute(
+        connection.values(**_sealed(connection_id, keyring, tokens)).execution_options(**{UNREMEMBERED: True})
+    )
+    alive = {"alive": True, "ended_at": None, "ended_because": None}
+    if _changes(session, connection.where(OAuthConnection.alive.is_(False)).values(alive)):
+        webhooks.record(session, Event.CONNECTION_RESTORED, connection_id)
+
+
+def identify(
+    session: Session,
+    connection_id: str,
+    *,
+    main_calendar_id: str,
+    mailbox: str | None,
+    invalidate: bool = True,
+) -> None:
+    """Store the provider's id of the main calendar of a connection, and its owner's address.
+
+    Without ``invalidate``, other processes keep what they have cached of the connection until it expires.
+    """
+    values = {"main_calendar_id": main_calendar_id, "mailbox": mailbox}
+    statement = update(OAuthConnection).where(OAuthConnection.id == connection_id).values(values)
+    session.execute(statement.execution_options(**{UNREMEMBERED: not invalidate}))
+
+
+def main_calendars(session: Session, ids: Collection[str]) -> dict[str, str]:
+    """The ids of the main calendars of these connections, as far as they are known."""
+    query = select(OAuthConnection.id, OAuthConnection.main_calendar_id).where(
+        OAuthConnection.id.in_(ids), OAuthConnection.main_calendar_id.is_not(None)
+    )
+    return {row.id: row.main_calendar_id for row in session.execute(query) if row.main_calendar_id}
+
+
+def mark_dead(session: Session, connection_id: str, because: str) -> None:
+    """The provider says that the grant is gone; recorded once, until it is alive again.
+
+    ``because`` is shown to people: a sentence without tokens or addresses, of which 300 characters are kept.
+    """
+    living = update(OAuthConnection).where(OAuthConnection.id == connection_id, OAuthConnection.alive)
+    dead = {"alive": False, "ended_at": now(), "ended_because": because[:BECAUSE_LENGTH]}
+    if _changes(session, living.values(dead)):
+        webhooks.record(session, Event.CONNECTION_EXPIRED, connection_id)
+
+
+def remove(session: Session, ids: Collection[str]) -> None:
+    """Forget connections and their tokens."""
+    session.execute(delete(OAuthConnection).where(OAuthConnection.id.in_(ids)))
+
+
+def remove_of_user(session: Session, user_id: int, provider: str | None = None) -> list[RemovedConnection]:
+    """Delete a user's connections, or the one with ``provider``; returns what is left of them."""
+    gone = delete(OAuthConnection).where(OAuthConnection.user_id == user_id)
+    if provider is not None:
+        gone = gone.where(OAuthConnection.provider == provider)
+    columns = (getattr(OAuthConnection, name) for name in RemovedConnection._fields)
+    return [RemovedConnection(*row) for row in session.execute(gone.returning(*columns))]
+
+
+def uses_account(session: Session, account: ProviderAccount, *, or_user: int) -> bool:
+    """Whether a living connection uses a provider account.
+
+    Accounts are the same by their id, or by their address where one id is unknown. A connection of
+    ``or_user`` with neither counts as one that uses it.
+    """
+    email, calendar = func.lower(OAuthConnection.email), func.lower(OAuthConnection.main_calendar_id)
+    nameless = and_(OAuthConnection.account_id.is_(None), OAuthConnection.email.is_(None))
+    same: list[ColumnElement[bool]] = [and_(OAuthConnection.user_id == or_user, nameless)]
+    if account.id is not None:
+        same.append(OAuthConnection.account_id == account.id)
+    if account.email is not None:
+        # The id of the main calendar of a Google account is its address.
+        by_address = or_(email == account.email.lower(), calendar == account.email.lower())
+        unknown = OAuthConnection.account_id.is_(None)
+        same.append(by_address if account.id is None else and_(unknown, by_address))
+    query = select(OAuthConnection.id).where(
+        OAuthConnection.provider == account.provider, OAuthConnection.alive, or_(*same)
+    )
+    return session.scalars(query.limit(1)).first() is not None
+
+
+def expiring(
+    session: Session, *, after: datetime, before: datetime, providers: Collection[str], limit: int
+) -> Sequence[OAuthConnection]:
+    """Living connections that can be refreshed and whose access token ends between two moments.
+
+    The latest come first: one whose refresh fails round after round gives way to those not yet tried.
+    """
+    query = (
+        select(OAuthConnection)
+        .where(
+            OAuthConnection.alive,
+            OAuthConnection.sealed_refresh_token.is_not(None),
+            OAuthConnection.expires_at > after,
+            OAuthConnection.expires_at < before,
+            OAuthConnection.provider.in_(providers),
+        )
+        .order_by(OAuthConnection.expires_at.desc(), OAuthConnection.id)
+        .limit(limit)
+    )
+    return session.scalars(query).all()
+
+
+def counts(session: Session) -> dict[str, Standing]:
+    """The connections of each provider that has any."""
+    query = select(OAuthConnection.provider, OAuthConnection.alive, func.count()).group_by(
+        OAuthConnection.provider, OAuthConnection.alive
+    )
+    found: dict[str, Standing] = {}
+    for provider, alive, count in session.execute(query):
+        so_far = found.get(provider, Standing())
+        found[provider] = so_far._replace(**{"alive" if alive else "dead": count})
+    return found
+
+
+def dead(
+    session: Session,
+    *,
+    within: int | None = None,
+    after: tuple[datetime | None, str] | None = None,
+    limit: int | None = None,
+) -> list[Ended]:
+    """Those that have ended, the latest first, those behind ``after``: ``(ended_at, id)`` of the last one.
+
+    ``within`` limits to one organization's members.
+    """
+    query = (
+        select(
+            OAuthConnection.id,
+            User.custom_id,
+            OAuthConnection.provider,
+            OAuthConnection.email,
+            OAuthConnection.created_at,
+            OAuthConnection.ended_at,
+            OAuthConnection.ended_because,
+        )
+        .join(User, User.id == OAuthConnection.user_id)
+        .where(OAuthConnection.alive.is_(False))
+        .order_by(_ENDED_AT.desc(), OAuthConnection.id)
+    )
+    if within is not None:
+        members = select(Membership.user_id).where(Membership.organization_id == within)
+        query = query.where(OAuthConnection.user_id.in_(members))
+    if after is not None:
+        ended_at, last = after
+        moment = literal(ended_at or LONG_AGO, UtcDateTime())
+        same = and_(moment == _ENDED_AT, OAuthConnection.id > last)
+        query = query.where(or_(moment > _ENDED_AT, same))
+    return [Ended(*row) for row in session.execute(query.limit(limit))]
+
+
+_ENDED_AT = func.coalesce(OAuthConnection.ended_at, literal(LONG_AGO, UtcDateTime()))
+
+# Built once: workers look up a few connections at a time, all the time.
+_SEALED = select(*(getattr(OAuthConnection, name) for name in SealedConnection._fields)).where(
+    OAuthConnection.id.in_(bindparam("ids", expanding=True))
+)
+
+
+def _changes(session: Session, statement: Update) -> bool:
+    """Whether a statement has changed anything. Asked for rows, a database would not count them."""
+    return bool(cast(CursorResult[Any], session.execute(statement)).rowcount)
+
+
+_Refs = Select[str, str, str, str | None, list[str], bool, str | None, str | None, str | None]
+_RefRow = Row[str, str, str, str | None, list[str], bool, str | None, str | None, str | None]
+
+
+def _refs() -> _Refs:
+    return (
+        select(
+            User.custom_id,
+            OAuthConnection.id,
+            OAuthConnection.provider,
+            OAuthConnection.email,
+            OAuthConnection.scope,
+            OAuthConnection.alive,
+            OAuthConnection.account_id,
+            OAuthConnection.main_calendar_id,
+            OAuthConnection.mailbox,
+        )
+        .join(OAuthConnection, OAuthConnection.user_id == User.id, isouter=True)
+        .order_by(User.custom_id, OAuthConnection.provider)
+    )
+
+
+def _by_user(
+    session: Session,
+    query: _Refs,
+) -> dict[str, list[ConnectionRef]]:
+    users: dict[str, list[ConnectionRef]] = {}
+    for row in session.execute(query):
+        mine = users.setdefault(row.custom_id, [])
+        if row.id is not None:
+            mine.append(_ref(row))
+    return users
+
+
+def _ref(
+    row: _RefRow,
+) -> ConnectionRef:
+    return ConnectionRef(
+        row.id,
+        row.custom_id,
+        row.provider,
+        row.email,
+        frozenset(row.scope),
+        row.alive,
+        row.account_id,
+        row.main_calendar_id,
+        row.mailbox,
+    )
+
+
+def _sealed(connection_id: str, keyring: Keyring, tokens: Tokens) -> dict[str, Any]:
+    """The columns that hold tokens."""
+    access, refresh = tokens.access_token, tokens.refresh_token
+    return {
+        "sealed_access_token": keyring.encrypt(access, place(connection_id, "access")),
+        "sealed_refresh_token": refresh and keyring.encrypt(refresh, place(connection_id, "refresh")),
+        "expires_at": tokens.expires_at,
+    }
+
+
+def place(connection_id: str, column: str) -> str:
+    """What a token is bound to; ``column`` is ``access`` or ``refresh``."""
+    return f"oauth_connections/{connection_id}/{column}"

@@ -1,0 +1,115 @@
+"""The browsers that administrators have signed in with."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, and_, delete, select, update
+from sqlalchemy.orm import Session
+
+from store.sql.cache_invalidation import UNREMEMBERED
+from store.sql.models import Administrator, DashboardSession, now
+
+# Signed in for two weeks at most, and for two days without a look at the dashboard.
+LIFETIME = timedelta(days=14)
+IDLE_LIFETIME = timedelta(days=2)
+# How precisely it is known when a session was last seen: not every page view writes.
+SEEN_STEP = timedelta(minutes=1)
+SECRET_BYTES = 32
+
+
+class SignedIn(NamedTuple):
+    """A browser that is signed in, and as whom."""
+
+    id: str
+    administrator_id: int
+    name: str
+    seen_at: datetime
+    expires_at: datetime
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended since it was looked up."""
+        return min(self.expires_at, self.seen_at + IDLE_LIFETIME) <= now()
+
+
+def begin(session: Session, administrator_id: int, *, address: str, agent: str) -> str:
+    """Sign a browser in; returns the secret that it is to keep. Sessions that have ended are cleared away."""
+    moment = now()
+    session.execute(delete(DashboardSession).where(~_lives()))
+    secret = secrets.token_urlsafe(SECRET_BYTES)
+    session.add(
+        DashboardSession(
+            id=secrets.token_hex(8),
+            digest=_digest(secret),
+            administrator_id=administrator_id,
+            expires_at=moment + LIFETIME,
+            address=address[:64],
+            agent=agent[:256],
+        )
+    )
+    return secret
+
+
+def load(session: Session, secret: str) -> SignedIn | None:
+    """The living session with this secret."""
+    # Columns alone: every page asks, and objects would take it three times as long.
+    query = (
+        select(
+            DashboardSession.id,
+            DashboardSession.administrator_id,
+            Administrator.name,
+            DashboardSession.seen_at,
+            DashboardSession.expires_at,
+        )
+        .join(Administrator, Administrator.id == DashboardSession.administrator_id)
+        .where(DashboardSession.digest == _digest(secret), _lives())
+    )
+    row = session.execute(query).one_or_none()
+    return None if row is None else SignedIn(*row)
+
+
+def seen(session: Session, session_id: str) -> None:
+    """It was used just now."""
+    used = update(DashboardSession).where(DashboardSession.id == session_id).values(seen_at=now())
+    # That it lives is remembered, and has not changed.
+    session.execute(used.execution_options(**{UNREMEMBERED: True}))
+
+
+def of_administrator(session: Session, administrator_id: int) -> Sequence[DashboardSession]:
+    """The living sessions of an administrator, the one seen last first."""
+    query = (
+        select(DashboardSession)
+        .where(DashboardSession.administrator_id == administrator_id, _lives())
+        .order_by(DashboardSession.seen_at.desc(), DashboardSession.id)
+    )
+    return session.scalars(query).all()
+
+
+def end(session: Session, administrator_id: int, session_id: str) -> bool:
+    """End one session of an administrator; whether there was such a session."""
+    gone = delete(DashboardSession).where(
+        DashboardSession.id == session_id, DashboardSession.administrator_id == administrator_id
+    )
+    return session.scalars(gone.returning(DashboardSession.id)).one_or_none() is not None
+
+
+def end_others(session: Session, administrator_id: int, *, but: str | None) -> int:
+    """End all sessions of an administrator but one; returns how many."""
+    gone = delete(DashboardSession).where(
+        DashboardSession.administrator_id == administrator_id, DashboardSession.id != (but or "")
+    )
+    return len(session.scalars(gone.returning(DashboardSession.id)).all())
+
+
+def _lives() -> ColumnElement[bool]:
+    moment = now()
+    return and_(DashboardSession.expires_at > moment, DashboardSession.seen_at > moment - IDLE_LIFETIME)
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -1,0 +1,228 @@
+"""Organizations and their members."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Select, delete, func, or_, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session, subqueryload
+
+from store.sql.models import Membership, OAuthConnection, Organization, User
+
+# "Insert, unless it is there" is a dialect's own; both of ours spell it alike.
+_INSERT: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+
+
+# The number of members that a preview lists.
+PREVIEWED_MEMBERS = 100
+
+
+class Member(NamedTuple):
+    """A member as a preview lists it."""
+
+    custom_id: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """An organization without most of its members: ``members`` are the first, ``member_count`` counts all."""
+
+    slug: str
+    name: str | None
+    created_at: datetime
+    member_count: int
+    members: list[Member] = field(default_factory=list)
+
+
+class Summary(NamedTuple):
+    """An organization in a list; ``dead`` are its members' connections whose grant has ended."""
+
+    id: int
+    slug: str
+    name: str | None
+    created_at: datetime
+    members: int
+    dead: int
+
+
+def load(session: Session, slug: str, *, within: int | None, to_change: bool = False) -> Organization | None:
+    """One organization with its members, or None. ``to_change`` keeps other writers away from it."""
+    query = select(Organization).where(Organization.slug == slug).options(subqueryload(Organization.members))
+    if to_change:
+        query = query.with_for_update(of=Organization)
+    if within is not None:
+        query = query.where(Organization.id == within)
+    return session.scalars(query).one_or_none()
+
+
+def page(
+    session: Session, *, within: int | None, after: str | None = None, limit: int | None = None
+) -> Sequence[Organization]:
+    """Organizations with their members, ordered by slug, those after ``after``."""
+    query = select(Organization).options(subqueryload(Organization.members)).order_by(Organization.slug)
+    if within is not None:
+        query = query.where(Organization.id == within)
+    if after is not None:
+        query = query.where(Organization.slug > after)
+    return session.scalars(query.limit(limit)).all()
+
+
+def memberships(session: Session, user_ids: Select[int], *, within: int | None) -> dict[int, list[int]]:
+    """The ids of each user's organizations, ordered by slug. ``within`` limits to one organization."""
+    query = (
+        select(Membership.user_id, Membership.organization_id)
+        .join(Organization, Organization.id == Membership.organization_id)
+        .where(*_of_users(user_ids, within))
+        .order_by(Organization.slug)
+    )
+    found: dict[int, list[int]] = defaultdict(list)
+    for user_id, organization_id in session.execute(query):
+        found[user_id].append(organization_id)
+    return found
+
+
+def previews(session: Session, user_ids: Select[int], *, within: int | None) -> dict[int, Preview]:
+    """The organizations of some users, by id, in one statement. ``within`` limits to one organization.
+
+    The rows fetched are at most ``PREVIEWED_MEMBERS`` for each organization, whatever its size.
+    """
+    concerned = select(Membership.organization_id).where(*_of_users(user_ids, within))
+    each = Membership.organization_id
+    ranked = (
+        select(
+            Membership.organization_id,
+            User.custom_id,
+            User.created_at,
+            func.row_number().over(partition_by=each, order_by=User.custom_id).label("rank"),
+            func.count().over(partition_by=each).label("member_count"),
+        )
+        .join(User, User.id == Membership.user_id)
+        .where(Membership.organization_id.in_(concerned))
+        .subquery()
+    )
+    query = (
+        select(Organization.id, Organization.slug, Organization.name, Organization.created_at)
+        .add_columns(ranked.c.member_count, ranked.c.custom_id, ranked.c.created_at)
+        .join(ranked, ranked.c.organization_id == Organization.id)
+        .where(ranked.c.rank <= PREVIEWED_MEMBERS)
+        .order_by(Organization.id, ranked.c.rank)
+    )
+    found: dict[int, Preview] = {}
+    for organization_id, slug, name, created_at, member_count, custom_id, joined in session.execute(query):
+        preview = found.setdefault(organization_id, Preview(slug, name, created_at, member_count))
+        preview.members.append(Member(custom_id, joined))
+    return found
+
+
+def search(
+    session: Session, text: str = "", *, after: str | None = None, limit: int | None = None
+) -> list[Summary]:
+    """Organizations ordered by slug, those after ``after``. ``text`` is a part of slug or name.
+
+    No member is loaded: those of one organization are found by ``users.search``, which reads ``text`` alike.
+    """
+    query = _summaries().where(*_found(text)).order_by(Organization.slug)
+    if after is not None:
+        query = query.where(Organization.slug > after)
+    return [Summary(*row) for row in session.execute(query.limit(limit))]
+
+
+def summary(session: Session, slug: str) -> Summary | None:
+    """One organization as a search shows it."""
+    row = session.execute(_summaries().where(Organization.slug == slug)).one_or_none()
+    return None if row is None else Summary(*row)
+
+
+def count(session: Session, text: str = "") -> int:
+    """How many organizations a search finds."""
+    query = select(func.count()).select_from(Organization).where(*_found(text))
+    return session.scalars(query).one()
+
+
+def ids(
+    session: Session, slugs: Collection[str], *, within: int | None, keep: bool = False
+) -> dict[str, int]:
+    """The internal id of each of ``slugs`` that exists. ``keep``: none is deleted before we commit."""
+    query = select(Organization.slug, Organization.id).where(Organization.slug.in_(slugs))
+    if keep:
+        query = query.with_for_update(read=True, key_share=True)
+    if within is not None:
+        query = query.where(Organization.id == within)
+    return {row.slug: row.id for row in session.execute(query)}
+
+
+def slug_of(session: Session, organization_id: int) -> str | None:
+    """The slug of one organization."""
+    return session.scalars(select(Organization.slug).where(Organization.id == organization_id)).one_or_none()
+
+
+def slugs(session: Session, *, limit: int) -> Sequence[str]:
+    """The first slugs."""
+    return session.scalars(select(Organization.slug).order_by(Organization.slug).limit(limit)).all()
+
+
+def of_user(session: Session, user_id: int) -> Sequence[Organization]:
+    """The organizations that a user is a member of, bare."""
+    query = select(Organization).join(Membership, Membership.organization_id == Organization.id)
+    return session.scalars(query.where(Membership.user_id == user_id).order_by(Organization.slug)).all()
+
+
+def add_members(session: Session, organization_id: int, user_ids: Collection[int]) -> int:
+    """Make users members; returns how many were not members before."""
+    if not user_ids:
+        return 0
+    rows = [{"organization_id": organization_id, "user_id": user_id} for user_id in set(user_ids)]
+    insert = _INSERT[session.get_bind().dialect.name](Membership)
+    added = session.scalars(insert.on_conflict_do_nothing().returning(Membership.user_id), rows)
+    return len(added.all())
+
+
+def remove_members(session: Session, organization_id: int, user_ids: Collection[int]) -> None:
+    """End memberships; those that do not exist are no error."""
+    session.execute(
+        delete(Membership).where(
+            Membership.organization_id == organization_id, Membership.user_id.in_(user_ids)
+        )
+    )
+
+
+def remove(session: Session, organization_id: int) -> None:
+    """Delete an organization, with its memberships and keys."""
+    session.execute(delete(Organization).where(Organization.id == organization_id))
+
+
+def _of_users(user_ids: Select[int], within: int | None) -> Iterator[ColumnElement[bool]]:
+    yield Membership.user_id.in_(user_ids)
+    if within is not None:
+        yield Membership.organization_id == within
+
+
+def _summaries() -> Select[int, str, str | None, datetime, int, int]:
+    members = select(func.count()).where(Membership.organization_id == Organization.id)
+    dead = (
+        select(func.count())
+        .select_from(Membership)
+        .join(OAuthConnection, OAuthConnection.user_id == Membership.user_id)
+        .where(Membership.organization_id == Organization.id, OAuthConnection.alive.is_(False))
+    )
+    return select(
+        Organization.id,
+        Organization.slug,
+        Organization.name,
+        Organization.created_at,
+        members.scalar_subquery(),
+        dead.scalar_subquery(),
+    )
+
+
+def _found(text: str) -> Iterator[ColumnElement[bool]]:
+    if text:
+        # What stands for any character elsewhere stands for itself here.
+        parts = (column.icontains(text, autoescape=True) for column in (Organization.slug, Organization.name))
+        yield or_(*parts)

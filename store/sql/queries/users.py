@@ -1,0 +1,143 @@
+"""Users and what hangs on them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, Select, delete, func, or_, select
+from sqlalchemy.orm import Session, subqueryload
+
+from store.sql.models import Membership, OAuthConnection, Organization, User
+from store.sql.queries import organizations
+from store.sql.queries.organizations import Preview
+
+RELATIONS = ("oauthConnections", "organizations")
+
+
+class Page(NamedTuple):
+    """Users in a list, and their organizations, each loaded once.
+
+    ``memberships`` has the ids of each user's organizations by the user's id, ``organizations`` their
+    previews by their own id.
+    """
+
+    users: Sequence[User]
+    memberships: Mapping[int, Sequence[int]]
+    organizations: Mapping[int, Preview]
+
+
+def load(
+    session: Session, custom_id: str, *, within: int | None, include: Collection[str] = RELATIONS
+) -> User | None:
+    """One user with relations, or None. ``within`` limits to one organization's members."""
+    return session.scalars(_users(within, include).where(User.custom_id == custom_id)).one_or_none()
+
+
+def find(session: Session, custom_id: str, *, within: int | None, to_change: bool = False) -> User | None:
+    """One user, bare. ``to_change`` keeps other writers away from the user and its connections."""
+    query = _users(within, ()).where(User.custom_id == custom_id)
+    return session.scalars(query.with_for_update(of=User) if to_change else query).one_or_none()
+
+
+def by_number(session: Session, user_id: int, *, within: int | None, to_change: bool = False) -> User | None:
+    """As ``find``, by the internal id, which a rename does not change."""
+    query = _users(within, ()).where(User.id == user_id)
+    return session.scalars(query.with_for_update(of=User) if to_change else query).one_or_none()
+
+
+def page(
+    session: Session,
+    *,
+    within: int | None,
+    include: Collection[str] = RELATIONS,
+    after: str | None = None,
+    limit: int | None = None,
+    show_only: int | None = None,
+) -> Page:
+    """Users ordered by identifier, those after ``after``; a constant number of statements.
+
+    ``show_only`` limits the organizations of each user to that one.
+    """
+    listed = _users(within, ()).order_by(User.custom_id).limit(limit)
+    if after is not None:
+        listed = listed.where(User.custom_id > after)
+    relations = [subqueryload(User.connections)] if "oauthConnections" in include else []
+    rows = session.scalars(listed.options(*relations)).all()
+    if "organizations" not in include:
+        return Page(rows, {}, {})
+    # A subquery instead of the ids: a statement takes a limited number of parameters.
+    listed_ids = listed.with_only_columns(User.id)
+    memberships = organizations.memberships(session, listed_ids, within=show_only)
+    return Page(rows, memberships, organizations.previews(session, listed_ids, within=show_only))
+
+
+def search(
+    session: Session,
+    text: str = "",
+    *,
+    within: int | None = None,
+    after: str | None = None,
+    limit: int | None = None,
+) -> Sequence[User]:
+    """Users with their connections and organizations, ordered by identifier, those after ``after``.
+
+    ``text`` is a part of the identifier or of a connection's address; letters, at least those of ASCII, in
+    any case. ``within`` limits to one organization's members.
+    """
+    relations = (subqueryload(User.connections), subqueryload(User.organizations))
+    query = select(User).where(*_found(text, within)).options(*relations).order_by(User.custom_id)
+    if after is not None:
+        query = query.where(User.custom_id > after)
+    return session.scalars(query.limit(limit)).all()
+
+
+def count(session: Session, text: str = "", *, within: int | None = None) -> int:
+    """How many users a search finds."""
+    query = select(func.count()).select_from(User).where(*_found(text, within))
+    return session.scalars(query).one()
+
+
+def ids(
+    session: Session, custom_ids: Collection[str], *, within: int | None, keep: bool = False
+) -> dict[str, int]:
+    """The internal id of each of ``custom_ids`` that exists. ``keep``: none is deleted before we commit."""
+    query = select(User.custom_id, User.id).where(User.custom_id.in_(custom_ids))
+    if keep:
+        query = query.with_for_update(read=True, key_share=True, of=User)
+    if within is not None:
+        query = query.join(Membership, Membership.user_id == User.id).where(
+            Membership.organization_id == within
+        )
+    return {row.custom_id: row.id for row in session.execute(query)}
+
+
+def organization_ids(session: Session, user_id: int) -> set[int]:
+    """The organizations that a user is a member of."""
+    query = select(Membership.organization_id).where(Membership.user_id == user_id)
+    return set(session.scalars(query))
+
+
+def remove(session: Session, user_id: int) -> None:
+    """Delete a user, with its memberships and whatever connections it still has."""
+    session.execute(delete(User).where(User.id == user_id))
+
+
+def _found(text: str, within: int | None) -> Iterator[ColumnElement[bool]]:
+    if text:
+        # What stands for any character elsewhere stands for itself here.
+        address = OAuthConnection.email.icontains(text, autoescape=True)
+        yield or_(User.custom_id.icontains(text, autoescape=True), User.connections.any(address))
+    if within is not None:
+        yield User.id.in_(select(Membership.user_id).where(Membership.organization_id == within))
+
+
+def _users(within: int | None, include: Collection[str]) -> Select[User]:
+    query = select(User)
+    if within is not None:
+        query = query.where(User.organizations.any(Organization.id == within))
+    if "oauthConnections" in include:
+        query = query.options(subqueryload(User.connections))
+    if "organizations" in include:
+        query = query.options(subqueryload(User.organizations).subqueryload(Organization.members))
+    return query

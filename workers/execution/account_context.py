@@ -1,0 +1,75 @@
+"""One connection as a provider adapter wants it, and what a provider's answer means for the connection."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+
+from providers.base import Account, CalendarProvider
+from providers.errors import GrantGone, ProviderError
+from providers.names import ProviderName
+from store.coordination.circuit_breaker import Family, Guarded
+from store.sql.queries import connections
+from store.sql.queries.connections import Credentials
+from workers.execution.call_policy import AccountTraffic
+from workers.execution.tokens import ConnectionTokens
+from workers.runtime import Runtime
+from workers.telemetry import request_ids
+
+log = logging.getLogger(__name__)
+
+# Of the deadline of a request: a provider that takes so long is down for whoever waits.
+PATIENCE = 0.25
+
+
+def open_account(
+    runtime: Runtime, credentials: Credentials, family: Family, *, grace: float = 0.0
+) -> tuple[CalendarProvider, Account]:
+    """The adapter for a connection, and the account it is to be used with, for one family of calls."""
+    provider = runtime.providers[ProviderName(credentials.provider)]
+    tokens = ConnectionTokens(runtime.stores, provider.oauth, credentials)
+    traffic = traffic_of(runtime, credentials, family)
+    asking = request_ids.current.get()
+    return provider.calendars, Account(credentials.email, credentials.scope, tokens, traffic, grace, asking)
+
+
+def traffic_of(runtime: Runtime, credentials: Credentials, family: Family) -> AccountTraffic:
+    """What one family of an account's calls has to do with everybody else's."""
+    return AccountTraffic(
+        runtime.stores.throttle,
+        runtime.stores.breakers,
+        Guarded(credentials.provider, family),
+        credentials.id,
+        egress=runtime.egress,
+        patience=runtime.settings.fanout_deadline_seconds * PATIENCE,
+        ours=partial(_is_ours, runtime, credentials),
+    )
+
+
+def _is_ours(runtime: Runtime, credentials: Credentials, project: str | None) -> bool:
+    """Whether the quota of a Google Cloud project is that of our own registration.
+
+    Google's client ids begin with the number of their project. Where one of the two numbers is unknown, only
+    a grant that this service obtained counts against our project.
+    """
+    ours, _, _ = runtime.providers[ProviderName(credentials.provider)].oauth.client_id.partition("-")
+    if project is not None and ours.isdecimal():
+        return project == ours
+    return credentials.obtained
+
+
+@contextmanager
+def minding_the_grant(runtime: Runtime, connection_id: str) -> Iterator[None]:
+    """Mark the connection dead when the provider says that its grant is gone, and log every failure."""
+    try:
+        yield
+    except ProviderError as error:
+        log.info(
+            "provider failure: %s", error.reason, extra={"connection": connection_id, "why": error.message}
+        )
+        if isinstance(error, GrantGone):
+            with runtime.stores.database.writing() as session:
+                connections.mark_dead(session, connection_id, error.message)
+        raise

@@ -1,0 +1,181 @@
+"""Trades an authorization code for a connection: the second half of a consent."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+
+from redis.exceptions import RedisError
+from sqlalchemy.orm import Session
+
+from providers.base import Failed, Grant
+from providers.errors import GrantGone, ProviderError, Reason
+from providers.names import ProviderName
+from providers.oauth.identity import AccountIdentity
+from providers.scopes import reaches_calendars
+from store.coordination.locks import LockTimeout
+from store.security.crypto import Undecipherable
+from store.security.oauth_states import Authorization, Redemption
+from store.sql.queries import audit, connections, consents
+from store.sql.queries.connections import ProviderAccount, RemovedConnection, Tokens
+from store.sql.queries.consents import Refusal
+from workers.execution.disconnect import BUSY, forget_cached, revocation_of, revoke_unused
+from workers.execution.registration_faults import minding_the_registration
+from workers.fanout.jobs import Redeem, Reply
+from workers.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+# Of a code, never of a connection: nothing is connected yet.
+CODE_REFUSED = Failed(Reason.AUTHORIZATION_INVALID, "The code is no longer valid; start again")
+NO_CALENDARS = Failed(
+    Reason.AUTHORIZATION_INVALID,
+    "Access to calendars was not granted; start again and leave the calendar permissions selected",
+)
+OTHER_ACCOUNT = Failed(
+    Reason.AUTHORIZATION_INVALID, "Another account was chosen than the one that this link is for"
+)
+UNNAMED_ACCOUNT = Failed(
+    Reason.AUTHORIZATION_INVALID, "The provider does not confirm which account was chosen; start again"
+)
+REVOKED_MEANWHILE = Failed(
+    Reason.AUTHORIZATION_INVALID, "Access to this account was just revoked; start again"
+)
+_REFUSED = {
+    Refusal.USER_GONE: Failed(Reason.NOT_FOUND, Refusal.USER_GONE.value),
+    Refusal.KEY_GONE: Failed(Reason.AUTHORIZATION_INVALID, Refusal.KEY_GONE.value),
+    Refusal.USER_SHARED: Failed(Reason.ACCESS_DENIED, Refusal.USER_SHARED.value),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Exchanged:
+    """The result of redeeming a code: tokens, granted scopes, the account, and the moment before the call."""
+
+    began: float
+    grant: Grant
+    scopes: tuple[str, ...]
+    account: AccountIdentity
+
+
+def redeem(runtime: Runtime, job: Redeem, deadline: float) -> Reply:
+    """Redeem the code that waits under the job's id, and store the connection.
+
+    A code that the provider refuses, or that another worker has taken, is ``CODE_REFUSED``.
+    """
+    waiting = runtime.stores.authorizations.receive(job.authorization)
+    if waiting is None:
+        return Reply(failed=CODE_REFUSED)
+    asked = waiting.authorization
+    try:
+        exchanged = _exchange(runtime, waiting, deadline)
+        refused = _refusal(asked, exchanged) or _store(runtime, asked, exchanged, deadline)
+    except GrantGone:
+        return Reply(failed=CODE_REFUSED)
+    except LockTimeout:
+        return Reply(failed=BUSY)
+    except ProviderError as error:
+        log.info("a code could not be redeemed: %s", error.reason, extra={"why": error.message})
+        return Reply(failed=Failed.because(error))
+    return Reply(failed=refused)
+
+
+def _exchange(runtime: Runtime, waiting: Redemption, deadline: float) -> _Exchanged:
+    """Redeem the code at the provider, and read whose account it is for."""
+    asked = waiting.authorization
+    provider = ProviderName(asked.provider)
+    # The link was made with the registration of that moment, which may have been saved just before.
+    oauth = runtime.registered.current()[provider].oauth
+    began = runtime.stores.grants.now()
+    with minding_the_registration(provider):
+        consented = oauth.redeem(waiting.code, asked.verifier, asked.redirect_uri, deadline=deadline)
+    scopes = asked.scopes if consented.grant.scope is None else consented.grant.scope
+    account = oauth.account(consented, deadline=deadline)
+    return _Exchanged(began, consented.grant, tuple(scopes), account)
+
+
+def _refusal(asked: Authorization, exchanged: _Exchanged) -> Failed | None:
+    """Why a grant is not stored, whatever the user has connected so far; None when it may be."""
+    if asked.expected_email is not None and not exchanged.account.is_verified_as(asked.expected_email):
+        return OTHER_ACCOUNT if exchanged.account.verified else UNNAMED_ACCOUNT
+    if not reaches_calendars(ProviderName(asked.provider), exchanged.scopes):
+        return NO_CALENDARS
+    return None
+
+
+def _store(runtime: Runtime, asked: Authorization, exchanged: _Exchanged, deadline: float) -> Failed | None:
+    """Store the connection, and clean up after the one that it replaces; returns why it was refused."""
+    stores, account = runtime.stores, exchanged.account
+    opened = ProviderAccount(asked.provider, account.id, account.email)
+    with stores.grants.exclusive(opened, deadline=deadline):
+        if stores.grants.revoked_since(opened, exchanged.began):
+            return REVOKED_MEANWHILE
+        with stores.database.writing() as session:
+            user = consents.check(session, asked)
+            if isinstance(user, Refusal):
+                return _REFUSED[user]
+            replaced = _replace(runtime, session, asked, exchanged)
+            subject = f"{user.custom_id}/{asked.provider}"
+            audit.record(session, actor=asked.asked_by, action="connect", subject=subject)
+    if replaced is not None:
+        _clean_up(runtime, replaced, deadline)
+    return None
+
+
+def _replace(
+    runtime: Runtime, session: Session, asked: Authorization, exchanged: _Exchanged
+) -> RemovedConnection | None:
+    """Put the connection in the place of an older one; returns that one."""
+    grant, account = exchanged.grant, exchanged.account
+    refresh, obtained = grant.refresh_token.reveal if grant.refresh_token else None, True
+    if refresh is None and asked.offline:
+        refresh, obtained = _refresh_token_so_far(runtime, session, asked, account)
+    _, replaced = connections.replace(
+        session,
+        runtime.stores.keyring,
+        user_id=asked.user_id,
+        provider=asked.provider,
+        email=account.email,
+        scope=exchanged.scopes,
+        tokens=Tokens(grant.access_token.reveal, refresh, grant.expires_at),
+        account_id=account.id,
+        obtained=obtained,
+    )
+    return replaced
+
+
+def _clean_up(runtime: Runtime, replaced: RemovedConnection, deadline: float) -> None:
+    """Forget what was read with a replaced connection, and revoke its grant if no connection uses it."""
+    forget_cached(runtime.stores, [replaced.id])
+    revocation = revocation_of(runtime.stores, replaced)
+    if revocation is None:
+        return
+    # The connection is stored: its answer must not miss the deadline for this.
+    now = time.monotonic()
+    try:
+        revoke_unused(runtime, revocation, now + (deadline - now) / 2)
+    except (LockTimeout, ProviderError, RedisError) as error:
+        log.warning("the grant of a replaced connection is not revoked: %s", type(error).__name__)
+
+
+def _refresh_token_so_far(
+    runtime: Runtime, session: Session, asked: Authorization, account: AccountIdentity
+) -> tuple[str | None, bool]:
+    """The refresh token of the same account, which stays valid when Google sends no other.
+
+    Also whether the service obtained it.
+    """
+    row = connections.find(session, asked.user_id, asked.provider)
+    if row is None or not row.alive or not account.email or not row.email:
+        return None, True
+    if row.email.lower() != account.email.lower():
+        return None, True
+    if row.account_id is not None and account.id is not None and row.account_id != account.id:
+        return None, True
+    try:
+        kept = connections.open_credentials(row, runtime.stores.keyring).tokens.refresh_token
+    except Undecipherable:
+        log.warning("a stored refresh token cannot be opened", extra={"connection": row.id})
+        return None, True
+    return kept, kept is None or row.obtained

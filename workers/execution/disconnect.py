@@ -1,0 +1,98 @@
+"""Cleans up after connections that the API deletes or that a consent replaces.
+
+Cached data is dropped. The grant is revoked when the service obtained it and no other connection uses its
+account.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from redis.exceptions import RedisError
+
+from providers.base import Failed, Token
+from providers.errors import ProviderError, Reason
+from providers.names import ProviderName
+from store.coordination.locks import LockTimeout
+from store.security.crypto import Undecipherable
+from store.security.oauth_states import Revocation
+from store.sql.queries import connections
+from store.sql.queries.connections import ProviderAccount, RemovedConnection
+from store.stores import Stores
+from workers.fanout.jobs import Reply, Revoke
+from workers.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+# Microsoft Entra has no endpoint by which an application revokes one grant.
+REVOCABLE = frozenset({ProviderName.GOOGLE})
+
+LOST = Failed(Reason.PROVIDER_ERROR, "The grant to revoke was lost on the way to a worker")
+BUSY = Failed(Reason.PROVIDER_ERROR, "Another consent or revocation of the account took too long")
+
+
+def forget_cached(stores: Stores, connection_ids: Sequence[str]) -> None:
+    """Drop everything that is cached for removed connections.
+
+    Their ids are never used again: what stays in a Redis that is down is never read.
+    """
+    try:
+        stores.busy.forget(connection_ids)
+        stores.calendar_lists.forget(connection_ids)
+        stores.watching.forget(connection_ids)
+    except RedisError as error:
+        log.warning("cached data of removed connections stays until it expires: %s", type(error).__name__)
+
+
+def revocation_of(stores: Stores, removed: RemovedConnection) -> Revocation | None:
+    """The revocation of a removed connection's grant; None for a grant that the service must not revoke.
+
+    Tokens that a caller posted are the caller's. A dead grant is gone at the provider.
+    """
+    if not removed.obtained or not removed.alive or removed.provider not in REVOCABLE:
+        return None
+    try:
+        token = connections.revocable_token(removed, stores.keyring)
+    except Undecipherable:
+        log.warning("a grant is not revoked: its token cannot be opened", extra={"connection": removed.id})
+        return None
+    return Revocation(removed.user_id, removed.provider, removed.account_id, removed.email, token)
+
+
+def revoke(runtime: Runtime, job: Revoke, deadline: float) -> Reply:
+    """Revoke the grant that waits under the job's id, unless another connection uses its account."""
+    revocation = runtime.stores.authorizations.receive_revocation(job.revocation)
+    if revocation is None:
+        return Reply(failed=LOST)
+    try:
+        revoke_unused(runtime, revocation, deadline)
+    except LockTimeout:
+        return Reply(failed=BUSY)
+    except ProviderError as error:
+        return Reply(failed=Failed.because(error))
+    return Reply()
+
+
+def revoke_unused(runtime: Runtime, revocation: Revocation, deadline: float) -> None:
+    """Revoke a grant, unless another connection uses its account.
+
+    :raise ProviderError: when the provider refuses or does not answer
+    :raise LockTimeout: when another consent or revocation holds the account for too long
+    """
+    stores = runtime.stores
+    account = ProviderAccount(revocation.provider, revocation.account_id, revocation.email)
+    with stores.grants.exclusive(account, deadline=deadline):
+        with stores.database.reading() as session:
+            used = connections.uses_account(session, account, or_user=revocation.user_id)
+        if used:
+            log.info("a grant is not revoked: another connection uses its account")
+            return
+        oauth = runtime.providers[ProviderName(revocation.provider)].oauth
+        # Before the call, in case this process dies, and after it: a code that is redeemed meanwhile may get
+        # tokens that die.
+        stores.grants.note_revocation(account)
+        try:
+            oauth.revoke(Token(revocation.token), deadline=deadline)
+        finally:
+            stores.grants.note_revocation(account)

@@ -1,0 +1,185 @@
+"""The provider's names for the account of a connection, learned once and stored with the connection.
+
+The cache tags of a connection and the names of its calendars follow from it. It has to be known before
+anything is cached and before anything is written: otherwise two connections of one mailbox would not know
+that they share it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from providers.base import PRIMARY, Account, Calendar, CalendarProvider, MainCalendar
+from providers.errors import AuthorizationInvalid, ProviderError
+from providers.names import ProviderName
+from providers.scopes import Operation, allows
+from store.cache.busy_cache import CalendarKey
+from store.cache.cache_tags import owner_of, read_tags
+from store.cache.calendar_lists import ListedCalendar
+from store.sql.queries import connections
+from store.sql.queries.connections import Credentials
+from store.stores import Stores
+
+log = logging.getLogger(__name__)
+
+# Seconds until a provider is asked again that refused to name the main calendar.
+REFUSED_SECONDS = 3600
+# Seconds until reads ask again a provider that did not answer.
+FAILED_SECONDS = 10
+# How many new main calendars invalidate the caches of the other processes within some seconds. The caches
+# expire after a minute. An upgrade identifies thousands of connections, and each of them would empty them.
+INVALIDATIONS, INVALIDATION_SECONDS = 20, 5
+
+# The lengths of the columns.
+LONGEST_ID = 2048
+LONGEST_ADDRESS = 320
+
+
+def identified(
+    stores: Stores,
+    credentials: Credentials,
+    provider: CalendarProvider,
+    account: Account,
+    *,
+    deadline: float,
+) -> Credentials:
+    """The connection with its main calendar's id, asked of the provider if it is not stored.
+
+    A connection whose scopes do not allow the question, or whose provider refuses to answer it, stays as it
+    is: then the e-mail stands in for the address.
+
+    :raise ProviderError: when the provider did not answer, or ended the grant
+    """
+    if credentials.main_calendar_id is not None or not _may_ask(stores, credentials):
+        return credentials
+    try:
+        main = provider.main_calendar(replace(account, grace=0.0), deadline=deadline)
+    except AuthorizationInvalid:
+        raise
+    except ProviderError as error:
+        if error.retryable:
+            raise
+        log.info("main calendar not named: %s", error.reason, extra={"connection": credentials.id})
+        stores.redis.set(_refused(credentials.id), 1, ex=REFUSED_SECONDS)
+        return credentials
+    return _store(stores, credentials, main)
+
+
+def owners(
+    stores: Stores,
+    credentials: Credentials,
+    provider: CalendarProvider,
+    account: Account,
+    calendars: Sequence[str],
+    *,
+    deadline: float,
+) -> Mapping[str, str]:
+    """The address of another mailbox that shares each calendar, ``""`` for the account's own.
+
+    Google calendars have none, as their ids are global. Graph is asked for the list of calendars if one of
+    them is not known.
+
+    :raise ProviderError: when the list cannot be read
+    """
+    if credentials.provider == ProviderName.GOOGLE:
+        return {}
+    shared = [each for each in calendars if each not in (PRIMARY, credentials.main_calendar_id)]
+    known = stores.calendar_lists.owners(credentials.id, shared)
+    if len(known) < len(shared):
+        found = provider.calendars(replace(account, grace=0.0), deadline=deadline)
+        listed = {each.id: each.owner for each in listing(credentials, found)}
+        # One that is on no list cannot be read: it is not looked for again.
+        known = dict.fromkeys(shared, "") | listed
+        stores.calendar_lists.store_owners(credentials.id, known)
+    return known
+
+
+def listing(credentials: Credentials, calendars: Sequence[Calendar]) -> tuple[ListedCalendar, ...]:
+    """A list of calendars as the cache keeps it."""
+    return tuple(
+        ListedCalendar(each.id, each.primary, "" if each.primary else owner_of(credentials, each.owner))
+        for each in calendars
+    )
+
+
+def note_list(stores: Stores, credentials: Credentials, calendars: Sequence[Calendar]) -> Credentials:
+    """Keep what a list that was just read says of the main calendar and of the calendars' owners.
+
+    A main calendar with another id or address than the stored one belongs to an account that was renamed.
+    """
+    for each in calendars:
+        if each.primary:
+            address = each.id if credentials.provider == ProviderName.GOOGLE else each.owner
+            before = credentials
+            credentials = _store(stores, credentials, MainCalendar(each.id, address))
+            if before.main_calendar_id is not None and credentials != before:
+                # The cached calendars carry tags of the old name.
+                stores.busy.forget([credentials.id])
+    if credentials.provider != ProviderName.GOOGLE:
+        found = {each.id: each.owner for each in listing(credentials, calendars)}
+        stores.calendar_lists.store_owners(credentials.id, found)
+    return credentials
+
+
+def enter(stores: Stores, credentials: Credentials, calendars: Sequence[str], of: Mapping[str, str]) -> None:
+    """Tell the cache which calendars are about to be read; ``of`` has their owners."""
+    stores.busy.enter(
+        {
+            CalendarKey(credentials.id, each): read_tags(credentials, each, of.get(each, ""))
+            for each in calendars
+        }
+    )
+
+
+def _may_ask(stores: Stores, credentials: Credentials) -> bool:
+    provider = ProviderName(credentials.provider)
+    if not allows(provider, credentials.scope, Operation.LIST_CALENDARS):
+        return False
+    return not stores.redis.exists(_refused(credentials.id))
+
+
+def _store(stores: Stores, credentials: Credentials, main: MainCalendar) -> Credentials:
+    if len(main.id) > LONGEST_ID or len(main.address) > LONGEST_ADDRESS:
+        return credentials
+    mailbox = main.address.lower() or None
+    if (main.id, mailbox) == (credentials.main_calendar_id, credentials.mailbox):
+        return credentials
+    renamed = credentials.main_calendar_id is not None
+    invalidate = renamed or _seldom(stores)
+    with stores.database.writing() as session:
+        connections.identify(
+            session,
+            credentials.id,
+            main_calendar_id=main.id,
+            mailbox=mailbox,
+            invalidate=invalidate,
+        )
+    return replace(credentials, main_calendar_id=main.id, mailbox=mailbox)
+
+
+def failed_lately(stores: Stores, connection_id: str) -> bool:
+    """Whether the provider did not answer the same question a few seconds ago."""
+    return bool(stores.redis.exists(_failed(connection_id)))
+
+
+def note_failure(stores: Stores, connection_id: str) -> None:
+    """Keep reads from asking a provider that did not answer for some seconds."""
+    stores.redis.set(_failed(connection_id), 1, ex=FAILED_SECONDS)
+
+
+def _seldom(stores: Stores) -> bool:
+    with stores.redis.pipeline(transaction=True) as pipe:
+        pipe.set("main-calendars-learned", 0, nx=True, ex=INVALIDATION_SECONDS)
+        pipe.incr("main-calendars-learned")
+        _, learned = pipe.execute()
+    return int(learned) <= INVALIDATIONS
+
+
+def _failed(connection: str) -> str:
+    return f"main-calendar-failed:{connection}"
+
+
+def _refused(connection: str) -> str:
+    return f"main-calendar-refused:{connection}"

@@ -1,0 +1,171 @@
+"""What a worker reads for one connection."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from providers.base import Account, Calendar, CalendarProvider, Failed, Outcome
+from providers.errors import AuthorizationInvalid, ProviderError
+from store.cache.calendar_lists import ListedCalendar
+from store.coordination.circuit_breaker import Family
+from store.sql.queries.connections import Credentials
+from workers.execution import identity
+from workers.execution.account_context import minding_the_grant, open_account, traffic_of
+from workers.execution.call_policy import family
+from workers.fanout.jobs import GetEvent, Job, ListCalendars, ReadBusy, ReadEvents, Reply, ShowCalendars
+from workers.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+# The share of the time that may go into learning what the provider calls an account.
+IDENTITY_SHARE = 0.4
+
+
+def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadline: float) -> Reply:
+    """Do one job of the reads queue. An expected failure is in the reply, never raised."""
+    if credentials is None:
+        raise TypeError(f"{job!r} is not a read")
+    grace = runtime.grace if goes_on(job) else 0.0
+    provider, account = open_account(runtime, credentials, family(job), grace=grace)
+    # A list that is not to be had says nothing of busy periods, nor one that is.
+    lister = replace(account, traffic=traffic_of(runtime, credentials, Family.CALENDARS))
+    reader = _Reader(runtime, credentials, provider, account, lister, deadline)
+    if isinstance(job, ReadBusy):
+        return reader.busy(job)
+    try:
+        with minding_the_grant(runtime, credentials.id):
+            return reader.read(job)
+    except ProviderError as error:
+        return Reply(failed=Failed.because(error))
+
+
+def goes_on(job: Job) -> bool:
+    """Whether a job that is under way at its deadline goes on for the cache's sake.
+
+    One that lists the calendars first does not: the list that it has by then is a part of the answer.
+    """
+    return isinstance(job, ReadBusy) and job.calendars is not None
+
+
+class _Reader:
+    """One job's calls to a provider; ``lister`` is the account for its calls about calendars."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        credentials: Credentials,
+        provider: CalendarProvider,
+        account: Account,
+        lister: Account,
+        deadline: float,
+    ) -> None:
+        self._runtime = runtime
+        self._credentials = credentials
+        self._provider = provider
+        self._account = account
+        self._lister = lister
+        self._deadline = deadline
+
+    def busy(self, job: ReadBusy) -> Reply:
+        """The busy periods of calendars, and the list of calendars if the job needs it."""
+        read_at = _now()
+        listed: tuple[ListedCalendar, ...] | None = None
+        outcomes: dict[str, Outcome] = {}
+        try:
+            with minding_the_grant(self._runtime, job.connection):
+                if job.calendars is None:
+                    # It names the main calendar too.
+                    listed = self._list()
+                calendars = job.calendars or tuple(calendar.asked_as for calendar in listed or ())
+                if calendars:
+                    self._prepare(calendars)
+                    outcomes = self._provider.busy(
+                        self._account, calendars, job.start, job.end, deadline=self._deadline
+                    )
+        except ProviderError as error:
+            # With the list, when that much was read: then each calendar can be named.
+            return Reply(read_at, failed=Failed.because(error), listed=listed)
+        return Reply(read_at, listed=listed, outcomes=outcomes)
+
+    def read(self, job: Job) -> Reply:
+        """Anything else that is read."""
+        provider, account, deadline = self._provider, self._account, self._deadline
+        match job:
+            case ListCalendars():
+                return Reply(_now(), listed=self._list())
+            case ShowCalendars():
+                return Reply(calendars=self._calendars())
+            case ReadEvents():
+                self._name()
+                return Reply(
+                    events=provider.events(account, job.calendars, job.start, job.end, deadline=deadline)
+                )
+            case GetEvent():
+                self._name()
+                read = provider.find_event if job.by_meta else provider.event
+                found = read(account, job.calendar, job.event, deadline=deadline)
+                return Reply(events={job.calendar: (found,)})
+        raise TypeError(f"{job!r} is not a read")
+
+    def _prepare(self, calendars: Sequence[str]) -> None:
+        """Enter the calendars into the sets of readers of their tags.
+
+        If the tags cannot be learned, a write through another connection could not invalidate this read. It
+        then gets a generation of its own, so that it is neither cached nor joined by later requests.
+        """
+        if not self._known(lambda: self._enter(calendars)):
+            self._runtime.stores.busy.forget([self._credentials.id])
+
+    def _name(self) -> None:
+        """Learn the id of the main calendar for the answer; the answer can do without."""
+        self._known(self._identify)
+
+    def _known(self, learn: Callable[[], None]) -> bool:
+        """Whether the provider's names for the account could be learned. The read does not depend on it."""
+        stores, connection = self._runtime.stores, self._credentials.id
+        if self._credentials.main_calendar_id is None and identity.failed_lately(stores, connection):
+            return False
+        try:
+            learn()
+        except AuthorizationInvalid:
+            raise
+        except ProviderError as error:
+            log.info("account not identified: %s", error.reason, extra={"connection": connection})
+            if error.retryable:
+                identity.note_failure(stores, connection)
+            return False
+        return True
+
+    def _identify(self) -> None:
+        self._credentials = identity.identified(
+            self._runtime.stores, self._credentials, self._provider, self._lister, deadline=self._soon()
+        )
+
+    def _soon(self) -> float:
+        """The deadline of calls that must leave time for the read itself."""
+        now = time.monotonic()
+        return now + max(0.0, self._deadline - now) * IDENTITY_SHARE
+
+    def _list(self) -> tuple[ListedCalendar, ...]:
+        return identity.listing(self._credentials, self._calendars())
+
+    def _calendars(self) -> tuple[Calendar, ...]:
+        found = self._provider.calendars(self._lister, deadline=self._deadline)
+        self._credentials = identity.note_list(self._runtime.stores, self._credentials, found)
+        return tuple(found)
+
+    def _enter(self, calendars: Sequence[str]) -> None:
+        """After the drain's note of the generation, and before the provider is asked."""
+        self._identify()
+        stores = self._runtime.stores
+        of = identity.owners(
+            stores, self._credentials, self._provider, self._lister, calendars, deadline=self._soon()
+        )
+        identity.enter(stores, self._credentials, calendars, of)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

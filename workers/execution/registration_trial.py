@@ -1,0 +1,30 @@
+"""Tries a registration with its provider before it is saved."""
+
+from __future__ import annotations
+
+import logging
+
+from providers.names import ProviderName
+from providers.oauth.registration_probe import Finding
+from store.security.registration_trials import Proposal
+from store.sql.queries.provider_clients import StoredClient
+from workers.fanout.jobs import CheckRegistration, Reply
+from workers.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+
+def check(runtime: Runtime, job: CheckRegistration, deadline: float) -> Reply:
+    """Ask the provider about the registration that waits under the job's id; no finding when none does."""
+    proposal = runtime.stores.proposals.receive(job.proposal)
+    if proposal is None:
+        return Reply()
+    finding = _ask_the_provider(runtime, proposal, deadline)
+    log.info("a registration with %s is %s", proposal.provider, finding.verdict)
+    return Reply(finding=finding)
+
+
+def _ask_the_provider(runtime: Runtime, proposal: Proposal, deadline: float) -> Finding:
+    client = StoredClient(proposal.client_id, proposal.secret, proposal.tenant)
+    oauth = runtime.registered.oauth(ProviderName(proposal.provider), client)
+    return oauth.check(proposal.redirect_uri, deadline=deadline)

@@ -1,0 +1,127 @@
+"""The providers with the registrations that count: the environment's, else what is saved in the database."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from threading import Lock
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from providers.base import Token
+from providers.names import ProviderName
+from providers.oauth.client import GoogleOAuth, MicrosoftOAuth, OAuth
+from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
+from providers.registry import Provider, providers
+from store.config.settings import ProviderSettings
+from store.security.crypto import Undecipherable
+from store.sql.queries import provider_clients
+from store.sql.queries.provider_clients import SealedClient, StoredClient
+from store.stores import Stores
+
+log = logging.getLogger(__name__)
+
+# How long what is saved in one process may be unknown to reads in another, in seconds.
+LOOK_SECONDS = 1.0
+
+Providers = Mapping[ProviderName, Provider]
+
+
+class Registered:
+    """Both providers, safe for threads. Where the environment sets both registrations, nothing is looked up.
+
+    A new registration replaces a provider's OAuth server alone: calendars and channels know nothing of it.
+    """
+
+    def __init__(self, there: ProviderSettings, stores: Stores) -> None:
+        self._stores = stores
+        self._google = GoogleEndpoints(
+            api=there.google_api_url,
+            auth=there.google_auth_url,
+            token=there.google_token_url,
+            revoke=there.google_revoke_url,
+            userinfo=there.google_userinfo_url,
+        )
+        self._microsoft = MicrosoftEndpoints(
+            graph=there.microsoft_graph_url,
+            login=there.microsoft_login_url,
+            tenant=there.microsoft_tenant,
+        )
+        self._by_environment: Providers = providers(
+            self._google,
+            Client(there.google_client_id, Token(there.google_client_secret)),
+            self._microsoft,
+            Client(there.microsoft_client_id, Token(there.microsoft_client_secret)),
+        )
+        self._known = self._by_environment
+        self._unset = [name for name, each in self._known.items() if not each.configured]
+        self._rows: Mapping[str, SealedClient] = {}
+        self._taking = Lock()
+        self._looking = Lock()
+        self._look_at = 0.0
+
+    def current(self) -> Providers:
+        """As of now, which costs a round trip to Redis, and a statement when anything has changed.
+
+        :raise sqlalchemy.exc.SQLAlchemyError: when the database is down and would have to be asked
+        """
+        return self._take(self._load()) if self._unset else self._known
+
+    def recent(self) -> Providers:
+        """As of a second ago at most, at no cost in between; older when the database is down."""
+        if self._unset and time.monotonic() >= self._look_at:
+            with self._looking:
+                if time.monotonic() >= self._look_at:
+                    self._look()
+        return self._known
+
+    def set_by_environment(self, name: ProviderName) -> bool:
+        """Whether the environment has the id and the secret: then nothing else counts."""
+        return name not in self._unset
+
+    def oauth(self, name: ProviderName, client: StoredClient) -> OAuth:
+        """A provider's OAuth server, for those who are registered like this."""
+        ours = Client(client.client_id, Token(client.secret))
+        if name is ProviderName.GOOGLE:
+            return GoogleOAuth(self._google, ours)
+        tenant = client.tenant or self._microsoft.tenant
+        return MicrosoftOAuth(replace(self._microsoft, tenant=tenant), ours)
+
+    def _look(self) -> None:
+        try:
+            self.current()
+        except SQLAlchemyError as error:
+            log.warning("registrations stay as they were: %s", type(error).__name__)
+        self._look_at = time.monotonic() + LOOK_SECONDS
+
+    def _load(self) -> Mapping[str, SealedClient]:
+        def load() -> Mapping[str, SealedClient]:
+            with self._stores.database.reading() as session:
+                return provider_clients.load(session)
+
+        return self._stores.directory.current().recall("provider clients", load)
+
+    def _take(self, rows: Mapping[str, SealedClient]) -> Providers:
+        with self._taking:
+            for name in self._unset:
+                if rows.get(name) != self._rows.get(name):
+                    self._known = {**self._known, name: self._registered(name, rows.get(name))}
+            self._rows = rows
+            return self._known
+
+    def _registered(self, name: ProviderName, row: SealedClient | None) -> Provider:
+        provider = self._by_environment[name]
+        if row is None:
+            return provider
+        try:
+            client = provider_clients.open_client(row, self._stores.keyring)
+        except Undecipherable:
+            # Once: it is not opened again before something else is saved.
+            log.error(
+                "the registration with %s cannot be opened, its encryption key is gone: save it again",
+                provider.oauth.title,
+            )
+            return provider
+        return provider.registered(self.oauth(name, client))

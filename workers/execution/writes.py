@@ -1,0 +1,173 @@
+"""What a worker changes at a provider."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from redis.exceptions import RedisError
+from sqlalchemy.exc import SQLAlchemyError
+
+from providers.base import Account, CalendarProvider, Failed
+from providers.create_outcomes import is_unclear
+from providers.errors import EventExists, EventNotFound, EventRefused, EventUnreadable, ProviderError
+from providers.events import Event
+from providers.names import ProviderName
+from store.cache.cache_tags import Tags, write_tags
+from store.coordination.circuit_breaker import Family
+from store.sql.queries.connections import Credentials
+from workers.execution import identity
+from workers.execution.account_context import minding_the_grant, open_account, traffic_of
+from workers.execution.code_exchange import redeem
+from workers.execution.disconnect import revoke
+from workers.execution.registration_trial import check
+from workers.execution.tokens import freshen
+from workers.fanout import failures
+from workers.fanout.jobs import (
+    CheckRegistration,
+    CreateEvent,
+    DeleteEvent,
+    FreshToken,
+    Job,
+    Redeem,
+    Reply,
+    Revoke,
+    StopChannels,
+    UpdateEvent,
+)
+from workers.runtime import Runtime
+from workers.upkeep import channel_opening
+from workers.webhooks import delivery
+
+log = logging.getLogger(__name__)
+
+
+def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadline: float) -> Reply:
+    """Do one job of the writes queue. An expected failure is in the reply, never raised."""
+    if isinstance(job, Redeem):
+        return redeem(runtime, job, deadline)
+    if isinstance(job, Revoke):
+        return revoke(runtime, job, deadline)
+    if isinstance(job, CheckRegistration):
+        return check(runtime, job, deadline)
+    if credentials is None:
+        raise TypeError(f"{job!r} is not a write")
+    try:
+        match job:
+            case StopChannels():
+                channel_opening.close_all(runtime, credentials, deadline)
+                return Reply()
+            case FreshToken():
+                with minding_the_grant(runtime, credentials.id):
+                    freshen(runtime, credentials, deadline)
+                return Reply()
+            case CreateEvent() | UpdateEvent() | DeleteEvent():
+                return _write_event(runtime, job, credentials, deadline)
+    except ProviderError as error:
+        return Reply(failed=Failed.because(error))
+    raise TypeError(f"{job!r} is not a write")
+
+
+def _write_event(
+    runtime: Runtime, job: CreateEvent | UpdateEvent | DeleteEvent, credentials: Credentials, deadline: float
+) -> Reply:
+    provider, account = open_account(runtime, credentials, Family.WRITES)
+    lister = replace(account, traffic=traffic_of(runtime, credentials, Family.CALENDARS))
+    try:
+        with minding_the_grant(runtime, credentials.id):
+            tags = _tags(runtime, credentials, provider, lister, job.calendar, deadline)
+    except ProviderError as error:
+        # Nothing was written. Without the tags the write could not be seen through other connections.
+        return Reply(failed=replace(Failed.because(error), asked=False, repeated=False))
+    try:
+        return _call(runtime, job, credentials, provider, account, tags, deadline)
+    except (RedisError, SQLAlchemyError) as error:
+        log.exception("the outcome of an event write is unknown", extra={"connection": credentials.id})
+        return Reply(failed=replace(failures.because(error), repeated=True))
+
+
+def _call(
+    runtime: Runtime,
+    job: CreateEvent | UpdateEvent | DeleteEvent,
+    credentials: Credentials,
+    provider: CalendarProvider,
+    account: Account,
+    tags: Tags,
+    deadline: float,
+) -> Reply:
+    """Write the event at the provider, then invalidate every cached calendar that shows it."""
+    changed = True
+    try:
+        with minding_the_grant(runtime, credentials.id):
+            match job:
+                case CreateEvent():
+                    try:
+                        created = provider.create_event(account, job.calendar, job.draft, deadline=deadline)
+                    except EventExists as error:
+                        error.message = job.draft.taken(ProviderName(credentials.provider))
+                        raise
+                    return Reply(events={job.calendar: (created.event,)}, made=created.made)
+                case UpdateEvent():
+                    return Reply(events={job.calendar: (_update(provider, account, job, deadline),)})
+                case DeleteEvent():
+                    _delete(provider, account, job, deadline)
+                    return Reply()
+    except ProviderError as error:
+        changed = isinstance(error, EventUnreadable) or is_unclear(error)
+        raise
+    finally:
+        # A refused write has changed nothing, and must not drop what other tenants have cached.
+        runtime.stores.busy.invalidate(tags if changed else Tags(), [credentials.id])
+        if changed:
+            delivery.calendar_changed(runtime.stores, credentials.id, job.calendar)
+
+
+def _tags(
+    runtime: Runtime,
+    credentials: Credentials,
+    provider: CalendarProvider,
+    lister: Account,
+    calendar: str,
+    deadline: float,
+) -> Tags:
+    """The cache tags that a write to a calendar invalidates. They are learned before the write."""
+    stores = runtime.stores
+    credentials = identity.identified(stores, credentials, provider, lister, deadline=deadline)
+    owners = identity.owners(stores, credentials, provider, lister, [calendar], deadline=deadline)
+    return write_tags(credentials, calendar, owners.get(calendar, ""))
+
+
+def _update(provider: CalendarProvider, account: Account, job: UpdateEvent, deadline: float) -> Event:
+    event_id = job.event
+    if job.by_meta:
+        event_id = provider.find_event(account, job.calendar, job.event, deadline=deadline).id
+    try:
+        return provider.update_event(account, job.calendar, event_id, job.changes, deadline=deadline)
+    except EventRefused as refused:
+        if job.changes.has_one_edge:
+            refused.message = _fault(provider, account, job, event_id, deadline) or refused.message
+        raise
+
+
+def _fault(
+    provider: CalendarProvider, account: Account, job: UpdateEvent, event_id: str, deadline: float
+) -> str | None:
+    """Why a provider refuses a new start or end; it does not say so itself, and only the event shows it."""
+    try:
+        event = provider.event(account, job.calendar, event_id, deadline=deadline)
+    except ProviderError:
+        # The provider's own sentence is then the answer.
+        return None
+    return job.changes.fault_in(event)
+
+
+def _delete(provider: CalendarProvider, account: Account, job: DeleteEvent, deadline: float) -> None:
+    event_id = job.event
+    if job.by_meta:
+        found = provider.find_event(account, job.calendar, job.event, deadline=deadline)
+        if job.mark not in (None, found.mark):
+            raise EventNotFound("The event is another request's")
+        event_id = found.id
+    provider.delete_event(
+        account, job.calendar, event_id, notify=job.notify, verified=job.by_meta, deadline=deadline
+    )

@@ -1,0 +1,344 @@
+"""What travels between the web tier and the workers: ids and instants one way, outcomes the other."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, NamedTuple, get_args
+
+import msgspec
+import numpy as np
+import orjson
+
+from providers.base import Calendar, Failed, Outcome, Read
+from providers.events import Changes, Draft, Event
+from providers.oauth.registration_probe import Finding
+from scheduling.intervals import Intervals
+from store.cache.calendar_lists import ListedCalendar
+
+HEADER = struct.Struct("<I")
+NUMBER = struct.Struct("<I")
+
+# Bytes of a digest: more than enough that no two reads of one connection share a name.
+DIGEST = 15
+
+
+class Garbled(ValueError):
+    """A message that nobody of this version has packed."""
+
+
+# What the shapes of others lead to.
+_SHAPE_ERRORS = (struct.error, KeyError, TypeError, ValueError, OverflowError, msgspec.ValidationError)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBusy:
+    """Read the busy periods of some calendars of one connection over ``[start, end)``, in milliseconds.
+
+    ``calendars`` None means every calendar on the account's list.
+    """
+
+    connection: str
+    calendars: tuple[str, ...] | None
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListCalendars:
+    """Read which calendars one connection has."""
+
+    connection: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowCalendars:
+    """Read the calendars of one connection, whole."""
+
+    connection: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadEvents:
+    """Read the events of some calendars of one connection over ``[start, end)``, in milliseconds."""
+
+    connection: str
+    calendars: tuple[str, ...]
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class GetEvent:
+    """Read one event; ``by_meta``: ``event`` is the metaId that it carries."""
+
+    connection: str
+    calendar: str
+    event: str
+    by_meta: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateEvent:
+    """Create an event in one calendar."""
+
+    connection: str
+    calendar: str
+    draft: Draft
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateEvent:
+    """Change one event; ``by_meta`` as in :class:`GetEvent`."""
+
+    connection: str
+    calendar: str
+    event: str
+    changes: Changes
+    by_meta: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteEvent:
+    """Delete one event; ``by_meta`` as in :class:`GetEvent`, and then only the one of ``mark``, if given."""
+
+    connection: str
+    calendar: str
+    event: str
+    notify: bool | None = None
+    by_meta: bool = False
+    mark: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FreshToken:
+    """Refresh one connection's access token if it is stale; the token itself stays in the database."""
+
+    connection: str
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """Revoke the grant of a removed connection; account and token wait sealed under this id."""
+
+    revocation: str
+    connection: None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StopChannels:
+    """Have the provider tell no more of changes in one connection's calendars."""
+
+    connection: str
+
+
+@dataclass(frozen=True, slots=True)
+class Redeem:
+    """Trade an authorization code for a connection; code and verifier wait sealed under this id."""
+
+    authorization: str
+    connection: None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRegistration:
+    """Ask a provider whether it knows a registration; that waits sealed under this id."""
+
+    proposal: str
+    connection: None = None
+
+
+CalendarRead = ReadBusy | ListCalendars | ShowCalendars | ReadEvents | GetEvent
+EventWrite = CreateEvent | UpdateEvent | DeleteEvent
+Job = (
+    ReadBusy
+    | ListCalendars
+    | ShowCalendars
+    | ReadEvents
+    | GetEvent
+    | CreateEvent
+    | UpdateEvent
+    | DeleteEvent
+    | FreshToken
+    | Revoke
+    | StopChannels
+    | Redeem
+    | CheckRegistration
+)
+
+KINDS: dict[str, type[Job]] = {kind.__name__: kind for kind in get_args(Job)}
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What became of one job. ``failed`` concerns the whole account; ``outcomes`` each calendar.
+
+    ``listed`` is the account's calendar list when the job had to read it; ``read_at`` is the moment in
+    milliseconds before the provider was asked. ``events`` are by calendar as it was asked; ``made`` says
+    that this very job has created the one in it. ``finding`` is that of a check.
+    """
+
+    read_at: int = 0
+    failed: Failed | None = None
+    listed: tuple[ListedCalendar, ...] | None = None
+    outcomes: Mapping[str, Outcome] = field(default_factory=dict)
+    calendars: tuple[Calendar, ...] = ()
+    events: Mapping[str, tuple[Event, ...] | Failed] = field(default_factory=dict)
+    made: bool = False
+    finding: Finding | None = None
+
+    def whole(self) -> bool:
+        """Whether nothing has failed."""
+        parts = (*self.outcomes.values(), *self.events.values())
+        return self.failed is None and not any(isinstance(each, Failed) for each in parts)
+
+    def refused(self) -> bool:
+        """Whether nothing at all was read, and the provider did not say when that would change."""
+        failed = [each for each in self.outcomes.values() if isinstance(each, Failed)]
+        if self.failed is not None:
+            failed = [self.failed]
+        elif len(failed) < len(self.outcomes):
+            return False
+        return bool(failed) and all(each.retry_after is None for each in failed)
+
+    def read(self) -> Iterator[tuple[str, Intervals]]:
+        """The calendars that were read, with their busy periods."""
+        for calendar, outcome in self.outcomes.items():
+            if isinstance(outcome, Read):
+                yield calendar, outcome.busy
+
+
+class Address(NamedTuple):
+    """Where the reply to a job goes: its number, and the flight that it makes for others too, if any."""
+
+    number: Annotated[int, msgspec.Meta(ge=0, lt=2 ** (8 * NUMBER.size))]
+    flight: str | None = None
+
+
+class Packed(NamedTuple):
+    """A job as it travels; ``number`` and ``flight`` as in :class:`Address`."""
+
+    number: int
+    job: Job
+    flight: str | None = None
+
+
+def pack_job(number: int, job: Job, flight: str | None = None) -> bytes:
+    """A job, its place in the request's list, and its flight."""
+    return msgspec.json.encode([number, type(job).__name__, job, flight])
+
+
+def unpack_job(data: bytes) -> Packed:
+    """The other side of ``pack_job``.
+
+    :raise Garbled: for anything else
+    """
+    try:
+        number, name, fields, *flight = orjson.loads(data)
+        to = msgspec.convert((number, *flight), Address)
+        return Packed(to.number, msgspec.convert(fields, KINDS[name]), to.flight)
+    except _SHAPE_ERRORS as error:
+        raise Garbled("not a job") from error
+
+
+def address(data: bytes) -> Address | None:
+    """Whom a job is for, whatever it asks; None when not even that can be read."""
+    try:
+        number, _, _, *flight = orjson.loads(data)
+        return msgspec.convert((number, *flight), Address)
+    except _SHAPE_ERRORS:
+        return None
+
+
+def same_read(job: Job) -> str:
+    """A name that all jobs have that ask for the same."""
+    asked = msgspec.json.encode([type(job).__name__, job])
+    return hashlib.blake2s(asked, digest_size=DIGEST).hexdigest()
+
+
+def pack_reply(number: int, reply: Reply) -> bytes:
+    """The number of a job, then what became of it."""
+    return numbered(number, pack_body(reply))
+
+
+def numbered(number: int, body: bytes) -> bytes:
+    """What became of a job, under its number in one request's list."""
+    return NUMBER.pack(number) + body
+
+
+def unpack_reply(data: bytes) -> tuple[int, Reply]:
+    """The other side of ``pack_reply``.
+
+    :raise Garbled: for anything else
+    """
+    if len(data) < NUMBER.size:
+        raise Garbled("not a reply")
+    return NUMBER.unpack_from(data)[0], unpack_body(data[NUMBER.size :])
+
+
+def pack_body(reply: Reply) -> bytes:
+    """``length of header | header as JSON | busy periods of all calendars as int64 pairs``."""
+    outcomes: list[tuple[str, int | Failed]] = []
+    rows: list[bytes] = []
+    for calendar, outcome in reply.outcomes.items():
+        if isinstance(outcome, Read):
+            outcomes.append((calendar, len(outcome.busy)))
+            rows += outcome.busy.starts.astype("<i8").tobytes(), outcome.busy.ends.astype("<i8").tobytes()
+        else:
+            outcomes.append((calendar, outcome))
+    header = orjson.dumps(
+        {
+            "readAt": reply.read_at,
+            "failed": reply.failed,
+            "listed": reply.listed,
+            "outcomes": outcomes,
+            "calendars": reply.calendars,
+            "events": reply.events,
+            "made": reply.made,
+            "finding": reply.finding,
+        }
+    )
+    return b"".join([HEADER.pack(len(header)), header, *rows])
+
+
+def unpack_body(data: bytes) -> Reply:
+    """The other side of ``pack_body``.
+
+    :raise Garbled: for anything else; periods that are missing are never free time
+    """
+    try:
+        return _unpack_body(data)
+    except _SHAPE_ERRORS as error:
+        raise Garbled("not a reply") from error
+
+
+def _unpack_body(data: bytes) -> Reply:
+    end = HEADER.size + HEADER.unpack_from(data)[0]
+    header = orjson.loads(data[HEADER.size : end])
+    times = np.frombuffer(data, dtype="<i8", offset=end)
+    outcomes: dict[str, Outcome] = {}
+    at = 0
+    for calendar, result in header["outcomes"]:
+        if isinstance(result, int):
+            if result < 0 or at + 2 * result > times.size:
+                raise ValueError("fewer periods than were packed")
+            outcomes[calendar] = Read(
+                Intervals(times[at : at + result], times[at + result : at + 2 * result])
+            )
+            at += 2 * result
+        else:
+            outcomes[calendar] = msgspec.convert(result, Failed)
+    if at != times.size:
+        raise ValueError("more periods than were packed")
+    return Reply(
+        read_at=msgspec.convert(header["readAt"], int),
+        failed=msgspec.convert(header["failed"], Failed | None),
+        listed=msgspec.convert(header["listed"], tuple[ListedCalendar, ...] | None),
+        outcomes=outcomes,
+        calendars=msgspec.convert(header["calendars"], tuple[Calendar, ...]),
+        events=msgspec.convert(header["events"], dict[str, tuple[Event, ...] | Failed]),
+        made=msgspec.convert(header["made"], bool),
+        finding=msgspec.convert(header["finding"], Finding | None),
+    )

@@ -1,0 +1,69 @@
+"""What a task brings along from whoever sent it: the id of the HTTP request, and its trace, in its headers.
+
+A request has a list of jobs of its own: what its drains bring along is true of each of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import ExitStack
+from contextvars import ContextVar
+from typing import Any
+
+from celery.signals import before_task_publish, task_postrun, task_prerun
+
+from workers.telemetry import request_ids, tracing
+
+log = logging.getLogger(__name__)
+
+REQUEST = "almanac_request"
+
+_began: ContextVar[float] = ContextVar("began")
+
+
+_span: ContextVar[ExitStack | None] = ContextVar("span", default=None)
+
+
+def install() -> None:
+    """Have tasks bring it along; a second time changes nothing."""
+    before_task_publish.connect(_send, weak=False)
+    task_prerun.connect(_begin, weak=False)
+    task_postrun.connect(_end, weak=False)
+
+
+def _send(sender: str, headers: dict[str, Any], **_: object) -> None:
+    # A delivery may go on with others', whose events came of other requests.
+    if sender.startswith("webhooks."):
+        return
+    if (request := request_ids.current.get()) is not None:
+        headers[REQUEST] = request
+    tracing.inject(headers)
+
+
+def _begin(task: Any, **_: object) -> None:
+    _began.set(time.perf_counter())
+    request_ids.current.set(task.request.get(REQUEST))
+    if tracing.on():
+        _span.set(_open(task))
+
+
+def _end(task: Any, state: str | None = None, **_: object) -> None:
+    took = round((time.perf_counter() - _began.get()) * 1000, 1)
+    log.info("task %s is over", task.name, extra={"task": task.name, "state": state, "ms": took})
+    if (opened := _span.get()) is not None:
+        opened.close()
+    # The thread goes on to other tasks.
+    _span.set(None)
+    request_ids.current.set(None)
+
+
+def _open(task: Any) -> ExitStack:
+    """The span of a task, below that of who has sent it; beat's tasks have nothing above them."""
+    names = ("traceparent", "tracestate")
+    carrier = {name: value for name in names if (value := task.request.get(name))}
+    opened = ExitStack()
+    opened.enter_context(
+        tracing.span(task.name, "consumer", {"almanac.task": task.request.id}, carrier=carrier)
+    )
+    return opened

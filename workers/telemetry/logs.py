@@ -1,0 +1,110 @@
+"""Logs: a line for each record on standard error, as text or as JSON, the same in every process."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from pythonjsonlogger.core import RESERVED_ATTRS
+from pythonjsonlogger.orjson import OrjsonFormatter
+
+from store.config.log_settings import LogSettings
+from workers.telemetry import request_ids
+
+# From which level on a logger and those below it are heard, whatever the settings say. What a library tells
+# of its work at length names addresses and arguments; of tasks we tell ourselves, and urllib3 quotes whole
+# URLs in its warnings.
+LEAST = dict.fromkeys(("app", "workers", "scheduling", "providers", "store"), logging.DEBUG) | {
+    "gunicorn": logging.INFO,
+    "celery": logging.INFO,
+    "celery.worker.strategy": logging.WARNING,
+    "celery.app.trace": logging.WARNING,
+    "urllib3": logging.ERROR,
+}
+
+# The fields of a record that are no field of ours; Celery adds the arguments of tasks as "data".
+RESERVED = frozenset({*RESERVED_ATTRS, "data", "message", "asctime", "taskName"})
+
+# An exception's text is not always of our making, and quotes what it is about.
+ADDRESS = re.compile(r"[^\s@'\"<>=(]+@[^\s@'\"<>)]+\.[^\s@'\"<>)]+")
+
+
+def configure(process: str, settings: LogSettings) -> None:
+    """Log what this process has to say, under its name, to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Json(process) if settings.format == "json" else Text(process))
+    handler.addFilter(lambda record: record.levelno >= least(record.name))
+    logging.basicConfig(level=settings.level, handlers=[handler], force=True)
+
+
+@cache
+def least(logger: str) -> int:
+    """From which level on a logger is heard."""
+    if logger in LEAST:
+        return LEAST[logger]
+    above, dot, _ = logger.rpartition(".")
+    return least(above) if dot else logging.WARNING
+
+
+class Text(logging.Formatter):
+    """``time process LEVEL logger: message [request=… connection=…]``."""
+
+    def __init__(self, process: str) -> None:
+        super().__init__(f"%(asctime)s {process.replace('%', '%%')} %(levelname)s %(name)s: %(message)s")
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        """RFC 3339 in UTC, with milliseconds."""
+        return _moment(record)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """The line, and after it what else is known."""
+        line = super().formatMessage(record)
+        more = " ".join(f"{name}={value}" for name, value in fields(record).items())
+        return f"{line} [{more}]" if more else line
+
+    def formatException(self, ei: Any) -> str:
+        """The traceback, without anybody's address."""
+        return ADDRESS.sub("…", super().formatException(ei))
+
+
+class Json(OrjsonFormatter):
+    """An object: ``time``, ``level``, ``logger``, ``process``, ``message``, then what else is known."""
+
+    def __init__(self, process: str) -> None:
+        super().__init__()
+        self._process = process
+
+    def add_fields(
+        self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]
+    ) -> None:
+        """Fill in the fields."""
+        log_data |= {
+            "time": _moment(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "process": self._process,
+            "message": record.message,
+            **fields(record),
+        }
+        if (traceback := message_dict.get("exc_info")) is not None:
+            log_data["exception"] = traceback
+
+    def formatException(self, ei: Any) -> str:
+        """The traceback, without anybody's address."""
+        return ADDRESS.sub("…", str(super().formatException(ei)))
+
+
+def fields(record: logging.LogRecord) -> dict[str, Any]:
+    """The id of the request, and what a line carries as ``extra``."""
+    request = request_ids.current.get()
+    own = {name: value for name, value in record.__dict__.items() if name not in RESERVED}
+    return own if request is None else {"request": request, **own}
+
+
+def _moment(record: logging.LogRecord) -> str:
+    moment = datetime.fromtimestamp(record.created, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"

@@ -1,0 +1,134 @@
+"""Traces by OpenTelemetry, when ``OTEL_EXPORTER_OTLP_ENDPOINT`` says where to: one for each HTTP request.
+
+The spans are our own: of the request, its fan-out, the tasks, their jobs, and each call to a provider. They
+carry ids, names and numbers, and nothing that a person has written. Where it is off, none of it is imported.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from providers.base import Failed
+from providers.http import send
+from store.config.settings import traces
+from store.sql.queries.connections import SealedConnection
+from workers.fanout.jobs import Job
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span, Tracer
+
+Kind = Literal["internal", "server", "client", "producer", "consumer"]
+Attributes = Mapping[str, str | int]
+Opened: TypeAlias = "AbstractContextManager[Span | None]"
+
+_tracer: Tracer | None = None
+_OFF: AbstractContextManager[None] = nullcontext()
+
+
+def start(process: str) -> None:
+    """Trace from now on, if the settings say so; in the process that works, as no thread outlives a fork."""
+    global _tracer
+    if not traces() or _tracer is not None:
+        return
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    name = os.environ.get("OTEL_SERVICE_NAME") or process
+    ours = {"service.namespace": "almanac", "service.name": name, "service.version": version("almanac")}
+    provider = TracerProvider(resource=Resource.create(ours))
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    _tracer = provider.get_tracer("almanac", version("almanac"))
+    send.observe = _call
+
+
+def on() -> bool:
+    """Whether anything is traced."""
+    return _tracer is not None
+
+
+def span(
+    name: str,
+    kind: Kind = "internal",
+    attributes: Attributes | None = None,
+    *,
+    carrier: Mapping[str, str] | None = None,
+) -> Opened:
+    """A span around a block; below that in ``carrier``, if there is one, else below the current one.
+
+    An exception marks it by the name of its class: its text may quote what it is about.
+    """
+    return _OFF if _tracer is None else _span(_tracer, name, kind, attributes or {}, carrier)
+
+
+def job(job: Job, row: SealedConnection | None) -> Opened:
+    """The span of one job of a fan-out."""
+    if _tracer is None:
+        return _OFF
+    told = {} if row is None else {"almanac.provider": row.provider, "almanac.connection": row.id}
+    return span(type(job).__name__, attributes=told)
+
+
+def failed(span: Span | None, failure: Failed | None) -> None:
+    """Mark a span with a failure that was expected, by its reason."""
+    if span is not None and failure is not None:
+        mark(span, failure.reason.value)
+
+
+def inject(carrier: MutableMapping[str, str]) -> None:
+    """Have whoever gets this go on with the trace: the header ``traceparent``."""
+    if _tracer is not None:
+        from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+        TraceContextTextMapPropagator().inject(carrier)
+
+
+@contextmanager
+def _span(
+    tracer: Tracer, name: str, kind: Kind, attributes: Attributes, carrier: Mapping[str, str] | None
+) -> Iterator[Span]:
+    from opentelemetry.trace import SpanKind
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    parent = TraceContextTextMapPropagator().extract(carrier) if carrier else None
+    with tracer.start_as_current_span(
+        name,
+        parent,
+        kind=SpanKind[kind.upper()],
+        attributes=attributes,
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as opened:
+        try:
+            yield opened
+        except Exception as error:
+            mark(opened, type(error).__name__)
+            raise
+
+
+@contextmanager
+def _call(call: send.Call) -> Iterator[Callable[[int], None]]:
+    """The span of a call to a provider, by its operation: paths and bodies name people."""
+    told = {"almanac.provider": call.provider, "http.request.method": call.method}
+    with span(call.operation, "client", told) as opened:
+
+        def answered(status: int) -> None:
+            if opened is not None:
+                opened.set_attribute("http.response.status_code", status)
+                if status >= 400:
+                    mark(opened, str(status))
+
+        yield answered
+
+
+def mark(span: Span, error: str) -> None:
+    """What a span is of has failed; ``error`` is a word of a small set."""
+    from opentelemetry.trace import StatusCode
+
+    span.set_attribute("error.type", error)
+    span.set_status(StatusCode.ERROR)

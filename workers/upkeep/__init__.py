@@ -1,0 +1,4 @@
+"""Scheduled work: tokens are renewed, channels kept, old records purged.
+
+Imported by ``workers.tasks``.
+"""

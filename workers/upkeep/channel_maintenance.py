@@ -1,0 +1,271 @@
+"""The rounds that keep channels: renewed before they end, given up when they came to nothing, audited."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from providers.base import Failed, Outcome
+from providers.errors import ProviderError, Reason
+from providers.names import ProviderName
+from scheduling.intervals import Intervals, clip
+from store.cache.invalidation import after_notification
+from store.coordination.circuit_breaker import Family
+from store.coordination.locks import LockTimeout, round_lock
+from store.sql.models import Channel
+from store.sql.queries import channels
+from store.sql.queries.connections import Credentials
+from workers.execution.account_context import minding_the_grant, open_account
+from workers.execution.call_policy import calls
+from workers.fanout.jobs import ReadBusy
+from workers.runtime import Runtime
+from workers.upkeep.batches import SECONDS_FOR_EACH, Round
+from workers.upkeep.channel_opening import (
+    REFUSED_SECONDS,
+    close,
+    credentials_of,
+    forget,
+    lose,
+    open_one,
+    watch,
+)
+from workers.upkeep.rate_limit import turn
+
+log = logging.getLogger(__name__)
+
+# What is left over comes with the next round.
+MOST_AT_ONCE = 2000
+PAGE = 1000
+
+# Seconds until a renewal is tried again that failed or cannot be finished yet.
+AGAIN_SECONDS = 60.0
+# The same for the channel of a calendar that nobody uses: it is left to end, unless somebody does by then.
+UNUSED_SECONDS = 3600.0
+
+# What an audit looks at: the time from now on for which most people ask.
+AUDITED = 28 * 86_400_000
+
+
+def keep(runtime: Runtime, *, deadline: float) -> None:
+    """One round, done by ``deadline``. Nothing is done while another round goes on."""
+    try:
+        with round_lock(runtime.stores.redis, "channels", deadline=deadline):
+            _renew_all(runtime, deadline)
+            _give_up(runtime, deadline)
+            _restore_watches(runtime)
+            _audit_all(runtime, deadline)
+    except LockTimeout:
+        log.info("the round before is still keeping channels")
+
+
+def _renew_all(runtime: Runtime, deadline: float) -> None:
+    with runtime.stores.database.reading() as session:
+        rows = channels.due(session, limit=MOST_AT_ONCE)
+    used = runtime.stores.watching.used([channels.calendar_of(row) for row in rows])
+    for row, in_use in zip(rows, used, strict=True):
+        if not in_use:
+            _later(runtime, row, UNUSED_SECONDS)
+    wanted = [row for row, in_use in zip(rows, used, strict=True) if in_use]
+    Round(runtime, wanted, lambda row: _renew(runtime, row), deadline).run()
+
+
+def _renew(runtime: Runtime, row: Channel) -> bool:
+    """Extend a channel, or open another in its place and close it once that one watches."""
+    credentials = credentials_of(runtime, row.connection_id)
+    if credentials is None or runtime.settings.push_address(credentials.provider) is None:
+        _later(runtime, row, UNUSED_SECONDS)
+        return False
+    with runtime.stores.database.reading() as session:
+        heir = channels.heir(session, row)
+    if heir is not None:
+        return _succeeded(runtime, row, heir)
+    _, account = open_account(runtime, credentials, Family.CHANNELS)
+    provider = runtime.providers[ProviderName(credentials.provider)]
+    try:
+        deadline = time.monotonic() + SECONDS_FOR_EACH
+        with (
+            minding_the_grant(runtime, row.connection_id),
+            turn(runtime, credentials, 1, Family.CHANNELS, deadline=deadline),
+        ):
+            expires_at = provider.channels.extend(account, row.provider_id or "", deadline=deadline)
+    except ProviderError as error:
+        if error.retryable:
+            _later(runtime, row, AGAIN_SECONDS)
+            return False
+        log.warning("a channel is lost: %s", error.reason, extra={"connection": row.connection_id})
+        lose(runtime.stores, channels.calendar_of(row), row.id)
+        return open_one(runtime, channels.calendar_of(row))
+    if expires_at is None:
+        _later(runtime, row, AGAIN_SECONDS)
+        return open_one(runtime, channels.calendar_of(row))
+    with runtime.stores.database.writing() as session:
+        extended = channels.extended(session, row.id, expires_at)
+    if extended is not None:
+        watch(runtime.stores, extended)
+    return extended is not None
+
+
+def _succeeded(runtime: Runtime, row: Channel, heir: Channel) -> bool:
+    """End a channel in whose place another was opened; not before that one watches."""
+    if channels.watches_for(heir) <= 0:
+        _later(runtime, row, AGAIN_SECONDS)
+        return False
+    # From now on the watch is the heir's, and ends when the heir is lost.
+    watch(runtime.stores, heir)
+    _close(runtime, row)
+    with runtime.stores.database.writing() as session:
+        channels.remove(session, [row.id])
+    return True
+
+
+def _give_up(runtime: Runtime, deadline: float) -> None:
+    """Forget channels that have ended, and those by which no provider has reached us."""
+    with runtime.stores.database.reading() as session:
+        rows = channels.over(session, limit=MOST_AT_ONCE)
+    Round(runtime, rows, lambda row: _bury(runtime, row), deadline).run()
+
+
+def _bury(runtime: Runtime, row: Channel) -> bool:
+    key = channels.calendar_of(row)
+    if row.confirmed_at is None and row.expires_at is not None:
+        log.warning(
+            "a provider has opened a channel and does not reach ALMANAC_PUBLIC_URL",
+            extra={"connection": row.connection_id},
+        )
+        _close(runtime, row)
+        runtime.stores.watching.hold(key, REFUSED_SECONDS)
+    # The provider may have reached us since.
+    forget(runtime.stores, key, row.id)
+    return True
+
+
+def _restore_watches(runtime: Runtime) -> None:
+    """Set the watches anew that Redis has lost."""
+    stores = runtime.stores
+    for rows in _pages(runtime):
+        watches = stores.busy.watched([channels.calendar_of(row) for row in rows])
+        for row, channel in zip(rows, watches, strict=True):
+            if channel is None:
+                watch(stores, row)
+
+
+@dataclass(slots=True)
+class _Audit:
+    """A channel of which nothing was heard, and what the cache keeps of its calendar, by bucket."""
+
+    row: Channel
+    kept: dict[tuple[int, int], Intervals] = field(default_factory=dict)
+
+
+def _audit_all(runtime: Runtime, deadline: float) -> None:
+    """Compare what is kept of calendars whose channels are silent with what the provider says."""
+    for rows in _pages(runtime):
+        heard = runtime.stores.watching.heard([row.id for row in rows])
+        silent = [_Audit(row) for row, spoke in zip(rows, heard, strict=True) if not spoke]
+        _load(runtime, silent)
+        audits = [audit for audit in silent if audit.kept]
+        Round(runtime, audits, lambda audit: _audit(runtime, audit), deadline).run()
+
+
+def _load(runtime: Runtime, audits: Sequence[_Audit]) -> None:
+    busy, length = runtime.stores.busy, runtime.settings.busy_bucket
+    now = time.time_ns() // 1_000_000
+    keys = [channels.calendar_of(audit.row) for audit in audits]
+    if not keys:
+        return
+    for start in range(*busy.hull(now, now + AUDITED), length):
+        known = busy.load(keys, start, start + length)
+        for place, audit in enumerate(audits):
+            if place not in known.missing:
+                audit.kept[start, start + length] = known.busy.group(place)
+
+
+def _audit(runtime: Runtime, audit: _Audit) -> bool:
+    """Whether a channel is found to be as good as before."""
+    row, stores = audit.row, runtime.stores
+    credentials = credentials_of(runtime, row.connection_id)
+    if credentials is None:
+        return False
+    outcome = _read(runtime, credentials, audit)
+    if isinstance(outcome, Failed):
+        _distrust(runtime, row, outcome.reason)
+        return False
+    (heard,) = stores.watching.heard([row.id])
+    same = all(_same(kept, outcome.busy, *edges) for edges, kept in audit.kept.items())
+    if heard or same:
+        stores.watching.hear(row.id, runtime.settings.push_audit_seconds)
+        return True
+    log.warning("a provider has not told of a change", extra={"connection": row.connection_id})
+    after_notification(stores, credentials, channels.calendar_of(row))
+    _end(runtime, row)
+    return False
+
+
+def _read(runtime: Runtime, credentials: Credentials, audit: _Audit) -> Outcome:
+    """What the provider says of the calendar, over all that is kept of it."""
+    provider, account = open_account(runtime, credentials, Family.BUSY)
+    calendar = audit.row.calendar
+    start, end = min(audit.kept)[0], max(audit.kept)[1]
+    deadline = time.monotonic() + SECONDS_FOR_EACH
+    cost = calls(provider.name, ReadBusy(credentials.id, (calendar,), start, end))
+    try:
+        with (
+            minding_the_grant(runtime, credentials.id),
+            turn(runtime, credentials, cost, Family.BUSY, deadline=deadline),
+        ):
+            return provider.busy(account, [calendar], start, end, deadline=deadline)[calendar]
+    except ProviderError as error:
+        return Failed.because(error)
+
+
+def _distrust(runtime: Runtime, row: Channel, reason: Reason) -> None:
+    """Keep no picture of a calendar that cannot be read, and no channel of one that is out of our reach."""
+    match reason:
+        case Reason.RATE_LIMITED:
+            # Nothing was said of the calendar, and more reads make it worse: the next round asks again.
+            return
+        case Reason.PROVIDER_ERROR:
+            runtime.stores.busy.empty(channels.calendar_of(row))
+        case _:
+            log.warning("a watched calendar is lost: %s", reason, extra={"connection": row.connection_id})
+            _end(runtime, row)
+
+
+def _end(runtime: Runtime, row: Channel) -> None:
+    """Rely on a channel no more, and have its provider end it."""
+    lose(runtime.stores, channels.calendar_of(row), row.id)
+    _close(runtime, row)
+
+
+def _same(kept: Intervals, read: Intervals, start: int, end: int) -> bool:
+    """Whether a bucket holds what was read."""
+    now = clip(read, start, end)
+    return np.array_equal(kept.starts, now.starts) and np.array_equal(kept.ends, now.ends)
+
+
+def _pages(runtime: Runtime) -> Iterator[Sequence[Channel]]:
+    """The channels that watch, one for each calendar."""
+    after = ""
+    while True:
+        with runtime.stores.database.reading() as session:
+            rows = channels.watching(session, after=after, limit=PAGE)
+        if rows:
+            yield rows
+            after = rows[-1].id
+        if len(rows) < PAGE:
+            return
+
+
+def _close(runtime: Runtime, row: Channel) -> None:
+    credentials = credentials_of(runtime, row.connection_id)
+    if credentials is not None and row.provider_id is not None:
+        close(runtime, credentials, row.provider_id, row.resource or "")
+
+
+def _later(runtime: Runtime, row: Channel, seconds: float) -> None:
+    with runtime.stores.database.writing() as session:
+        channels.later(session, row.id, seconds)

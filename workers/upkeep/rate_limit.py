@@ -1,0 +1,66 @@
+"""The turn of upkeep's calls to a provider: they count among those of requests, and give way to them."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from providers.errors import RateLimited
+from store.coordination.circuit_breaker import Family
+from store.coordination.provider_rate_limiter import GO, Answer, Ask, Throttle, Why
+from store.sql.queries.connections import Credentials
+from workers.execution.call_policy import TITLES, leased_mailbox, unanswered
+from workers.runtime import Runtime
+
+# Seconds to wait in all: whoever waits holds a place that requests lack.
+PATIENCE = 1.0
+# Seconds for which a lease outlasts the deadline of its calls.
+MARGIN = 1.0
+
+
+@contextmanager
+def turn(
+    runtime: Runtime, credentials: Credentials, calls: int, family: Family, *, deadline: float
+) -> Iterator[None]:
+    """Wait a moment until an account may be called so often; its calls end by ``deadline``.
+
+    :raise RateLimited: when that takes longer than a moment
+    :raise Unavailable: while the account, or its provider, is not asked as it does not answer
+    """
+    until = min(deadline, time.monotonic() + PATIENCE)
+    answer = GO
+    lease = f"upkeep:{secrets.token_hex(8)}"
+    ask = Ask(credentials.provider, credentials.id, calls, leased_mailbox(credentials), lease, family)
+    try:
+        while (answer := _answer(runtime, ask, until, deadline)).wait:
+            late = time.monotonic() + answer.wait >= until
+            if answer.why is Why.OPEN or (late and answer.why is Why.PROBED):
+                raise unanswered(credentials.provider, answer)
+            if late:
+                title = TITLES[credentials.provider]
+                raise RateLimited(f"{title} asks us to slow down", retry_after=answer.wait)
+            if answer.paid:
+                ask = replace(ask, calls=0)
+            time.sleep(answer.wait)
+        if answer.why is Why.PROBE:
+            runtime.stores.breakers.probes(ask.guarded, ask.account)
+        yield
+    finally:
+        with runtime.stores.redis.pipeline(transaction=False) as pipe:
+            runtime.stores.breakers.tell(pipe)
+            runtime.stores.throttle.release(pipe, ask)
+            if answer.why is Why.PROBE:
+                runtime.stores.breakers.leave(pipe, ask.guarded, ask.account, ask.lease)
+            pipe.execute()
+
+
+def _answer(runtime: Runtime, ask: Ask, until: float, deadline: float) -> Answer:
+    now = time.monotonic()
+    lease = max(0.0, deadline - now) + MARGIN
+    with runtime.stores.redis.pipeline(transaction=False) as pipe:
+        runtime.stores.throttle.ask(pipe, [ask], left=max(0.0, until - now), lease=lease)
+        (told,) = pipe.execute(raise_on_error=False)
+    return Throttle.answers(told, [ask])[0]

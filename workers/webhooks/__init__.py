@@ -1,0 +1,4 @@
+"""Delivers webhooks to the endpoints of API clients.
+
+Imported by ``workers.celery_app``.
+"""

@@ -1,0 +1,168 @@
+"""Sends what was recorded for webhook endpoints, signed by the Standard Webhooks scheme.
+
+https://www.standardwebhooks.com
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import orjson
+from sqlalchemy.exc import SQLAlchemyError
+from standardwebhooks import Webhook
+
+from store.coordination.locks import LockTimeout, round_lock
+from store.security.crypto import Undecipherable
+from store.sql.queries import deliveries, webhooks
+from store.sql.queries.deliveries import Answer, Claimed
+from store.sql.queries.webhooks import Event
+from store.stores import Stores
+from workers.runtime import Runtime
+from workers.upkeep import batches
+from workers.webhooks.http import NoAnswer, post
+from workers.webhooks.ssrf_guard import Refused
+
+log = logging.getLogger(__name__)
+
+# One endpoint is served for so long without a pause, in seconds.
+TURN_SECONDS = 30.0
+# And for so long while others wait for a place.
+SHORT_TURN_SECONDS = 5.0
+# Longer than an attempt can take: until then nobody else makes it.
+LEASE = timedelta(seconds=90)
+
+# Endpoints that one round serves.
+MOST_ENDPOINTS = 1000
+
+# An attempt comes up to this share of its pause later, so that those of one outage part.
+JITTER = 0.1
+
+GONE = 410
+
+
+def calendar_changed(stores: Stores, connection_id: str, calendar_id: str) -> None:
+    """Record that a calendar has changed; whatever happens, the change itself is done."""
+    try:
+        with stores.database.writing() as session:
+            webhooks.record(session, Event.CALENDAR_CHANGED, connection_id, calendar_id=calendar_id)
+    except SQLAlchemyError:
+        log.exception("a change was not recorded for webhooks", extra={"connection": connection_id})
+
+
+def due(runtime: Runtime) -> Sequence[str]:
+    """The endpoints to which something is due."""
+    with runtime.stores.database.reading() as session:
+        return deliveries.endpoints_due(session, limit=MOST_ENDPOINTS)
+
+
+def deliver(runtime: Runtime, endpoint_id: str) -> None:
+    """Send what is due to an endpoint, one after the other, unless somebody is about it.
+
+    Who finds no place waits for one. Whoever has had a turn goes on with those who wait, though not for
+    ever: a worker that is asked to stop has to come to its end.
+    """
+    runtime.receivers.come(endpoint_id)
+    until = time.monotonic() + TURN_SECONDS
+    while time.monotonic() < until and (first := runtime.receivers.take()) is not None:
+        try:
+            _serve(runtime, first)
+        finally:
+            runtime.receivers.leave()
+
+
+def purge(runtime: Runtime) -> int:
+    """Delete what is too old for the delivery log; returns how many."""
+    return batches.purge(runtime, deliveries.purge)
+
+
+def _is_due(runtime: Runtime, endpoint_id: str) -> bool:
+    with runtime.stores.database.reading() as session:
+        return deliveries.has_due(session, endpoint_id)
+
+
+def _serve(runtime: Runtime, endpoint_id: str) -> None:
+    """One turn of an endpoint, which ends at once when somebody else is about it."""
+    began = time.monotonic()
+    try:
+        # What is recorded while the lock is given back finds it held: looked for once more.
+        while _is_due(runtime, endpoint_id):
+            with round_lock(runtime.stores.redis, f"webhooks:{endpoint_id}", deadline=began + TURN_SECONDS):
+                if not _send_all(runtime, endpoint_id, began):
+                    return
+    except LockTimeout:
+        return
+
+
+def _send_all(runtime: Runtime, endpoint_id: str, began: float) -> bool:
+    """Whether everything due was sent in this turn; who does not answer once is not asked for the rest."""
+    while not _is_over(runtime, began):
+        with runtime.stores.database.writing() as session:
+            claimed = deliveries.claim(session, endpoint_id, until=datetime.now(UTC) + LEASE)
+        if claimed is None:
+            return True
+        answer = _attempt(runtime, claimed)
+        _settle(runtime, claimed, answer)
+        if answer.status is None:
+            return False
+    return False
+
+
+def _is_over(runtime: Runtime, began: float) -> bool:
+    lasts = SHORT_TURN_SECONDS if runtime.receivers.crowded else TURN_SECONDS
+    return time.monotonic() - began >= lasts
+
+
+def _attempt(runtime: Runtime, claimed: Claimed) -> Answer:
+    body = orjson.dumps(claimed.payload)
+    try:
+        headers = _signed(runtime, claimed, body)
+        status = post(claimed.url, headers, body, allow_private=runtime.settings.webhooks_allow_private)
+    except Refused as error:
+        return Answer(None, f"url {error}")
+    except NoAnswer as error:
+        return Answer(None, str(error))
+    except Undecipherable:
+        log.exception("a webhook's secret cannot be opened", extra={"endpoint": claimed.endpoint_id})
+        return Answer(None, "the secret cannot be opened")
+    return Answer(status, None if 200 <= status < 300 else f"answered {status}")
+
+
+def _signed(runtime: Runtime, claimed: Claimed, body: bytes) -> dict[str, str]:
+    """The headers of one attempt: signed anew, as receivers refuse what was signed long ago."""
+    secret = webhooks.open_secret(claimed.endpoint_id, claimed.sealed_secret, runtime.stores.keyring)
+    moment = datetime.now(UTC)
+    return {
+        "Content-Type": "application/json",
+        "webhook-id": claimed.id,
+        "webhook-timestamp": str(int(moment.timestamp())),
+        "webhook-signature": Webhook(secret).sign(claimed.id, moment, body.decode()),
+    }
+
+
+def _settle(runtime: Runtime, claimed: Claimed, answer: Answer) -> None:
+    pauses = runtime.settings.webhooks_retry_seconds
+    with runtime.stores.database.writing() as session:
+        if answer.error is None:
+            deliveries.delivered(session, claimed, answer, most_attempts=len(pauses) + 1)
+        elif answer.status == GONE:
+            deliveries.gone(session, claimed, answer)
+        else:
+            again_at = next_attempt(claimed.attempts, pauses)
+            deliveries.failed(session, claimed, answer, again_at=again_at)
+    if answer.error is not None:
+        log.info("a webhook failed: %s", answer.error, extra={"endpoint": claimed.endpoint_id})
+
+
+def next_attempt(attempts: int, pauses: Sequence[float]) -> datetime | None:
+    """When to retry after this number of attempts; None when the delivery is given up.
+
+    The pause begins now. An installation that was stopped for a day has not used up the attempts of that day.
+    """
+    if attempts > len(pauses):
+        return None
+    pause = pauses[attempts - 1] * random.uniform(1, 1 + JITTER)
+    return datetime.now(UTC) + timedelta(seconds=pause)

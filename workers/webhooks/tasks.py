@@ -1,0 +1,46 @@
+"""The tasks that send webhooks: right after an event, and again for what did not arrive."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from celery import Celery, shared_task
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
+
+from workers.webhooks import delivery
+
+log = logging.getLogger(__name__)
+
+# Not taken by then, it would come beside the next round's.
+EXPIRES_SECONDS = 10.0
+
+
+def send(celery: Celery, endpoints: Iterable[str]) -> None:
+    """Have a worker send what is due to these endpoints."""
+    try:
+        for endpoint in endpoints:
+            celery.send_task("webhooks.deliver", kwargs={"endpoint": endpoint}, expires=EXPIRES_SECONDS)
+    except (OperationalError, RedisError) as error:
+        # What is recorded is found by the next round.
+        log.warning("webhooks wait for the next round: %s", type(error).__name__)
+
+
+@shared_task(name="webhooks.deliver", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+def deliver(self: Any, *, endpoint: str) -> None:
+    """Send what is due to one endpoint."""
+    delivery.deliver(self.app.runtime, endpoint)
+
+
+@shared_task(name="webhooks.sweep", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+def sweep(self: Any) -> None:
+    """Find the endpoints to which something is due: another attempt, or what a worker that died has left."""
+    send(self.app, delivery.due(self.app.runtime))
+
+
+@shared_task(name="upkeep.purge_webhook_deliveries", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
+def purge_webhook_deliveries(self: Any) -> None:
+    """Shorten the delivery log."""
+    delivery.purge(self.app.runtime)
