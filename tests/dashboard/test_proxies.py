@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.dashboard.audited import deeds
-from tests.dashboard.test_account import invite
+from tests.dashboard.sign_in.test_account import invite
 from tests.dashboard.visiting import Person
 
 PROXY = "10.200.0.1"

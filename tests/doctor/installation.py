@@ -20,7 +20,7 @@ from app.cli.doctor import CHECKS, Diagnosis
 from app.cli.doctor.diagnosis import Patient
 from app.server import commands
 from store.config.settings import Settings, new_secrets
-from tests.app.test_cli import almanac
+from tests.app.cli.test_commands import almanac
 from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
 from workers.celery_app import create_celery
 from workers.queues import Queue

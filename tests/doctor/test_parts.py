@@ -21,7 +21,7 @@ from store.sql.queries import connections, provider_clients, webhooks
 from store.sql.queries.connections import Tokens
 from store.sql.queries.provider_clients import StoredClient
 from tests import services
-from tests.app.test_cli import almanac, free_port
+from tests.app.cli.test_commands import almanac, free_port
 from tests.databases import own_postgresql
 from tests.doctor.installation import Installation, answering, look, look_with, production
 from workers.queues import Queue

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from store.config.settings import new_secrets
-from tests.app.test_cli import ALMANAC
+from tests.app.cli.test_commands import ALMANAC
 from tests.faults.measured import AFTER_A_START
 from tests.faults.witness import CUT_OFF, REFUSED
 

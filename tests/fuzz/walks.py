@@ -14,7 +14,7 @@ from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.core import NOT_SET
 from schemathesis.schemas import APIOperation
 
-from tests.app.test_schemathesis import NOBODY_LISTENS
+from tests.app.openapi.test_schemathesis import NOBODY_LISTENS
 from tests.conftest import Api
 from tests.fuzz.counting import count
 from tests.security.matrix import CONSENT, NAME, ROWS, Row

@@ -22,7 +22,7 @@ import requests
 from app.server.supervisor import sandbox_environment
 from store.config.settings import new_secrets
 from tests import services
-from tests.app.test_cli import free_port
+from tests.app.cli.test_commands import free_port
 from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
 from tests.databases import own_postgresql
 from tests.docs.fences import blocks

@@ -22,7 +22,7 @@ from app.server.flower import SignIn
 from providers.sandbox.client import Sandbox
 from store.config.settings import new_secrets
 from store.sql.models import OAuthConnection
-from tests.app.test_cli import almanac
+from tests.app.cli.test_commands import almanac
 from tests.conftest import START_SECONDS, STOP_SECONDS
 from tests.observability.collector import Collector, collecting
 from tests.observability.installation import Installation, free_port, installed

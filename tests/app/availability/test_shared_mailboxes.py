@@ -13,8 +13,8 @@ import pytest
 
 from providers.sandbox.client import Sandbox
 from tests.app.days import PROVIDERS
-from tests.app.pushing import installed
-from tests.app.test_event_coherence import DAY, MINUTES, clock, union
+from tests.app.events.test_write_coherence import DAY, MINUTES, clock, union
+from tests.app.provider_installation import installed
 from tests.conftest import Api, connect
 from tests.waiting import until
 

@@ -22,7 +22,7 @@ from app.server.flower import SignIn, sign_in
 from store.config.flower_settings import FlowerSettings, read_flower_settings
 from store.config.settings import SettingsError, socket_path
 from store.coordination import heartbeats
-from tests.app.test_cli import ALMANAC, almanac, clean_environment, free_port
+from tests.app.cli.test_commands import ALMANAC, almanac, clean_environment, free_port
 from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
 
 # With a whole installation: too long for the default run.

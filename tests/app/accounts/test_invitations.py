@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.dashboard.sign_in import passwords
-from tests.app.test_cli import almanac
+from tests.app.cli.test_commands import almanac
 
 PASSWORD = "seven quiet calendars"
 

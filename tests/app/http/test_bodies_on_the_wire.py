@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.app.server.test_refusals import send
 from tests.app.serving import web_server
-from tests.app.test_server import send
 from tests.conftest import Api
 
 TOO_LARGE = b'{"id": "ada", "x": "' + b"a" * 1_050_000 + b'"}'

@@ -9,7 +9,7 @@ import pytest
 
 from store.sql.queries import channels
 from tests.app.days import PROVIDERS
-from tests.app.pushing import TTL, Installation, Person, installed, kept, when
+from tests.app.provider_installation import TTL, Installation, Person, installed, kept, when
 from tests.waiting import until
 
 RENEWAL = {"google": "google.events.watch", "microsoft": "microsoft.subscriptions.update"}

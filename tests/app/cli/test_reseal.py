@@ -8,7 +8,7 @@ from store.config.settings import new_secrets
 from store.sql.queries import provider_clients
 from store.sql.queries.provider_clients import StoredClient
 from store.stores import Stores
-from tests.app.test_cli import almanac
+from tests.app.cli.test_commands import almanac
 from tests.conftest import settings_of
 from tests.databases import KINDS, new_database
 

@@ -124,7 +124,7 @@ def test_what_is_refused_in_a_file_is_refused_in_the_words_of_its_setting(put, t
 def test_every_setting_that_hides_itself_is_documented_with_its_file():
     known = (*fields(Settings), *fields(ProviderSettings))
     hidden = {each.name.upper() for each in known if not each.repr}
-    document = (Path(__file__).parents[2] / "docs/settings.md").read_text()
+    document = (Path(__file__).parents[3] / "docs/settings.md").read_text()
 
     assert hidden
     assert hidden <= set(re.findall(r"`ALMANAC_(\w+)_FILE`", document))

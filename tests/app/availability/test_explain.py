@@ -17,7 +17,7 @@ from tests.conftest import connect
 
 pytestmark = pytest.mark.usefixtures("worker")
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 WEEKLY = [{"days": ["thursday"], "start": "10:00", "end": "11:00"}]
 
 

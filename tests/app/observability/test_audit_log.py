@@ -6,7 +6,7 @@ import pytest
 
 from store.sql.queries import audit, connections, webhooks
 from store.sql.queries.webhooks import Event
-from tests.app.test_cli import almanac
+from tests.app.cli.test_commands import almanac
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from store.sql.queries import provider_clients
 from tests.app.answers import error
 from tests.app.consenting import ADA, BOTH, arrive, connected, consent, link, query_of
 from tests.app.days import DAY, meeting, periods
-from tests.app.registering import (
+from tests.app.oauth_client_forms import (
     ACTOR,
     AUDITED,
     audited,

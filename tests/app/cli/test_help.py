@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from app.cli.main import main
 
-README = Path(__file__).parents[2] / "README.md"
+README = Path(__file__).parents[3] / "README.md"
 
 
 def commands(group: click.Group, *before: str) -> Iterator[tuple[str, ...]]:

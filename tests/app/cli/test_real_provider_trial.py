@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from app.server.supervisor import sandbox_environment
-from tests.app.test_cli import ALMANAC, clean_environment, free_port
+from tests.app.cli.test_commands import ALMANAC, clean_environment, free_port
 from tests.conftest import STOP_SECONDS
 from tests.docs.fences import ROOT, blocks
 from tests.waiting import until

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from store.config.settings import read_settings
-from tests.app.test_cli import almanac
+from tests.app.cli.test_commands import almanac
 
 NAMES = {"secret_key", "encryption_keys", "flower_password", "postgres_password", "database_url"}
 
