@@ -70,9 +70,16 @@ class Case:
 
 @contextmanager
 def fault(
-    world: Broken, test: str, what: str, *, sees: set[str], may: set[str] = frozenset()
+    world: Broken,
+    test: str,
+    what: str,
+    *,
+    sees: set[str] = frozenset(),
+    one_of: set[str] = frozenset(),
+    may: set[str] = frozenset(),
 ) -> Iterator[Case]:
-    """Break something in the block. Clients must see each answer of ``sees`` and none beyond ``may``.
+    """Break something in the block. Clients must see each answer of ``sees``, at least one of ``one_of``, and
+    none beyond these and ``may``.
 
     Whatever they see, nobody's busy time is free and no write is lost or made twice.
     """
@@ -88,8 +95,9 @@ def fault(
     assert case.seconds is not None, "nobody has waited until all was right"
     seen = witness.outcomes()
     assert sees <= set(seen), seen
+    assert not one_of or one_of & set(seen), seen
     # What was under way elsewhere is 409 for whoever repeats it; that comes later.
-    assert set(seen) <= sees | set(may) | {Verdict.RIGHT}, seen
+    assert set(seen) <= sees | one_of | set(may) | {Verdict.RIGHT}, seen
     slowest = witness.slowest()
     again = witness.settle()
     nothing_lost(world, witness, name)

@@ -131,7 +131,8 @@ def test_a_worker_is_killed_in_the_middle_of_a_write(world, fault, provider):
             world.sandbox.fault(operation=INSERT[provider], latency_ms=HELD)
             until(world.struck)
             made = world.subjects(case.witness.name)
-            untold = [each for each in case.witness.writes if not each.answers]
+            unanswered = [each for each in case.witness.writes if not each.answers]
         (path,) = (each for each in case.witness.writers if f"/{provider}/" in each)
-        assert [each.path for each in untold if each.body.get("subject") in made] == [path]
+        # The answer to a write at the other provider may be on its way.
+        assert path in [each.path for each in unanswered if each.body.get("subject") in made]
         case.back(within=AFTER_A_START)
