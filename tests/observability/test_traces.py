@@ -177,7 +177,9 @@ def test_those_who_watch_make_no_traces_and_beats_tasks_have_their_own(traced, c
 
 
 def test_where_it_is_off_nothing_of_it_is_imported():
-    program = "import sys, app.wsgi, workers.main; from workers import tracing; tracing.start('web'); "
+    program = (
+        "import sys, app.wsgi, workers.main; from workers.telemetry import tracing; tracing.start('web'); "
+    )
     program += "print(tracing.on(), [name for name in sys.modules if name.startswith(THEIRS)])"
     # The API alone is imported by the client of Redis, where it is installed.
     program = program.replace("THEIRS", "('opentelemetry.sdk.trace', 'opentelemetry.exporter')")

@@ -290,9 +290,7 @@ def test_everything_runs_on_services_of_the_machine(broker: str, tmp_path: Path)
 
 @pytest.mark.parametrize(("level", "then"), [("", "info"), ("error", "info"), ("debug", "debug")])
 def test_verbose_holds_for_what_a_command_starts_too_and_never_says_less(tmp_path, level, then):
-    program = (
-        "import os, sys, app.cli; os.execve = lambda *_: print('level', os.environ['ALMANAC_LOG_LEVEL']); "
-    )
+    program = "import os, sys, app.cli.main; os.execve = lambda *_: print('level', os.environ['ALMANAC_LOG_LEVEL']); "
     program += "sys.argv = ['almanac', '--verbose', 'serve']; app.cli.main.main()"
 
     ran = subprocess.run(
@@ -309,7 +307,7 @@ def test_verbose_holds_for_what_a_command_starts_too_and_never_says_less(tmp_pat
 
 def test_verbose_replaces_a_level_that_is_kept_in_a_file(tmp_path):
     (tmp_path / "level").write_text("error\n")
-    program = "import os, sys, app.cli; os.execve = lambda *_: print(os.environ['ALMANAC_LOG_LEVEL'], "
+    program = "import os, sys, app.cli.main; os.execve = lambda *_: print(os.environ['ALMANAC_LOG_LEVEL'], "
     program += "'ALMANAC_LOG_LEVEL_FILE' in os.environ); "
     program += "sys.argv = ['almanac', '--verbose', 'serve']; app.cli.main.main()"
     given = {"ALMANAC_DATA_DIR": str(tmp_path), "ALMANAC_LOG_LEVEL_FILE": str(tmp_path / "level")}
@@ -328,7 +326,11 @@ def test_verbose_replaces_a_level_that_is_kept_in_a_file(tmp_path):
 
 def test_a_log_setting_that_is_no_word_of_ours_is_one_line(tmp_path):
     ran = subprocess.run(
-        [sys.executable, "-c", "import sys, app.cli; sys.argv = ['almanac', 'serve']; app.cli.main.main()"],
+        [
+            sys.executable,
+            "-c",
+            "import sys, app.cli.main; sys.argv = ['almanac', 'serve']; app.cli.main.main()",
+        ],
         env={"PATH": os.environ["PATH"], "ALMANAC_DATA_DIR": str(tmp_path), "ALMANAC_LOG_FORMAT": "xml"},
         capture_output=True,
         text=True,

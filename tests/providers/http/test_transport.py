@@ -69,7 +69,7 @@ def test_a_certificate_nobody_vouches_for_is_refused(impostor):
 
 def test_an_authority_the_operator_trusts_is_trusted(impostor, tmp_path):
     program = (
-        "import sys, time; from providers import transport\n"
+        "import sys, time; from providers.http import transport\n"
         "answer, _ = transport.exchange('GET', sys.argv[1], {}, None, deadline=time.monotonic() + 5)\n"
         "print(answer.status_code)"
     )
@@ -98,7 +98,7 @@ def test_a_connection_outlives_the_thread_that_opened_it(script: Any):
 
 OUT_OF_FILES = """
 import contextlib, os, resource, sys, time
-from providers import transport
+from providers.http import transport
 from providers.google.errors import error_for
 from providers.http.send import Call, send
 from providers.errors import OutOfMeans
