@@ -290,7 +290,8 @@ def test_everything_runs_on_services_of_the_machine(broker: str, tmp_path: Path)
 
 @pytest.mark.parametrize(("level", "then"), [("", "info"), ("error", "info"), ("debug", "debug")])
 def test_verbose_holds_for_what_a_command_starts_too_and_never_says_less(tmp_path, level, then):
-    program = "import os, sys, app.cli.main; os.execve = lambda *_: print('level', os.environ['ALMANAC_LOG_LEVEL']); "
+    program = "import os, sys, app.cli.main; "
+    program += "os.execve = lambda *_: print('level', os.environ['ALMANAC_LOG_LEVEL']); "
     program += "sys.argv = ['almanac', '--verbose', 'serve']; app.cli.main.main()"
 
     ran = subprocess.run(
