@@ -15,7 +15,7 @@ from app.observability.probes import Parts
 from store.config.settings import Settings
 from store.stores import Stores
 from workers.celery_app import Almanac, create_celery
-from workers.fanout.admission import WaitingRoom
+from workers.fanout.admission import Admission
 from workers.fanout.client import Fanout
 from workers.queues import Queue
 from workers.webhooks import tasks
@@ -36,7 +36,7 @@ class Services:
 
     def prepare(self) -> None:
         """Open now what the first request would have to wait for; what is down is tried again by it."""
-        openings = (self.stores.database.ping, self.stores.directory.current, self.fanout.prepare)
+        openings = (self.stores.database.ping, self.stores.versioned_cache.current, self.fanout.prepare)
         for opening in openings:
             try:
                 opening()
@@ -57,10 +57,10 @@ class Services:
         return Fanout(
             self.celery,
             stores.redis,
-            stores.flights,
+            stores.single_flight,
             tasks=settings.fanout_tasks,
-            activity=stores.activity,
-            room=WaitingRoom(stores.redis, most),
+            activity=stores.counters,
+            room=Admission(stores.redis, most),
         )
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from providers.errors import (
     AuthorizationInvalid,
     EventExists,
+    LocalResourceExhausted,
     OutcomeUnknown,
-    OutOfMeans,
     ProviderError,
     RateLimited,
     Unavailable,
@@ -34,7 +34,7 @@ def is_unclear(error: ProviderError) -> bool:
     A write that was refused, throttled or never sent has done nothing, unless an earlier try of the same
     write had no answer.
     """
-    if isinstance(error, RateLimited | OutOfMeans) or error.unsent:
+    if isinstance(error, RateLimited | LocalResourceExhausted) or error.unsent:
         return error.repeated
     return error.repeated or isinstance(error, Unavailable)
 

@@ -85,7 +85,7 @@ class TimedOut(NoAnswer):
         self.waited = waited
 
 
-class OutOfMeans(Unavailable):
+class LocalResourceExhausted(Unavailable):
     """This machine lacks what a call needs, and the provider has no part in that."""
 
     problem = Problem.OUT_OF_SERVICE

@@ -22,7 +22,7 @@ from scheduling.intervals import (
     progressions,
     put_in_order,
 )
-from scheduling.slots import Combs, cut, cut_to_clock
+from scheduling.slots import SlotRuns, cut, cut_to_clock
 from scheduling.windows import Window, resolve
 
 # Rows of one flat pass: about 500 members of 200 periods. Larger passes leave the cache and cost double.
@@ -156,7 +156,7 @@ def busy_union(busy: Groups | Intervals, start: int, end: int) -> Intervals:
     return clip(merge(busy.starts, busy.ends), start, end)
 
 
-def _cut(query: Query, stretches: Intervals) -> Combs:
+def _cut(query: Query, stretches: Intervals) -> SlotRuns:
     if query.align_clock:
         return cut_to_clock(stretches, query.duration, query.stride, query.zone)
     return cut(stretches, query.duration, query.stride)

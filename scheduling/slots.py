@@ -11,7 +11,7 @@ from scheduling.windows import DAY, clock
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Combs:
+class SlotRuns:
     """Evenly spaced starts: ``counts[i]`` of them from ``firsts[i]`` on, cut from stretch ``rows[i]``."""
 
     firsts: Times
@@ -23,14 +23,14 @@ class Combs:
         return progressions(self.firsts, self.counts, step)
 
 
-def cut(stretches: Intervals, duration: int, step: int) -> Combs:
+def cut(stretches: Intervals, duration: int, step: int) -> SlotRuns:
     """A slot every ``step`` from the start of each stretch, as long as a whole one fits."""
     room = stretches.ends - stretches.starts
     rows = (room >= duration).nonzero()[0]
-    return Combs(stretches.starts.take(rows), (room.take(rows) - duration) // step + 1, rows)
+    return SlotRuns(stretches.starts.take(rows), (room.take(rows) - duration) // step + 1, rows)
 
 
-def cut_to_clock(stretches: Intervals, duration: int, step: int, zone: str) -> Combs:
+def cut_to_clock(stretches: Intervals, duration: int, step: int, zone: str) -> SlotRuns:
     """A slot at each instant of a stretch whose local time of day is a multiple of ``step``, if it fits.
 
     The time of day is what the clock shows: a skipped one starts no slot and a repeated one starts two.
@@ -38,7 +38,7 @@ def cut_to_clock(stretches: Intervals, duration: int, step: int, zone: str) -> C
     """
     fits = np.flatnonzero(stretches.ends - stretches.starts >= duration)
     if not fits.size:
-        return Combs(fits, fits, fits)
+        return SlotRuns(fits, fits, fits)
     # Where a slot may start: its end may lie beyond a midnight or a change of offset.
     allowed = Intervals(stretches.starts[fits], stretches.ends[fits] - duration + 1)
     time = clock(zone, int(allowed.starts.min()), int(allowed.ends.max()))
@@ -47,4 +47,4 @@ def cut_to_clock(stretches: Intervals, duration: int, step: int, zone: str) -> C
     firsts = pieces.starts + (origins[met] - pieces.starts) % step
     counts = (pieces.ends - firsts + step - 1) // step
     some = np.flatnonzero(counts > 0)
-    return Combs(firsts[some], counts[some], fits[row[some]])
+    return SlotRuns(firsts[some], counts[some], fits[row[some]])

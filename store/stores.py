@@ -9,22 +9,22 @@ from redis import Redis
 
 from store.cache.busy_cache import BusyCache
 from store.cache.calendar_lists import CalendarLists
-from store.cache.fast_redis import Line
-from store.cache.versioned_cache import Directory
+from store.cache.fast_redis import FastRedis
+from store.cache.versioned_cache import VersionedCache
 from store.config.settings import Settings
-from store.coordination.api_rate_limiter import Quotas
-from store.coordination.channel_usage import Watching
-from store.coordination.circuit_breaker import YOUNG, YOUNG_SHARE, Breakers
+from store.coordination.api_rate_limiter import ApiRateLimiter
+from store.coordination.channel_usage import ChannelUsage
+from store.coordination.circuit_breaker import YOUNG, YOUNG_SHARE, CircuitBreakers
 from store.coordination.grants import Grants
-from store.coordination.heartbeats import Presence
-from store.coordination.provider_rate_limiter import MICROSOFT_APP, Limit, Throttle
-from store.coordination.single_flight import Flights
-from store.metrics.counters import Activity
+from store.coordination.heartbeats import Heartbeats
+from store.coordination.provider_rate_limiter import MICROSOFT_APP, Limit, ProviderRateLimiter
+from store.coordination.single_flight import SingleFlight
+from store.metrics.counters import Counters
 from store.metrics.flusher import Flusher
-from store.metrics.key_usage import KeyUse
+from store.metrics.key_usage import KeyUsage
 from store.security.crypto import Keyring
-from store.security.oauth_states import Authorizations
-from store.security.registration_trials import Proposals
+from store.security.oauth_states import OAuthStates
+from store.security.registration_trials import RegistrationTrials
 from store.sql.after_commit import Tell
 from store.sql.database import Database
 
@@ -59,8 +59,17 @@ class Stores:
             if opened is not None:
                 opened.close()
         # They speak to a Redis or a database that is closed.
-        caches = ("breakers", "busy", "calendar_lists", "directory", "flights", "line", "quotas", "throttle")
-        for name in ("activity", "grants", "key_use", "presence", "watching", *caches):
+        caches = (
+            "circuit_breakers",
+            "busy",
+            "calendar_lists",
+            "versioned_cache",
+            "single_flight",
+            "fast_redis",
+            "api_rate_limiter",
+            "provider_rate_limiter",
+        )
+        for name in ("counters", "grants", "key_usage", "heartbeats", "channel_usage", *caches):
             self.__dict__.pop(name, None)
 
     @cached_property
@@ -68,7 +77,7 @@ class Stores:
         """The SQL database."""
         return Database(
             self.settings.database_url,
-            changing=lambda: self.directory.changing(),
+            changing=lambda: self.versioned_cache.changing(),
             tell=lambda endpoints: self.tell(endpoints),
         )
 
@@ -84,34 +93,34 @@ class Stores:
         )
 
     @cached_property
-    def activity(self) -> Activity:
+    def counters(self) -> Counters:
         """What the service does over time."""
-        return Activity(self.redis)
+        return Counters(self.redis)
 
     @cached_property
-    def presence(self) -> Presence:
+    def heartbeats(self) -> Heartbeats:
         """Which workers are there, and whether beat is."""
-        return Presence(self.redis)
+        return Heartbeats(self.redis)
 
     @cached_property
-    def key_use(self) -> KeyUse:
+    def key_usage(self) -> KeyUsage:
         """When API keys are used."""
-        return KeyUse(self.database)
+        return KeyUsage(self.database)
 
     @cached_property
     def flusher(self) -> Flusher:
         """Writes down what those two have noted, once it is started."""
-        return Flusher([self.activity.flush, self.key_use.flush])
+        return Flusher([self.counters.flush, self.key_usage.flush])
 
     @cached_property
-    def directory(self) -> Directory:
+    def versioned_cache(self) -> VersionedCache:
         """What this process remembers of the database."""
-        return Directory(self.redis, self.line)
+        return VersionedCache(self.redis, self.fast_redis)
 
     @cached_property
-    def line(self) -> Line:
+    def fast_redis(self) -> FastRedis:
         """What every request reads from Redis comes this way."""
-        return Line(self.redis)
+        return FastRedis(self.redis)
 
     @cached_property
     def keyring(self) -> Keyring:
@@ -124,7 +133,7 @@ class Stores:
         settings = self.settings
         return BusyCache(
             self.redis,
-            self.line,
+            self.fast_redis,
             ttl_seconds=settings.busy_ttl_seconds,
             stale_seconds=settings.busy_stale_seconds,
             bucket=settings.busy_bucket,
@@ -132,9 +141,9 @@ class Stores:
         )
 
     @cached_property
-    def watching(self) -> Watching:
+    def channel_usage(self) -> ChannelUsage:
         """What is known of calendars in use and of their channels."""
-        return Watching(self.redis)
+        return ChannelUsage(self.redis)
 
     @cached_property
     def calendar_lists(self) -> CalendarLists:
@@ -143,9 +152,9 @@ class Stores:
         return CalendarLists(self.redis, settings.busy_ttl_seconds, stale_seconds=settings.busy_stale_seconds)
 
     @cached_property
-    def flights(self) -> Flights:
+    def single_flight(self) -> SingleFlight:
         """The reads under way."""
-        return Flights(
+        return SingleFlight(
             self.redis,
             failure_seconds=self.settings.failure_ttl_seconds,
             asking_seconds=self.settings.fanout_deadline_seconds,
@@ -153,16 +162,16 @@ class Stores:
         )
 
     @cached_property
-    def quotas(self) -> Quotas | None:
+    def api_rate_limiter(self) -> ApiRateLimiter | None:
         """How often each API key may still ask; None when they have no limit."""
         limit = self.settings.rate_limit
-        return Quotas(self.line, limit) if limit else None
+        return ApiRateLimiter(self.fast_redis, limit) if limit else None
 
     @cached_property
-    def throttle(self) -> Throttle:
+    def provider_rate_limiter(self) -> ProviderRateLimiter:
         """What may be asked of the providers."""
         settings = self.settings
-        return Throttle(
+        return ProviderRateLimiter(
             self.redis,
             {"google": Limit(settings.google_per_minute, 60), "microsoft": MICROSOFT_APP},
             {
@@ -178,10 +187,10 @@ class Stores:
         return min(YOUNG, self.settings.fanout_deadline_seconds * YOUNG_SHARE)
 
     @cached_property
-    def breakers(self) -> Breakers:
+    def circuit_breakers(self) -> CircuitBreakers:
         """Who is not asked for a while, because they do not answer."""
         settings = self.settings
-        return Breakers(
+        return CircuitBreakers(
             self.redis,
             accounts=settings.breaker_accounts,
             failures=settings.breaker_failures,
@@ -189,9 +198,9 @@ class Stores:
         )
 
     @cached_property
-    def authorizations(self) -> Authorizations:
+    def oauth_states(self) -> OAuthStates:
         """Consents under way, and codes that wait for a worker."""
-        return Authorizations(self.redis, self.keyring)
+        return OAuthStates(self.redis, self.keyring)
 
     @cached_property
     def grants(self) -> Grants:
@@ -199,6 +208,6 @@ class Stores:
         return Grants(self.redis)
 
     @cached_property
-    def proposals(self) -> Proposals:
+    def registration_trials(self) -> RegistrationTrials:
         """Registrations that wait for a worker to try them."""
-        return Proposals(self.redis, self.keyring)
+        return RegistrationTrials(self.redis, self.keyring)

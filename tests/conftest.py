@@ -28,7 +28,7 @@ from providers.sandbox.process import running
 from store.config import embedded_redis
 from store.config.garbage_collection import OF_ANSWERS, collect_seldom
 from store.config.settings import Settings, read_settings
-from store.coordination.circuit_breaker import Family, Guarded, account_key, provider_key
+from store.coordination.circuit_breaker import CircuitKey, Family, account_key, provider_key
 from store.sql.database import Database
 from store.sql.models import Organization
 from store.sql.queries import api_keys, organizations
@@ -249,7 +249,7 @@ def shut(stores: Stores) -> Iterator[Callable[..., None]]:
         seconds: float = 60.0,
         probed: float = 0.0,
     ) -> None:
-        guarded = Guarded(provider, family)
+        guarded = CircuitKey(provider, family)
         key = account_key(guarded, account) if account else provider_key(guarded)
         clock, _ = stores.redis.time()
         moments = {"since": clock - ago, "until": clock + seconds, "trying": clock + probed}

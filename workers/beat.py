@@ -25,7 +25,7 @@ class Clock(PersistentScheduler):  # type: ignore[misc]  # Celery has no type hi
         if time.monotonic() - self._told >= TOLD_SECONDS:
             self._told = time.monotonic()
             try:
-                self.app.runtime.stores.presence.tick()
+                self.app.runtime.stores.heartbeats.tick()
             except RedisError as error:
                 log.warning("a tick is not told: %s", type(error).__name__)
         return super().tick(*args, **more)

@@ -22,7 +22,7 @@ from celery.signals import worker_shutting_down
 from celery.worker import state
 from redis.exceptions import RedisError
 
-from store.coordination.heartbeats import Presence
+from store.coordination.heartbeats import Heartbeats
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -55,7 +55,12 @@ class Ceiling:
     """
 
     def __init__(
-        self, name: str, limit: int, presence: Presence, quiet: Callable[[], bool], leave: Callable[[], None]
+        self,
+        name: str,
+        limit: int,
+        presence: Heartbeats,
+        quiet: Callable[[], bool],
+        leave: Callable[[], None],
     ) -> None:
         self._name = name
         self._limit = limit
@@ -95,9 +100,9 @@ def watch(runtime: Runtime, name: str) -> None:
     ceiling = Ceiling(
         name,
         limit,
-        runtime.stores.presence,
+        runtime.stores.heartbeats,
         # Tasks that it has taken, and reads for the cache that outlast theirs.
-        quiet=lambda: not state.reserved_requests and not runtime.places.used,
+        quiet=lambda: not state.reserved_requests and not runtime.pool.used,
         leave=replacement.begin,
     )
     threading.Thread(target=ceiling.watch, name="memory", daemon=True).start()

@@ -18,11 +18,11 @@ from providers.registry import Provider
 from store.config.garbage_collection import OF_JOBS, collect_seldom
 from store.config.settings import Settings
 from store.stores import Stores
-from workers.execution.registrations import Registered
+from workers.execution.registrations import Registrations
 from workers.fanout import egress
 from workers.fanout.egress import Egress
-from workers.fanout.pool import Places
-from workers.webhooks.fair_queue import Receivers
+from workers.fanout.pool import FairPool
+from workers.webhooks.fair_queue import FairQueue
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Runtime:
     def __init__(self, settings: Settings, stores: Stores | None = None) -> None:
         self.settings = settings
         self.stores = stores or Stores(settings)
-        self.receivers = Receivers(RECEIVERS)
+        self.webhook_queue = FairQueue(RECEIVERS)
         # The worker that this is, if it is one.
         self._name: str | None = None
         self.upkeep = BoundedSemaphore(max(1, min(UPKEEP, settings.reads_in_flight // 2)))
@@ -51,7 +51,7 @@ class Runtime:
         From now on it says every few seconds that this worker is there.
         """
         transport.prepare()
-        _ = self.providers, self.places
+        _ = self.providers, self.pool
         for ping in (self.stores.database.ping, self.stores.redis.ping):
             try:
                 ping()
@@ -59,7 +59,7 @@ class Runtime:
                 log.warning("not there yet: %s", type(error).__name__)
         self.announce(worker)
         with suppress(RedisError):
-            self.stores.presence.come_back(worker)
+            self.stores.heartbeats.come_back(worker)
         self.stores.flusher.add(self._say_so)
         self.stores.flusher.start()
         collect_seldom(OF_JOBS)
@@ -85,29 +85,29 @@ class Runtime:
         name, self._name = self._name, None
         if name is not None:
             with suppress(RedisError):
-                self.stores.presence.leave(name)
+                self.stores.heartbeats.leave(name)
 
     def _say_so(self) -> None:
         if self._name is not None:
             try:
-                self.stores.presence.work(
+                self.stores.heartbeats.work(
                     self._name,
-                    used=self.places.used,
-                    places=self.places.size,
+                    used=self.pool.used,
+                    places=self.pool.size,
                     unreachable=self.egress.unreachable,
                 )
             except RedisError as error:
                 log.warning("worker heartbeat failed: %s", type(error).__name__)
 
     @cached_property
-    def registered(self) -> Registered:
+    def registrations(self) -> Registrations:
         """Both providers, at the addresses of the settings, with the registrations that count."""
-        return Registered(self.settings.providers, self.stores)
+        return Registrations(self.settings.providers, self.stores)
 
     @property
     def providers(self) -> Mapping[ProviderName, Provider]:
         """Both providers; a registration saved elsewhere counts within a second."""
-        return self.registered.recent()
+        return self.registrations.recent()
 
     @property
     def grace(self) -> float:
@@ -121,9 +121,9 @@ class Runtime:
     @cached_property
     def egress(self) -> Egress:
         """Whether this process can reach the providers."""
-        return Egress(self.stores.presence, egress.hosts(self.settings.providers), self._say_so)
+        return Egress(self.stores.heartbeats, egress.hosts(self.settings.providers), self._say_so)
 
     @cached_property
-    def places(self) -> Places:
+    def pool(self) -> FairPool:
         """As many reads at once as this process may have in flight, across all requests."""
-        return Places(self.settings.reads_in_flight)
+        return FairPool(self.settings.reads_in_flight)

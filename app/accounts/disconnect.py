@@ -70,7 +70,7 @@ def clean_up(removed: Sequence[RemovedConnection], *, revoke: bool = True) -> No
     forget_cached(stores, [each.id for each in removed])
     revocations = [revocation_of(stores, each) for each in removed] if revoke else []
     try:
-        jobs = [Revoke(stores.authorizations.hand_over_revocation(each)) for each in revocations if each]
+        jobs = [Revoke(stores.oauth_states.hand_over_revocation(each)) for each in revocations if each]
     except RedisError as error:
         log.warning("grants are not revoked: %s", type(error).__name__)
         return

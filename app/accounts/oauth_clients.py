@@ -15,7 +15,7 @@ from providers.names import ProviderName
 from providers.oauth import registration_probe
 from providers.oauth.registration_probe import Finding, Verdict
 from providers.scopes import every_scope
-from store.security.registration_trials import Proposal
+from store.security.registration_trials import RegistrationTrial
 from store.sql.queries import audit, provider_clients
 from store.sql.queries.provider_clients import SealedClient, StoredClient
 from workers.fanout.jobs import CheckRegistration
@@ -104,7 +104,7 @@ def check_and_save(
     :raise FieldRefused: for what cannot be a client id, a secret or a tenant
     :raise Conflict: where the environment has the registration
     """
-    if services().celery.runtime.registered.set_by_environment(provider):
+    if services().celery.runtime.registrations.set_by_environment(provider):
         raise Conflict(_environment_counts(provider))
     client = _client(provider, client_id, client_secret, tenant)
     finding = _check(provider, client)
@@ -144,7 +144,7 @@ def remove(provider: ProviderName, *, actor: str) -> None:
 def _registration(provider: ProviderName, row: SealedClient | None) -> Registration:
     settings, known = services().settings, oauth_flow.providers()[provider]
     source, client_id, updated_at = Source.NOWHERE, None, None
-    if services().celery.runtime.registered.set_by_environment(provider):
+    if services().celery.runtime.registrations.set_by_environment(provider):
         source, client_id, row = Source.ENVIRONMENT, known.oauth.client_id, None
     elif row is not None:
         source, client_id, updated_at = Source.DATABASE, row.client_id, row.updated_at
@@ -191,7 +191,7 @@ def _visible(field: str, text: str, longest: int) -> str:
 
 def _in_force(provider: ProviderName) -> StoredClient | None:
     stores, there = services().stores, services().settings.providers
-    if services().celery.runtime.registered.set_by_environment(provider):
+    if services().celery.runtime.registrations.set_by_environment(provider):
         if provider is ProviderName.GOOGLE:
             return StoredClient(there.google_client_id, there.google_client_secret, None)
         return StoredClient(there.microsoft_client_id, there.microsoft_client_secret, there.microsoft_tenant)
@@ -204,8 +204,8 @@ def _check(provider: ProviderName, client: StoredClient) -> Finding:
     """What the provider says of a registration; workers ask it."""
     stores, settings = services().stores, services().settings
     redirect_uri = oauth_flow.callback(provider) or _NOWHERE
-    proposal = Proposal(provider, client.client_id, client.secret, client.tenant, redirect_uri)
-    job = CheckRegistration(stores.proposals.hand_over(proposal))
+    proposal = RegistrationTrial(provider, client.client_id, client.secret, client.tenant, redirect_uri)
+    job = CheckRegistration(stores.registration_trials.hand_over(proposal))
     deadline = time.monotonic() + settings.fanout_deadline_seconds
     (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline)
     return reply.finding or registration_probe.unreachable(_title(provider))

@@ -23,12 +23,12 @@ from providers.oauth.consent import ConsentRequest, new_verifier, scopes_to_requ
 from providers.registry import Provider
 from store.security import redirect_allowlist
 from store.security.api_keys import digest
-from store.security.oauth_states import Authorization, Redemption
+from store.security.oauth_states import PendingConsent, PendingExchange
 from store.sql.queries import connections, users
 from store.sql.queries import consents as consents_by_now
 from store.sql.queries.consents import Refusal
 from workers.execution.code_exchange import NO_CALENDARS, OTHER_ACCOUNT, REVOKED_MEANWHILE, UNNAMED_ACCOUNT
-from workers.fanout.jobs import Redeem
+from workers.fanout.jobs import ExchangeCode
 from workers.queues import Queue
 
 log = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ _REGISTRATION = frozenset(
 
 def providers() -> Mapping[ProviderName, Provider]:
     """Both providers, as they are registered now; the web tier only makes links with them."""
-    return services().celery.runtime.registered.current()
+    return services().celery.runtime.registrations.current()
 
 
 class BrowserCookie(NamedTuple):
@@ -123,8 +123,8 @@ def _begin(
     offline = asked["accessType"] == "offline"
     scopes = scopes_to_request(provider, asked["scope"], offline=offline)
     verifier = new_verifier()
-    state = stores.authorizations.begin(
-        Authorization(
+    state = stores.oauth_states.begin(
+        PendingConsent(
             user_id=user_id,
             provider=provider,
             scopes=tuple(scopes),
@@ -157,13 +157,13 @@ def callback(provider: ProviderName) -> str | None:
     return None if base is None else f"{base}{CALLBACK.format(provider=provider)}"
 
 
-def take(state: str, provider: str) -> Authorization | None:
+def take(state: str, provider: str) -> PendingConsent | None:
     """What a state stands for at this provider; it is used up, also when it was for another."""
-    authorization = services().stores.authorizations.take(state)
+    authorization = services().stores.oauth_states.take(state)
     return authorization if authorization is not None and authorization.provider == provider else None
 
 
-def check_browser(authorization: Authorization, state: str) -> None:
+def check_browser(authorization: PendingConsent, state: str) -> None:
     """Refuse a browser that has not opened the link, if the consent is bound to one.
 
     :raise Invalid: for any other browser
@@ -175,7 +175,7 @@ def check_browser(authorization: Authorization, state: str) -> None:
         raise Invalid(OTHER_BROWSER)
 
 
-def check_still_allowed(authorization: Authorization) -> None:
+def check_still_allowed(authorization: PendingConsent) -> None:
     """Refuse a consent whose link its API key could not make any more.
 
     :raise Invalid: when the key is no longer in force
@@ -192,7 +192,7 @@ def check_still_allowed(authorization: Authorization) -> None:
         raise Forbidden(found.value)
 
 
-def check_reach(authorization: Authorization) -> None:
+def check_reach(authorization: PendingConsent) -> None:
     """Refuse a key that may not change the user of an authorization.
 
     :raise Invalid: when the key does not reach the user; to it the state is as good as unknown
@@ -205,7 +205,7 @@ def check_reach(authorization: Authorization) -> None:
         own_user(session, user.custom_id, otherwise=CONNECTION)
 
 
-def finish(authorization: Authorization, code: str) -> None:
+def finish(authorization: PendingConsent, code: str) -> None:
     """Have a worker redeem the code and store the connection.
 
     :raise ApiError: when that fails, and when the link could not be made any more
@@ -213,7 +213,7 @@ def finish(authorization: Authorization, code: str) -> None:
     # The worker checks again when it stores the connection; here, no code is sent in vain.
     check_still_allowed(authorization)
     stores, settings = services().stores, services().settings
-    job = Redeem(stores.authorizations.hand_over(Redemption(authorization, code)))
+    job = ExchangeCode(stores.oauth_states.hand_over(PendingExchange(authorization, code)))
     deadline = time.monotonic() + settings.fanout_deadline_seconds
     # The state is used up: a request that is refused now could only start again.
     (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline, finishing=True)
@@ -243,7 +243,7 @@ def is_refusal(provider: ProviderName, sentence: str) -> bool:
     return sentence in {*told, *(each.message for each in REFUSED_ACCOUNTS), OTHER_BROWSER}
 
 
-def granted(authorization: Authorization) -> tuple[str | None, Sequence[str]]:
+def granted(authorization: PendingConsent) -> tuple[str | None, Sequence[str]]:
     """The address and the scopes of the connection that has just been made."""
     with services().stores.database.reading() as session:
         row = connections.find(session, authorization.user_id, authorization.provider)

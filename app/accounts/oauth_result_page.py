@@ -12,7 +12,7 @@ from app.accounts import oauth_flow
 from app.http.errors import ApiError
 from providers.names import ProviderName
 from providers.scopes import Operation, allows
-from store.security.oauth_states import Authorization
+from store.security.oauth_states import PendingConsent
 
 # The widest first.
 _ACCESS = (
@@ -36,7 +36,7 @@ def stale(provider: ProviderName) -> Response:
     return _page(provider, 400, error=sentence, hint="Otherwise ask for a new link.")
 
 
-def told(authorization: Authorization, error: ApiError | None) -> Response:
+def told(authorization: PendingConsent, error: ApiError | None) -> Response:
     """Connected, or what went wrong."""
     if authorization.return_url is not None:
         return _back(authorization.return_url, authorization.provider, error)

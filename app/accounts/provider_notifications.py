@@ -29,7 +29,7 @@ CHANNEL = re.compile(r"[0-9a-f]{32}", re.ASCII)
 _NOBODY = Speaker("", "", CalendarKey("", ""), channels.digest(secrets.token_urlsafe(32)))
 
 
-def heed(provider: ProviderName, told: Sequence[Notification]) -> bool:
+def handle(provider: ProviderName, told: Sequence[Notification]) -> bool:
     """Act on the notifications that channels of ours prove; False when none does."""
     speakers = _speakers({each.channel for each in told if CHANNEL.fullmatch(each.channel)})
     heeded = False
@@ -49,7 +49,7 @@ def _act(speaker: Speaker, news: News) -> None:
         case News.CHANGED:
             stores = services().stores
             after_notification(stores, speaker, speaker.key)
-            stores.watching.hear(speaker.channel, services().settings.push_audit_seconds)
+            stores.channel_usage.hear(speaker.channel, services().settings.push_audit_seconds)
             _tell(speaker)
         case News.ENDING:
             _renew_soon(speaker)
@@ -74,7 +74,7 @@ def _speakers(names: Collection[str]) -> dict[str, Speaker]:
     if not names:
         return {}
     stores = services().stores
-    memory = stores.directory.current()
+    memory = stores.versioned_cache.current()
 
     @cache
     def stored() -> dict[str, Speaker]:
@@ -84,7 +84,7 @@ def _speakers(names: Collection[str]) -> dict[str, Speaker]:
     def load(name: str) -> Speaker | None:
         return stored().get(name)
 
-    found = {name: memory.recall(("channel", name), partial(load, name)) for name in names}
+    found = {name: memory.get_or_load(("channel", name), partial(load, name)) for name in names}
     return {name: speaker for name, speaker in found.items() if speaker is not None}
 
 
@@ -102,5 +102,5 @@ def _renew_soon(speaker: Speaker) -> None:
     stores = services().stores
     with stores.database.writing() as session:
         channels.hurry(session, speaker.channel)
-    if stores.watching.call_round(ROUND_SECONDS):
+    if stores.channel_usage.call_round(ROUND_SECONDS):
         services().celery.send_task("upkeep.keep_channels", expires=ROUND_SECONDS)

@@ -13,7 +13,7 @@ from app.http.errors import ApiError, Invalid
 from app.schemas.authorization import AuthorizeBody, LinkQuery, LinkSchema, ProviderLinkSchema, VerifyBody
 from app.schemas.records import SuccessSchema
 from providers.names import ProviderName
-from store.security.oauth_states import Authorization
+from store.security.oauth_states import PendingConsent
 
 blp = Blueprint("authorization", __name__, description="Connecting provider accounts by consent")
 
@@ -120,7 +120,7 @@ class Callback(MethodView):
         return oauth_result_page.told(authorization, None)
 
 
-def _finish(authorization: Authorization, state: str) -> None:
+def _finish(authorization: PendingConsent, state: str) -> None:
     oauth_flow.check_browser(authorization, state)
     if word := request.args.get("error"):
         raise oauth_flow.refusal(ProviderName(authorization.provider), word)

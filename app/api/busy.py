@@ -12,8 +12,8 @@ from flask.views import MethodView
 from app.accounts import connections
 from app.availability import request
 from app.availability.failures import Failures
-from app.availability.lookup import Ask, Picture, look
-from app.http.envelope import Blueprint, json_object, whole
+from app.availability.lookup import BusyResult, CalendarRequest, look_up
+from app.http.envelope import Blueprint, json_object, json_response
 from app.http.errors import NotFound
 from app.schemas.availability import (
     OrganizationBusyAnswer,
@@ -44,7 +44,7 @@ class UserBusy(MethodView):
         if not refs:
             raise NotFound(connections.NO_CALENDARS)
         wanted = request.wanted(query, primary_only=query["primaryOnly"])
-        picture = look([Ask(refs, wanted)], start, end, request.freshness())
+        picture = look_up([CalendarRequest(refs, wanted)], start, end, request.freshness())
         failures = Failures.of(picture)
         if failures and not failures.something_read:
             raise failures.error()
@@ -64,13 +64,15 @@ class OrganizationBusy(MethodView):
         start, end = request.time_range(query, header["zone"])
         members = connections.of_members(orgSlug)
         wanted = request.wanted(query, primary_only=query["primaryOnly"])
-        asks = {user: Ask(request.of_provider(refs, query), wanted) for user, refs in members.items()}
-        picture = look(list(asks.values()), start, end, request.freshness())
+        asks = {
+            user: CalendarRequest(request.of_provider(refs, query), wanted) for user, refs in members.items()
+        }
+        picture = look_up(list(asks.values()), start, end, request.freshness())
         users = list(asks)
         failed = [Failures.of(picture, n).user(users[n]) for n in sorted(picture.failing())]
         return _answer(picture, start, end, failedUsers=failed)
 
 
-def _answer(picture: Picture, start: int, end: int, **beside: Sequence[dict[str, Any]]) -> Response:
+def _answer(picture: BusyResult, start: int, end: int, **beside: Sequence[dict[str, Any]]) -> Response:
     data = busy_json(busy_union(picture.busy, start, end))
-    return whole(json_object({"data": data, **beside}), headers=request.age(picture))
+    return json_response(json_object({"data": data, **beside}), headers=request.age(picture))

@@ -10,7 +10,7 @@ from flask.views import MethodView
 from app.accounts import connections
 from app.events import calendars
 from app.http import paging
-from app.http.envelope import Blueprint, whole
+from app.http.envelope import Blueprint, json_response
 from app.schemas.calendars import CalendarsAnswer, CalendarsQuery, calendar_view
 
 blp = Blueprint("calendars", __name__, description="The calendars of a user")
@@ -32,4 +32,4 @@ class Calendars(MethodView):
             raise failures.error()
         page, beside = paging.cut_by_place(query, found.calendars, calendars.place)
         named = {"failedCalendars": failures.calendars()} if failures else {}
-        return whole({"data": [calendar_view(each) for each in page], **named, **beside})
+        return json_response({"data": [calendar_view(each) for each in page], **named, **beside})

@@ -14,12 +14,12 @@ from flask.views import MethodView
 from app.accounts import connections
 from app.accounts.calendar_names import calendar_name
 from app.availability import request as asked
-from app.availability.selection import Wanted
+from app.availability.selection import CalendarSelector
 from app.events import creates, lists
 from app.events.drafts import changes, draft
 from app.events.views import event_view
 from app.http import paging
-from app.http.envelope import Blueprint, whole
+from app.http.envelope import Blueprint, json_response
 from app.http.errors import Invalid, NotFound
 from app.schemas.events import (
     DeleteQuery,
@@ -67,15 +67,15 @@ class Events(MethodView):
         refs = connections.of_user(userId, query)
         if not refs:
             raise NotFound(NOT_CONNECTED if bare else connections.NO_CALENDARS)
-        wanted = Wanted(tuple(query["calendarIds"]), primary_only=False)
+        wanted = CalendarSelector(tuple(query["calendarIds"]), primary_only=False)
         found = lists.find(refs, wanted, start, end, asked.freshness())
         if found.failures and not found.failures.something_read:
             raise found.failures.error()
         failed = found.failures.calendars()
         if bare:
-            return whole(_views(found.events), headers=_headers(failed))
+            return json_response(_views(found.events), headers=_headers(failed))
         page, beside = paging.cut_by_place(query, found.events, lists.place)
-        return whole({"data": _views(page), "failedCalendars": failed, **beside})
+        return json_response({"data": _views(page), "failedCalendars": failed, **beside})
 
 
 @blp.route("/users/<user_id:userId>/calendar/events/<provider:provider>/<calendar_id:calendarId>")
@@ -217,4 +217,4 @@ def _one_event(ref: ConnectionRef, reply: Reply, *, status: int = 200) -> Respon
     if isinstance(events, Failed):
         raise connections.error(ref, events)
     event = events[0]
-    return whole({"data": event_view(event, calendar_name(ref, event.calendar_id))}, status)
+    return json_response({"data": event_view(event, calendar_name(ref, event.calendar_id))}, status)

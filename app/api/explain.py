@@ -12,7 +12,7 @@ from flask.views import MethodView
 from app.availability import explanation, request, subjects
 from app.availability.explanation import Blocking, Explained
 from app.availability.failures import Failures
-from app.http.envelope import Blueprint, whole
+from app.http.envelope import Blueprint, json_response
 from app.schemas.availability import RequiredSchedulesBody, ZoneHeader
 from app.schemas.explain import (
     OrganizationExplainedAnswer,
@@ -73,7 +73,7 @@ class OrganizationExplanation(MethodView):
             "options": request.options(query, question),
         }
         failed = [Failures.of(picture, n).user(users[n]) for n in sorted(picture.failing())]
-        return whole({"data": data, "failedUsers": failed}, headers=request.age(picture))
+        return json_response({"data": data, "failedUsers": failed}, headers=request.age(picture))
 
 
 def _one_user(
@@ -85,7 +85,7 @@ def _one_user(
     explained = explanation.of_ask(picture, question, at, partial=query["onFailure"] == "partial")
     data = {"at": timestamp(at), **_entry(explained), "options": request.options(query, question)}
     body = {"data": data, "failedCalendars": Failures.of(picture).calendars()}
-    return whole(body, headers=request.age(picture))
+    return json_response(body, headers=request.age(picture))
 
 
 def _entry(explained: Explained) -> dict[str, Any]:

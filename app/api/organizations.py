@@ -11,7 +11,7 @@ from marshmallow import fields
 from app.accounts import organizations as workspaces
 from app.http import paging
 from app.http.auth import within
-from app.http.envelope import Blueprint, WholeBody, whole
+from app.http.envelope import Blueprint, WholeBody, json_response
 from app.schemas.records import (
     MembersBody,
     OrganizationBody,
@@ -118,8 +118,8 @@ class Members(MethodView):
         with services().stores.database.writing() as session:
             added = workspaces.add_members(session, orgSlug, body["userIds"])
         if not added:
-            return whole({"data": f"All users are already members of {orgSlug}"})
-        return whole({"data": f"{added} users added successfully to {orgSlug}"}, 201)
+            return json_response({"data": f"All users are already members of {orgSlug}"})
+        return json_response({"data": f"{added} users added successfully to {orgSlug}"}, 201)
 
     @blp.arguments(MembersBody)
     @blp.response(200, MessageAnswer)
@@ -130,4 +130,4 @@ class Members(MethodView):
         """
         with services().stores.database.writing() as session:
             workspaces.remove_members(session, orgSlug, body["userIds"])
-        return whole({"data": f"Users removed successfully from {orgSlug}"})
+        return json_response({"data": f"Users removed successfully from {orgSlug}"})

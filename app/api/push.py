@@ -7,7 +7,7 @@ from itertools import islice
 import orjson
 from flask import Blueprint, Response, request
 
-from app.accounts.provider_notifications import heed
+from app.accounts.provider_notifications import handle
 from app.http.errors import Invalid, NotFound
 from providers.google import channels as google
 from providers.microsoft import subscriptions as microsoft
@@ -31,7 +31,7 @@ def _limit_body() -> None:
 @blp.post("/push/google")
 def google_push() -> Response:
     """A notification of a watch channel."""
-    if not heed(ProviderName.GOOGLE, [google.notification(request.headers.get)]):
+    if not handle(ProviderName.GOOGLE, [google.notification(request.headers.get)]):
         raise NotFound("There is no such channel")
     return Response(status=204)
 
@@ -49,7 +49,7 @@ def microsoft_push() -> Response:
     told = list(islice(microsoft.notifications(body), MOST_NOTIFICATIONS + 1))
     if len(told) > MOST_NOTIFICATIONS:
         raise Invalid(f"More than {MOST_NOTIFICATIONS} notifications at once")
-    if not heed(ProviderName.MICROSOFT, told):
+    if not handle(ProviderName.MICROSOFT, told):
         raise NotFound("There is no such channel")
     return Response(status=202)
 

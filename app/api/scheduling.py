@@ -14,9 +14,9 @@ from flask.views import MethodView
 from app.accounts import connections as accounts
 from app.availability import request, subjects
 from app.availability.failures import Failures
-from app.availability.lookup import Ask, Picture, look
+from app.availability.lookup import BusyResult, CalendarRequest, look_up
 from app.http.auth import within
-from app.http.envelope import Blueprint, json_array, json_object, whole
+from app.http.envelope import Blueprint, json_array, json_object, json_response
 from app.schemas.availability import (
     OrganizationSlotsAnswer,
     OrganizationSlotsQuery,
@@ -121,11 +121,13 @@ def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) 
     with services().stores.database.reading() as session:
         known = connections.of_users(session, {user["id"] for user in wanted_users}, within=within())
     asks = [
-        Ask(request.of_provider(known.get(user["id"], []), query), request.wanted(user, primary_only=True))
+        CalendarRequest(
+            request.of_provider(known.get(user["id"], []), query), request.wanted(user, primary_only=True)
+        )
         for user in wanted_users
     ]
     opening, closing = questions[0].busy_range() if questions else (0, 1)
-    picture = look(asks, opening, closing, request.freshness())
+    picture = look_up(asks, opening, closing, request.freshness())
     # Written while they are sent: nothing in it may need the request, which is over by then.
     entries = (
         _entry(user["id"], user["id"] in known, picture, n, query, questions[n], schedules[n])
@@ -137,7 +139,7 @@ def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) 
 def _entry(
     user: str,
     exists: bool,
-    picture: Picture,
+    picture: BusyResult,
     ask: int,
     query: dict[str, Any],
     question: Query,
@@ -169,5 +171,5 @@ def _first_given(*values: Sequence[Mapping[str, Any]] | None) -> Sequence[Mappin
     return next((value for value in values if value is not None), None)
 
 
-def _answer(data: Iterator[bytes], picture: Picture, **beside: Sequence[dict[str, Any]]) -> Response:
-    return whole(json_object({"data": data, **beside}), headers=request.age(picture))
+def _answer(data: Iterator[bytes], picture: BusyResult, **beside: Sequence[dict[str, Any]]) -> Response:
+    return json_response(json_object({"data": data, **beside}), headers=request.age(picture))

@@ -13,7 +13,7 @@ from app.events import unified
 from app.events.drafts import changes, new_meta_id
 from app.events.views import unified_view
 from app.http import idempotency
-from app.http.envelope import Blueprint, whole
+from app.http.envelope import Blueprint, json_response
 from app.schemas.calendars import ProviderQuery
 from app.schemas.events import (
     OptionalZoneHeader,
@@ -49,7 +49,7 @@ class UnifiedEvents(MethodView):
         copies = unified.create(
             refs, content, body.get("sendNotificationsFor"), meta_id_is_new=by_chance, others=others
         )
-        return whole({"data": unified_view(str(content.meta_id), copies)}, 201)
+        return json_response({"data": unified_view(str(content.meta_id), copies)}, 201)
 
 
 @blp.route("/users/<user_id:userId>/calendar/events/meta/<meta_id:metaId>")
@@ -63,7 +63,7 @@ class UnifiedEvent(MethodView):
         """
         copies, failures = unified.get(connections.of_user(userId, query), metaId)
         beside = {"failedCalendars": failures.calendars()} if failures else {}
-        return whole({"data": unified_view(metaId, copies), **beside})
+        return json_response({"data": unified_view(metaId, copies), **beside})
 
     @blp.arguments(ProviderQuery, location="query")
     @blp.arguments(UnifiedChangeBody)
@@ -85,7 +85,7 @@ class UnifiedEvent(MethodView):
         refs = connections.of_user(userId, query)
         content = changes(body, header.get("zone"))
         copies = unified.update(refs, metaId, content, body.get("sendNotificationsFor"))
-        return whole({"data": unified_view(content.meta_id or metaId, copies)})
+        return json_response({"data": unified_view(content.meta_id or metaId, copies)})
 
     @blp.arguments(UnifiedDeleteQuery, location="query")
     @blp.response(200, SuccessSchema)

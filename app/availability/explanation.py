@@ -9,7 +9,7 @@ from typing import NamedTuple
 from app.availability import explanation_text
 from app.availability.explanation_text import Unreadable
 from app.availability.failures import Failure, Failures
-from app.availability.lookup import Picture
+from app.availability.lookup import BusyResult
 from app.availability.selection import Target
 from providers.base import PRIMARY
 from providers.names import ProviderName
@@ -50,7 +50,9 @@ class Explained:
         return self.reason == Verdict.OFFERED
 
 
-def of_ask(picture: Picture, question: Query, at: int, ask: int = 0, *, partial: bool = False) -> Explained:
+def of_ask(
+    picture: BusyResult, question: Query, at: int, ask: int = 0, *, partial: bool = False
+) -> Explained:
     """Why one ask of a picture, drawn over the question's busy range, is or is not offered at ``at``.
 
     ``partial``: what could be read counts alone, as with ``onFailure=partial``.
@@ -59,7 +61,7 @@ def of_ask(picture: Picture, question: Query, at: int, ask: int = 0, *, partial:
     return _explained(picture, question, ask, facts, partial=partial)
 
 
-def of_asks(picture: Picture, question: Query, at: int) -> list[Explained]:
+def of_asks(picture: BusyResult, question: Query, at: int) -> list[Explained]:
     """The same for every ask of a picture, at once."""
     found = explain(question, at, picture.busy, picture.ask_of, picture.asks)
     return [_explained(picture, question, ask, facts, partial=False) for ask, facts in enumerate(found)]
@@ -76,7 +78,7 @@ def of_no_user(question: Query, at: int) -> Explained:
 
 
 def _explained(
-    picture: Picture, question: Query, ask: int, facts: Explanation, *, partial: bool
+    picture: BusyResult, question: Query, ask: int, facts: Explanation, *, partial: bool
 ) -> Explained:
     targets = [picture.targets[place] for place in picture.places(ask)]
     blocking = tuple(Blocking(targets[each.calendar], each) for each in facts.covering)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from app.availability.lookup import Picture
+from app.availability.lookup import BusyResult
 from app.availability.selection import main_calendar
 from app.http.errors import ApiError, most_telling, whole_request_failed
 from providers.base import Failed
@@ -37,7 +37,7 @@ class Failures:
         self.something_read = something_read
 
     @classmethod
-    def of(cls, picture: Picture, ask: int = 0) -> Failures:
+    def of(cls, picture: BusyResult, ask: int = 0) -> Failures:
         """The failures of one ask in a picture."""
         accounts = [of_account(connection, failed) for connection, failed in picture.accounts.get(ask, ())]
         places = picture.places(ask)

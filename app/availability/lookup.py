@@ -14,13 +14,13 @@ from redis.exceptions import RedisError
 
 from app.accounts.calendar_names import renamed
 from app.availability.selection import (
+    CalendarSelector,
     Target,
-    Wanted,
     listed,
     main_calendar,
     named,
+    precheck,
     reads_main_only,
-    refusal,
     to_list,
 )
 from app.http import auth
@@ -30,10 +30,10 @@ from providers.scopes import Operation
 from scheduling.intervals import Groups, Indexes, Intervals
 from store.cache.busy_cache import NEVER, CalendarKey, Known
 from store.cache.calendar_lists import CalendarList
-from store.cache.versioned_cache import STAMP
+from store.cache.versioned_cache import VERSION_KEY
 from store.sql.queries.connections import ConnectionRef
-from workers.fanout.admission import TurnedAway
-from workers.fanout.client import LATE, Shared
+from workers.fanout.admission import Overloaded
+from workers.fanout.client import LATE, CoalescingPolicy
 from workers.fanout.jobs import Job, ListCalendars, ReadBusy, Reply
 from workers.queues import Queue
 
@@ -47,14 +47,14 @@ LISTS_SHARE = 0.4
 _NOTHING = Intervals.of(())
 
 
-class Ask(NamedTuple):
+class CalendarRequest(NamedTuple):
     """One user's connections, and which of their calendars matter."""
 
     connections: Sequence[ConnectionRef]
-    wanted: Wanted
+    wanted: CalendarSelector
 
 
-class Unread(NamedTuple):
+class UnreadCalendar(NamedTuple):
     """Why a calendar could not be read; ``of_account``: because its whole account could not."""
 
     failed: Failed
@@ -62,7 +62,7 @@ class Unread(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Picture:
+class BusyResult:
     """The answer to all asks: every calendar, read or not, those of one ask beside each other.
 
     ``busy`` has the periods of each of ``targets``, in any order and perhaps touching; none for what is in
@@ -74,7 +74,7 @@ class Picture:
     ask_of: Indexes
     asks: int
     busy: Groups
-    unread: Mapping[int, Unread]
+    unread: Mapping[int, UnreadCalendar]
     accounts: Mapping[int, Sequence[tuple[ConnectionRef, Failed]]]
     oldest_read: int | None
 
@@ -116,23 +116,23 @@ def now() -> int:
     return time.time_ns() // 1_000_000
 
 
-def look(asks: Sequence[Ask], start: int, end: int, freshness: Freshness) -> Picture:
+def look_up(asks: Sequence[CalendarRequest], start: int, end: int, freshness: Freshness) -> BusyResult:
     """What became of every calendar of each ask over ``[start, end)``.
 
     One deadline holds for all of it: what a provider has not answered by then has failed.
     """
-    return _Look(asks, start, end, freshness).picture()
+    return _AvailabilityLookup(asks, start, end, freshness).picture()
 
 
-class _Look:
+class _AvailabilityLookup:
     """One request's way through cache and workers: which calendars, what is known, what is read."""
 
-    def __init__(self, asks: Sequence[Ask], start: int, end: int, freshness: Freshness) -> None:
+    def __init__(self, asks: Sequence[CalendarRequest], start: int, end: int, freshness: Freshness) -> None:
         self._asks = asks
         self._start, self._end = start, end
         self._freshness = freshness
         # Before anything is looked up: what others read from now on will do.
-        self._shared = Shared(began=time.time() * 1000, newer_than=freshness.newer_than)
+        self._shared = CoalescingPolicy(began=time.time() * 1000, newer_than=freshness.newer_than)
         seconds = services().settings.fanout_deadline_seconds
         self._deadline = time.monotonic() + seconds
         self._lists_deadline = time.monotonic() + seconds * LISTS_SHARE
@@ -142,26 +142,26 @@ class _Look:
         for connections, wanted in asks:
             for connection in connections:
                 lists = wanted.everything and not reads_main_only(connection)
-                failed = refusal(connection, *(_TO_READ_EVERYTHING if lists else _TO_READ))
+                failed = precheck(connection, *(_TO_READ_EVERYTHING if lists else _TO_READ))
                 if failed is not None:
                     self._refused[connection.id] = Reply(failed=failed)
 
-    def picture(self) -> Picture:
+    def picture(self) -> BusyResult:
         """The whole answer."""
         lists = self._lists()
         targets = [_targets(ask, lists) for ask in self._asks]
         keys = list(dict.fromkeys(self._readable(targets)))
         known = self._stores.busy.load(
-            keys, self._start, self._end, newer_than=self._freshness.newer_than, beside=STAMP
+            keys, self._start, self._end, newer_than=self._freshness.newer_than, beside=VERSION_KEY
         )
-        auth.confirm(known.beside)
+        auth.verify_version(known.beside)
         unlisted = self._jobs_for_all(lists)
         jobs = _jobs(keys, known.missing) | unlisted
         stale = self._stale(keys, known)
         self._count(len(keys), len(stale), len(known.missing), len(unlisted))
         self._refresh(keys, stale, lists)
         replies = self._refused | self._gather(jobs, self._deadline)
-        drawn = _Drawing(keys, known, jobs, replies)
+        drawn = _ResultBuilder(keys, known, jobs, replies)
         for n, ask in enumerate(self._asks):
             drawn.calendars(n, targets[n])
             for connection in _unlisted(ask, lists):
@@ -186,7 +186,7 @@ class _Look:
 
     def _count(self, known_by_id: int, stale: int, missing: int, unlisted: int) -> None:
         """An account of which everything is wanted and no list is known counts as one calendar."""
-        self._stores.activity.cache(
+        self._stores.counters.cache(
             hits=known_by_id - stale - missing, stale=stale, misses=missing + unlisted
         )
 
@@ -197,7 +197,7 @@ class _Look:
         jobs += [ListCalendars(connection) for connection in self._lists_to_renew(lists)]
         try:
             services().fanout.refresh(jobs, queue=Queue.READS, deadline=self._deadline, shared=self._shared)
-        except (RedisError, OperationalError, TurnedAway) as error:
+        except (RedisError, OperationalError, Overloaded) as error:
             # There is an answer; who asks for a fresh one will be told.
             log.warning("stale calendars could not be refreshed: %s", type(error).__name__)
 
@@ -228,7 +228,7 @@ class _Look:
         asks = [ask for ask in self._asks if ask.wanted.ids or ask.wanted.everything]
         if not asks:
             return {}
-        auth.confirm_now()
+        auth.verify_version_now()
         ids = [connection.id for ask in asks for connection in self._willing(ask.connections)]
         known = self._stores.calendar_lists.load(ids, newer_than=self._freshness.newer_than)
         unknown: dict[str, bool] = {}
@@ -272,7 +272,7 @@ _TO_READ_EVERYTHING = (Operation.LIST_CALENDARS, Operation.FREE_BUSY)
 
 
 @dataclass(slots=True)
-class _Drawing:
+class _ResultBuilder:
     """A picture under way, calendar by calendar."""
 
     keys: Sequence[CalendarKey]
@@ -283,7 +283,7 @@ class _Drawing:
     ask_of: list[int] = field(default_factory=list)
     # Of each target: its place among what is known, or what was read anew.
     busy: list[int | Intervals] = field(default_factory=list)
-    unread: dict[int, Unread] = field(default_factory=dict)
+    unread: dict[int, UnreadCalendar] = field(default_factory=dict)
     accounts: dict[int, list[tuple[ConnectionRef, Failed]]] = field(default_factory=dict)
     read_at: int = NEVER
     _place: dict[CalendarKey, int] = field(init=False)
@@ -314,7 +314,7 @@ class _Drawing:
         reply = self.replies[target.connection.id]
         outcome = reply.failed or reply.outcomes[target.key.calendar]
         if isinstance(outcome, Failed):
-            self.unread[len(self.targets)] = Unread(outcome, of_account=reply.failed is not None)
+            self.unread[len(self.targets)] = UnreadCalendar(outcome, of_account=reply.failed is not None)
             self._add(ask, target, _NOTHING)
             return
         self.read_at = min(self.read_at, reply.read_at)
@@ -337,7 +337,7 @@ class _Drawing:
         self.ask_of.append(ask)
         self.busy.append(busy)
 
-    def picture(self, asks: int, lists_read_at: Sequence[int]) -> Picture:
+    def picture(self, asks: int, lists_read_at: Sequence[int]) -> BusyResult:
         """All of it."""
         known_at = self.known.read_at.tolist()
         places = [each for each in self.busy if isinstance(each, int)]
@@ -350,7 +350,7 @@ class _Drawing:
             busy = self.known.busy
         else:
             busy = self.known.busy.take(np.array(places, np.int64))
-        return Picture(
+        return BusyResult(
             self.targets,
             np.array(self.ask_of, np.int64),
             asks,
@@ -361,14 +361,14 @@ class _Drawing:
         )
 
 
-def _unlisted(ask: Ask, lists: Lists) -> list[ConnectionRef]:
+def _unlisted(ask: CalendarRequest, lists: Lists) -> list[ConnectionRef]:
     """The accounts of which everything is wanted and the list is not known."""
     if not ask.wanted.everything:
         return []
     return [each for each in ask.connections if each.id not in lists and not reads_main_only(each)]
 
 
-def _targets(ask: Ask, lists: Lists) -> list[Target]:
+def _targets(ask: CalendarRequest, lists: Lists) -> list[Target]:
     """The calendars of an ask that are known by id."""
     connections, wanted = ask
     if wanted.ids:

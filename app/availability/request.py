@@ -12,8 +12,8 @@ from flask import request
 from werkzeug.datastructures import RequestCacheControl
 from werkzeug.http import parse_cache_control_header
 
-from app.availability.lookup import Freshness, Picture, now
-from app.availability.selection import Wanted
+from app.availability.lookup import BusyResult, Freshness, now
+from app.availability.selection import CalendarSelector
 from app.http.errors import Invalid
 from app.schemas.availability import MOST_WINDOW_DAYS, WEEKDAYS
 from app.schemas.timestamps import from_milliseconds
@@ -62,15 +62,15 @@ def freshness() -> Freshness:
     return Freshness()
 
 
-def age(picture: Picture) -> dict[str, str]:
+def age(picture: BusyResult) -> dict[str, str]:
     """The header that tells how old an answer is, in whole seconds; without anything read it is new."""
     oldest = picture.oldest_read
     return {"Age": str(0 if oldest is None else max(0, now() - oldest) // 1000)}
 
 
-def wanted(query: Mapping[str, Any], *, primary_only: bool) -> Wanted:
+def wanted(query: Mapping[str, Any], *, primary_only: bool) -> CalendarSelector:
     """The calendars asked for."""
-    return Wanted(tuple(query.get("calendarIds", ())), primary_only)
+    return CalendarSelector(tuple(query.get("calendarIds", ())), primary_only)
 
 
 def of_provider(connections: Sequence[ConnectionRef], query: Mapping[str, Any]) -> list[ConnectionRef]:

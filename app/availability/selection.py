@@ -17,7 +17,7 @@ from store.sql.queries.connections import ConnectionRef
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CalendarSelector:
     """The calendars asked for: those named, else the main one of each account, else all of them."""
 
     ids: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ class Target(NamedTuple):
     shown: str
 
 
-def refusal(connection: ConnectionRef, *operations: Operation) -> Failed | None:
+def precheck(connection: ConnectionRef, *operations: Operation) -> Failed | None:
     """Why a connection need not be asked at all: its grant is gone, or too narrow for an operation."""
     return _refusal(connection.provider, connection.scope, connection.alive, operations)
 
@@ -99,7 +99,7 @@ def listed(connection: ConnectionRef, calendars: Iterable[ListedCalendar]) -> li
     ]
 
 
-def to_list(connections: Sequence[ConnectionRef], wanted: Wanted) -> Sequence[ConnectionRef]:
+def to_list(connections: Sequence[ConnectionRef], wanted: CalendarSelector) -> Sequence[ConnectionRef]:
     """The accounts whose calendar list is needed: to know what to read, or whose what was named is."""
     connections = [connection for connection in connections if not reads_main_only(connection)]
     if wanted.everything:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from app.accounts import connections
 from app.availability import request
-from app.availability.lookup import Ask, Picture, look
+from app.availability.lookup import BusyResult, CalendarRequest, look_up
 from app.http.errors import NotFound
 from scheduling.query import Query
 
@@ -18,10 +18,10 @@ class Members(NamedTuple):
 
     everybody: Sequence[str]
     connected: Sequence[str]
-    picture: Picture
+    picture: BusyResult
 
 
-def of_user(query: Mapping[str, Any], question: Query, user: str) -> Picture:
+def of_user(query: Mapping[str, Any], question: Query, user: str) -> BusyResult:
     """The calendars of a user.
 
     :raise NotFound: for a user that the key does not reach, or without calendars
@@ -30,8 +30,8 @@ def of_user(query: Mapping[str, Any], question: Query, user: str) -> Picture:
     refs = connections.of_user(user, query)
     if not refs:
         raise NotFound(connections.NO_CALENDARS)
-    ask = Ask(refs, request.wanted(query, primary_only=True))
-    return look([ask], *question.busy_range(), request.freshness())
+    ask = CalendarRequest(refs, request.wanted(query, primary_only=True))
+    return look_up([ask], *question.busy_range(), request.freshness())
 
 
 def of_members(query: Mapping[str, Any], question: Query, slug: str) -> Members:
@@ -44,10 +44,10 @@ def of_members(query: Mapping[str, Any], question: Query, slug: str) -> Members:
     if not members:
         raise NotFound("Organization has no members")
     asks = {
-        user: Ask(refs, wanted)
+        user: CalendarRequest(refs, wanted)
         for user, connected in members.items()
         if (refs := request.of_provider(connected, query))
     }
     request.check_size({question: len(asks)})
-    picture = look(list(asks.values()), *question.busy_range(), request.freshness())
+    picture = look_up(list(asks.values()), *question.busy_range(), request.freshness())
     return Members(list(members), list(asks), picture)

@@ -63,7 +63,7 @@ def _worker(data: Path | None) -> None:
 def _beat(data: Path | None) -> None:
     with Stores(read_settings(data)) as stores:
         try:
-            ticks = stores.presence.present().beats
+            ticks = stores.heartbeats.present().beats
         except RedisError as error:
             raise NotAlive(f"Redis does not answer ({type(error).__name__})") from error
     if not ticks:

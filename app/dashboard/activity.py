@@ -15,7 +15,7 @@ from app.dashboard.blueprint import blp, page
 from app.dashboard.charts import Chart, Series
 from app.services import services
 from store.metrics.counters import DAY, HOUR, MINUTE, Point
-from store.metrics.histogram import Latency
+from store.metrics.histogram import Histogram
 from store.metrics.schema import GROUPS, Counts, Status, together
 
 
@@ -70,7 +70,7 @@ def _context() -> dict[str, Any]:
 
 def _points(span: Span) -> list[Point]:
     """What was done, in stretches of the span's length; the last is under way."""
-    recorded = services().stores.activity
+    recorded = services().stores.counters
     # What this very process has counted is seen at once.
     recorded.flush()
     until = now()
@@ -133,7 +133,7 @@ def _moment(start: int, span: Span) -> str:
     return clock if span.length <= DAY else f"{moment.day} {moment:%b} {clock}"
 
 
-def milliseconds(latency: Latency, percent: int) -> str:
+def milliseconds(latency: Histogram, percent: int) -> str:
     """A percentile as it is shown."""
     found = latency.percentile(percent)
     return NONE if found is None else f"{found:.0f} ms" if found >= 10 else f"{found:.1f} ms"

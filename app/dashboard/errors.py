@@ -16,7 +16,7 @@ from app.dashboard.sign_in.cookies import PATH
 from app.http import query_string
 from app.http.errors import ApiError, Busy
 from app.http.request_ids import request_id, route
-from workers.fanout.admission import TurnedAway
+from workers.fanout.admission import Overloaded
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def install(blp: Blueprint) -> None:
     blp.register_error_handler(CSRFError, _stale_form)
     blp.register_error_handler(HTTPException, _refused)
     blp.register_error_handler(ApiError, _answered)
-    blp.register_error_handler(TurnedAway, lambda error: _answered(Busy(error)))
+    blp.register_error_handler(Overloaded, lambda error: _answered(Busy(error)))
     for down in (RedisError, BrokerError, OperationalError, InterfaceError, PoolTimeout):
         blp.register_error_handler(down, _out_of_service)
     blp.register_error_handler(Exception, _failed)

@@ -17,7 +17,7 @@ from app.dashboard.providers import badge_of
 from app.observability import health
 from app.observability.metrics import GUARDED
 from app.services import services
-from store.coordination.circuit_breaker import Breaker, Family
+from store.coordination.circuit_breaker import CircuitState, Family
 from store.sql.queries import api_keys, connections, deliveries, organizations, users
 from store.sql.queries.connections import Standing
 from workers.execution.call_policy import TITLES
@@ -50,7 +50,7 @@ class Silent(NamedTuple):
 
     title: str
     calls: str
-    breaker: Breaker
+    breaker: CircuitState
     since: datetime
 
 
@@ -113,13 +113,13 @@ def overview_health() -> ResponseReturnValue:
 
 def _isolated() -> list[tuple[str, str]]:
     """The workers that cannot reach a provider that another worker may reach, each with its provider."""
-    isolated = services().stores.presence.present().isolated()
+    isolated = services().stores.heartbeats.present().isolated()
     return [(worker, TITLES[provider]) for worker, each in isolated.items() for provider in each]
 
 
 def _silent() -> list[Silent]:
     """The providers that are not asked just now, or not for all accounts."""
-    standing = services().stores.breakers.standing(GUARDED)
+    standing = services().stores.circuit_breakers.standing(GUARDED)
     return [
         Silent(
             TITLES[guarded.provider],

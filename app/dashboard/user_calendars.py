@@ -15,7 +15,7 @@ from flask.typing import ResponseReturnValue
 from app.accounts import connections
 from app.availability.failures import Failures
 from app.availability.lookup import Freshness
-from app.availability.selection import Wanted
+from app.availability.selection import CalendarSelector
 from app.dashboard import connection_badge
 from app.dashboard.blueprint import blp, page
 from app.dashboard.users import known
@@ -94,7 +94,7 @@ def user_events(custom_id: str) -> ResponseReturnValue:
     refs = connections.of_user(custom_id, {"provider": ()})
     listed = calendars.find(refs)
     start = int(time.time() * 1000)
-    wanted = Wanted((), primary_only=False)
+    wanted = CalendarSelector((), primary_only=False)
     found = lists.find(refs, wanted, start, start + DAYS * DAY, Freshness())
     entries = _entries(found.events[:MOST_EVENTS], listed.calendars)
     return page(

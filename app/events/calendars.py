@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.accounts import connections
 from app.availability.failures import Failures, of_account
-from app.availability.selection import refusal
+from app.availability.selection import precheck
 from app.http import paging
 from providers.base import Calendar
 from providers.scopes import Operation
@@ -26,7 +26,7 @@ class Found:
 
 def find(refs: Sequence[ConnectionRef]) -> Found:
     """Every calendar on the accounts' lists."""
-    refused = {ref.id: failed for ref in refs if (failed := refusal(ref, Operation.LIST_CALENDARS))}
+    refused = {ref.id: failed for ref in refs if (failed := precheck(ref, Operation.LIST_CALENDARS))}
     jobs = {ref.id: ShowCalendars(ref.id) for ref in refs if ref.id not in refused}
     replies = {each: Reply(failed=failed) for each, failed in refused.items()}
     replies |= connections.gather(jobs, Queue.READS, deadline=connections.deadline())

@@ -11,7 +11,7 @@ from app.accounts import connections
 from app.accounts.calendar_names import renamed
 from app.availability.failures import Failure, Failures, of_account
 from app.availability.lookup import LISTS_SHARE, Freshness
-from app.availability.selection import Target, Wanted, listed, named, refusal, to_list
+from app.availability.selection import CalendarSelector, Target, listed, named, precheck, to_list
 from app.services import services
 from providers.base import Failed
 from providers.events import Event
@@ -35,7 +35,9 @@ class Found:
     failures: Failures
 
 
-def find(refs: Sequence[ConnectionRef], wanted: Wanted, start: int, end: int, freshness: Freshness) -> Found:
+def find(
+    refs: Sequence[ConnectionRef], wanted: CalendarSelector, start: int, end: int, freshness: Freshness
+) -> Found:
     """The events that overlap ``[start, end)``, in UTC milliseconds, in the calendars that are wanted."""
     began, deadline = time.monotonic(), connections.deadline()
     refused = {ref.id: failed for ref in refs if (failed := _refusal(ref, wanted))}
@@ -61,13 +63,13 @@ def place(found: tuple[str, Event]) -> tuple[str | int, ...]:
     return event.start, event.end, event.id, event.provider, calendar_id
 
 
-def _refusal(ref: ConnectionRef, wanted: Wanted) -> Failed | None:
+def _refusal(ref: ConnectionRef, wanted: CalendarSelector) -> Failed | None:
     lists = [Operation.LIST_CALENDARS] if wanted.everything else []
-    return refusal(ref, *lists, Operation.LIST_EVENTS)
+    return precheck(ref, *lists, Operation.LIST_EVENTS)
 
 
 def _refused_accounts(
-    refs: Sequence[ConnectionRef], wanted: Wanted, refused: Mapping[str, Failed]
+    refs: Sequence[ConnectionRef], wanted: CalendarSelector, refused: Mapping[str, Failed]
 ) -> list[Failure]:
     """Where everything is wanted, an account that is not asked is named whole."""
     return [of_account(ref, refused[ref.id]) for ref in refs if wanted.everything and ref.id in refused]
@@ -83,7 +85,7 @@ def _refused_calendars(targets: Sequence[Target], refused: Mapping[str, Failed])
 
 
 def _lists(
-    refs: Sequence[ConnectionRef], wanted: Wanted, freshness: Freshness, deadline: float
+    refs: Sequence[ConnectionRef], wanted: CalendarSelector, freshness: Freshness, deadline: float
 ) -> tuple[dict[str, CalendarList], dict[str, Failed]]:
     """The calendar lists that say what to read, remembered or read now, and why some could not be read."""
     remembered = services().stores.calendar_lists
@@ -98,7 +100,7 @@ def _lists(
 
 
 def _targets(
-    refs: Sequence[ConnectionRef], wanted: Wanted, lists: Mapping[str, CalendarList]
+    refs: Sequence[ConnectionRef], wanted: CalendarSelector, lists: Mapping[str, CalendarList]
 ) -> list[Target]:
     if wanted.everything:
         return [each for ref in refs if ref.id in lists for each in listed(ref, lists[ref.id].calendars)]

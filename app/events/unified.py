@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 
 from app.accounts import connections
 from app.availability.failures import Failures, of_account
-from app.availability.selection import refusal
+from app.availability.selection import precheck
 from app.events import creates as event_creates
 from app.events.drafts import draft, notified
 from app.http import idempotency
@@ -53,7 +53,7 @@ def get(refs: Sequence[ConnectionRef], meta_id: str) -> tuple[Copies, Failures]:
     :raise ApiError: when there is no copy, or none could be read
     """
     _require_some(refs)
-    refused = [(ref, failed) for ref in refs if (failed := refusal(ref, Operation.LIST_EVENTS))]
+    refused = [(ref, failed) for ref in refs if (failed := precheck(ref, Operation.LIST_EVENTS))]
     willing = [ref for ref in refs if ref not in [other for other, _ in refused]]
     jobs = {ref.id: GetEvent(ref.id, PRIMARY, meta_id, by_meta=True) for ref in willing}
     replies = connections.gather(jobs, Queue.READS, deadline=connections.deadline())
@@ -125,7 +125,7 @@ def _present(
     :raise ApiError: when an account that is to get a copy could not be read; nothing was written
     """
     meta_id = str(content.meta_id)
-    readable = [ref for ref in others if refusal(ref, Operation.LIST_EVENTS) is None]
+    readable = [ref for ref in others if precheck(ref, Operation.LIST_EVENTS) is None]
     jobs = {ref.id: GetEvent(ref.id, PRIMARY, meta_id, by_meta=True) for ref in [*refs, *readable]}
     replies = connections.gather(jobs, Queue.READS, deadline=deadline)
     outcomes = _sorted_out(refs, replies)

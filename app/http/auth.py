@@ -12,7 +12,7 @@ from flask.typing import ResponseReturnValue
 from app.http import rate_limit
 from app.http.errors import Forbidden, Unauthenticated
 from app.services import services
-from store.cache.versioned_cache import Memory
+from store.cache.versioned_cache import CachedVersion
 from store.security.api_keys import digest
 from store.sql.queries import api_keys
 from store.sql.queries.api_keys import Caller
@@ -70,11 +70,11 @@ class _Admission:
     """On what a request was let in: what was remembered then, and whether that is known to count still."""
 
     caller: Caller
-    memory: Memory
+    memory: CachedVersion
     confirmed: bool
 
 
-def admit(found: Caller, remembered: Memory) -> None:
+def admit(found: Caller, remembered: CachedVersion) -> None:
     """Let a request in that is known by other means than a key, on what is remembered as it begins."""
     g.admission = _Admission(found, remembered, confirmed=True)
 
@@ -84,7 +84,7 @@ def caller() -> Caller:
     return _admission().caller
 
 
-def memory() -> Memory:
+def memory() -> CachedVersion:
     """What is remembered of the database, as it was when this request began."""
     return _admission().memory
 
@@ -103,12 +103,12 @@ def require_whole_service(doing: str) -> None:
         raise Forbidden(f"{doing} needs an API key that is not bound to an organization")
 
 
-def confirm(stamp: bytes | None) -> None:
+def verify_version(stamp: bytes | None) -> None:
     """Go on when what the request relies on counts under this stamp, which Redis had after it began.
 
     :raise Outdated: when it does not; the view then runs anew
     """
-    services().stores.directory.under(stamp)
+    services().stores.versioned_cache.under(stamp)
     admission = _admission()
     # Without a stamp nobody knows: Redis may have been emptied.
     if not admission.confirmed and (stamp is None or admission.memory.stamp != stamp):
@@ -116,10 +116,10 @@ def confirm(stamp: bytes | None) -> None:
     _confirm(admission)
 
 
-def confirm_now() -> None:
-    """As ``confirm``, in a round trip of its own."""
+def verify_version_now() -> None:
+    """As ``verify_version``, in a round trip of its own."""
     if not _admission().confirmed:
-        confirm(services().stores.directory.current().stamp)
+        verify_version(services().stores.versioned_cache.current().stamp)
 
 
 def _admission() -> _Admission:
@@ -130,7 +130,7 @@ def _authenticate() -> None:
     endpoint = request.endpoint
     if endpoint is None or endpoint in OPEN_ENDPOINTS or not request.path.startswith(PREFIX):
         return
-    directory = services().stores.directory
+    directory = services().stores.versioned_cache
     later = endpoint in CONFIRMED_LATER
     _admit(directory.recent() if later else directory.current(), confirmed=not later)
 
@@ -150,13 +150,13 @@ def _confirming(dispatch: Callable[[], ResponseReturnValue]) -> Callable[[], Res
         else:
             if admission.confirmed:
                 return found
-        _admit(services().stores.directory.current(), confirmed=True)
+        _admit(services().stores.versioned_cache.current(), confirmed=True)
         return dispatch()
 
     return answer
 
 
-def _admit(remembered: Memory, *, confirmed: bool) -> None:
+def _admit(remembered: CachedVersion, *, confirmed: bool) -> None:
     """Let the request in on what is remembered, or refuse it."""
     found = _caller(request.headers.get("Authorization", ""), remembered)
     g.admission = admission = _Admission(found, remembered, False)
@@ -171,14 +171,14 @@ def _confirm(admission: _Admission) -> None:
     """What a request was let in on counts: its key is in force, and in use."""
     if not admission.confirmed:
         admission.confirmed = True
-        services().stores.key_use.note(admission.caller.id)
+        services().stores.key_usage.note(admission.caller.id)
 
 
 def _reads(method: str, endpoint: str | None) -> bool:
     return endpoint in READS_BY_POST or (method in READING and endpoint not in WRITES_BY_GET)
 
 
-def _caller(header: str, remembered: Memory) -> Caller:
+def _caller(header: str, remembered: CachedVersion) -> Caller:
     scheme, _, key = header.partition(" ")
     key = key.strip()
     if scheme.lower() != "bearer" or not key:
@@ -188,7 +188,7 @@ def _caller(header: str, remembered: Memory) -> Caller:
         with services().stores.database.reading() as session:
             return api_keys.caller(session, key)
 
-    found = remembered.recall(("caller", digest(key)), load)
+    found = remembered.get_or_load(("caller", digest(key)), load)
     if found is None or found.expired:
         raise Unauthenticated("The API key is unknown, revoked or expired")
     return found

@@ -29,7 +29,7 @@ from app.http.errors import ApiError, Busy, Invalid, OutOfService
 from app.http.request_ids import request_id, route
 from app.openapi import document
 from app.schemas.errors import ErrorSchema
-from workers.fanout.admission import TurnedAway
+from workers.fanout.admission import Overloaded
 
 log = logging.getLogger(__name__)
 
@@ -160,10 +160,10 @@ def _with_zone_of_query(view: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class WholeBody(Schema):
-    """A schema that already describes the envelope; its view answers with ``whole``."""
+    """A schema that already describes the envelope; its view answers with ``json_response``."""
 
 
-def whole(body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def json_response(body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A body that is answered as it is; bytes are JSON already.
 
     A body in pieces is sent as they are made when there are many.
@@ -219,7 +219,7 @@ def _blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(block)
 
 
-def beside(**siblings: object) -> None:
+def extra_fields(**siblings: object) -> None:
     """Put fields beside ``data`` in this request's answer."""
     g.beside = siblings
 
@@ -280,7 +280,7 @@ def install(app: Flask) -> None:
     """JSON and error answers for the whole app."""
     app.json = Json(app)
     app.register_error_handler(ApiError, _answer)
-    app.register_error_handler(TurnedAway, _busy)
+    app.register_error_handler(Overloaded, _busy)
     for broken in (ParseException, NoMoreData):
         app.register_error_handler(broken, _broken_body)
     for down in (RedisError, BrokerError, OperationalError, InterfaceError, PoolTimeout):
@@ -296,7 +296,7 @@ def _broken_body(_error: Exception) -> tuple[dict[str, Any], int, dict[str, str]
     return _answer(Invalid("The request body is not valid HTTP"))
 
 
-def _busy(error: TurnedAway) -> tuple[dict[str, Any], int, dict[str, str]]:
+def _busy(error: Overloaded) -> tuple[dict[str, Any], int, dict[str, str]]:
     log.warning("%s %s was turned away, request %s: %s", request.method, route(), request_id(), error)
     return _answer(Busy(error))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from providers.base import Failed
 from providers.errors import Problem, Reason
-from workers.fanout.admission import NoWorker, TurnedAway
+from workers.fanout.admission import NoWorker, Overloaded
 
 # Also the order in which one of several reasons speaks for a request that failed whole.
 STATUS_OF_REASON = {
@@ -109,7 +109,7 @@ class Busy(ApiError):
 
     status = 503
 
-    def __init__(self, turned_away: TurnedAway) -> None:
+    def __init__(self, turned_away: Overloaded) -> None:
         seconds = str(turned_away.retry_after)
         sentence = f"Too much is waiting for Google and Microsoft just now; try again in {seconds} s"
         if isinstance(turned_away, NoWorker):

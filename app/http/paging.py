@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from app.http.envelope import beside
+from app.http.envelope import extra_fields
 from app.http.errors import Invalid
 from app.schemas.fields import USER_ID
 
@@ -49,7 +49,7 @@ def cut(query: Mapping[str, Any], rows: Sequence[Row], identifier: str) -> Seque
         return rows
     page = rows[:limit]
     last = getattr(page[-1], identifier) if len(rows) > len(page) else None
-    beside(nextCursor=_cursor(last) if last else None)
+    extra_fields(nextCursor=_cursor(last) if last else None)
     return page
 
 

@@ -9,7 +9,7 @@ from redis.exceptions import RedisError
 
 from app.http.errors import ApiError
 from app.services import services
-from store.cache.versioned_cache import Memory
+from store.cache.versioned_cache import CachedVersion
 from store.config.settings import Settings
 from store.coordination.api_rate_limiter import Quota
 
@@ -37,14 +37,14 @@ def install(app: Flask, settings: Settings) -> None:
         app.after_request(_tell)
 
 
-def count(key: int, memory: Memory) -> None:
+def count(key: int, memory: CachedVersion) -> None:
     """Count this request, once, as one of the key with this number.
 
     Without Redis nothing is counted: what needs it is not answered anyway, the rest is better answered.
 
     :raise TooMany: when it is one too many
     """
-    quotas = services().stores.quotas
+    quotas = services().stores.api_rate_limiter
     # Without a stamp Redis was away, or nothing was asked of it yet: then this is called again.
     if quotas is None or memory.stamp is None or "quota" in g:
         return

@@ -8,7 +8,7 @@ from functools import partial
 
 from flask import Flask, Response
 
-from app.http.envelope import whole
+from app.http.envelope import json_response
 from app.observability.probes import Trouble
 from app.services import Services, services
 from workers import broker
@@ -37,7 +37,7 @@ def install(app: Flask) -> None:
 
 def healthz() -> Response:
     """This process answers."""
-    return whole({"status": "ok"})
+    return json_response({"status": "ok"})
 
 
 def readyz() -> Response:
@@ -51,7 +51,7 @@ def readyz() -> Response:
     states = {part: UNAVAILABLE if part in reasons else OK for part in PARTS}
     ready = not any(part in reasons for part in NEEDED)
     told = {"status": OK if ready else UNAVAILABLE, **states, "reasons": reasons}
-    return whole(told, 200 if ready else 503)
+    return json_response(told, 200 if ready else 503)
 
 
 def troubles() -> dict[str, Trouble | None]:
@@ -83,7 +83,7 @@ def _worker(wired: Services) -> Trouble | None:
 
 
 def _beat(wired: Services) -> Trouble | None:
-    present = wired.stores.presence.present()
+    present = wired.stores.heartbeats.present()
     if present.beats:
         return None
     if present.beat_seconds is None:

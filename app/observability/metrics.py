@@ -15,9 +15,9 @@ from prometheus_client.core import (
 from prometheus_client.utils import floatToGoString
 
 from providers.names import ProviderName
-from store.coordination.circuit_breaker import Breaker, Family, Guarded
-from store.coordination.heartbeats import Present
-from store.metrics.histogram import BOUNDS, Latency
+from store.coordination.circuit_breaker import CircuitKey, CircuitState, Family
+from store.coordination.heartbeats import LiveProcesses
+from store.metrics.histogram import BOUNDS, Histogram
 from store.metrics.schema import GROUPS, READS, REQUESTS, STATUSES, WRITES
 from store.metrics.totals import Totals
 from store.sql.queries.connections import Standing
@@ -27,10 +27,10 @@ from workers.queues import Queue
 LIMITS = [str(floatToGoString(bound / 1000)) for bound in BOUNDS]  # type: ignore[no-untyped-call]
 
 # How long things took, by the values of labels.
-Timed = Iterable[tuple[tuple[str, ...], Latency]]
+Timed = Iterable[tuple[tuple[str, ...], Histogram]]
 
 PROVIDERS = tuple(each.value for each in ProviderName)
-GUARDED = tuple(Guarded(provider, family) for provider in PROVIDERS for family in Family)
+GUARDED = tuple(CircuitKey(provider, family) for provider in PROVIDERS for family in Family)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ class Found:
 
     version: str
     counted: Totals
-    present: Present
-    breakers: Mapping[Guarded, Breaker]
+    present: LiveProcesses
+    circuit_breakers: Mapping[CircuitKey, CircuitState]
     records: tuple[Mapping[str, Standing], int] | None
     queues: Mapping[Queue, int] | None
 
@@ -91,7 +91,7 @@ class Exposition:
 
     def _requests(self) -> Iterator[Metric]:
         answers = self._found.counted.counts.answers
-        every = {(group, status): Latency() for group in GROUPS for status in STATUSES} | dict(answers)
+        every = {(group, status): Histogram() for group in GROUPS for status in STATUSES} | dict(answers)
         about = "Requests below /v1 by part of the API and class of status"
         labels = ["group", "status"]
         yield self._count("almanac_requests", about, labels, every.items())
@@ -123,13 +123,13 @@ class Exposition:
         about = "Accounts that are not asked, as their provider does not answer for them"
         accounts = GaugeMetricFamily("almanac_breaker_accounts_open", about, labels=labels)
         for guarded in GUARDED:
-            each = self._found.breakers.get(guarded, Breaker())
+            each = self._found.circuit_breakers.get(guarded, CircuitState())
             open_.add_metric(guarded, int(each.open))
             accounts.add_metric(guarded, each.accounts)
         yield from (open_, accounts)
 
-    def _calls(self, kind: str, words: str, done: Mapping[str, Latency]) -> Iterator[Metric]:
-        every = {(provider,): Latency() for provider in PROVIDERS}
+    def _calls(self, kind: str, words: str, done: Mapping[str, Histogram]) -> Iterator[Metric]:
+        every = {(provider,): Histogram() for provider in PROVIDERS}
         every |= {(provider,): latency for provider, latency in done.items()}
         name = f"almanac_provider_{kind}"
         yield self._count(name, f"How many {words}, whatever came of them", ["provider"], every.items())

@@ -41,7 +41,7 @@ def _counting(app: Flask) -> WSGIApplication:
         def start(status: str, headers: list[tuple[str, str]], error: Any = None) -> Any:
             request = environ.get("werkzeug.request")
             group = _group(None if request is None else request.endpoint)
-            stores.activity.request(group, CLASSES[status[0]], perf_counter() - began)
+            stores.counters.request(group, CLASSES[status[0]], perf_counter() - began)
             return start_response(status, headers, error)
 
         return answer(environ, start)

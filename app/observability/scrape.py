@@ -18,8 +18,8 @@ from app.http.proxies import from_this_machine
 from app.observability.metrics import GUARDED, Exposition, Found
 from app.observability.probes import Trouble
 from app.services import Services, services
-from store.coordination.circuit_breaker import Breaker, Guarded
-from store.coordination.heartbeats import Present
+from store.coordination.circuit_breaker import CircuitKey, CircuitState
+from store.coordination.heartbeats import LiveProcesses
 from store.metrics import totals
 from store.metrics.totals import Totals
 from store.sql.queries import connections, deliveries
@@ -60,8 +60,8 @@ def metrics() -> Response:
     return Response(encode(exposition), content_type=content_type)
 
 
-def _counts(stores: Stores) -> tuple[Totals, Present, Mapping[Guarded, Breaker]]:
-    return totals.read(stores.redis), stores.presence.present(), stores.breakers.standing(GUARDED)
+def _counts(stores: Stores) -> tuple[Totals, LiveProcesses, Mapping[CircuitKey, CircuitState]]:
+    return totals.read(stores.redis), stores.heartbeats.present(), stores.circuit_breakers.standing(GUARDED)
 
 
 def _records(wired: Services) -> tuple[dict[str, Standing], int]:

@@ -12,7 +12,7 @@ class Api(envelope.Api):
     """Its document calls the closed sets of words by their names."""
 
     def _openapi_json(self) -> Response:
-        return envelope.whole(enums.named(self.spec.to_dict()))
+        return envelope.json_response(enums.named(self.spec.to_dict()))
 
     def _openapi_swagger_ui(self) -> Response:
         # People enter their keys there.

@@ -14,8 +14,8 @@ import orjson
 from providers.base import Account, Token, TokenSource, Traffic
 from providers.errors import (
     GrantGone,
+    LocalResourceExhausted,
     NoAnswer,
-    OutOfMeans,
     ProviderError,
     RateLimited,
     TimedOut,
@@ -158,7 +158,7 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
         except ProviderError as error:
             error.repeated = unclear
             # A call that was throttled, or never sent, was not done.
-            unclear = unclear or not (error.unsent or isinstance(error, RateLimited | OutOfMeans))
+            unclear = unclear or not (error.unsent or isinstance(error, RateLimited | LocalResourceExhausted))
             tries += 1
             if bearer is not None and not error.retryable:
                 bearer.answered()
@@ -216,7 +216,7 @@ def _attempt(call: Call, token: Token | None, deadline: float, grace: float) -> 
         raise late(call.provider, call.operation, waited=waited, unsent=error.unsent) from None
     except transport.NotSent:
         message = "The service lacks the means to ask this account just now"
-        raise OutOfMeans(message, operation=call.operation) from None
+        raise LocalResourceExhausted(message, operation=call.operation) from None
     except transport.NoAnswer as error:
         message = f"{call.provider} could not be reached"
         raise NoAnswer(message, operation=call.operation, unsent=error.unsent) from None

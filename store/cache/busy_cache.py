@@ -37,7 +37,7 @@ from redis.client import Pipeline
 
 from scheduling.intervals import Groups, Intervals, Times
 from store.cache.cache_tags import Tags
-from store.cache.fast_redis import Line
+from store.cache.fast_redis import FastRedis
 
 # 1: buckets of releases without sets of readers. They count as missing.
 FORMAT = 2
@@ -188,7 +188,7 @@ class BusyCache:
     def __init__(
         self,
         redis: Redis,
-        line: Line,
+        line: FastRedis,
         *,
         ttl_seconds: float,
         stale_seconds: float = 0.0,

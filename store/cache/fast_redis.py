@@ -14,7 +14,7 @@ from redis.exceptions import ConnectionError, ResponseError
 Values = list[bytes | None]
 
 
-class Line:
+class FastRedis:
     """A connection for each thread, kept open.
 
     The client's own pool, retries and hooks take three quarters of the time of a small read.

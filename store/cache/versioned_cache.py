@@ -21,12 +21,12 @@ from cachetools import TTLCache
 from redis import Redis
 from redis.exceptions import RedisError
 
-from store.cache.fast_redis import Line
+from store.cache.fast_redis import FastRedis
 
 log = logging.getLogger(__name__)
 
-STAMP = "directory"
-STAMP_BYTES = 12
+VERSION_KEY = "directory"
+VERSION_BYTES = 12
 
 # Connections, about 0.5 kB each, that a process remembers at most.
 MOST_REMEMBERED = 200_000
@@ -38,7 +38,7 @@ LONGEST_SECONDS = 60.0
 Value = TypeVar("Value")
 
 
-class Memory:
+class CachedVersion:
     """What was loaded under one stamp; safe for threads."""
 
     def __init__(self, stamp: bytes | None = None) -> None:
@@ -48,7 +48,7 @@ class Memory:
             MOST_REMEMBERED, LONGEST_SECONDS, getsizeof=lambda known: known[1]
         )
 
-    def recall(
+    def get_or_load(
         self, key: Hashable, load: Callable[[], Value], weight: Callable[[Value], int] = lambda _: 1
     ) -> Value:
         """What ``load`` answers, or answered before under this stamp. That there is nothing is not kept."""
@@ -63,43 +63,43 @@ class Memory:
         return value
 
 
-class Directory:
+class VersionedCache:
     """The memory of this process, and word to all others when the database changes."""
 
-    def __init__(self, redis: Redis, line: Line) -> None:
+    def __init__(self, redis: Redis, line: FastRedis) -> None:
         self._redis = redis
         self._line = line
-        self._memory = Memory()
+        self._memory = CachedVersion()
 
-    def recent(self) -> Memory:
+    def recent(self) -> CachedVersion:
         """What counted a moment ago, and may not count any more."""
         return self._memory
 
-    def current(self) -> Memory:
+    def current(self) -> CachedVersion:
         """What counts for a request that begins now; one round trip. Empty while Redis is down."""
         try:
-            (stamp,) = self._line.mget([STAMP])
+            (stamp,) = self._line.mget([VERSION_KEY])
             return self.under(stamp or self._first_stamp())
         except RedisError as error:
             log.warning("nothing is remembered without Redis: %s", type(error).__name__)
             # Nor what was before: changes may be made while Redis cannot be told.
-            self._memory = Memory()
+            self._memory = CachedVersion()
             return self._memory
 
-    def under(self, stamp: bytes | None) -> Memory:
+    def under(self, stamp: bytes | None) -> CachedVersion:
         """What counts under a stamp that was read from Redis just now."""
         memory = self._memory
         if stamp is None or memory.stamp != stamp:
-            memory = self._memory = Memory(stamp)
+            memory = self._memory = CachedVersion(stamp)
         return memory
 
     def changing(self) -> None:
         """Called before a change is committed and after: what any process remembers counts no more."""
         try:
-            self._redis.set(STAMP, secrets.token_bytes(STAMP_BYTES))
+            self._redis.set(VERSION_KEY, secrets.token_bytes(VERSION_BYTES))
         except RedisError as error:
             log.warning("a change may be seen %.0f s late: %s", LONGEST_SECONDS, type(error).__name__)
 
     def _first_stamp(self) -> bytes | None:
-        self._redis.set(STAMP, secrets.token_bytes(STAMP_BYTES), nx=True)
-        return self._line.mget([STAMP])[0]
+        self._redis.set(VERSION_KEY, secrets.token_bytes(VERSION_BYTES), nx=True)
+        return self._line.mget([VERSION_KEY])[0]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from limits.storage import RedisStorage
 
-from store.cache.fast_redis import Line
+from store.cache.fast_redis import FastRedis
 
 WINDOW = 60
 _MILLISECONDS = 1000 * WINDOW
@@ -29,10 +29,10 @@ class Quota(NamedTuple):
     reset: int
 
 
-class Quotas:
+class ApiRateLimiter:
     """``limit`` is that of each key, in requests a minute."""
 
-    def __init__(self, line: Line, limit: int) -> None:
+    def __init__(self, line: FastRedis, limit: int) -> None:
         self._line = line
         self._limit = limit
 

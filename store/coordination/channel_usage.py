@@ -19,7 +19,7 @@ USED_SECONDS = 7 * 86_400
 ROUND = "watch-round"
 
 
-class Watching:
+class ChannelUsage:
     """Short notes in Redis, beside the watches of the busy cache."""
 
     def __init__(self, redis: Redis) -> None:

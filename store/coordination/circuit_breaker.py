@@ -196,7 +196,7 @@ class Family(StrEnum):
     CHANNELS = "channels"
 
 
-class Guarded(NamedTuple):
+class CircuitKey(NamedTuple):
     """What has breakers of its own: a family of calls to one provider."""
 
     provider: str
@@ -204,7 +204,7 @@ class Guarded(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Breaker:
+class CircuitState:
     """How the breakers of one family stand; times in seconds.
 
     ``ago`` is since when it is open, ``due`` until when nobody is asked; ``probed``: somebody is just now.
@@ -218,7 +218,7 @@ class Breaker:
     accounts: int = 0
 
 
-class Breakers:
+class CircuitBreakers:
     """``accounts`` in a row open a provider's, ``failures`` in a row an account's; 0 is never.
 
     ``pause`` in seconds.
@@ -230,12 +230,18 @@ class Breakers:
         self._limits = (accounts, failures)
         self._lock = threading.Lock()
         # Who was answered, and when it was noted last.
-        self._answered: dict[tuple[Guarded, str], float] = {}
+        self._answered: dict[tuple[CircuitKey, str], float] = {}
         # Who probes in this process, and whether it was answered last.
-        self._probes: dict[tuple[Guarded, str], bool] = {}
+        self._probes: dict[tuple[CircuitKey, str], bool] = {}
 
     def failed(
-        self, guarded: Guarded, account: str, *, given_up: bool, took: float = 0.0, now: float | None = None
+        self,
+        guarded: CircuitKey,
+        account: str,
+        *,
+        given_up: bool,
+        took: float = 0.0,
+        now: float | None = None,
     ) -> bool:
         """A call has failed, ``took`` seconds after it began; whether its account is not to be called now.
 
@@ -265,7 +271,7 @@ class Breakers:
             log.info("an account is not asked for %g seconds", self.pause, extra={"connection": account})
         return bool(told[0] or told[1])
 
-    def answered(self, guarded: Guarded, account: str) -> None:
+    def answered(self, guarded: CircuitKey, account: str) -> None:
         """Note that a call was answered; :meth:`tell` says it."""
         if any(self._limits):
             with self._lock:
@@ -278,8 +284,8 @@ class Breakers:
         with self._lock:
             noted, self._answered = self._answered, {}
         told_at = time.monotonic()
-        accounts: dict[Guarded, list[str]] = {}
-        last: dict[Guarded, float] = {}
+        accounts: dict[CircuitKey, list[str]] = {}
+        last: dict[CircuitKey, float] = {}
         for (guarded, account), moment in noted.items():
             if moment >= told_at - STALE:
                 accounts.setdefault(guarded, []).append(account)
@@ -287,12 +293,12 @@ class Breakers:
         for guarded, each in accounts.items():
             _answered(pipe, guarded, each, ago=told_at - last[guarded], now=now)
 
-    def probes(self, guarded: Guarded, account: str) -> None:
+    def probes(self, guarded: CircuitKey, account: str) -> None:
         """Note that a job of this process probes, until it is to :meth:`leave`."""
         with self._lock:
             self._probes[guarded, account] = False
 
-    def leave(self, pipe: Pipeline, guarded: Guarded, account: str, by: str) -> None:
+    def leave(self, pipe: Pipeline, guarded: CircuitKey, account: str, by: str) -> None:
         """Queue what a probe has learnt, then its end; if it has learnt nothing, another may.
 
         Its answer may have been taken by :meth:`tell` for another pipeline, which may come later.
@@ -303,7 +309,9 @@ class Breakers:
             _answered(pipe, guarded, [account], ago=0.0)
         pipe.eval(LEAVE, 2, provider_key(guarded), account_key(guarded, account), by)
 
-    def standing(self, every: Sequence[Guarded], *, now: float | None = None) -> Mapping[Guarded, Breaker]:
+    def standing(
+        self, every: Sequence[CircuitKey], *, now: float | None = None
+    ) -> Mapping[CircuitKey, CircuitState]:
         """How the breakers of each family stand.
 
         :raise redis.RedisError: when Redis is down
@@ -312,13 +320,13 @@ class Breakers:
         told = cast(list[Any], self._redis.eval(STANDING, len(keys), *keys, _clock(now)))
         each = zip(told[::5], told[1::5], told[2::5], told[3::5], told[4::5], strict=True)
         return {
-            guarded: Breaker(bool(open_), ago / 1000, due / 1000, bool(probed), accounts)
+            guarded: CircuitState(bool(open_), ago / 1000, due / 1000, bool(probed), accounts)
             for guarded, (ago, due, open_, probed, accounts) in zip(every, each, strict=True)
         }
 
 
 def _answered(
-    pipe: Pipeline, guarded: Guarded, accounts: Sequence[str], *, ago: float, now: float | None = None
+    pipe: Pipeline, guarded: CircuitKey, accounts: Sequence[str], *, ago: float, now: float | None = None
 ) -> None:
     keys = [
         provider_key(guarded),
@@ -332,15 +340,15 @@ def _clock(now: float | None) -> int | str:
     return "" if now is None else int(now * 1000)
 
 
-def _last_answer(guarded: Guarded) -> str:
+def _last_answer(guarded: CircuitKey) -> str:
     return f"answered:{guarded.provider}:{guarded.family}"
 
 
-def provider_key(guarded: Guarded) -> str:
+def provider_key(guarded: CircuitKey) -> str:
     """The breaker of a provider."""
     return f"breaker:{guarded.provider}:{guarded.family}"
 
 
-def account_key(guarded: Guarded, account: str) -> str:
+def account_key(guarded: CircuitKey, account: str) -> str:
     """The breaker of an account, which goes by our id of its connection."""
     return f"{provider_key(guarded)}:{account}"

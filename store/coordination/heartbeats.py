@@ -34,7 +34,7 @@ AWAY_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class LiveProcesses:
     """The workers that are there, each with its ``(places in use, places)``; how long ago beat ticked.
 
     ``unreachable`` are the providers that each of them cannot reach.
@@ -62,7 +62,7 @@ class Present:
         return {worker: providers for worker, providers in found.items() if providers}
 
 
-class Presence:
+class Heartbeats:
     """:raise redis.RedisError: by each method, when Redis is down"""
 
     def __init__(self, redis: Redis) -> None:
@@ -93,7 +93,7 @@ class Presence:
         """Beat is there."""
         self._redis.set(BEAT, self._now())
 
-    def present(self) -> Present:
+    def present(self) -> LiveProcesses:
         """Who is there now."""
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.time()
@@ -119,7 +119,7 @@ class Presence:
             for name, providers in ((each.decode(), reported[each]) for each in reported)
             if name in workers
         }
-        return Present(workers, None if ticked is None else max(0.0, now - float(ticked)), unreachable)
+        return LiveProcesses(workers, None if ticked is None else max(0.0, now - float(ticked)), unreachable)
 
     def _now(self) -> float:
         seconds, micros = self._redis.time()

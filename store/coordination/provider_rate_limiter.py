@@ -26,7 +26,7 @@ from redis.client import Pipeline
 from redis.exceptions import RedisError
 
 from store.coordination import circuit_breaker
-from store.coordination.circuit_breaker import Family, Guarded
+from store.coordination.circuit_breaker import CircuitKey, Family
 from store.coordination.redis_clock import MOMENT
 
 log = logging.getLogger(__name__)
@@ -195,7 +195,7 @@ MICROSOFT_APP = Limit(130_000, 10)
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class AcquireRequest:
     """A wish to call a provider for an account ``calls`` times, 0 when that turn is paid already.
 
     ``family``: whose breakers it heeds. ``mailbox``: where the call needs a lease, if anywhere; ``lease`` is
@@ -210,12 +210,12 @@ class Ask:
     family: Family
 
     @property
-    def guarded(self) -> Guarded:
+    def guarded(self) -> CircuitKey:
         """What its breakers guard."""
-        return Guarded(self.provider, self.family)
+        return CircuitKey(self.provider, self.family)
 
 
-class Why(StrEnum):
+class WaitReason(StrEnum):
     """What a call waits for."""
 
     PACE = "pace"
@@ -233,21 +233,21 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Permit:
     """Go now when ``wait`` is 0; else ask anew after so many seconds. ``paid``: its turn has been given."""
 
     wait: float
     paid: bool
-    why: Why = Why.PACE
+    why: WaitReason = WaitReason.PACE
 
 
-GO = Answer(0.0, True)
+GO = Permit(0.0, True)
 
 
-_WHYS = {each.encode(): each for each in Why}
+_WHYS = {each.encode(): each for each in WaitReason}
 
 
-class Throttle:
+class ProviderRateLimiter:
     """The limits of each provider, by its name: ``projects`` for all of us, ``accounts`` for each account.
 
     ``pause`` is that of the breakers, ``young`` for how long a probe is waited for, in seconds.
@@ -275,7 +275,7 @@ class Throttle:
     def ask(
         self,
         pipe: Pipeline,
-        asks: Sequence[Ask],
+        asks: Sequence[AcquireRequest],
         *,
         left: float,
         lease: float,
@@ -323,21 +323,21 @@ class Throttle:
         pipe.eval(ASK, len(keys), *keys, *args)
 
     @staticmethod
-    def answers(result: object, asks: Sequence[Ask]) -> list[Answer]:
+    def answers(result: object, asks: Sequence[AcquireRequest]) -> list[Permit]:
         """The answer to each ask. What Redis cannot pace goes at once: the providers' own limits stand."""
         if isinstance(result, Exception):
             log.error("calls are not paced: %s", result)
             return [GO] * len(asks)
         told = cast(list[Any], result)
         return [
-            Answer(max(0, wait) / 1000, bool(paid) or not ask.calls, _WHYS[why])
-            if wait > 0 or _WHYS[why] is Why.PROBE
+            Permit(max(0, wait) / 1000, bool(paid) or not ask.calls, _WHYS[why])
+            if wait > 0 or _WHYS[why] is WaitReason.PROBE
             else GO
             for ask, wait, paid, why in zip(asks, told[::3], told[1::3], told[2::3], strict=True)
         ]
 
     @staticmethod
-    def release(pipe: Pipeline, ask: Ask) -> None:
+    def release(pipe: Pipeline, ask: AcquireRequest) -> None:
         """Queue the end of a lease, if the ask was for one."""
         if ask.mailbox is not None:
             pipe.zrem(_mailbox(ask.mailbox), ask.lease)
@@ -360,7 +360,7 @@ class Throttle:
             return 0.0
 
 
-def _breakers(ask: Ask) -> tuple[str, str]:
+def _breakers(ask: AcquireRequest) -> tuple[str, str]:
     return circuit_breaker.provider_key(ask.guarded), circuit_breaker.account_key(ask.guarded, ask.account)
 
 

@@ -134,21 +134,21 @@ end
 )
 
 
-class Turn(IntEnum):
+class ClaimState(IntEnum):
     """What a claim comes to."""
 
     # The read under way began too early for who asks now: it reads for itself.
-    ALONE = 0
+    BYPASS = 0
     # It has the read made, for all.
-    LEAD = 1
+    LEADER = 1
     # Somebody else has; the reply will come.
-    WAIT = 2
+    FOLLOWER = 2
     # It has been made.
-    LANDED = 3
+    COMPLETED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ReadKey:
     """A read of a connection; ``name`` is the same for all reads that ask for the same, of it alone."""
 
     connection: str
@@ -157,7 +157,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Landing:
+class Completion:
     """A read that is over; ``failed`` when it counts as a failure for those who come next.
 
     ``whole`` when nothing of it has failed.
@@ -169,7 +169,7 @@ class Landing:
     whole: bool
 
 
-class Flights:
+class SingleFlight:
     """The reads under way. ``failure_seconds``: for how long a failure answers who asks again.
 
     ``asking_seconds``: the longest time between a request's beginning and its last claim. Both are those of
@@ -188,7 +188,7 @@ class Flights:
 
     def claim(
         self,
-        wishes: Sequence[Wish],
+        wishes: Sequence[ReadKey],
         waiter: str,
         *,
         now: int,
@@ -196,7 +196,7 @@ class Flights:
         newer_than: int | None,
         lease: float,
         waiting: Mapping[int, str] | None = None,
-    ) -> list[tuple[Turn, bytes]]:
+    ) -> list[tuple[ClaimState, bytes]]:
         """Whose turn each read is: with its flight for who leads or waits, with the reply when it has landed.
 
         To ``waiter``, the name of a list or "" for nobody, a reply is pushed under the wish's number when
@@ -220,7 +220,7 @@ class Flights:
             arguments += wish.name, wish.number, (waiting or {}).get(wish.number, "")
         keys = [generation_key(wish.connection) for wish in wishes]
         answers = cast(list[tuple[int, bytes]], self._claim(keys=keys, args=arguments))
-        return [(Turn(turn), value) for turn, value in answers]
+        return [(ClaimState(turn), value) for turn, value in answers]
 
     def hold(self, pipe: Pipeline, flights: Sequence[str]) -> None:
         """Queue on ``pipe`` that these reads go on."""
@@ -230,7 +230,7 @@ class Flights:
         """Queue on ``pipe`` that these reads are probes, which only ``waiter`` waits for to their end."""
         pipe.eval(PROBE, len(flights), *map(_key, flights), self._young, waiter)
 
-    def land(self, pipe: Pipeline, landings: Sequence[Landing], *, told: str, leftover: int) -> None:
+    def complete(self, pipe: Pipeline, landings: Sequence[Completion], *, told: str, leftover: int) -> None:
         """Queue on ``pipe`` a reply to each who waits for these reads, but for the list ``told``.
 
         What was read is in the cache, or before this on ``pipe``. A list of replies ends by itself

@@ -72,7 +72,7 @@ class Point:
     counts: Counts
 
 
-class Activity:
+class Counters:
     """The counters of one process, safe for threads, and what all processes have counted."""
 
     def __init__(self, redis: Redis) -> None:

@@ -17,13 +17,13 @@ def bucket(seconds: float) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class Histogram:
     """How many took how long; ``buckets`` stand in the order of ``BOUNDS``."""
 
     buckets: tuple[int, ...] = (0,) * len(BOUNDS)
 
-    def __add__(self, other: Latency) -> Latency:
-        return Latency(tuple(map(sum, zip(self.buckets, other.buckets, strict=True))))
+    def __add__(self, other: Histogram) -> Histogram:
+        return Histogram(tuple(map(sum, zip(self.buckets, other.buckets, strict=True))))
 
     @property
     def total(self) -> int:

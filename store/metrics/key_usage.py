@@ -21,7 +21,7 @@ EACH = 60.0
 MOST_AT_ONCE = 1000
 
 
-class KeyUse:
+class KeyUsage:
     """The keys that one process has seen; safe for threads."""
 
     def __init__(self, database: Database) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar, get_args
 
-from store.metrics.histogram import BOUNDS, Latency
+from store.metrics.histogram import BOUNDS, Histogram
 
 Group = Literal[
     "users", "organizations", "oauth", "calendars", "events", "busy", "scheduling", "webhooks", "other"
@@ -22,7 +22,7 @@ Field = tuple[str | int, ...]
 REQUESTS, CACHE, READS, WRITES, FAILURES = "requests", "cache", "reads", "writes", "failures"
 
 Key = TypeVar("Key")
-Amount = TypeVar("Amount", int, Latency)
+Amount = TypeVar("Amount", int, Histogram)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +50,22 @@ class Counts:
     the last also by reason. What never happened is absent.
     """
 
-    answers: Mapping[tuple[str, str], Latency] = field(default_factory=dict)
+    answers: Mapping[tuple[str, str], Histogram] = field(default_factory=dict)
     cache: Cache = Cache()
-    read: Mapping[str, Latency] = field(default_factory=dict)
-    written: Mapping[str, Latency] = field(default_factory=dict)
+    read: Mapping[str, Histogram] = field(default_factory=dict)
+    written: Mapping[str, Histogram] = field(default_factory=dict)
     failed: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(
-            _added(self.answers, other.answers, Latency()),
+            _added(self.answers, other.answers, Histogram()),
             self.cache + other.cache,
-            _added(self.read, other.read, Latency()),
-            _added(self.written, other.written, Latency()),
+            _added(self.read, other.read, Histogram()),
+            _added(self.written, other.written, Histogram()),
             _added(self.failed, other.failed, 0),
         )
 
-    def requests(self, group: Group | None = None, status: Status | None = None) -> Latency:
+    def requests(self, group: Group | None = None, status: Status | None = None) -> Histogram:
         """The requests below ``/v1``, and how long they took until their answers began."""
         return _sum(
             latency
@@ -73,11 +73,11 @@ class Counts:
             if group in (None, of_group) and status in (None, of_status)
         )
 
-    def reads(self, provider: str | None = None) -> Latency:
+    def reads(self, provider: str | None = None) -> Histogram:
         """The reads from providers for requests, whatever came of them."""
         return _sum(each for name, each in self.read.items() if provider in (None, name))
 
-    def writes(self, provider: str | None = None) -> Latency:
+    def writes(self, provider: str | None = None) -> Histogram:
         """The changes of events at providers, whatever came of them."""
         return _sum(each for name, each in self.written.items() if provider in (None, name))
 
@@ -117,7 +117,7 @@ def parse(kept: Mapping[bytes, bytes]) -> Counts:
             case ["cache", ("hits" | "stale" | "misses") as found]:
                 cache[found] = int(count)
     return Counts(
-        {each: Latency(tuple(buckets)) for each, buckets in answers.items()},
+        {each: Histogram(tuple(buckets)) for each, buckets in answers.items()},
         Cache(**cache),
         _of(READS, calls),
         _of(WRITES, calls),
@@ -129,13 +129,13 @@ def _empty() -> list[int]:
     return [0] * len(BOUNDS)
 
 
-def _of(wanted: str, calls: Mapping[tuple[str, str], list[int]]) -> dict[str, Latency]:
-    return {provider: Latency(tuple(each)) for (deed, provider), each in calls.items() if deed == wanted}
+def _of(wanted: str, calls: Mapping[tuple[str, str], list[int]]) -> dict[str, Histogram]:
+    return {provider: Histogram(tuple(each)) for (deed, provider), each in calls.items() if deed == wanted}
 
 
 def _added(one: Mapping[Key, Amount], other: Mapping[Key, Amount], nothing: Amount) -> dict[Key, Amount]:
     return {each: one.get(each, nothing) + other.get(each, nothing) for each in {**one, **other}}
 
 
-def _sum(several: Iterable[Latency]) -> Latency:
-    return sum(several, Latency())
+def _sum(several: Iterable[Histogram]) -> Histogram:
+    return sum(several, Histogram())

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from redis import Redis
 
 from store.security.crypto import Keyring
-from store.security.one_time_secrets import Sealed
+from store.security.one_time_secrets import OneTimeSecrets
 
 # https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2 gives a code ten minutes; so long may consent take.
 STATE_SECONDS = 600
@@ -24,7 +24,7 @@ STATE_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Authorization:
+class PendingConsent:
     """The consent that a person was asked for.
 
     ``user_id`` is the internal id, which a rename does not change and which no later user gets.
@@ -52,7 +52,7 @@ class Authorization:
 
 
 @dataclass(frozen=True, slots=True)
-class Revocation:
+class PendingRevocation:
     """A grant of a removed connection, to be revoked unless another connection uses its account."""
 
     user_id: int
@@ -63,48 +63,48 @@ class Revocation:
 
 
 @dataclass(frozen=True, slots=True)
-class Redemption:
+class PendingExchange:
     """A code, and the authorization that it answers."""
 
-    authorization: Authorization
+    authorization: PendingConsent
     code: str = field(repr=False)
 
 
-class Authorizations:
+class OAuthStates:
     """What waits, each under a name that nobody guesses."""
 
     def __init__(self, redis: Redis, keyring: Keyring) -> None:
-        self._sealed = Sealed(redis, keyring)
+        self._sealed = OneTimeSecrets(redis, keyring)
 
-    def begin(self, authorization: Authorization) -> str:
+    def begin(self, authorization: PendingConsent) -> str:
         """Remember what is asked for, ten minutes long; returns its ``state``."""
         state = secrets.token_urlsafe(STATE_BYTES)
         self._sealed.put(_state_key(state), authorization, STATE_SECONDS)
         return state
 
-    def take(self, state: str) -> Authorization | None:
+    def take(self, state: str) -> PendingConsent | None:
         """What a state stands for, once; None when it is unknown, has ended or was taken before."""
-        return self._sealed.take(_state_key(state), Authorization)
+        return self._sealed.take(_state_key(state), PendingConsent)
 
-    def hand_over(self, redemption: Redemption) -> str:
+    def hand_over(self, redemption: PendingExchange) -> str:
         """Leave a code for a worker; returns the id by which it is found."""
         name = secrets.token_hex(16)
         self._sealed.put(_code_key(name), redemption, CODE_SECONDS)
         return name
 
-    def receive(self, name: str) -> Redemption | None:
+    def receive(self, name: str) -> PendingExchange | None:
         """A code that was left, once."""
-        return self._sealed.take(_code_key(name), Redemption)
+        return self._sealed.take(_code_key(name), PendingExchange)
 
-    def hand_over_revocation(self, revocation: Revocation) -> str:
+    def hand_over_revocation(self, revocation: PendingRevocation) -> str:
         """Leave a grant to revoke for a worker; returns the id by which it is found."""
         name = secrets.token_hex(16)
         self._sealed.put(_revocation_key(name), revocation, REVOCATION_SECONDS)
         return name
 
-    def receive_revocation(self, name: str) -> Revocation | None:
+    def receive_revocation(self, name: str) -> PendingRevocation | None:
         """A grant that was left to be revoked, once."""
-        return self._sealed.take(_revocation_key(name), Revocation)
+        return self._sealed.take(_revocation_key(name), PendingRevocation)
 
 
 def _state_key(state: str) -> str:

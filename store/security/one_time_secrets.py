@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 Waiting = TypeVar("Waiting")
 
 
-class Sealed:
+class OneTimeSecrets:
     """Dataclasses that hold secrets, each under a key of Redis and bound to it."""
 
     def __init__(self, redis: Redis, keyring: Keyring) -> None:

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from redis import Redis
 
 from store.security.crypto import Keyring
-from store.security.one_time_secrets import Sealed
+from store.security.one_time_secrets import OneTimeSecrets
 
 # From the web tier to a worker, where somebody waits for the answer.
 PROPOSAL_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Proposal:
+class RegistrationTrial:
     """A registration that somebody has entered. ``redirect_uri`` is where consents will come back to."""
 
     provider: str
@@ -25,21 +25,21 @@ class Proposal:
     redirect_uri: str
 
 
-class Proposals:
+class RegistrationTrials:
     """What is to be tried, each under a name that nobody guesses, sealed and there once."""
 
     def __init__(self, redis: Redis, keyring: Keyring) -> None:
-        self._sealed = Sealed(redis, keyring)
+        self._sealed = OneTimeSecrets(redis, keyring)
 
-    def hand_over(self, proposal: Proposal) -> str:
+    def hand_over(self, proposal: RegistrationTrial) -> str:
         """Leave a registration for a worker; returns the id by which it is found."""
         name = secrets.token_hex(16)
         self._sealed.put(_key(name), proposal, PROPOSAL_SECONDS)
         return name
 
-    def receive(self, name: str) -> Proposal | None:
+    def receive(self, name: str) -> RegistrationTrial | None:
         """A registration that was left, once."""
-        return self._sealed.take(_key(name), Proposal)
+        return self._sealed.take(_key(name), RegistrationTrial)
 
 
 def _key(name: str) -> str:

@@ -30,7 +30,9 @@ def run(house: Installation, running: Running, report: Report, scale: Scale) -> 
     settings = running.settings
     even, uneven = Behaviour(), Behaviour(least=0.1, most=0.3, seed=1)
     with Stores(settings) as stores:
-        fanout = Fanout(create_celery(settings), stores.redis, stores.flights, tasks=settings.fanout_tasks)
+        fanout = Fanout(
+            create_celery(settings), stores.redis, stores.single_flight, tasks=settings.fanout_tasks
+        )
         accounts = _accounts(stores)
         jobs: list[Job] = [
             ReadBusy(connection, (PRIMARY,), calendars.START, calendars.START + 7 * calendars.DAY)

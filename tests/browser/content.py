@@ -171,13 +171,13 @@ def _activity(stores: Stores) -> None:
     for ago in range(0, 120, 5):
         for number, group in enumerate(GROUPS):
             for status in STATUSES:
-                stores.activity.request(group, status, 0.003 * (number + 1) * (1 + ago % 3))
-        stores.activity.cache(hits=ago, stale=3, misses=7)
+                stores.counters.request(group, status, 0.003 * (number + 1) * (1 + ago % 3))
+        stores.counters.cache(hits=ago, stale=3, misses=7)
         for provider in ("google", "microsoft"):
-            stores.activity.read(provider, 0.08 + ago / 1000)
-            stores.activity.write(provider, 0.2)
-            stores.activity.failure(provider, "rateLimited")
-        stores.activity.flush(now=round(time.time() - ago * 60) * 1000)
+            stores.counters.read(provider, 0.08 + ago / 1000)
+            stores.counters.write(provider, 0.2)
+            stores.counters.failure(provider, "rateLimited")
+        stores.counters.flush(now=round(time.time() - ago * 60) * 1000)
 
 
 def _organizations(session: Session, people: Sequence[int]) -> str:

@@ -215,10 +215,10 @@ def test_a_worker_that_cannot_reach_a_provider_is_named(here, stores):
         return [each for each in found if each.startswith("cut-off@")]
 
     assert rows() == []
-    stores.presence.work("cut-off@a", used=0, places=64, unreachable=["google"])
-    stores.presence.work("well@a", used=0, places=64)
+    stores.heartbeats.work("cut-off@a", used=0, places=64, unreachable=["google"])
+    stores.heartbeats.work("well@a", used=0, places=64)
     (row,) = rows()
     assert row.startswith("cut-off@a cannot reach Google Calendar Other workers do its work")
     for worker in ("cut-off@a", "well@a"):
-        stores.presence.leave(worker)
+        stores.heartbeats.leave(worker)
     assert rows() == []

@@ -305,13 +305,13 @@ def test_a_certificate_that_is_not_trusted_is_named(installation, tmp_path):
 
 
 def test_a_worker_that_cannot_reach_a_provider_is_named(patient, stores):
-    stores.presence.work("worker1@a", used=0, places=64)
+    stores.heartbeats.work("worker1@a", used=0, places=64)
     assert look(patient, "provider access").state is State.OK
-    stores.presence.work("worker1@a", used=0, places=64, unreachable=["google", "microsoft"])
+    stores.heartbeats.work("worker1@a", used=0, places=64, unreachable=["google", "microsoft"])
 
     diagnosis = look(patient, "provider access")
 
     assert diagnosis.state is State.WRONG
     assert diagnosis.sentence == "worker1@a cannot reach Google Calendar and Microsoft 365"
     assert "DNS" in diagnosis.advice
-    stores.presence.leave("worker1@a")
+    stores.heartbeats.leave("worker1@a")

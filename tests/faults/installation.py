@@ -14,7 +14,7 @@ import requests
 
 from providers.sandbox.client import Sandbox, SandboxAccount
 from store.config.settings import new_secrets
-from store.coordination.heartbeats import Present
+from store.coordination.heartbeats import LiveProcesses
 from tests.app.at_provider import AtProvider
 from tests.faults import truth
 from tests.faults.questions import Question, about
@@ -91,9 +91,9 @@ class Broken:
         """How often the providers were ill, as they have it."""
         return self.sandbox.requests().struck
 
-    def present(self) -> Present:
+    def present(self) -> LiveProcesses:
         """The heartbeats of its workers."""
-        return self.installation.stores.presence.present()
+        return self.installation.stores.heartbeats.present()
 
     def works(self, part: str) -> bool:
         """Whether a worker has said of late that it has calls under way."""

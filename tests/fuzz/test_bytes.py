@@ -15,15 +15,15 @@ from providers.events import Draft
 from scheduling.intervals import Intervals
 from store.cache.busy_cache import FORMAT, HEAD, BusyCache, CalendarKey
 from store.cache.calendar_lists import CalendarList, CalendarLists, ListedCalendar
-from store.cache.fast_redis import Line
+from store.cache.fast_redis import FastRedis
 from store.security.crypto import Keyring, Undecipherable
-from store.security.oauth_states import Authorization, Authorizations, Redemption
-from store.security.registration_trials import Proposal, Proposals
+from store.security.oauth_states import OAuthStates, PendingConsent, PendingExchange
+from store.security.registration_trials import RegistrationTrial, RegistrationTrials
 from tests.fuzz.counting import count
 from tests.fuzz.operations import KEY, WRITTEN
 from workers.fanout.jobs import (
     CreateEvent,
-    Garbled,
+    DecodeError,
     ListCalendars,
     ReadBusy,
     Reply,
@@ -74,7 +74,7 @@ def test_a_reply_is_whole_or_refused(data: st.DataObject):
     bent = data.draw(spoilt(whole))
     try:
         _, reply = unpack_reply(bent)
-    except Garbled:
+    except DecodeError:
         return
     # What was changed may be a number; what is gone is noticed.
     if len(bent) < len(whole) and "primary" in reply.outcomes:
@@ -84,7 +84,7 @@ def test_a_reply_is_whole_or_refused(data: st.DataObject):
 
 @pytest.mark.parametrize("lost", range(1, 64))
 def test_periods_that_are_lost_on_the_way_are_no_free_time(lost):
-    with pytest.raises(Garbled):
+    with pytest.raises(DecodeError):
         unpack_body(pack_body(REPLY)[:-lost])
 
 
@@ -93,7 +93,7 @@ def test_a_job_is_whole_or_refused(data: st.DataObject):
     bent = data.draw(spoilt(pack_job(3, data.draw(st.sampled_from(JOBS)), "flight")))
     try:
         packed = unpack_job(bent)
-    except Garbled:
+    except DecodeError:
         return
     assert isinstance(packed.number, int)
 
@@ -102,7 +102,7 @@ def test_a_job_is_whole_or_refused(data: st.DataObject):
 def test_a_bucket_that_is_none_counts_as_not_read(data: st.DataObject):
     """A number that was changed in its place is not noticed: Redis is ours."""
     redis = fakeredis.FakeRedis()
-    cache = BusyCache(redis, Line(redis), ttl_seconds=60, bucket=WEEK)
+    cache = BusyCache(redis, FastRedis(redis), ttl_seconds=60, bucket=WEEK)
     name = f"busy:{CALENDAR.connection}:{CALENDAR.calendar}:0"
     bucket = HEAD.pack(FORMAT, 500) + HEAD.pack(1000, 2000) + HEAD.pack(5000, 9000)
     bent = data.draw(st.binary(max_size=80) | st.integers(0, 47).map(lambda length: bucket[:length]))
@@ -127,7 +127,7 @@ def test_a_calendar_list_that_is_none_counts_as_not_read(data: st.DataObject):
     assert all(isinstance(each, CalendarList) for each in found.values())
 
 
-AUTHORIZATION = Authorization(
+AUTHORIZATION = PendingConsent(
     1, "google", ("calendar",), True, "https://a", True, None, "alm_1", None, "verifier"
 )
 
@@ -135,21 +135,21 @@ AUTHORIZATION = Authorization(
 @given(st.data())
 def test_what_waits_sealed_is_whole_or_lost(data: st.DataObject):
     redis = fakeredis.FakeRedis()
-    authorizations, proposals = Authorizations(redis, KEYRING), Proposals(redis, KEYRING)
+    authorizations, proposals = OAuthStates(redis, KEYRING), RegistrationTrials(redis, KEYRING)
     state = authorizations.begin(AUTHORIZATION)
-    code = authorizations.hand_over(Redemption(AUTHORIZATION, "code"))
-    proposal = Proposal("google", "id", "secret", None, "https://a")
+    code = authorizations.hand_over(PendingExchange(AUTHORIZATION, "code"))
+    proposal = RegistrationTrial("google", "id", "secret", None, "https://a")
     name = proposals.hand_over(proposal)
     for key in list(redis.scan_iter()):
         redis.set(key, data.draw(spoilt(redis.get(key))))
     assert authorizations.take(state) in (None, AUTHORIZATION)
-    assert authorizations.receive(code) in (None, Redemption(AUTHORIZATION, "code"))
+    assert authorizations.receive(code) in (None, PendingExchange(AUTHORIZATION, "code"))
     assert proposals.receive(name) in (None, proposal)
 
 
 def test_what_another_version_has_sealed_is_lost():
     redis = fakeredis.FakeRedis()
-    authorizations = Authorizations(redis, KEYRING)
+    authorizations = OAuthStates(redis, KEYRING)
     state = authorizations.begin(AUTHORIZATION)
     (key,) = redis.scan_iter()
     redis.set(key, KEYRING.encrypt('{"user_id": "one"}', key.decode()))

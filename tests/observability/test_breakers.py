@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from store.coordination.circuit_breaker import Family, Guarded
+from store.coordination.circuit_breaker import CircuitKey, Family
 from tests.observability.installation import Installation, installed
 from tests.observability.scraping import scrape
 from tests.waiting import no_read_is_under_way, until
@@ -71,8 +71,8 @@ def offered(answer: dict[str, Any]) -> set[str]:
 
 
 def breaker(made: Installation, provider: str) -> Any:
-    guarded = Guarded(provider, Family.BUSY)
-    return made.stores.breakers.standing([guarded])[guarded]
+    guarded = CircuitKey(provider, Family.BUSY)
+    return made.stores.circuit_breakers.standing([guarded])[guarded]
 
 
 @pytest.mark.parametrize("provider", ["google", "microsoft"])

@@ -10,9 +10,9 @@ import pytest
 
 from app.observability.metrics import Exposition, Found
 from app.observability.request_metrics import CLASSES
-from store.coordination.circuit_breaker import Breaker, Family, Guarded
-from store.coordination.heartbeats import Present
-from store.metrics.histogram import BOUNDS, Latency
+from store.coordination.circuit_breaker import CircuitKey, CircuitState, Family
+from store.coordination.heartbeats import LiveProcesses
+from store.metrics.histogram import BOUNDS, Histogram
 from store.metrics.schema import Cache, Counts
 from store.metrics.totals import Totals
 from store.sql.queries.connections import Standing
@@ -34,7 +34,7 @@ def full():
     """A scrape of an installation in which everything has happened."""
     from prometheus_client import generate_latest
 
-    one = Latency((1,) * len(BOUNDS))
+    one = Histogram((1,) * len(BOUNDS))
     counts = Counts(
         {("busy", status): one for status in CLASSES.values()},
         Cache(1, 1, 1),
@@ -45,8 +45,8 @@ def full():
     found = Found(
         "1.0",
         Totals(counts, {("reads", "google"): 1.0}, {"asked": 1}),
-        Present({"worker1@a": (1, 64)}, 1.0),
-        {Guarded("google", Family.BUSY): Breaker(open=True, accounts=1)},
+        LiveProcesses({"worker1@a": (1, 64)}, 1.0),
+        {CircuitKey("google", Family.BUSY): CircuitState(open=True, accounts=1)},
         ({"google": Standing(1, 1)}, 1),
         dict.fromkeys(Queue, 0),
     )
@@ -122,7 +122,7 @@ def test_the_table_of_the_documentation_has_each_metric_with_its_kind_and_its_la
 
 
 def test_a_worker_that_is_isolated_from_a_provider_is_told():
-    present = Present(
+    present = LiveProcesses(
         {"worker1@a": (1, 64), "worker2@a": (1, 64)},
         1.0,
         {"worker1@a": frozenset(["google"]), "worker2@a": frozenset()},

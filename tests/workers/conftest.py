@@ -19,7 +19,7 @@ from providers.sandbox.client import SandboxAccount
 from scheduling.intervals import Intervals
 from store.config import embedded_redis
 from store.config.settings import Settings
-from store.coordination.single_flight import Flights
+from store.coordination.single_flight import SingleFlight
 from store.sql.models import Channel, OAuthConnection, User, WebhookEndpoint
 from store.sql.queries import connections, webhooks
 from store.sql.queries.connections import Credentials, Tokens
@@ -29,10 +29,10 @@ from tests.conftest import settings_of
 from tests.receiver import Receiver, receiving
 from tests.workers.providing import Provider, providing
 from workers.celery_app import Almanac, create_celery
-from workers.fanout.client import Fanout, Shared, reply_list, work_list
+from workers.fanout.client import CoalescingPolicy, Fanout, reply_list, work_list
 from workers.fanout.drain import Drain, Perform
 from workers.fanout.jobs import Job, ReadBusy, Reply, pack_job, unpack_reply
-from workers.fanout.pool import Places
+from workers.fanout.pool import FairPool
 from workers.queues import Queue
 from workers.runtime import Runtime
 
@@ -61,7 +61,7 @@ def start_redis(settings: Settings) -> subprocess.Popen[bytes]:
 def runtime(apart: Settings) -> Iterator[Runtime]:
     """What tasks share, with four places and an empty Redis."""
     runtime = Runtime(apart)
-    runtime.__dict__["places"] = Places(4)
+    runtime.__dict__["pool"] = FairPool(4)
     runtime.stores.redis.flushall()
     yield runtime
     runtime.stores.database.close()
@@ -161,7 +161,7 @@ def all_places_free(runtime: Runtime) -> bool:
 @contextmanager
 def all_places_held(runtime: Runtime) -> Iterator[None]:
     """Hold the four places and the spare one; fails when they cannot be had."""
-    shares = [runtime.places.share() for _ in range(2)]
+    shares = [runtime.pool.share() for _ in range(2)]
     held = 0
     try:
         # A spare place is for who has none.
@@ -255,7 +255,7 @@ def celery(apart: Settings) -> Iterator[Almanac]:
 @pytest.fixture
 def fanout(runtime: Runtime, celery: Almanac) -> Fanout:
     """The fan-out of an installation that no worker serves."""
-    return Fanout(celery, runtime.stores.redis, runtime.stores.flights, tasks=2)
+    return Fanout(celery, runtime.stores.redis, runtime.stores.single_flight, tasks=2)
 
 
 @pytest.fixture
@@ -277,13 +277,13 @@ def serve(runtime: Runtime, celery: Almanac) -> Iterator[Callable[..., list[Serv
 
 
 @pytest.fixture
-def flights(runtime: Runtime) -> Flights:
+def flights(runtime: Runtime) -> SingleFlight:
     """The reads under way, where failures are kept for long."""
-    return Flights(runtime.stores.redis, failure_seconds=30.0, asking_seconds=60.0)
+    return SingleFlight(runtime.stores.redis, failure_seconds=30.0, asking_seconds=60.0)
 
 
 @pytest.fixture
-def ask(runtime: Runtime, celery: Almanac, flights: Flights) -> Callable[..., list[Reply]]:
+def ask(runtime: Runtime, celery: Almanac, flights: SingleFlight) -> Callable[..., list[Reply]]:
     """Gather jobs as a request does that begins now."""
     fanout = Fanout(celery, runtime.stores.redis, flights, tasks=2)
 
@@ -293,7 +293,7 @@ def ask(runtime: Runtime, celery: Almanac, flights: Flights) -> Callable[..., li
             jobs,
             queue=Queue.READS,
             deadline=time.monotonic() + seconds,
-            shared=Shared(began=began, newer_than=newer_than),
+            shared=CoalescingPolicy(began=began, newer_than=newer_than),
         )
 
     return gather
@@ -319,7 +319,7 @@ def new_worker(apart: Settings, runtime: Runtime, provider: Provider) -> Iterato
             **(clients or {}),
         )
         made.append(Runtime(replace(apart, providers=there, **changed)))
-        made[-1].__dict__["places"] = Places(64)
+        made[-1].__dict__["pool"] = FairPool(64)
         return made[-1]
 
     yield make

@@ -28,11 +28,11 @@ def tick(tmp_path: Path):
 
 
 def test_a_tick_is_seen_by_all(apart, runtime, tick):
-    assert not runtime.stores.presence.present().beats
+    assert not runtime.stores.heartbeats.present().beats
 
     wait = tick(apart)
 
-    assert runtime.stores.presence.present().beats
+    assert runtime.stores.heartbeats.present().beats
     # It ticks several times while a tick counts as young.
     assert 0 <= wait <= SWEEP_SECONDS < BEAT_SECONDS / 2
 

@@ -37,7 +37,7 @@ def scene(runtime, monkeypatch) -> Callable[..., Scene]:
     monkeypatch.setattr(memory, "LOOK_FOR_QUIET", 0.001)
 
     def make(name: str = "worker1", *, sizes: list[int], busy: int = 0) -> Scene:
-        made = Scene(runtime.stores.presence, name, sizes, busy)
+        made = Scene(runtime.stores.heartbeats, name, sizes, busy)
         monkeypatch.setattr(memory, "resident", made.size)
         return made
 
@@ -72,7 +72,7 @@ def test_one_that_is_never_quiet_leaves_at_last(scene, monkeypatch):
 
 
 def test_one_leaves_at_a_time(runtime, scene):
-    presence = runtime.stores.presence
+    presence = runtime.stores.heartbeats
     first = scene("worker1", sizes=[101])
     first.ceiling.watch()
     second = scene("worker2", sizes=[101])

@@ -10,7 +10,7 @@ from functools import partial
 from providers.base import Account, CalendarProvider
 from providers.errors import GrantGone, ProviderError
 from providers.names import ProviderName
-from store.coordination.circuit_breaker import Family, Guarded
+from store.coordination.circuit_breaker import CircuitKey, Family
 from store.sql.queries import connections
 from store.sql.queries.connections import Credentials
 from workers.execution.call_policy import AccountTraffic
@@ -38,9 +38,9 @@ def open_account(
 def traffic_of(runtime: Runtime, credentials: Credentials, family: Family) -> AccountTraffic:
     """What one family of an account's calls has to do with everybody else's."""
     return AccountTraffic(
-        runtime.stores.throttle,
-        runtime.stores.breakers,
-        Guarded(credentials.provider, family),
+        runtime.stores.provider_rate_limiter,
+        runtime.stores.circuit_breakers,
+        CircuitKey(credentials.provider, family),
         credentials.id,
         egress=runtime.egress,
         patience=runtime.settings.fanout_deadline_seconds * PATIENCE,
@@ -61,7 +61,7 @@ def _is_ours(runtime: Runtime, credentials: Credentials, project: str | None) ->
 
 
 @contextmanager
-def minding_the_grant(runtime: Runtime, connection_id: str) -> Iterator[None]:
+def mark_dead_on_revoked_grant(runtime: Runtime, connection_id: str) -> Iterator[None]:
     """Mark the connection dead when the provider says that its grant is gone, and log every failure."""
     try:
         yield

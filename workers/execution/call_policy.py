@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from providers.base import Failed
 from providers.errors import (
+    LocalResourceExhausted,
     NoAnswer,
-    OutOfMeans,
     ProjectRateLimited,
     ProviderError,
     RateLimited,
@@ -23,8 +23,8 @@ from providers.http.send import late
 from providers.microsoft import errors as microsoft
 from providers.names import ProviderName
 from providers.scopes import Operation, allows
-from store.coordination.circuit_breaker import Breakers, Family, Guarded
-from store.coordination.provider_rate_limiter import Answer, Ask, Throttle, Why
+from store.coordination.circuit_breaker import CircuitBreakers, CircuitKey, Family
+from store.coordination.provider_rate_limiter import AcquireRequest, Permit, ProviderRateLimiter, WaitReason
 from store.sql.queries.connections import Credentials, SealedConnection
 from workers.fanout.egress import Egress
 from workers.fanout.jobs import (
@@ -55,9 +55,9 @@ class AccountTraffic:
 
     def __init__(
         self,
-        throttle: Throttle,
-        breakers: Breakers,
-        guarded: Guarded,
+        throttle: ProviderRateLimiter,
+        breakers: CircuitBreakers,
+        guarded: CircuitKey,
         connection: str,
         *,
         egress: Egress,
@@ -90,7 +90,7 @@ class AccountTraffic:
         if isinstance(error, NoAnswer):
             if self._egress.failed(self._guarded.provider, error):
                 return None
-        elif not isinstance(error, OutOfMeans):
+        elif not isinstance(error, LocalResourceExhausted):
             self._egress.answered(self._guarded.provider)
         if isinstance(error, RateLimited):
             self.answered()
@@ -109,12 +109,12 @@ class AccountTraffic:
 
     def _tells(self, error: ProviderError, *, given_up: bool) -> bool:
         """Whether a failure tells of the provider: one that is slow answers when it is given more time."""
-        if isinstance(error, OutOfMeans):
+        if isinstance(error, LocalResourceExhausted):
             return False
         return not isinstance(error, TimedOut) or (given_up and error.waited >= self._patience)
 
 
-def ask(job: Job, row: SealedConnection, lease: str) -> Ask | None:
+def ask(job: Job, row: SealedConnection, lease: str) -> AcquireRequest | None:
     """What to ask of the throttle before a job; None for one that calls no calendar."""
     cost = calls(ProviderName(row.provider), job)
     if not cost:
@@ -124,7 +124,7 @@ def ask(job: Job, row: SealedConnection, lease: str) -> Ask | None:
     ):
         # The call that learns it.
         cost += 1
-    return Ask(row.provider, row.id, cost, leased_mailbox(row), lease, family(job))
+    return AcquireRequest(row.provider, row.id, cost, leased_mailbox(row), lease, family(job))
 
 
 def leased_mailbox(row: SealedConnection | Credentials) -> str | None:
@@ -177,23 +177,23 @@ def calls(provider: ProviderName, job: Job) -> int:
     return 0
 
 
-def throttled(row: SealedConnection, answer: Answer) -> Failed:
+def throttled(row: SealedConnection, answer: Permit) -> Failed:
     """What has become of a job that has no turn before its deadline; nothing of it was done."""
-    if answer.why is Why.PROBED:
+    if answer.why is WaitReason.PROBED:
         return refused(row, answer)
-    if answer.why is Why.MAILBOX:
+    if answer.why is WaitReason.MAILBOX:
         # The calls before it have not come to an end.
         return overdue(row)
-    wait = None if answer.why is Why.BACKOFF else answer.wait
+    wait = None if answer.why is WaitReason.BACKOFF else answer.wait
     return Failed(Reason.RATE_LIMITED, f"{TITLES[row.provider]} asks us to slow down", retry_after=wait)
 
 
-def refused(row: SealedConnection, answer: Answer) -> Failed:
+def refused(row: SealedConnection, answer: Permit) -> Failed:
     """What becomes of a job while nobody is asked."""
     return replace(Failed.because(unanswered(row.provider, answer)), asked=False)
 
 
-def unanswered(provider: str, answer: Answer) -> Unavailable:
+def unanswered(provider: str, answer: Permit) -> Unavailable:
     """The error for a call that is not made, as those before it were not answered."""
     message = f"{TITLES[provider]} has not been answering; try again in a moment"
     return Unavailable(message, retry_after=answer.wait)

@@ -16,13 +16,13 @@ from providers.oauth.identity import AccountIdentity
 from providers.scopes import reaches_calendars
 from store.coordination.locks import LockTimeout
 from store.security.crypto import Undecipherable
-from store.security.oauth_states import Authorization, Redemption
+from store.security.oauth_states import PendingConsent, PendingExchange
 from store.sql.queries import audit, connections, consents
 from store.sql.queries.connections import ProviderAccount, RemovedConnection, Tokens
 from store.sql.queries.consents import Refusal
 from workers.execution.disconnect import BUSY, forget_cached, revocation_of, revoke_unused
 from workers.execution.registration_faults import minding_the_registration
-from workers.fanout.jobs import Redeem, Reply
+from workers.fanout.jobs import ExchangeCode, Reply
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -59,12 +59,12 @@ class _Exchanged:
     account: AccountIdentity
 
 
-def redeem(runtime: Runtime, job: Redeem, deadline: float) -> Reply:
+def exchange(runtime: Runtime, job: ExchangeCode, deadline: float) -> Reply:
     """Redeem the code that waits under the job's id, and store the connection.
 
     A code that the provider refuses, or that another worker has taken, is ``CODE_REFUSED``.
     """
-    waiting = runtime.stores.authorizations.receive(job.authorization)
+    waiting = runtime.stores.oauth_states.receive(job.authorization)
     if waiting is None:
         return Reply(failed=CODE_REFUSED)
     asked = waiting.authorization
@@ -81,12 +81,12 @@ def redeem(runtime: Runtime, job: Redeem, deadline: float) -> Reply:
     return Reply(failed=refused)
 
 
-def _exchange(runtime: Runtime, waiting: Redemption, deadline: float) -> _Exchanged:
+def _exchange(runtime: Runtime, waiting: PendingExchange, deadline: float) -> _Exchanged:
     """Redeem the code at the provider, and read whose account it is for."""
     asked = waiting.authorization
     provider = ProviderName(asked.provider)
     # The link was made with the registration of that moment, which may have been saved just before.
-    oauth = runtime.registered.current()[provider].oauth
+    oauth = runtime.registrations.current()[provider].oauth
     began = runtime.stores.grants.now()
     with minding_the_registration(provider):
         consented = oauth.redeem(waiting.code, asked.verifier, asked.redirect_uri, deadline=deadline)
@@ -95,7 +95,7 @@ def _exchange(runtime: Runtime, waiting: Redemption, deadline: float) -> _Exchan
     return _Exchanged(began, consented.grant, tuple(scopes), account)
 
 
-def _refusal(asked: Authorization, exchanged: _Exchanged) -> Failed | None:
+def _refusal(asked: PendingConsent, exchanged: _Exchanged) -> Failed | None:
     """Why a grant is not stored, whatever the user has connected so far; None when it may be."""
     if asked.expected_email is not None and not exchanged.account.is_verified_as(asked.expected_email):
         return OTHER_ACCOUNT if exchanged.account.verified else UNNAMED_ACCOUNT
@@ -104,7 +104,7 @@ def _refusal(asked: Authorization, exchanged: _Exchanged) -> Failed | None:
     return None
 
 
-def _store(runtime: Runtime, asked: Authorization, exchanged: _Exchanged, deadline: float) -> Failed | None:
+def _store(runtime: Runtime, asked: PendingConsent, exchanged: _Exchanged, deadline: float) -> Failed | None:
     """Store the connection, and clean up after the one that it replaces; returns why it was refused."""
     stores, account = runtime.stores, exchanged.account
     opened = ProviderAccount(asked.provider, account.id, account.email)
@@ -124,7 +124,7 @@ def _store(runtime: Runtime, asked: Authorization, exchanged: _Exchanged, deadli
 
 
 def _replace(
-    runtime: Runtime, session: Session, asked: Authorization, exchanged: _Exchanged
+    runtime: Runtime, session: Session, asked: PendingConsent, exchanged: _Exchanged
 ) -> RemovedConnection | None:
     """Put the connection in the place of an older one; returns that one."""
     grant, account = exchanged.grant, exchanged.account
@@ -160,7 +160,7 @@ def _clean_up(runtime: Runtime, replaced: RemovedConnection, deadline: float) ->
 
 
 def _refresh_token_so_far(
-    runtime: Runtime, session: Session, asked: Authorization, account: AccountIdentity
+    runtime: Runtime, session: Session, asked: PendingConsent, account: AccountIdentity
 ) -> tuple[str | None, bool]:
     """The refresh token of the same account, which stays valid when Google sends no other.
 

@@ -16,7 +16,7 @@ from providers.errors import ProviderError, Reason
 from providers.names import ProviderName
 from store.coordination.locks import LockTimeout
 from store.security.crypto import Undecipherable
-from store.security.oauth_states import Revocation
+from store.security.oauth_states import PendingRevocation
 from store.sql.queries import connections
 from store.sql.queries.connections import ProviderAccount, RemovedConnection
 from store.stores import Stores
@@ -40,12 +40,12 @@ def forget_cached(stores: Stores, connection_ids: Sequence[str]) -> None:
     try:
         stores.busy.forget(connection_ids)
         stores.calendar_lists.forget(connection_ids)
-        stores.watching.forget(connection_ids)
+        stores.channel_usage.forget(connection_ids)
     except RedisError as error:
         log.warning("cached data of removed connections stays until it expires: %s", type(error).__name__)
 
 
-def revocation_of(stores: Stores, removed: RemovedConnection) -> Revocation | None:
+def revocation_of(stores: Stores, removed: RemovedConnection) -> PendingRevocation | None:
     """The revocation of a removed connection's grant; None for a grant that the service must not revoke.
 
     Tokens that a caller posted are the caller's. A dead grant is gone at the provider.
@@ -57,12 +57,12 @@ def revocation_of(stores: Stores, removed: RemovedConnection) -> Revocation | No
     except Undecipherable:
         log.warning("a grant is not revoked: its token cannot be opened", extra={"connection": removed.id})
         return None
-    return Revocation(removed.user_id, removed.provider, removed.account_id, removed.email, token)
+    return PendingRevocation(removed.user_id, removed.provider, removed.account_id, removed.email, token)
 
 
 def revoke(runtime: Runtime, job: Revoke, deadline: float) -> Reply:
     """Revoke the grant that waits under the job's id, unless another connection uses its account."""
-    revocation = runtime.stores.authorizations.receive_revocation(job.revocation)
+    revocation = runtime.stores.oauth_states.receive_revocation(job.revocation)
     if revocation is None:
         return Reply(failed=LOST)
     try:
@@ -74,7 +74,7 @@ def revoke(runtime: Runtime, job: Revoke, deadline: float) -> Reply:
     return Reply()
 
 
-def revoke_unused(runtime: Runtime, revocation: Revocation, deadline: float) -> None:
+def revoke_unused(runtime: Runtime, revocation: PendingRevocation, deadline: float) -> None:
     """Revoke a grant, unless another connection uses its account.
 
     :raise ProviderError: when the provider refuses or does not answer

@@ -13,7 +13,7 @@ from store.cache.calendar_lists import ListedCalendar
 from store.coordination.circuit_breaker import Family
 from store.sql.queries.connections import Credentials
 from workers.execution import identity
-from workers.execution.account_context import minding_the_grant, open_account, traffic_of
+from workers.execution.account_context import mark_dead_on_revoked_grant, open_account, traffic_of
 from workers.execution.call_policy import family
 from workers.fanout.jobs import GetEvent, Job, ListCalendars, ReadBusy, ReadEvents, Reply, ShowCalendars
 from workers.runtime import Runtime
@@ -28,7 +28,7 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
     """Do one job of the reads queue. An expected failure is in the reply, never raised."""
     if credentials is None:
         raise TypeError(f"{job!r} is not a read")
-    grace = runtime.grace if goes_on(job) else 0.0
+    grace = runtime.grace if continues_past_deadline(job) else 0.0
     provider, account = open_account(runtime, credentials, family(job), grace=grace)
     # A list that is not to be had says nothing of busy periods, nor one that is.
     lister = replace(account, traffic=traffic_of(runtime, credentials, Family.CALENDARS))
@@ -36,13 +36,13 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
     if isinstance(job, ReadBusy):
         return reader.busy(job)
     try:
-        with minding_the_grant(runtime, credentials.id):
+        with mark_dead_on_revoked_grant(runtime, credentials.id):
             return reader.read(job)
     except ProviderError as error:
         return Reply(failed=Failed.because(error))
 
 
-def goes_on(job: Job) -> bool:
+def continues_past_deadline(job: Job) -> bool:
     """Whether a job that is under way at its deadline goes on for the cache's sake.
 
     One that lists the calendars first does not: the list that it has by then is a part of the answer.
@@ -75,7 +75,7 @@ class _Reader:
         listed: tuple[ListedCalendar, ...] | None = None
         outcomes: dict[str, Outcome] = {}
         try:
-            with minding_the_grant(self._runtime, job.connection):
+            with mark_dead_on_revoked_grant(self._runtime, job.connection):
                 if job.calendars is None:
                     # It names the main calendar too.
                     listed = self._list()

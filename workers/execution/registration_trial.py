@@ -6,7 +6,7 @@ import logging
 
 from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding
-from store.security.registration_trials import Proposal
+from store.security.registration_trials import RegistrationTrial
 from store.sql.queries.provider_clients import StoredClient
 from workers.fanout.jobs import CheckRegistration, Reply
 from workers.runtime import Runtime
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 def check(runtime: Runtime, job: CheckRegistration, deadline: float) -> Reply:
     """Ask the provider about the registration that waits under the job's id; no finding when none does."""
-    proposal = runtime.stores.proposals.receive(job.proposal)
+    proposal = runtime.stores.registration_trials.receive(job.proposal)
     if proposal is None:
         return Reply()
     finding = _ask_the_provider(runtime, proposal, deadline)
@@ -24,7 +24,7 @@ def check(runtime: Runtime, job: CheckRegistration, deadline: float) -> Reply:
     return Reply(finding=finding)
 
 
-def _ask_the_provider(runtime: Runtime, proposal: Proposal, deadline: float) -> Finding:
+def _ask_the_provider(runtime: Runtime, proposal: RegistrationTrial, deadline: float) -> Finding:
     client = StoredClient(proposal.client_id, proposal.secret, proposal.tenant)
-    oauth = runtime.registered.oauth(ProviderName(proposal.provider), client)
+    oauth = runtime.registrations.oauth(ProviderName(proposal.provider), client)
     return oauth.check(proposal.redirect_uri, deadline=deadline)

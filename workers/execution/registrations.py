@@ -29,7 +29,7 @@ LOOK_SECONDS = 1.0
 Providers = Mapping[ProviderName, Provider]
 
 
-class Registered:
+class Registrations:
     """Both providers, safe for threads. Where the environment sets both registrations, nothing is looked up.
 
     A new registration replaces a provider's OAuth server alone: calendars and channels know nothing of it.
@@ -101,7 +101,7 @@ class Registered:
             with self._stores.database.reading() as session:
                 return provider_clients.load(session)
 
-        return self._stores.directory.current().recall("provider clients", load)
+        return self._stores.versioned_cache.current().get_or_load("provider clients", load)
 
     def _take(self, rows: Mapping[str, SealedClient]) -> Providers:
         with self._taking:

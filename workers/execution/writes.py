@@ -17,8 +17,8 @@ from store.cache.cache_tags import Tags, write_tags
 from store.coordination.circuit_breaker import Family
 from store.sql.queries.connections import Credentials
 from workers.execution import identity
-from workers.execution.account_context import minding_the_grant, open_account, traffic_of
-from workers.execution.code_exchange import redeem
+from workers.execution.account_context import mark_dead_on_revoked_grant, open_account, traffic_of
+from workers.execution.code_exchange import exchange
 from workers.execution.disconnect import revoke
 from workers.execution.registration_trial import check
 from workers.execution.tokens import freshen
@@ -27,9 +27,9 @@ from workers.fanout.jobs import (
     CheckRegistration,
     CreateEvent,
     DeleteEvent,
+    ExchangeCode,
     FreshToken,
     Job,
-    Redeem,
     Reply,
     Revoke,
     StopChannels,
@@ -44,8 +44,8 @@ log = logging.getLogger(__name__)
 
 def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadline: float) -> Reply:
     """Do one job of the writes queue. An expected failure is in the reply, never raised."""
-    if isinstance(job, Redeem):
-        return redeem(runtime, job, deadline)
+    if isinstance(job, ExchangeCode):
+        return exchange(runtime, job, deadline)
     if isinstance(job, Revoke):
         return revoke(runtime, job, deadline)
     if isinstance(job, CheckRegistration):
@@ -58,7 +58,7 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
                 channel_opening.close_all(runtime, credentials, deadline)
                 return Reply()
             case FreshToken():
-                with minding_the_grant(runtime, credentials.id):
+                with mark_dead_on_revoked_grant(runtime, credentials.id):
                     freshen(runtime, credentials, deadline)
                 return Reply()
             case CreateEvent() | UpdateEvent() | DeleteEvent():
@@ -74,7 +74,7 @@ def _write_event(
     provider, account = open_account(runtime, credentials, Family.WRITES)
     lister = replace(account, traffic=traffic_of(runtime, credentials, Family.CALENDARS))
     try:
-        with minding_the_grant(runtime, credentials.id):
+        with mark_dead_on_revoked_grant(runtime, credentials.id):
             tags = _tags(runtime, credentials, provider, lister, job.calendar, deadline)
     except ProviderError as error:
         # Nothing was written. Without the tags the write could not be seen through other connections.
@@ -98,7 +98,7 @@ def _call(
     """Write the event at the provider, then invalidate every cached calendar that shows it."""
     changed = True
     try:
-        with minding_the_grant(runtime, credentials.id):
+        with mark_dead_on_revoked_grant(runtime, credentials.id):
             match job:
                 case CreateEvent():
                     try:

@@ -50,25 +50,25 @@ return 1
 )
 
 
-class TurnedAway(Exception):
+class Overloaded(Exception):
     """Nothing was asked of any worker. ``retry_after`` is in seconds."""
 
     retry_after = 1
 
 
-class Full(TurnedAway):
+class QueueFull(Overloaded):
     """As many requests wait as may."""
 
     retry_after = 2
 
 
-class NoWorker(TurnedAway):
+class NoWorker(Overloaded):
     """There were workers, and none has been there for a while."""
 
     retry_after = 5
 
 
-class WaitingRoom:
+class Admission:
     """``most`` may wait at once, for each queue, over all processes."""
 
     def __init__(self, redis: Redis, most: Mapping[Queue, int] = MOST) -> None:
@@ -85,7 +85,7 @@ class WaitingRoom:
         """
         places = self._here[queue]
         if not places.acquire(blocking=False):
-            raise Full(f"as many {queue} as may wait in this process")
+            raise QueueFull(f"as many {queue} as may wait in this process")
         try:
             yield
         finally:
@@ -94,7 +94,7 @@ class WaitingRoom:
     def enter(self, queue: Queue, name: str, seconds: float) -> None:
         """One of the places of all processes, until it is left or so many seconds are over.
 
-        :raise TurnedAway: when there is none, or nobody to wait for
+        :raise Overloaded: when there is none, or nobody to wait for
         :raise redis.RedisError: when Redis is down
         """
         self._ask(queue, name, int((seconds + MARGIN) * 1000))
@@ -109,7 +109,7 @@ class WaitingRoom:
         if found == -1:
             raise NoWorker(f"no worker for {AWAY_SECONDS:.0f} seconds")
         if not found:
-            raise Full(f"as many {queue} as may wait")
+            raise QueueFull(f"as many {queue} as may wait")
 
     def leave(self, pipe: Pipeline, queue: Queue, name: str) -> None:
         """Queue on ``pipe`` that a place is free."""

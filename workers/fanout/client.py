@@ -19,15 +19,15 @@ from redis import Redis
 
 from providers.base import Failed
 from providers.errors import Reason
-from store.coordination.single_flight import Flights, Turn, Wish
-from store.metrics.counters import Activity
+from store.coordination.single_flight import ClaimState, ReadKey, SingleFlight
+from store.metrics.counters import Counters
 from store.stores import LONGEST_POP
 from workers.celery_app import Almanac
-from workers.fanout.admission import WaitingRoom
+from workers.fanout.admission import Admission
 from workers.fanout.failures import BROKEN
 from workers.fanout.jobs import (
     NUMBER,
-    Garbled,
+    DecodeError,
     Job,
     Reply,
     address,
@@ -74,7 +74,7 @@ def reply_list(fanout: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class CoalescingPolicy:
     """That other requests' reads of the same will do; moments in milliseconds.
 
     ``began`` is when the request looked into the cache or before: what was read until then is found there.
@@ -92,18 +92,18 @@ class Fanout:
         self,
         celery: Almanac,
         redis: Redis,
-        flights: Flights,
+        flights: SingleFlight,
         *,
         tasks: int,
-        activity: Activity | None = None,
-        room: WaitingRoom | None = None,
+        activity: Counters | None = None,
+        room: Admission | None = None,
     ) -> None:
         self._celery = celery
         self._redis = redis
         self._flights = flights
         self._tasks = tasks
         self._activity = activity
-        self._room = room or WaitingRoom(redis)
+        self._room = room or Admission(redis)
 
     def prepare(self) -> None:
         """Connect to the broker.
@@ -121,7 +121,7 @@ class Fanout:
         *,
         queue: Queue,
         deadline: float,
-        shared: Shared | None = None,
+        shared: CoalescingPolicy | None = None,
         finishing: bool = False,
     ) -> list[Reply]:
         """A reply for each job, in order. ``deadline`` is a moment of ``time.monotonic()``.
@@ -129,7 +129,7 @@ class Fanout:
         ``shared``: of all requests that have a job in common, one has it done. ``finishing``: the jobs belong
         to what has been begun, and are not turned away.
 
-        :raise TurnedAway: when too many wait already, or no worker is there; nothing was sent
+        :raise Overloaded: when too many wait already, or no worker is there; nothing was sent
         :raise redis.RedisError, kombu.exceptions.OperationalError: when Redis or the broker is down
         """
         if not jobs:
@@ -163,7 +163,9 @@ class Fanout:
         late = Reply(failed=LATE)
         return [request.replies.get(number, late) for number in request.jobs]
 
-    def refresh(self, jobs: Sequence[Job], *, queue: Queue, deadline: float, shared: Shared) -> None:
+    def refresh(
+        self, jobs: Sequence[Job], *, queue: Queue, deadline: float, shared: CoalescingPolicy
+    ) -> None:
         """Have jobs done that nobody waits for, unless somebody has them done already; as ``gather``."""
         if jobs:
             request = _Request(secrets.token_hex(12), dict(enumerate(jobs)), queue, deadline, shared)
@@ -186,7 +188,9 @@ class Fanout:
         else:
             self._claim(request, request.jobs, request.shared, request.reply_list)
 
-    def _claim(self, request: _Request, jobs: Mapping[int, Job], shared: Shared, waiter: str) -> None:
+    def _claim(
+        self, request: _Request, jobs: Mapping[int, Job], shared: CoalescingPolicy, waiter: str
+    ) -> None:
         turns = self._flights.claim(
             [request.wish(number) for number in jobs],
             waiter,
@@ -196,19 +200,19 @@ class Fanout:
             lease=request.left,
             waiting=request.waiting,
         )
-        led = [value.decode() for turn, value in turns if turn is Turn.LEAD]
+        led = [value.decode() for turn, value in turns if turn is ClaimState.LEADER]
         mine: list[bytes] = []
         try:
             for (number, job), (turn, value) in zip(jobs.items(), turns, strict=True):
-                if turn is Turn.LANDED:
+                if turn is ClaimState.COMPLETED:
                     request.replies |= [_understood(numbered(number, value))]
-                elif turn is Turn.ALONE:
+                elif turn is ClaimState.BYPASS:
                     request.waiting.pop(number, None)
                     request.asked.add(number)
                     mine.append(pack_job(number, job))
                 else:
                     flight = request.waiting[number] = value.decode()
-                    if turn is Turn.LEAD:
+                    if turn is ClaimState.LEADER:
                         request.asked.add(number)
                         mine.append(pack_job(number, job, flight))
             self._send(request, mine)
@@ -262,7 +266,7 @@ def _understood(data: bytes) -> tuple[int, Reply]:
     """A reply under its number; one that cannot be read, as of a worker of another version, has failed."""
     try:
         return unpack_reply(data)
-    except Garbled:
+    except DecodeError:
         log.exception("a reply cannot be read")
         return NUMBER.unpack_from(data)[0], Reply(failed=BROKEN)
 
@@ -279,11 +283,11 @@ class _Request:
     jobs: Mapping[int, Job]
     queue: Queue
     deadline: float
-    shared: Shared | None
+    shared: CoalescingPolicy | None
     replies: dict[int, Reply] = field(default_factory=dict)
     waiting: dict[int, str] = field(default_factory=dict)
     asked: set[int] = field(default_factory=set)
-    _wishes: dict[int, Wish] = field(default_factory=dict)
+    _wishes: dict[int, ReadKey] = field(default_factory=dict)
 
     @property
     def work(self) -> str:
@@ -302,11 +306,11 @@ class _Request:
         """What it waits for that others may wait for too."""
         return {number: self.jobs[number] for number in self.waiting if number not in self.replies}
 
-    def wish(self, number: int) -> Wish:
+    def wish(self, number: int) -> ReadKey:
         """A job as it is claimed."""
         if number not in self._wishes:
             job = self.jobs[number]
-            self._wishes[number] = Wish(_connection(job), same_read(job), number)
+            self._wishes[number] = ReadKey(_connection(job), same_read(job), number)
         return self._wishes[number]
 
     def outcome(self) -> dict[str, int]:

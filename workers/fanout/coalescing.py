@@ -7,21 +7,21 @@ from collections.abc import Iterable
 
 from redis.client import Pipeline
 
-from store.coordination.single_flight import Flights, Landing
+from store.coordination.single_flight import Completion, SingleFlight
 from workers.fanout.client import LEFTOVER_SECONDS
 
 # Seconds after which the leases of flights are renewed: a few times before they end.
 RENEW = 1.0
 
 
-class Sharing:
+class Coalescing:
     """The flights of one drain, and what is to be said of them with its next round trip."""
 
-    def __init__(self, flights: Flights) -> None:
+    def __init__(self, flights: SingleFlight) -> None:
         self._flights = flights
         # Of all jobs that were taken and are not over.
         self._held: dict[str, None] = {}
-        self._landings: list[Landing] = []
+        self._landings: list[Completion] = []
         self._abandoned: list[str] = []
         self._probing: list[str] = []
         self._renew = time.monotonic() + RENEW
@@ -30,11 +30,11 @@ class Sharing:
         """Hold these from now on; None is a job that nobody else has."""
         self._held |= {each: None for each in flights if each is not None}
 
-    def land(self, flight: str | None, body: bytes, *, failed: bool, whole: bool) -> None:
-        """Have those answered who wait for a read that is over; see ``Landing``."""
+    def complete(self, flight: str | None, body: bytes, *, failed: bool, whole: bool) -> None:
+        """Have those answered who wait for a read that is over; see ``Completion``."""
         if flight is not None:
             self._held.pop(flight, None)
-            self._landings.append(Landing(flight, body, failed, whole))
+            self._landings.append(Completion(flight, body, failed, whole))
 
     def probe(self, flight: str | None) -> None:
         """Have nobody else wait for long for a read that finds out whether somebody answers."""
@@ -68,7 +68,7 @@ class Sharing:
             self._flights.probe(pipe, self._probing, told)
             self._probing = []
         if self._landings:
-            self._flights.land(pipe, self._landings, told=told, leftover=LEFTOVER_SECONDS)
+            self._flights.complete(pipe, self._landings, told=told, leftover=LEFTOVER_SECONDS)
             self._landings = []
         if self._abandoned:
             self._flights.abandon(pipe, self._abandoned)

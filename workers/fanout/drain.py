@@ -19,21 +19,21 @@ from providers.base import Failed
 from providers.errors import Reason
 from store.cache.busy_cache import CalendarKey
 from store.cache.calendar_lists import CalendarList
-from store.coordination.provider_rate_limiter import GO, Answer, Throttle, Why
+from store.coordination.provider_rate_limiter import GO, Permit, ProviderRateLimiter, WaitReason
 from store.sql.queries import connections
 from store.sql.queries.connections import Credentials
 from workers.execution import call_policy
-from workers.execution.reads import goes_on
+from workers.execution.reads import continues_past_deadline
 from workers.fanout import failures
 from workers.fanout.client import LEFTOVER_SECONDS, reply_list, work_list
-from workers.fanout.coalescing import Sharing
-from workers.fanout.drain_state import Done, Taken, Waiting
+from workers.fanout.coalescing import Coalescing
+from workers.fanout.drain_state import FinishedJob, TakenJob, WaitingJob
 from workers.fanout.egress import Attempt
 from workers.fanout.failures import BROKEN
 from workers.fanout.handover import HandOver
 from workers.fanout.jobs import (
     CalendarRead,
-    Garbled,
+    DecodeError,
     Job,
     Packed,
     ReadBusy,
@@ -44,7 +44,7 @@ from workers.fanout.jobs import (
     pack_reply,
     unpack_job,
 )
-from workers.fanout.pool import Share
+from workers.fanout.pool import PoolShare
 from workers.runtime import Runtime
 from workers.telemetry import metrics, tracing
 
@@ -111,18 +111,18 @@ class Drain:
         self._deadline = deadline
         self._overdue = deadline + max(0.0, deadline - time.monotonic()) * TO_GIVE_UP
         self._perform = perform
-        self._share: Share[Done] = runtime.places.share()
-        self._in_flight: dict[int, Taken] = {}
-        self._waiting: list[Waiting] = []
+        self._share: PoolShare[FinishedJob] = runtime.pool.share()
+        self._in_flight: dict[int, TakenJob] = {}
+        self._waiting: list[WaitingJob] = []
         # Taken and loaded, for the next places.
-        self._ahead: deque[Taken] = deque()
+        self._ahead: deque[TakenJob] = deque()
         # How many were on the list when it was last looked at.
         self._left = 0
         self._answered: list[bytes] = []
         # Jobs in flight that have been answered already: what they read is for the cache alone.
         self._told: set[int] = set()
-        self._sharing = Sharing(runtime.stores.flights)
-        self._counters = runtime.stores.activity
+        self._sharing = Coalescing(runtime.stores.single_flight)
+        self._counters = runtime.stores.counters
         self._exhausted = False
         # Which calendars were read, each with its provider.
         self.read: list[tuple[str, CalendarKey]] = []
@@ -161,7 +161,7 @@ class Drain:
             self._share.want(self._most)
         else:
             due = sum(each.when <= now for each in self._waiting)
-            self._share.want(self._share.stocked + len(self._ahead) + due)
+            self._share.want(self._share.prefetched + len(self._ahead) + due)
         idle = not (self._in_flight or self._waiting or self._ahead or self._answered)
         return not (idle and self._exhausted and not self._sharing.urgent(now))
 
@@ -175,22 +175,22 @@ class Drain:
         moments += [each.when for each in self._waiting[:1]]
         return min((moment for moment in moments if moment > now), default=None)
 
-    def _next(self, places: int) -> list[Taken]:
+    def _next(self, places: int) -> list[TakenJob]:
         """Jobs for so many places: those whose turn may have come, then those taken ahead."""
         now = time.monotonic()
-        taken: list[Taken] = []
+        taken: list[TakenJob] = []
         while self._waiting and len(taken) < places and self._waiting[0].when <= now:
             taken.append(heapq.heappop(self._waiting).taken)
         while self._ahead and len(taken) < places:
             taken.append(self._ahead.popleft())
         return taken
 
-    def _exchange(self, finished: Sequence[Done], places: int) -> None:
+    def _exchange(self, finished: Sequence[FinishedJob], places: int) -> None:
         """Fill the caches, push replies and take jobs for the places left, all in one round trip."""
         room = self._room(places)
         replies, work = reply_list(self._fanout), self._work_list
         with self._runtime.stores.redis.pipeline(transaction=False) as pipe:
-            self._runtime.stores.breakers.tell(pipe)
+            self._runtime.stores.circuit_breakers.tell(pipe)
             for each in finished:
                 self._finish(pipe, each)
             # Before the replies: who has its own and asks again has begun after the landing.
@@ -249,7 +249,7 @@ class Drain:
         for each in reads:
             each.handed = each.id in moved
 
-    def _must_move(self, taken: Taken) -> bool:
+    def _must_move(self, taken: TakenJob) -> bool:
         """Whether a job calls a provider from which this worker is isolated."""
         if self._others is None:
             return False
@@ -258,10 +258,10 @@ class Drain:
             return taken.job.connection is None and egress.any_isolated() and egress.peer(None) is not None
         return self._runtime.egress.isolated(taken.provider)
 
-    def _move(self, jobs: Sequence[Taken]) -> set[int]:
+    def _move(self, jobs: Sequence[TakenJob]) -> set[int]:
         """Hand jobs to other workers, one for each provider; returns the ids of the moved jobs."""
         moved: set[int] = set()
-        by_provider: dict[str | None, list[Taken]] = {}
+        by_provider: dict[str | None, list[TakenJob]] = {}
         for each in jobs:
             by_provider.setdefault(each.provider, []).append(each)
         for provider, some in by_provider.items():
@@ -274,7 +274,7 @@ class Drain:
     def _take(self, popped: Sequence[bytes]) -> None:
         """Have these jobs ready for their places."""
         self._exhausted = not self._left
-        taken = [Taken(next(self._ids), *job) for data in popped if (job := self._understood(data))]
+        taken = [TakenJob(next(self._ids), *job) for data in popped if (job := self._understood(data))]
         self._sharing.take(each.flight for each in taken)
         try:
             self._load(taken)
@@ -290,22 +290,22 @@ class Drain:
         """A job; one that cannot be read, as of a web server of another version, has failed."""
         try:
             return unpack_job(data)
-        except Garbled:
+        except DecodeError:
             log.exception("a job cannot be read")
         if to := address(data):
             self._answered.append(pack_reply(to.number, Reply(failed=BROKEN)))
             self._sharing.abandon([to.flight])
         return None
 
-    def _spare(self) -> list[Taken]:
+    def _spare(self) -> list[TakenJob]:
         """Jobs to have ready for places that come free before the next turn."""
         if len(self._in_flight) < MANY or time.monotonic() >= self._deadline:
             return []
-        room = min(STOCK - self._share.stocked, len(self._ahead))
+        room = min(STOCK - self._share.prefetched, len(self._ahead))
         # What may not begin before the deadline must know how to end by itself.
-        return [self._ahead.popleft() for _ in range(room) if goes_on(self._ahead[0].job)]
+        return [self._ahead.popleft() for _ in range(room) if continues_past_deadline(self._ahead[0].job)]
 
-    def _start(self, taken: Sequence[Taken], places: int) -> int:
+    def _start(self, taken: Sequence[TakenJob], places: int) -> int:
         """Start the jobs whose turn it is, keep those ready that have no place; returns how many began."""
         if not taken:
             return 0
@@ -329,10 +329,10 @@ class Drain:
                     self._share.run(work)
                     started += 1
                 else:
-                    self._share.stock(work)
+                    self._share.prefetch(work)
         return started
 
-    def _load(self, taken: Sequence[Taken]) -> None:
+    def _load(self, taken: Sequence[TakenJob]) -> None:
         """The connections of these jobs in one statement."""
         ids = {each.job.connection for each in taken if each.job.connection is not None}
         if not ids:
@@ -345,7 +345,7 @@ class Drain:
                 lease = each.flight or f"{self._fanout}:{each.number}"
                 each.ask = call_policy.ask(each.job, each.row, lease)
 
-    def _ask(self, taken: Sequence[Taken]) -> tuple[Mapping[str, bytes], Mapping[int, Answer]]:
+    def _ask(self, taken: Sequence[TakenJob]) -> tuple[Mapping[str, bytes], Mapping[int, Permit]]:
         """The generations of the jobs' connections, and whose turn it is, in one round trip."""
         stores = self._runtime.stores
         ids = list(dict.fromkeys(each.row.id for each in taken if each.row is not None))
@@ -358,42 +358,42 @@ class Drain:
         with stores.redis.pipeline(transaction=False) as pipe:
             stores.busy.ask_generations(pipe, ids)
             if flights:
-                stores.flights.hold(pipe, flights)
+                stores.single_flight.hold(pipe, flights)
             if asks:
                 lease = max(0.0, left) + self._runtime.grace + LEASE_MARGIN
-                stores.throttle.ask(pipe, asks, left=left, lease=lease)
+                stores.provider_rate_limiter.ask(pipe, asks, left=left, lease=lease)
             generations, *others = pipe.execute(raise_on_error=False)
         if isinstance(generations, RedisError):
             raise generations
-        answers = Throttle.answers(others[-1], asks) if asks else []
+        answers = ProviderRateLimiter.answers(others[-1], asks) if asks else []
         return (
             dict(zip(ids, generations, strict=True)),
             dict(zip(asking, answers, strict=True)),
         )
 
-    def _has_turn(self, taken: Taken, answer: Answer) -> bool:
+    def _has_turn(self, taken: TakenJob, answer: Permit) -> bool:
         """Whether a job may begin now; if not, it waits, or has failed when there is no time for that."""
         if taken.ask is not None and answer.paid:
             taken.ask = replace(taken.ask, calls=0)
         if not answer.wait:
-            taken.probes = answer.why is Why.PROBE
+            taken.probes = answer.why is WaitReason.PROBE
             if taken.ask is not None and taken.probes:
-                self._runtime.stores.breakers.probes(taken.ask.guarded, taken.ask.account)
+                self._runtime.stores.circuit_breakers.probes(taken.ask.guarded, taken.ask.account)
                 self._sharing.probe(taken.flight)
             return True
-        if taken.row is not None and answer.why is Why.OPEN:
+        if taken.row is not None and answer.why is WaitReason.OPEN:
             self._give_up(taken, call_policy.refused(taken.row, answer))
             return False
-        if taken.row is not None and (taken.failed is BROKEN or answer.why is not Why.MAILBOX):
+        if taken.row is not None and (taken.failed is BROKEN or answer.why is not WaitReason.MAILBOX):
             taken.failed = call_policy.throttled(taken.row, answer)
         when = time.monotonic() + answer.wait
         if when < self._deadline:
-            heapq.heappush(self._waiting, Waiting(when, taken.id, taken))
+            heapq.heappush(self._waiting, WaitingJob(when, taken.id, taken))
         else:
             self._give_up(taken, taken.failed)
         return False
 
-    def _give_up(self, taken: Taken, failed: Failed) -> None:
+    def _give_up(self, taken: TakenJob, failed: Failed) -> None:
         """Answer for a job that is not begun."""
         if not failures.by_us(failed):
             metrics.failed(self._counters, taken.job, taken.row, [failed])
@@ -401,16 +401,16 @@ class Drain:
         self._answered.append(numbered(taken.number, body))
         if failed.reason is Reason.RATE_LIMITED or not failed.asked:
             # The provider has spoken for all who wait, and each would be told so after the other.
-            self._sharing.land(taken.flight, body, failed=False, whole=False)
+            self._sharing.complete(taken.flight, body, failed=False, whole=False)
         else:
             # Who else waits for it may find the time.
             self._sharing.abandon([taken.flight])
 
-    def _work(self, taken: Taken, generation: bytes) -> Done:
+    def _work(self, taken: TakenJob, generation: bytes) -> FinishedJob:
         """Runs in a place. Whatever happens, the job is answered: nobody waits for nothing."""
         if self._must_move(taken):
             reply = Reply(failed=ISOLATED)
-            return Done(taken, reply, pack_body(reply), generation, move=True)
+            return FinishedJob(taken, reply, pack_body(reply), generation, move=True)
         attempt = Attempt(movable=self._others is not None and taken.provider is not None)
         move = False
         try:
@@ -430,26 +430,26 @@ class Drain:
             log.exception("a job failed unexpectedly", extra={"connection": taken.job.connection})
             reply = Reply(failed=failures.because(error))
             body = pack_body(reply)
-        return Done(taken, reply, body, generation, move)
+        return FinishedJob(taken, reply, body, generation, move)
 
     def _tell_late(self) -> None:
         """Answer for the reads that go on beyond the deadline: their request gives up."""
         for taken in self._in_flight.values():
             if taken.id in self._told or taken.handed:
                 continue
-            if taken.row is not None and goes_on(taken.job):
+            if taken.row is not None and continues_past_deadline(taken.job):
                 self._answered.append(pack_reply(taken.number, Reply(failed=call_policy.overdue(taken.row))))
                 self._told.add(taken.id)
 
-    def _finish(self, pipe: Pipeline, done: Done) -> None:
+    def _finish(self, pipe: Pipeline, done: FinishedJob) -> None:
         """Queue what a job has read for the caches, and its reply unless it has been answered."""
         taken, reply = done.taken, done.reply
         stores, job = self._runtime.stores, taken.job
         del self._in_flight[taken.id]
         if taken.ask is not None:
-            stores.throttle.release(pipe, taken.ask)
+            stores.provider_rate_limiter.release(pipe, taken.ask)
             if taken.probes:
-                stores.breakers.leave(pipe, taken.ask.guarded, taken.ask.account, taken.ask.lease)
+                stores.circuit_breakers.leave(pipe, taken.ask.guarded, taken.ask.account, taken.ask.lease)
         if not reply.whole() and (taken.handed or (done.move and self._move([taken]))):
             # Another worker answers.
             self._sharing.release(taken.flight)
@@ -475,7 +475,7 @@ class Drain:
             self._answered.append(numbered(taken.number, done.body))
         if reply.whole() or time.monotonic() < self._deadline:
             failed = reply.refused() and not failures.by_us(reply.failed)
-            self._sharing.land(taken.flight, done.body, failed=failed, whole=reply.whole())
+            self._sharing.complete(taken.flight, done.body, failed=failed, whole=reply.whole())
         else:
             # What has failed for want of time need not fail for who has more.
             self._sharing.abandon([taken.flight])

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from providers.base import Failed
-from store.coordination.provider_rate_limiter import Ask
+from store.coordination.provider_rate_limiter import AcquireRequest
 from store.sql.queries.connections import SealedConnection
 from workers.fanout.failures import BROKEN
 from workers.fanout.jobs import Job, Reply, pack_job
 
 
 @dataclass(slots=True)
-class Taken:
+class TakenJob:
     """A job that was taken; ``row`` is its connection, ``ask`` what it has to ask of the throttle.
 
     ``id`` is its own: a request may send a job twice, under the same number.
@@ -25,7 +25,7 @@ class Taken:
     # Who else waits for it, if others may.
     flight: str | None = None
     row: SealedConnection | None = None
-    ask: Ask | None = None
+    ask: AcquireRequest | None = None
     # What it says when it comes to nothing but waiting.
     failed: Failed = BROKEN
     # It finds out whether they answer again.
@@ -44,20 +44,20 @@ class Taken:
         return pack_job(self.number, self.job, self.flight)
 
 
-class Waiting(NamedTuple):
+class WaitingJob(NamedTuple):
     """A job that has no turn before ``when``, a moment of ``time.monotonic()``. It holds no place."""
 
     when: float
     id: int
-    taken: Taken
+    taken: TakenJob
 
 
-class Done(NamedTuple):
+class FinishedJob(NamedTuple):
     """A job that is over. ``body`` is its reply as it travels; ``generation`` is that of its connection's
     cache, noted before it began. ``move``: nothing was sent, and another worker may do it.
     """
 
-    taken: Taken
+    taken: TakenJob
     reply: Reply
     body: bytes
     generation: bytes

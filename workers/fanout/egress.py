@@ -27,7 +27,7 @@ from redis.exceptions import RedisError
 from providers.errors import NoAnswer
 from providers.http import transport
 from store.config.settings import ProviderSettings
-from store.coordination.heartbeats import Presence, Present
+from store.coordination.heartbeats import Heartbeats, LiveProcesses
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +120,7 @@ class Egress:
 
     def __init__(
         self,
-        presence: Presence,
+        presence: Heartbeats,
         hosts: Mapping[str, Sequence[str]],
         publish: Callable[[], None],
         *,
@@ -133,7 +133,7 @@ class Egress:
         self._routes = {provider: Route() for provider in hosts}
         self._name = ""
         self._over = threading.Event()
-        self._known: Present | None = None
+        self._known: LiveProcesses | None = None
         self._known_at = 0.0
 
     def start(self, worker: str) -> None:
@@ -232,7 +232,7 @@ class Egress:
     def _answers(self, provider: str) -> bool:
         return all(transport.answers(url, seconds=PROBE_SECONDS) for url in self._hosts[provider])
 
-    def _present(self) -> Present | None:
+    def _present(self) -> LiveProcesses | None:
         """The heartbeats of all workers, known for a moment; None while Redis is down."""
         now = time.monotonic()
         if self._known is None or now - self._known_at >= KNOWN_SECONDS:

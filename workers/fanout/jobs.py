@@ -25,7 +25,7 @@ NUMBER = struct.Struct("<I")
 DIGEST = 15
 
 
-class Garbled(ValueError):
+class DecodeError(ValueError):
     """A message that nobody of this version has packed."""
 
 
@@ -135,7 +135,7 @@ class StopChannels:
 
 
 @dataclass(frozen=True, slots=True)
-class Redeem:
+class ExchangeCode:
     """Trade an authorization code for a connection; code and verifier wait sealed under this id."""
 
     authorization: str
@@ -164,7 +164,7 @@ Job = (
     | FreshToken
     | Revoke
     | StopChannels
-    | Redeem
+    | ExchangeCode
     | CheckRegistration
 )
 
@@ -233,14 +233,14 @@ def pack_job(number: int, job: Job, flight: str | None = None) -> bytes:
 def unpack_job(data: bytes) -> Packed:
     """The other side of ``pack_job``.
 
-    :raise Garbled: for anything else
+    :raise DecodeError: for anything else
     """
     try:
         number, name, fields, *flight = orjson.loads(data)
         to = msgspec.convert((number, *flight), Address)
         return Packed(to.number, msgspec.convert(fields, KINDS[name]), to.flight)
     except _SHAPE_ERRORS as error:
-        raise Garbled("not a job") from error
+        raise DecodeError("not a job") from error
 
 
 def address(data: bytes) -> Address | None:
@@ -271,10 +271,10 @@ def numbered(number: int, body: bytes) -> bytes:
 def unpack_reply(data: bytes) -> tuple[int, Reply]:
     """The other side of ``pack_reply``.
 
-    :raise Garbled: for anything else
+    :raise DecodeError: for anything else
     """
     if len(data) < NUMBER.size:
-        raise Garbled("not a reply")
+        raise DecodeError("not a reply")
     return NUMBER.unpack_from(data)[0], unpack_body(data[NUMBER.size :])
 
 
@@ -306,12 +306,12 @@ def pack_body(reply: Reply) -> bytes:
 def unpack_body(data: bytes) -> Reply:
     """The other side of ``pack_body``.
 
-    :raise Garbled: for anything else; periods that are missing are never free time
+    :raise DecodeError: for anything else; periods that are missing are never free time
     """
     try:
         return _unpack_body(data)
     except _SHAPE_ERRORS as error:
-        raise Garbled("not a reply") from error
+        raise DecodeError("not a reply") from error
 
 
 def _unpack_body(data: bytes) -> Reply:

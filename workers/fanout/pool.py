@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 SPARE = 16
 
 
-class Places:
+class FairPool:
     """``size`` threads, each a place for one read, and a few spare ones.
 
     Whoever has work opens a share and says how many places more it wants. A place that is free goes to the
@@ -37,7 +37,7 @@ class Places:
         self.lock = threading.Lock()
         self._held = 0
         # In the order in which they began to want.
-        self._wanting: dict[Share[Any], None] = {}
+        self._wanting: dict[PoolShare[Any], None] = {}
 
     @property
     def size(self) -> int:
@@ -49,11 +49,11 @@ class Places:
         """How many are held just now; with spare ones it can be more than there are."""
         return self._held
 
-    def share(self) -> Share[Any]:
+    def share(self) -> PoolShare[Any]:
         """A share that holds no place yet; to be closed by who opened it."""
-        return Share(self)
+        return PoolShare(self)
 
-    def changed(self, share: Share[Any], held: int) -> None:
+    def changed(self, share: PoolShare[Any], held: int) -> None:
         """Note that a share holds so many more places, or wants another number; the lock is held."""
         self._held += held
         if share.wants:
@@ -74,10 +74,10 @@ class Places:
         self._threads.submit(work)
 
 
-class Share(Generic[Result]):
+class PoolShare(Generic[Result]):
     """The places of one piece of work, and what came of what ran in them. Used by one thread."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: FairPool) -> None:
         self._places = places
         self._news = threading.Condition(places.lock)
         self._granted = 0
@@ -119,7 +119,7 @@ class Share(Generic[Result]):
         with self._places.lock:
             self._begin(work)
 
-    def stock(self, work: Callable[[], Result]) -> None:
+    def prefetch(self, work: Callable[[], Result]) -> None:
         """Run ``work`` in the next place that is granted: the owner need not be awake for it."""
         # The thread that grants it the place may work for somebody else.
         work = partial(copy_context().run, work)
@@ -127,7 +127,7 @@ class Share(Generic[Result]):
             self._stock.append(work)
 
     @property
-    def stocked(self) -> int:
+    def prefetched(self) -> int:
         """How much work waits in stock."""
         return len(self._stock)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import get_args
 
 from providers.base import Failed
-from store.metrics.counters import Activity
+from store.metrics.counters import Counters
 from store.sql.queries.connections import SealedConnection
 from workers.fanout.jobs import CalendarRead, EventWrite, Job, Reply
 
@@ -14,7 +14,7 @@ from workers.fanout.jobs import CalendarRead, EventWrite, Job, Reply
 _READS, _WRITES = get_args(CalendarRead), get_args(EventWrite)
 
 
-def done(activity: Activity, job: Job, row: SealedConnection | None, reply: Reply, seconds: float) -> None:
+def done(activity: Counters, job: Job, row: SealedConnection | None, reply: Reply, seconds: float) -> None:
     """Count a job that took so long, with the refresh of its token and all that was sent again."""
     if row is not None and isinstance(job, _READS):
         activity.read(row.provider, seconds)
@@ -23,7 +23,7 @@ def done(activity: Activity, job: Job, row: SealedConnection | None, reply: Repl
     failed(activity, job, row, _failures(reply))
 
 
-def failed(activity: Activity, job: Job, row: SealedConnection | None, failures: Iterable[Failed]) -> None:
+def failed(activity: Counters, job: Job, row: SealedConnection | None, failures: Iterable[Failed]) -> None:
     """Count why a job has failed, each reason once, however many calendars it concerns.
 
     What is wrong with an event is its writer's affair and no failure of the provider.

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Generic, TypeVar
 
-from workers.fanout.pool import Share
+from workers.fanout.pool import PoolShare
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ PURGED_AT_ONCE = 1000
 Item = TypeVar("Item")
 
 
-class Round(Generic[Item]):
+class Batch(Generic[Item]):
     """Work on each item, in the places of this process that are upkeep's.
 
     Nothing begins in the last ten seconds before ``deadline``: whatever is begun has its full time. ``work``
@@ -55,7 +55,7 @@ class Round(Generic[Item]):
     def run(self) -> int:
         """Work until nothing waits or time is up, and everything started has ended; how many were done."""
         self._take_room()
-        self._share: Share[bool] = self._runtime.places.share()
+        self._share: PoolShare[bool] = self._runtime.pool.share()
         done = 0
         try:
             while self._anything_left():

@@ -19,11 +19,11 @@ from store.coordination.locks import LockTimeout, round_lock
 from store.sql.models import Channel
 from store.sql.queries import channels
 from store.sql.queries.connections import Credentials
-from workers.execution.account_context import minding_the_grant, open_account
+from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
 from workers.execution.call_policy import calls
 from workers.fanout.jobs import ReadBusy
 from workers.runtime import Runtime
-from workers.upkeep.batches import SECONDS_FOR_EACH, Round
+from workers.upkeep.batches import SECONDS_FOR_EACH, Batch
 from workers.upkeep.channel_opening import (
     REFUSED_SECONDS,
     close,
@@ -33,7 +33,7 @@ from workers.upkeep.channel_opening import (
     open_one,
     watch,
 )
-from workers.upkeep.rate_limit import turn
+from workers.upkeep.rate_limit import acquire
 
 log = logging.getLogger(__name__)
 
@@ -65,12 +65,12 @@ def keep(runtime: Runtime, *, deadline: float) -> None:
 def _renew_all(runtime: Runtime, deadline: float) -> None:
     with runtime.stores.database.reading() as session:
         rows = channels.due(session, limit=MOST_AT_ONCE)
-    used = runtime.stores.watching.used([channels.calendar_of(row) for row in rows])
+    used = runtime.stores.channel_usage.used([channels.calendar_of(row) for row in rows])
     for row, in_use in zip(rows, used, strict=True):
         if not in_use:
             _later(runtime, row, UNUSED_SECONDS)
     wanted = [row for row, in_use in zip(rows, used, strict=True) if in_use]
-    Round(runtime, wanted, lambda row: _renew(runtime, row), deadline).run()
+    Batch(runtime, wanted, lambda row: _renew(runtime, row), deadline).run()
 
 
 def _renew(runtime: Runtime, row: Channel) -> bool:
@@ -88,8 +88,8 @@ def _renew(runtime: Runtime, row: Channel) -> bool:
     try:
         deadline = time.monotonic() + SECONDS_FOR_EACH
         with (
-            minding_the_grant(runtime, row.connection_id),
-            turn(runtime, credentials, 1, Family.CHANNELS, deadline=deadline),
+            mark_dead_on_revoked_grant(runtime, row.connection_id),
+            acquire(runtime, credentials, 1, Family.CHANNELS, deadline=deadline),
         ):
             expires_at = provider.channels.extend(account, row.provider_id or "", deadline=deadline)
     except ProviderError as error:
@@ -126,7 +126,7 @@ def _give_up(runtime: Runtime, deadline: float) -> None:
     """Forget channels that have ended, and those by which no provider has reached us."""
     with runtime.stores.database.reading() as session:
         rows = channels.over(session, limit=MOST_AT_ONCE)
-    Round(runtime, rows, lambda row: _bury(runtime, row), deadline).run()
+    Batch(runtime, rows, lambda row: _bury(runtime, row), deadline).run()
 
 
 def _bury(runtime: Runtime, row: Channel) -> bool:
@@ -137,7 +137,7 @@ def _bury(runtime: Runtime, row: Channel) -> bool:
             extra={"connection": row.connection_id},
         )
         _close(runtime, row)
-        runtime.stores.watching.hold(key, REFUSED_SECONDS)
+        runtime.stores.channel_usage.hold(key, REFUSED_SECONDS)
     # The provider may have reached us since.
     forget(runtime.stores, key, row.id)
     return True
@@ -164,11 +164,11 @@ class _Audit:
 def _audit_all(runtime: Runtime, deadline: float) -> None:
     """Compare what is kept of calendars whose channels are silent with what the provider says."""
     for rows in _pages(runtime):
-        heard = runtime.stores.watching.heard([row.id for row in rows])
+        heard = runtime.stores.channel_usage.heard([row.id for row in rows])
         silent = [_Audit(row) for row, spoke in zip(rows, heard, strict=True) if not spoke]
         _load(runtime, silent)
         audits = [audit for audit in silent if audit.kept]
-        Round(runtime, audits, lambda audit: _audit(runtime, audit), deadline).run()
+        Batch(runtime, audits, lambda audit: _audit(runtime, audit), deadline).run()
 
 
 def _load(runtime: Runtime, audits: Sequence[_Audit]) -> None:
@@ -194,10 +194,10 @@ def _audit(runtime: Runtime, audit: _Audit) -> bool:
     if isinstance(outcome, Failed):
         _distrust(runtime, row, outcome.reason)
         return False
-    (heard,) = stores.watching.heard([row.id])
+    (heard,) = stores.channel_usage.heard([row.id])
     same = all(_same(kept, outcome.busy, *edges) for edges, kept in audit.kept.items())
     if heard or same:
-        stores.watching.hear(row.id, runtime.settings.push_audit_seconds)
+        stores.channel_usage.hear(row.id, runtime.settings.push_audit_seconds)
         return True
     log.warning("a provider has not told of a change", extra={"connection": row.connection_id})
     after_notification(stores, credentials, channels.calendar_of(row))
@@ -214,8 +214,8 @@ def _read(runtime: Runtime, credentials: Credentials, audit: _Audit) -> Outcome:
     cost = calls(provider.name, ReadBusy(credentials.id, (calendar,), start, end))
     try:
         with (
-            minding_the_grant(runtime, credentials.id),
-            turn(runtime, credentials, cost, Family.BUSY, deadline=deadline),
+            mark_dead_on_revoked_grant(runtime, credentials.id),
+            acquire(runtime, credentials, cost, Family.BUSY, deadline=deadline),
         ):
             return provider.busy(account, [calendar], start, end, deadline=deadline)[calendar]
     except ProviderError as error:

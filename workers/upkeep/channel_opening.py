@@ -21,10 +21,10 @@ from store.sql.queries import channels, connections
 from store.sql.queries.connections import Credentials
 from store.stores import Stores
 from workers.celery_app import Almanac
-from workers.execution.account_context import minding_the_grant, open_account
+from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
 from workers.runtime import Runtime
-from workers.upkeep.batches import SECONDS_FOR_EACH, Round
-from workers.upkeep.rate_limit import turn
+from workers.upkeep.batches import SECONDS_FOR_EACH, Batch
+from workers.upkeep.rate_limit import acquire
 
 log = logging.getLogger(__name__)
 
@@ -46,10 +46,10 @@ def note_use(celery: Almanac, read: Sequence[tuple[str, CalendarKey]]) -> None:
         return
     stores = runtime.stores
     try:
-        stores.watching.use(keys)
+        stores.channel_usage.use(keys)
         watched = stores.busy.watched(keys)
         alone = [key for key, channel in zip(keys, watched, strict=True) if channel is None]
-        wanted = stores.watching.claim(alone, FAILED_SECONDS) if alone else []
+        wanted = stores.channel_usage.claim(alone, FAILED_SECONDS) if alone else []
         for first in range(0, len(wanted), CALENDARS_PER_TASK):
             calendars = wanted[first : first + CALENDARS_PER_TASK]
             # Shown in Flower: the id of a calendar may be a person's address.
@@ -65,10 +65,10 @@ def open_channels(runtime: Runtime, keys: Sequence[CalendarKey], *, deadline: fl
 
     Those for which there is no room or no time are left to who reads them next.
     """
-    opening = Round(runtime, keys, lambda key: open_one(runtime, key), deadline, waits=False)
+    opening = Batch(runtime, keys, lambda key: open_one(runtime, key), deadline, waits=False)
     opened = opening.run()
     for key in opening.left:
-        runtime.stores.watching.release(key)
+        runtime.stores.channel_usage.release(key)
     return opened
 
 
@@ -88,7 +88,7 @@ def open_one(runtime: Runtime, key: CalendarKey) -> bool:
     except ProviderError as error:
         with stores.database.writing() as session:
             channels.remove(session, [wanted.id])
-        stores.watching.hold(key, FAILED_SECONDS if error.retryable else REFUSED_SECONDS)
+        stores.channel_usage.hold(key, FAILED_SECONDS if error.retryable else REFUSED_SECONDS)
         return False
     with stores.database.writing() as session:
         if opened.confirmed:
@@ -105,7 +105,7 @@ def open_one(runtime: Runtime, key: CalendarKey) -> bool:
         close(runtime, credentials, opened.id, opened.resource)
         return False
     # Until it ends there is no need for another, whether or not it comes to be confirmed.
-    stores.watching.hold(key, (opened.expires_at - now()).total_seconds())
+    stores.channel_usage.hold(key, (opened.expires_at - now()).total_seconds())
     watch(stores, row)
     return True
 
@@ -115,7 +115,7 @@ def watch(stores: Stores, row: Channel) -> None:
     if (seconds := channels.watches_for(row)) <= 0:
         return
     key = channels.calendar_of(row)
-    stores.watching.hear(row.id, stores.settings.push_audit_seconds)
+    stores.channel_usage.hear(row.id, stores.settings.push_audit_seconds)
     stores.busy.watch(key, row.id, seconds)
     with stores.database.reading() as session:
         known = channels.known(session, [row.id])
@@ -127,7 +127,7 @@ def watch(stores: Stores, row: Channel) -> None:
 def lose(stores: Stores, key: CalendarKey, channel: str) -> None:
     """Rely no more on a channel that is gone; who reads the calendar next has another opened."""
     forget(stores, key, channel)
-    stores.watching.release(key)
+    stores.channel_usage.release(key)
 
 
 def forget(stores: Stores, key: CalendarKey, channel: str) -> None:
@@ -162,7 +162,7 @@ def close(
     provider = runtime.providers[ProviderName(credentials.provider)]
     deadline = deadline or _deadline()
     try:
-        with turn(runtime, credentials, 1, Family.CHANNELS, deadline=deadline):
+        with acquire(runtime, credentials, 1, Family.CHANNELS, deadline=deadline):
             provider.channels.close(account, provider_id, resource, deadline=deadline)
     except ProviderError as error:
         log.info("a channel could not be closed: %s", error.reason, extra={"connection": credentials.id})
@@ -188,8 +188,8 @@ def _open(
     provider = runtime.providers[ProviderName(credentials.provider)]
     deadline = _deadline()
     with (
-        minding_the_grant(runtime, credentials.id),
-        turn(runtime, credentials, 1, Family.CHANNELS, deadline=deadline),
+        mark_dead_on_revoked_grant(runtime, credentials.id),
+        acquire(runtime, credentials, 1, Family.CHANNELS, deadline=deadline),
     ):
         return provider.channels.open(account, key.calendar, wanted, deadline=deadline)
 

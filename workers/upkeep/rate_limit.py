@@ -10,7 +10,13 @@ from dataclasses import replace
 
 from providers.errors import RateLimited
 from store.coordination.circuit_breaker import Family
-from store.coordination.provider_rate_limiter import GO, Answer, Ask, Throttle, Why
+from store.coordination.provider_rate_limiter import (
+    GO,
+    AcquireRequest,
+    Permit,
+    ProviderRateLimiter,
+    WaitReason,
+)
 from store.sql.queries.connections import Credentials
 from workers.execution.call_policy import TITLES, leased_mailbox, unanswered
 from workers.runtime import Runtime
@@ -22,7 +28,7 @@ MARGIN = 1.0
 
 
 @contextmanager
-def turn(
+def acquire(
     runtime: Runtime, credentials: Credentials, calls: int, family: Family, *, deadline: float
 ) -> Iterator[None]:
     """Wait a moment until an account may be called so often; its calls end by ``deadline``.
@@ -33,11 +39,13 @@ def turn(
     until = min(deadline, time.monotonic() + PATIENCE)
     answer = GO
     lease = f"upkeep:{secrets.token_hex(8)}"
-    ask = Ask(credentials.provider, credentials.id, calls, leased_mailbox(credentials), lease, family)
+    ask = AcquireRequest(
+        credentials.provider, credentials.id, calls, leased_mailbox(credentials), lease, family
+    )
     try:
         while (answer := _answer(runtime, ask, until, deadline)).wait:
             late = time.monotonic() + answer.wait >= until
-            if answer.why is Why.OPEN or (late and answer.why is Why.PROBED):
+            if answer.why is WaitReason.OPEN or (late and answer.why is WaitReason.PROBED):
                 raise unanswered(credentials.provider, answer)
             if late:
                 title = TITLES[credentials.provider]
@@ -45,22 +53,22 @@ def turn(
             if answer.paid:
                 ask = replace(ask, calls=0)
             time.sleep(answer.wait)
-        if answer.why is Why.PROBE:
-            runtime.stores.breakers.probes(ask.guarded, ask.account)
+        if answer.why is WaitReason.PROBE:
+            runtime.stores.circuit_breakers.probes(ask.guarded, ask.account)
         yield
     finally:
         with runtime.stores.redis.pipeline(transaction=False) as pipe:
-            runtime.stores.breakers.tell(pipe)
-            runtime.stores.throttle.release(pipe, ask)
-            if answer.why is Why.PROBE:
-                runtime.stores.breakers.leave(pipe, ask.guarded, ask.account, ask.lease)
+            runtime.stores.circuit_breakers.tell(pipe)
+            runtime.stores.provider_rate_limiter.release(pipe, ask)
+            if answer.why is WaitReason.PROBE:
+                runtime.stores.circuit_breakers.leave(pipe, ask.guarded, ask.account, ask.lease)
             pipe.execute()
 
 
-def _answer(runtime: Runtime, ask: Ask, until: float, deadline: float) -> Answer:
+def _answer(runtime: Runtime, ask: AcquireRequest, until: float, deadline: float) -> Permit:
     now = time.monotonic()
     lease = max(0.0, deadline - now) + MARGIN
     with runtime.stores.redis.pipeline(transaction=False) as pipe:
-        runtime.stores.throttle.ask(pipe, [ask], left=max(0.0, until - now), lease=lease)
+        runtime.stores.provider_rate_limiter.ask(pipe, [ask], left=max(0.0, until - now), lease=lease)
         (told,) = pipe.execute(raise_on_error=False)
-    return Throttle.answers(told, [ask])[0]
+    return ProviderRateLimiter.answers(told, [ask])[0]

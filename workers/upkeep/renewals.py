@@ -13,9 +13,9 @@ from store.coordination.locks import LockTimeout, round_lock
 from store.security.crypto import Undecipherable
 from store.sql.models import OAuthConnection
 from store.sql.queries import connections, idempotency
-from workers.execution.account_context import minding_the_grant, open_account
+from workers.execution.account_context import mark_dead_on_revoked_grant, open_account
 from workers.runtime import Runtime
-from workers.upkeep.batches import SECONDS_FOR_EACH, Round, purge
+from workers.upkeep.batches import SECONDS_FOR_EACH, Batch, purge
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def renew_tokens(runtime: Runtime, *, after: datetime, before: datetime, deadlin
                 rows = connections.expiring(
                     session, after=after, before=before, providers=configured, limit=MOST_RENEWALS
                 )
-            return Round(runtime, rows, lambda row: _renew(runtime, row), deadline).run()
+            return Batch(runtime, rows, lambda row: _renew(runtime, row), deadline).run()
     except LockTimeout:
         log.info("the round before is still renewing tokens")
         return 0
@@ -55,7 +55,7 @@ def _renew(runtime: Runtime, row: OAuthConnection) -> bool:
     try:
         credentials = connections.open_credentials(row, runtime.stores.keyring)
         _, account = open_account(runtime, credentials, Family.BUSY)
-        with minding_the_grant(runtime, row.id):
+        with mark_dead_on_revoked_grant(runtime, row.id):
             account.tokens.renewed(Token(credentials.tokens.access_token), deadline=deadline)
     except ProviderError:
         # Logged where it happened; a grant that is gone is marked, anything else is tried next time.

@@ -65,13 +65,13 @@ def deliver(runtime: Runtime, endpoint_id: str) -> None:
     Who finds no place waits for one. Whoever has had a turn goes on with those who wait, though not for
     ever: a worker that is asked to stop has to come to its end.
     """
-    runtime.receivers.come(endpoint_id)
+    runtime.webhook_queue.come(endpoint_id)
     until = time.monotonic() + TURN_SECONDS
-    while time.monotonic() < until and (first := runtime.receivers.take()) is not None:
+    while time.monotonic() < until and (first := runtime.webhook_queue.take()) is not None:
         try:
             _serve(runtime, first)
         finally:
-            runtime.receivers.leave()
+            runtime.webhook_queue.leave()
 
 
 def purge(runtime: Runtime) -> int:
@@ -112,7 +112,7 @@ def _send_all(runtime: Runtime, endpoint_id: str, began: float) -> bool:
 
 
 def _is_over(runtime: Runtime, began: float) -> bool:
-    lasts = SHORT_TURN_SECONDS if runtime.receivers.crowded else TURN_SECONDS
+    lasts = SHORT_TURN_SECONDS if runtime.webhook_queue.crowded else TURN_SECONDS
     return time.monotonic() - began >= lasts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 
-class Receivers:
+class FairQueue:
     """The endpoints that one process serves, and those that wait for it to have a place for them."""
 
     def __init__(self, places: int) -> None:

@@ -37,7 +37,7 @@ def workers(patient: Patient) -> Found:
 
 def provider_access(patient: Patient) -> Found:
     """Each worker reaches the providers, by its own heartbeat."""
-    present = patient.services.stores.presence.present()
+    present = patient.services.stores.heartbeats.present()
     cut_off = [
         f"{worker} cannot reach {' and '.join(TITLES[each] for each in sorted(providers))}"
         for worker, providers in sorted(present.unreachable.items())
@@ -55,7 +55,7 @@ def provider_access(patient: Patient) -> Found:
 
 def beat(patient: Patient) -> Found:
     """It ticks."""
-    present = patient.services.stores.presence.present()
+    present = patient.services.stores.heartbeats.present()
     advice = "Start exactly one almanac beat: it renews tokens, keeps push going and sends webhooks again"
     if present.beat_seconds is None:
         return State.WRONG, "Beat has never ticked", advice

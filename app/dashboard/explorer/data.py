@@ -11,8 +11,8 @@ import numpy as np
 
 from app.accounts import connections as accounts
 from app.availability.failures import Failures
-from app.availability.lookup import Ask, Freshness, Picture, look, now
-from app.availability.selection import Wanted
+from app.availability.lookup import BusyResult, CalendarRequest, Freshness, look_up, now
+from app.availability.selection import CalendarSelector
 from app.dashboard.explorer.form import MOST_SHOWN, Question
 from app.http.errors import NotFound
 from app.services import services
@@ -51,7 +51,7 @@ class Shown:
     hidden: int
     age: int | None
     took: float
-    picture: Picture
+    picture: BusyResult
     asks: Mapping[str, int]
 
 
@@ -63,9 +63,9 @@ def shown(question: Question, *, fresh: bool = False) -> Shown:
     began = time.perf_counter()
     people, hidden = _people(question)
     asks = {user: n for n, user in enumerate(user for user, refs in people.items() if refs)}
-    wanted = Wanted()
-    picture = look(
-        [Ask(people[user] or (), wanted) for user in asks],
+    wanted = CalendarSelector()
+    picture = look_up(
+        [CalendarRequest(people[user] or (), wanted) for user in asks],
         *question.engine.busy_range(),
         Freshness(newer_than=now() if fresh else None),
     )
@@ -98,7 +98,7 @@ def _lane(
     user: str,
     refs: Sequence[ConnectionRef] | None,
     places: Mapping[str, int],
-    picture: Picture,
+    picture: BusyResult,
     asks: Mapping[str, int],
 ) -> Lane:
     if user in places:

@@ -15,7 +15,7 @@ from app.accounts import connections
 from app.availability import explanation, explanation_text
 from app.availability.explanation import Explained
 from app.availability.lookup import Freshness
-from app.availability.selection import Wanted
+from app.availability.selection import CalendarSelector
 from app.dashboard.blueprint import blp, page
 from app.dashboard.explorer import form
 from app.dashboard.explorer.data import NOT_KNOWN, Shown, shown
@@ -58,7 +58,7 @@ def explorer_events() -> ResponseReturnValue:
         question = form.read(request.args, form.today(request.args))
         at = _moment(question, request.args)
         refs = connections.of_user(request.args.get("person", ""), {"provider": []})
-        wanted = Wanted(ids=tuple(request.args.getlist("calendar")))
+        wanted = CalendarSelector(ids=tuple(request.args.getlist("calendar")))
         padding = question.engine.padding
         found = lists.find(refs, wanted, at - padding, at + padding + 1, Freshness())
     except ApiError as error:

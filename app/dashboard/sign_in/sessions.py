@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.http import auth
 from app.services import services
-from store.cache.versioned_cache import Memory
+from store.cache.versioned_cache import CachedVersion
 from store.security.api_keys import digest
 from store.sql.models import Administrator, now
 from store.sql.queries import dashboard_sessions
@@ -28,8 +28,8 @@ def recognise() -> bool:
     if not secret:
         return False
     # A session that is ended changes what counts: the very next page of that browser notices.
-    remembered = services().stores.directory.current()
-    found = remembered.recall(("dashboard session", digest(secret)), lambda: _load(secret))
+    remembered = services().stores.versioned_cache.current()
+    found = remembered.get_or_load(("dashboard session", digest(secret)), lambda: _load(secret))
     if found is None or found.ended:
         session.pop(_KEPT_AS)
         return False
@@ -45,7 +45,7 @@ def _load(secret: str) -> SignedIn | None:
         return dashboard_sessions.load(reading, secret)
 
 
-def _note(found: SignedIn, remembered: Memory) -> None:
+def _note(found: SignedIn, remembered: CachedVersion) -> None:
     """Write down that the session was used, once in a while."""
     step = dashboard_sessions.SEEN_STEP
     if now() - found.seen_at < step:
@@ -61,7 +61,7 @@ def _note(found: SignedIn, remembered: Memory) -> None:
         return True
 
     # What is remembered of the session is older than what is written: once in a step is enough.
-    remembered.recall(("seen", found.id, now().timestamp() // step.total_seconds()), write)
+    remembered.get_or_load(("seen", found.id, now().timestamp() // step.total_seconds()), write)
 
 
 def begin(administrator: Administrator) -> None:

@@ -6,7 +6,7 @@ from enum import Enum
 
 from sqlalchemy.orm import Session
 
-from store.security.oauth_states import Authorization
+from store.security.oauth_states import PendingConsent
 from store.sql.models import User
 from store.sql.queries import api_keys, users
 
@@ -19,7 +19,7 @@ class Refusal(Enum):
     USER_SHARED = "The user belongs to other organizations too"
 
 
-def check(session: Session, authorization: Authorization) -> User | Refusal:
+def check(session: Session, authorization: PendingConsent) -> User | Refusal:
     """The user to connect, locked until the transaction ends; else why the consent is refused.
 
     The API key has to be in force still. A key that is bound to an organization has to reach the user still,

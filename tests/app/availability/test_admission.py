@@ -261,7 +261,7 @@ def test_a_worker_that_has_grown_is_replaced_and_nothing_is_lost(
         create_celery(settings_of(apart)).send_task("upkeep.grow", kwargs={"mebibytes": 300})
         reached(lambda: memory_of(worker) > 300, "it does not grow")
         reached(lambda: memory_of(worker) < 200, "it is not replaced")
-        present = wired.stores.presence.present
+        present = wired.stores.heartbeats.present
         reached(lambda: any(name.startswith("grower@") for name in present().workers), "it is not back")
         before = len(statuses)
         reached(lambda: len(statuses) > before + 5, "nobody is answered")

@@ -8,7 +8,7 @@ from app.services import EXTENSION
 from tests.app import consenting
 from tests.app.consenting import ADA, BOTH, arrive, connected, consent, link
 from tests.app.days import DAY
-from workers.fanout.admission import Full
+from workers.fanout.admission import QueueFull
 
 pytestmark = pytest.mark.usefixtures("worker")
 allowing = consenting.allowing
@@ -20,7 +20,7 @@ def full(monkeypatch):
 
     def fill(app):
         def refuse(queue, name, seconds):
-            raise Full("as many as may wait")
+            raise QueueFull("as many as may wait")
 
         monkeypatch.setattr(app.extensions[EXTENSION].fanout._room, "enter", refuse)
 

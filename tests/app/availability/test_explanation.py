@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.availability import explanation
-from app.availability.lookup import Picture, Unread
+from app.availability.lookup import BusyResult, UnreadCalendar
 from app.availability.selection import Target, main_calendar
 from providers.base import PRIMARY, Failed
 from providers.errors import Reason
@@ -36,12 +36,12 @@ def side(name):
 def picture(asks, unread=(), accounts=()):
     """A picture of asks, each a list of calendars and their busy periods."""
     rows = [(n, target, busy) for n, ask in enumerate(asks) for target, busy in ask]
-    return Picture(
+    return BusyResult(
         targets=[target for _, target, _ in rows],
         ask_of=np.array([n for n, _, _ in rows], np.int64),
         asks=len(asks),
         busy=Groups.of([busy for _, _, busy in rows]),
-        unread={place: Unread(SILENT) for place in unread},
+        unread={place: UnreadCalendar(SILENT) for place in unread},
         accounts={n: [(account(f"user{n}"), SILENT)] for n in accounts},
         oldest_read=None,
     )

@@ -11,7 +11,7 @@ import pytest
 
 from tests.app.days import MORNING
 from tests.app.serving import web_server
-from workers.fanout.admission import Full
+from workers.fanout.admission import QueueFull
 
 pytestmark = pytest.mark.usefixtures("worker")
 
@@ -56,7 +56,7 @@ async def ask_until_heard(port: int, path: str, key: str) -> tuple[int, bytes]:
         answer = await ask(port, path, key)
         if answer[0] != 503:
             break
-        await asyncio.sleep(Full.retry_after)
+        await asyncio.sleep(QueueFull.retry_after)
     return answer
 
 

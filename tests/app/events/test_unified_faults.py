@@ -14,7 +14,7 @@ from tests.app.at_provider import DELETE, INSERT, LOOK, NINE, UPDATE, one
 from tests.app.days import DAY, PROVIDERS, periods
 from tests.app.two_accounts import ADA, SHOWN, Both
 from tests.conftest import Api, connect
-from workers.fanout.admission import Full
+from workers.fanout.admission import QueueFull
 from workers.queues import Queue
 
 pytestmark = pytest.mark.usefixtures("worker")
@@ -208,7 +208,7 @@ def test_what_was_begun_is_undone_although_too_many_wait(sandbox, both, app, mon
 
     def enter(queue, name, seconds):
         if Queue.WRITES in entered:
-            raise Full("others have come meanwhile")
+            raise QueueFull("others have come meanwhile")
         entered.append(queue)
 
     monkeypatch.setattr(room, "enter", enter)

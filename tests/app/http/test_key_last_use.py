@@ -16,7 +16,7 @@ def last_use(app, stores):
     """When the key of a caller was used last, as the database has it."""
 
     def find(api):
-        app.extensions[EXTENSION].stores.key_use.flush()
+        app.extensions[EXTENSION].stores.key_usage.flush()
         with stores.database.reading() as session:
             (row,) = [each for each in api_keys.every(session) if api.key.startswith(each.visible)]
         return row.last_used_at
@@ -75,7 +75,7 @@ def test_a_key_that_was_revoked_while_it_was_remembered_is_not_used(app, new_api
     # These routes let it in on what they remember, until they have read from Redis.
     assert api.get(f"/users/{user}/calendar/busy", **DAY).status_code == 401
 
-    app.extensions[EXTENSION].stores.key_use.flush(now=now().timestamp() + 3600)
+    app.extensions[EXTENSION].stores.key_usage.flush(now=now().timestamp() + 3600)
     assert last_use(api) == before
 
 

@@ -147,7 +147,7 @@ def test_without_redis_what_needs_none_is_answered(new_app, api, tmp_path, caplo
     assert {each.status_code for each in answers} == {200}
     assert told(answers[0]) == [None, None, None]
     # What is remembered under the stamp of before says that Redis was there.
-    caller.client.application.extensions["almanac"].stores.directory._memory.stamp = b"of before"
+    caller.client.application.extensions["almanac"].stores.versioned_cache._memory.stamp = b"of before"
     late = caller.get("/users/nobody/scheduling", **DAY)
     assert late.status_code == 404
     assert "not counted without Redis" in caplog.text

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from app.services import EXTENSION
-from store.cache.versioned_cache import STAMP
+from store.cache.versioned_cache import VERSION_KEY
 from store.sql.models import now
 from store.sql.queries import api_keys
 from tests.app.days import MORNING, meeting, starts
@@ -111,7 +111,7 @@ def test_a_redis_that_forgot_everything_confirms_nothing(worker, new_api, new_us
 
     with stores.database.writing() as session:
         assert len(api_keys.revoke(session, api.key, prefix="alm_")) == 1
-    stores.redis.delete(STAMP)
+    stores.redis.delete(VERSION_KEY)
 
     assert api.get(f"/users/{ada}/scheduling", **MORNING).status_code == 401
 

@@ -43,7 +43,7 @@ def asked(app):
 @pytest.fixture
 def ticking(stores):
     """Beat has just ticked."""
-    stores.presence.tick()
+    stores.heartbeats.tick()
     yield
     stores.redis.delete(BEAT)
 
@@ -182,7 +182,7 @@ def test_beat_ticks_for_all_to_see(environment, settings, stores):
     command = commands.beat(settings)
     with subprocess.Popen(command, env=environment) as beat:
         give_up = time.monotonic() + START_SECONDS
-        while not stores.presence.present().beats:
+        while not stores.heartbeats.present().beats:
             assert beat.poll() is None
             assert time.monotonic() < give_up
             time.sleep(0.1)

@@ -8,7 +8,7 @@ import pytest
 import requests
 
 from app.services import EXTENSION
-from store.metrics.histogram import Latency
+from store.metrics.histogram import Histogram
 from store.metrics.schema import Cache, Counts, together
 from tests.app.days import DAY, meeting, periods
 from tests.app.routes import routes
@@ -23,9 +23,9 @@ HOUR = 3_600_000
 def counted(stores, app=None) -> Counts:
     """What all processes have counted so far, those of ``app`` included."""
     if app is not None:
-        app.extensions[EXTENSION].stores.activity.flush()
+        app.extensions[EXTENSION].stores.counters.flush()
     now = time.time_ns() // 1_000_000
-    return together(point.counts for point in stores.activity.points(now - HOUR, now + HOUR))
+    return together(point.counts for point in stores.counters.points(now - HOUR, now + HOUR))
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_how_long_requests_take_is_told_in_milliseconds(app, api, stores):
             break
         # A server of another test has told just now what it had counted.
 
-    mine = Latency(tuple(now - then for now, then in zip(after.buckets, before.buckets, strict=True)))
+    mine = Histogram(tuple(now - then for now, then in zip(after.buckets, before.buckets, strict=True)))
     assert mine.total == 20
     # A bucket ends at two and a half times its beginning at most.
     assert 0 < mine.percentile(50) <= max(1, 2.5 * took)

@@ -101,7 +101,7 @@ import contextlib, os, resource, sys, time
 from providers.http import transport
 from providers.google.errors import error_for
 from providers.http.send import Call, send
-from providers.errors import OutOfMeans
+from providers.errors import LocalResourceExhausted
 transport.prepare()
 more, most = 64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (more, most))
@@ -111,7 +111,7 @@ with contextlib.suppress(OSError):
 call = Call("Google Calendar", "calendar.freebusy.query", "GET", sys.argv[1], repeatable=False)
 try:
     send(call, error_for, deadline=time.monotonic() + 60)
-except OutOfMeans as error:
+except LocalResourceExhausted as error:
     print(error.problem, error.message, sep="|")
 """
 

@@ -13,7 +13,7 @@ from redis import Redis
 
 from scheduling.intervals import Intervals, clip, merge
 from store.cache.busy_cache import NEVER, BusyCache, CalendarKey
-from store.cache.fast_redis import Line
+from store.cache.fast_redis import FastRedis
 from store.stores import Stores
 
 BUCKET = 1000
@@ -28,7 +28,7 @@ def redis() -> Redis:
 
 @pytest.fixture
 def cache(redis: Redis) -> BusyCache:
-    return BusyCache(redis, Line(redis), ttl_seconds=60, bucket=BUCKET)
+    return BusyCache(redis, FastRedis(redis), ttl_seconds=60, bucket=BUCKET)
 
 
 def put(
@@ -66,7 +66,7 @@ def merged(intervals: Intervals) -> list[tuple[int, int]]:
 )
 def test_any_range_inside_what_was_read_comes_back_whole(pairs, start, length):
     redis = fakeredis.FakeRedis()
-    cache = BusyCache(redis, Line(redis), ttl_seconds=60, bucket=BUCKET)
+    cache = BusyCache(redis, FastRedis(redis), ttl_seconds=60, bucket=BUCKET)
     busy = Intervals.of((at, at + minutes) for at, minutes in pairs)
     busy = merge(busy.starts, busy.ends)
     put(redis, cache, clip(busy, 0, 4000), 0, 4000)
@@ -178,7 +178,7 @@ def test_another_value_comes_in_the_same_round_trip(redis, cache):
 )
 def test_many_calendars_at_once_are_as_each_by_itself(puts, start, length, newer_than):
     redis = fakeredis.FakeRedis()
-    cache = BusyCache(redis, Line(redis), ttl_seconds=60, bucket=BUCKET)
+    cache = BusyCache(redis, FastRedis(redis), ttl_seconds=60, bucket=BUCKET)
     keys = [CalendarKey(f"c{n}", "primary") for n in range(4)]
     for n, first, buckets, read_at, garbage in puts:
         at = first * BUCKET
@@ -241,7 +241,7 @@ def test_forgetting_a_connection_leaves_the_others(redis, cache):
 
 
 def test_without_a_time_to_live_nothing_is_kept(redis):
-    cache = BusyCache(redis, Line(redis), ttl_seconds=0, bucket=BUCKET)
+    cache = BusyCache(redis, FastRedis(redis), ttl_seconds=0, bucket=BUCKET)
     put(redis, cache, Intervals.of([(1, 2)]), 0, 1000)
 
     assert list(redis.scan_iter()) == []

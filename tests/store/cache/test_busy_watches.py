@@ -7,7 +7,7 @@ from redis import Redis
 
 from scheduling.intervals import Intervals
 from store.cache.busy_cache import BusyCache, CalendarKey, watch_name
-from store.cache.fast_redis import Line
+from store.cache.fast_redis import FastRedis
 from store.coordination.channel_usage import ROUND
 from store.stores import Stores
 
@@ -24,7 +24,7 @@ def redis(stores: Stores) -> Redis:
 
 @pytest.fixture
 def cache(redis: Redis) -> BusyCache:
-    return BusyCache(redis, Line(redis), ttl_seconds=60, bucket=BUCKET, watched_seconds=3600)
+    return BusyCache(redis, FastRedis(redis), ttl_seconds=60, bucket=BUCKET, watched_seconds=3600)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_a_watch_that_has_ended_already_is_none(cache, read, lives):
 
 
 def test_without_a_longer_time_a_watch_changes_nothing(redis, read, lives, cache):
-    BusyCache(redis, Line(redis), ttl_seconds=60, bucket=BUCKET).watch(KEY, "channel", 86_400)
+    BusyCache(redis, FastRedis(redis), ttl_seconds=60, bucket=BUCKET).watch(KEY, "channel", 86_400)
     cache._watched = 0
     read()()
 
@@ -154,7 +154,7 @@ def test_a_storm_leaves_one_read_to_be_kept(cache, read, lives):
 
 
 def test_calendars_are_claimed_once_until_released(stores, redis):
-    watching = stores.watching
+    watching = stores.channel_usage
     assert watching.claim([KEY, TEAM], 60) == [KEY, TEAM]
     assert watching.claim([KEY, TEAM, OTHER], 60) == [OTHER]
     watching.release(KEY)
@@ -166,24 +166,24 @@ def test_calendars_are_claimed_once_until_released(stores, redis):
 
 
 def test_use_and_news_are_noted(stores, redis):
-    stores.watching.use([KEY])
-    stores.watching.hear("channel", 60)
+    stores.channel_usage.use([KEY])
+    stores.channel_usage.hear("channel", 60)
 
-    assert stores.watching.used([KEY, TEAM]) == [True, False]
-    assert stores.watching.heard(["channel", "other"]) == [True, False]
-    assert stores.watching.used([]) == stores.watching.heard([]) == []
+    assert stores.channel_usage.used([KEY, TEAM]) == [True, False]
+    assert stores.channel_usage.heard(["channel", "other"]) == [True, False]
+    assert stores.channel_usage.used([]) == stores.channel_usage.heard([]) == []
 
 
 def test_a_round_is_called_for_once(stores, redis):
-    assert [stores.watching.call_round(60) for _ in range(3)] == [True, False, False]
+    assert [stores.channel_usage.call_round(60) for _ in range(3)] == [True, False, False]
     assert 0 < redis.pttl(ROUND) <= 60_000
 
 
 def test_nothing_is_left_of_a_connection_that_is_gone(stores, redis, cache):
-    stores.watching.use([KEY, TEAM, OTHER])
-    stores.watching.claim([KEY], 60)
+    stores.channel_usage.use([KEY, TEAM, OTHER])
+    stores.channel_usage.claim([KEY], 60)
     cache.watch(KEY, "channel", 600)
-    stores.watching.forget(["c1", "c3"])
+    stores.channel_usage.forget(["c1", "c3"])
 
     left = {name.decode() for name in redis.scan_iter(count=1000)} - {"busy-generation:c1"}
     assert left == {"watch-used:c2:primary", "watch-of:c2"}

@@ -10,7 +10,7 @@ from redis import Redis
 from scheduling.intervals import Intervals
 from store.cache.busy_cache import BusyCache, CalendarKey
 from store.cache.cache_tags import Tags, change_tags, owner_of, read_tags, write_tags
-from store.cache.fast_redis import Line
+from store.cache.fast_redis import FastRedis
 
 BUCKET = 1_000
 
@@ -104,7 +104,7 @@ def test_a_calendar_of_the_own_mailbox_has_no_other_owner():
 def cache(stores) -> BusyCache:
     redis: Redis = stores.redis
     redis.flushall()
-    return BusyCache(redis, Line(redis), ttl_seconds=60, bucket=BUCKET)
+    return BusyCache(redis, FastRedis(redis), ttl_seconds=60, bucket=BUCKET)
 
 
 def read(cache: BusyCache, redis: Redis, key: CalendarKey, tags: Tags, *, before_store=lambda: None) -> None:

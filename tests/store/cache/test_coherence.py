@@ -28,8 +28,8 @@ from redis import Redis
 
 from scheduling.intervals import Intervals
 from store.cache.busy_cache import BusyCache, CalendarKey
-from store.cache.fast_redis import Line
-from store.coordination.single_flight import Flights, Landing, Turn, Wish
+from store.cache.fast_redis import FastRedis
+from store.coordination.single_flight import ClaimState, Completion, ReadKey, SingleFlight
 
 BUCKET = 1_000_000
 FAILED = b"failed"
@@ -65,7 +65,7 @@ class History(RuleBasedStateMachine):
     def __init__(self, redis: Redis) -> None:
         super().__init__()
         self.redis = redis
-        self.cache = BusyCache(redis, Line(redis), ttl_seconds=60, watched_seconds=3600, bucket=BUCKET)
+        self.cache = BusyCache(redis, FastRedis(redis), ttl_seconds=60, watched_seconds=3600, bucket=BUCKET)
         self.key = CalendarKey(secrets.token_hex(6), "primary")
         self.clock = 1_800_000_000_000
         self.truth = 0
@@ -98,7 +98,9 @@ class History(RuleBasedStateMachine):
     @initialize(kept=st.booleans())
     def begin(self, kept: bool) -> None:
         """Failures answer for all of this history, whose moments are too short to end them, or not at all."""
-        self.flights = Flights(self.redis, failure_seconds=60.0 if kept else 0.0, asking_seconds=60.0)
+        self.single_flight = SingleFlight(
+            self.redis, failure_seconds=60.0 if kept else 0.0, asking_seconds=60.0
+        )
 
     # Requests
 
@@ -126,8 +128,8 @@ class History(RuleBasedStateMachine):
         self._claim(client)
 
     def _claim(self, client: Client) -> None:
-        ((turn, value),) = self.flights.claim(
-            [Wish(self.key.connection, "read", NUMBER)],
+        ((turn, value),) = self.single_flight.claim(
+            [ReadKey(self.key.connection, "read", NUMBER)],
             client.waiter,
             now=self.now(),
             began=client.began,
@@ -135,13 +137,13 @@ class History(RuleBasedStateMachine):
             lease=60,
         )
         seen[turn.name] += 1
-        if turn is Turn.LANDED:
+        if turn is ClaimState.COMPLETED:
             self._reply(client, value, "landed")
             return
-        if turn is not Turn.WAIT:
+        if turn is not ClaimState.FOLLOWER:
             self.readers.append(Reader(client, value))
             self.flown.add(b"flight:" + value)
-        if turn is not Turn.ALONE:
+        if turn is not ClaimState.BYPASS:
             self.waiting.append(client)
 
     @precondition(lambda self: self.waiting)
@@ -180,7 +182,7 @@ class History(RuleBasedStateMachine):
             reader.generation = self.cache.generations([self.key.connection])[self.key.connection]
             if reader.flight:
                 with self.redis.pipeline(transaction=False) as pipe:
-                    self.flights.hold(pipe, [reader.flight.decode()])
+                    self.single_flight.hold(pipe, [reader.flight.decode()])
                     pipe.execute()
             reader.read_at = self.now()
         elif reader.picture is None:
@@ -197,8 +199,8 @@ class History(RuleBasedStateMachine):
                     pipe, self.key, busy, 0, BUCKET, read_at=reader.read_at, generation=reader.generation
                 )
             if reader.flight:
-                landing = Landing(reader.flight.decode(), body, failed, not failed)
-                self.flights.land(pipe, [landing], told=reader.client.waiter, leftover=60)
+                landing = Completion(reader.flight.decode(), body, failed, not failed)
+                self.single_flight.complete(pipe, [landing], told=reader.client.waiter, leftover=60)
             pipe.execute()
         if reader.client in self.waiting:
             self.waiting.remove(reader.client)
@@ -272,6 +274,6 @@ def test_nobody_sees_what_was_before_a_write_that_was_answered(stores, histories
         ),
     )
     # The histories went everywhere, few of them not to every corner.
-    ways = {"from the cache", "waited for", "read", "LEAD", "WAIT"}
-    corners = {"landed", "LANDED", "ALONE"} if histories > 1_000 else set()
+    ways = {"from the cache", "waited for", "read", "LEADER", "FOLLOWER"}
+    corners = {"landed", "COMPLETED", "BYPASS"} if histories > 1_000 else set()
     assert ways | corners <= set(seen), seen

@@ -11,8 +11,8 @@ from redis import Redis
 from redis.exceptions import ConnectionError
 from sqlalchemy import delete, update
 
-from store.cache.fast_redis import Line
-from store.cache.versioned_cache import STAMP, Directory
+from store.cache.fast_redis import FastRedis
+from store.cache.versioned_cache import VERSION_KEY, VersionedCache
 from store.sql.database import Database
 from store.sql.models import ApiKey, AuditRecord, Membership, OAuthConnection, Organization, User, now
 from store.sql.queries import api_keys, connections, idempotency, organizations
@@ -25,8 +25,8 @@ def redis() -> Redis:
 
 
 @pytest.fixture
-def directory(redis: Redis) -> Directory:
-    return Directory(redis, Line(redis))
+def directory(redis: Redis) -> VersionedCache:
+    return VersionedCache(redis, FastRedis(redis))
 
 
 def counting() -> tuple[list[int], Callable[[], str]]:
@@ -42,59 +42,59 @@ def counting() -> tuple[list[int], Callable[[], str]]:
 def test_what_was_loaded_is_remembered_until_something_changes(directory):
     _, load = counting()
 
-    assert directory.current().recall("ada", load) == "loaded 1"
-    assert directory.current().recall("ada", load) == "loaded 1"
+    assert directory.current().get_or_load("ada", load) == "loaded 1"
+    assert directory.current().get_or_load("ada", load) == "loaded 1"
     directory.changing()
-    assert directory.current().recall("ada", load) == "loaded 2"
+    assert directory.current().get_or_load("ada", load) == "loaded 2"
 
 
 def test_a_change_in_one_process_is_seen_by_every_other(directory, redis):
-    other = Directory(redis, Line(redis))
+    other = VersionedCache(redis, FastRedis(redis))
     _, load = counting()
-    other.current().recall("ada", load)
+    other.current().get_or_load("ada", load)
 
     directory.changing()
 
-    assert other.current().recall("ada", load) == "loaded 2"
+    assert other.current().get_or_load("ada", load) == "loaded 2"
 
 
 def test_what_is_recent_may_be_outdated_and_is_told_by_its_stamp(directory, redis):
-    Directory(redis, Line(redis)).changing()
+    VersionedCache(redis, FastRedis(redis)).changing()
     before = directory.current()
-    Directory(redis, Line(redis)).changing()
+    VersionedCache(redis, FastRedis(redis)).changing()
 
     assert directory.recent() is before
-    assert directory.under(redis.get(STAMP)) is not before
+    assert directory.under(redis.get(VERSION_KEY)) is not before
 
 
 def test_a_redis_that_was_emptied_brings_nothing_old_back(directory, redis):
     _, load = counting()
-    directory.current().recall("ada", load)
+    directory.current().get_or_load("ada", load)
 
     redis.flushall()
 
-    assert directory.current().recall("ada", load) == "loaded 2"
+    assert directory.current().get_or_load("ada", load) == "loaded 2"
 
 
 def test_that_there_is_nothing_is_not_remembered(directory):
     answers = iter([None, "there now"])
 
-    assert directory.current().recall("ada", lambda: next(answers)) is None
-    assert directory.current().recall("ada", lambda: next(answers)) == "there now"
+    assert directory.current().get_or_load("ada", lambda: next(answers)) is None
+    assert directory.current().get_or_load("ada", lambda: next(answers)) == "there now"
 
 
 def test_what_is_loaded_while_something_changes_does_not_outlive_the_change(directory):
     """A reader that loads between the first word of a change and its commit has the old picture."""
     directory.changing()
     memory = directory.current()
-    assert memory.recall("ada", lambda: "old") == "old"
+    assert memory.get_or_load("ada", lambda: "old") == "old"
     directory.changing()
 
-    assert directory.current().recall("ada", lambda: "new") == "new"
+    assert directory.current().get_or_load("ada", lambda: "new") == "new"
 
 
 def test_without_redis_nothing_is_remembered_and_nothing_comes_back_after_it(redis):
-    class Down(Line):
+    class Down(FastRedis):
         down = False
 
         def mget(self, names):
@@ -103,28 +103,28 @@ def test_without_redis_nothing_is_remembered_and_nothing_comes_back_after_it(red
             return super().mget(names)
 
     line = Down(redis)
-    directory = Directory(redis, line)
+    directory = VersionedCache(redis, line)
     _, load = counting()
-    directory.current().recall("ada", load)
+    directory.current().get_or_load("ada", load)
 
     line.down = True
-    assert directory.current().recall("ada", load) == "loaded 2"
-    assert directory.current().recall("ada", load) == "loaded 3"
+    assert directory.current().get_or_load("ada", load) == "loaded 2"
+    assert directory.current().get_or_load("ada", load) == "loaded 3"
     line.down = False
-    assert directory.current().recall("ada", load) == "loaded 4"
+    assert directory.current().get_or_load("ada", load) == "loaded 4"
 
 
 def test_what_is_too_large_to_be_remembered_is_answered_all_the_same(directory):
     _, load = counting()
 
-    assert directory.current().recall("everybody", load, weight=lambda _: 10**9) == "loaded 1"
-    assert directory.current().recall("everybody", load, weight=lambda _: 10**9) == "loaded 2"
+    assert directory.current().get_or_load("everybody", load, weight=lambda _: 10**9) == "loaded 1"
+    assert directory.current().get_or_load("everybody", load, weight=lambda _: 10**9) == "loaded 2"
 
 
 def test_many_threads_share_a_memory(directory):
     memory = directory.current()
     threads = [
-        threading.Thread(target=lambda: [memory.recall(n % 50, lambda n=n: n % 50) for n in range(2000)])
+        threading.Thread(target=lambda: [memory.get_or_load(n % 50, lambda n=n: n % 50) for n in range(2000)])
         for _ in range(8)
     ]
     for each in threads:
@@ -132,7 +132,7 @@ def test_many_threads_share_a_memory(directory):
     for each in threads:
         each.join()
 
-    assert [memory.recall(n, lambda: None) for n in range(50)] == list(range(50))
+    assert [memory.get_or_load(n, lambda: None) for n in range(50)] == list(range(50))
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from redis import Redis
 from redis.exceptions import ResponseError
 
-from store.cache.fast_redis import Line
-from store.coordination.api_rate_limiter import Quotas
+from store.cache.fast_redis import FastRedis
+from store.coordination.api_rate_limiter import ApiRateLimiter
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def pass_time(redis: Redis, key: int, seconds: float) -> None:
 
 
 def test_a_key_has_so_many_requests_and_no_more(redis, key):
-    quotas = Quotas(Line(redis), 3)
+    quotas = ApiRateLimiter(FastRedis(redis), 3)
 
     taken = [quotas.take(key) for _ in range(4)]
 
@@ -47,7 +47,7 @@ def test_a_key_has_so_many_requests_and_no_more(redis, key):
 
 
 def test_another_key_has_its_own(redis, key):
-    quotas = Quotas(Line(redis), 1)
+    quotas = ApiRateLimiter(FastRedis(redis), 1)
     assert not quotas.take(key).refused
     assert quotas.take(key).refused
     other = key + 1
@@ -56,7 +56,7 @@ def test_another_key_has_its_own(redis, key):
 
 
 def test_who_waits_as_told_is_heard(redis, key):
-    quotas = Quotas(Line(redis), 4)
+    quotas = ApiRateLimiter(FastRedis(redis), 4)
     for _ in range(4):
         quotas.take(key)
     refused = quotas.take(key)
@@ -72,7 +72,7 @@ def test_who_waits_as_told_is_heard(redis, key):
 
 
 def test_the_older_minute_counts_for_less_and_less(redis, key):
-    quotas = Quotas(Line(redis), 10)
+    quotas = ApiRateLimiter(FastRedis(redis), 10)
     for _ in range(10):
         quotas.take(key)
 
@@ -83,7 +83,7 @@ def test_the_older_minute_counts_for_less_and_less(redis, key):
 
 
 def test_two_minutes_of_silence_leave_nothing(redis, key):
-    quotas = Quotas(Line(redis), 2)
+    quotas = ApiRateLimiter(FastRedis(redis), 2)
     quotas.take(key)
     assert 0 < redis.pttl(names(key)[1]) <= 120_000
 
@@ -94,7 +94,7 @@ def test_two_minutes_of_silence_leave_nothing(redis, key):
 
 
 def test_a_request_is_counted_in_one_round_trip(redis, key, monkeypatch):
-    line = Line(redis)
+    line = FastRedis(redis)
     line.mget(["anything"])
     sent: list[object] = []
     connection = line._connection()
@@ -103,13 +103,13 @@ def test_a_request_is_counted_in_one_round_trip(redis, key, monkeypatch):
         connection, "send_packed_command", lambda packed, **more: (sent.append(packed), send(packed, **more))
     )
 
-    assert not Quotas(line, 5).take(key).refused
+    assert not ApiRateLimiter(line, 5).take(key).refused
 
     assert len(sent) == 1
 
 
 def test_a_refusal_of_redis_does_not_answer_the_next_question(redis, key):
-    line = Line(redis)
+    line = FastRedis(redis)
     with pytest.raises(ResponseError):
         line.ask(("NO-SUCH-COMMAND",), ("SET", f"quota:{key}:now", 1, "PX", 1000))
     assert line.mget(["nothing of that name"]) == [None]

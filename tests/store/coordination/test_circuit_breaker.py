@@ -14,7 +14,7 @@ from redis.exceptions import ConnectionError
 
 from store.coordination import circuit_breaker
 from store.coordination.circuit_breaker import Family
-from store.coordination.provider_rate_limiter import ASK_AGAIN, Why
+from store.coordination.provider_rate_limiter import ASK_AGAIN, WaitReason
 from store.stores import Stores
 from tests.store.breaking import FAILURES, LEASE, PAUSE, START, Both
 
@@ -31,11 +31,11 @@ def new(redis: Redis) -> Callable[..., Both]:
 def test_a_provider_opens_once_so_many_accounts_have_failed_and_says_so_once(new, caplog):
     both = new()
     assert [both.fail(each) for each in ("ada", "bob")] == [False, False]
-    assert both.standing() == circuit_breaker.Breaker()
+    assert both.standing() == circuit_breaker.CircuitState()
     assert both.fail("cid")
     assert both.fail("dan")
     answer = both.ask("eve")
-    assert answer.why is Why.OPEN
+    assert answer.why is WaitReason.OPEN
     assert PAUSE - 5 < answer.wait <= PAUSE
     standing = both.standing()
     assert (standing.open, standing.probed, standing.accounts) == (True, False, 0)
@@ -59,7 +59,7 @@ def test_accounts_that_go_on_failing_while_others_are_answered_never_open_it(new
 
 def test_an_answer_counts_from_when_it_was_given_and_not_from_when_it_was_told(new, monkeypatch):
     both = new(failures=0)
-    both.breakers.answered(both.guarded, "well")
+    both.circuit_breakers.answered(both.guarded, "well")
     later = time.monotonic() + 3
     monkeypatch.setattr(circuit_breaker.time, "monotonic", lambda: later)
     assert [both.fail(each, took=2) for each in "abc"] == [False, False, True]
@@ -78,9 +78,9 @@ def test_who_began_before_another_was_answered_stands_for_nobody_else(new):
 def test_many_failures_of_one_account_open_its_own_and_nobody_elses(new):
     both = new(accounts=2)
     assert [both.fail("ada") for _ in range(FAILURES + 1)] == [False, True, True]
-    assert both.ask("ada").why is Why.OPEN
+    assert both.ask("ada").why is WaitReason.OPEN
     assert not both.ask("bob").wait
-    assert both.standing() == circuit_breaker.Breaker(accounts=1)
+    assert both.standing() == circuit_breaker.CircuitState(accounts=1)
 
 
 def test_a_call_that_is_to_be_made_again_does_not_count(new):
@@ -95,15 +95,15 @@ def test_of_all_who_ask_after_the_pause_one_probes_and_its_answer_closes(new):
     for each in ("ada", "bob", "cid"):
         both.fail(each)
     asked = [both.ask(f"new-{n}") for n in range(5)]
-    assert [each.why is Why.PROBE for each in asked] == [True] + [False] * 4
+    assert [each.why is WaitReason.PROBE for each in asked] == [True] + [False] * 4
     # Nobody is refused who can wait to hear of it.
-    assert all((each.why, each.wait) == (Why.PROBED, ASK_AGAIN / 1000) for each in asked[1:])
+    assert all((each.why, each.wait) == (WaitReason.PROBED, ASK_AGAIN / 1000) for each in asked[1:])
     assert both.standing().probed
     # What another account was answered is from before.
     both.answer("dan")
     assert both.standing().open
     both.answer("new-0")
-    assert both.standing() == circuit_breaker.Breaker()
+    assert both.standing() == circuit_breaker.CircuitState()
     assert not any(both.ask(each).wait for each in ("ada", "bob", "new-1"))
     # Nothing is held against anybody.
     assert not both.redis.keys(f"breaker:{both.provider}*")
@@ -114,19 +114,19 @@ def test_who_asks_waits_for_a_probe_while_it_is_young_and_no_longer():
     for each in ("ada", "bob", "cid"):
         both.fail(each, now=now)
     began = now + PAUSE
-    assert both.ask("dan", by="job", now=began).why is Why.PROBE
+    assert both.ask("dan", by="job", now=began).why is WaitReason.PROBE
     last = began + YOUNG - 0.1
     # Who waits asks again when it is over, if not before; those that have failed are no exception.
     for each, moment, wait in (("eve", began, ASK_AGAIN / 1000), ("eve", last, 0.1), ("ada", last, 0.1)):
         told = both.ask(each, now=moment)
-        assert (told.why, round(told.wait, 3)) == (Why.PROBED, wait)
+        assert (told.why, round(told.wait, 3)) == (WaitReason.PROBED, wait)
     told = both.ask_all(["eve", "ada"], now=began + YOUNG)
-    assert [(each.why, round(each.wait, 3)) for each in told] == [(Why.OPEN, LEASE - YOUNG)] * 2
+    assert [(each.why, round(each.wait, 3)) for each in told] == [(WaitReason.OPEN, LEASE - YOUNG)] * 2
     # Who probes goes on, and the next probe is young again.
-    assert both.ask("dan", by="job", now=began + YOUNG).why is Why.PROBE
+    assert both.ask("dan", by="job", now=began + YOUNG).why is WaitReason.PROBE
     both.leave("dan", "job")
-    assert both.ask("eve", now=began + YOUNG).why is Why.PROBE
-    assert both.ask("fay", now=began + YOUNG).why is Why.PROBED
+    assert both.ask("eve", now=began + YOUNG).why is WaitReason.PROBE
+    assert both.ask("fay", now=began + YOUNG).why is WaitReason.PROBED
 
 
 def test_who_asks_while_a_probe_takes_too_long_is_refused_by_the_clock_of_redis(new):
@@ -134,7 +134,7 @@ def test_who_asks_while_a_probe_takes_too_long_is_refused_by_the_clock_of_redis(
     for each in ("ada", "bob", "cid"):
         both.fail(each)
     asked = both.ask_all(["dan", "eve"], lease=60.0)
-    assert [each.why for each in asked] == [Why.PROBE, Why.OPEN]
+    assert [each.why for each in asked] == [WaitReason.PROBE, WaitReason.OPEN]
     assert 50 < asked[1].wait <= 60
     both.answer("dan")
     assert not both.ask("eve").wait
@@ -144,27 +144,27 @@ def test_a_probe_that_fails_begins_the_pause_anew_and_is_not_tried_again(new):
     both = new(pause=0.0)
     for each in ("ada", "bob", "cid"):
         both.fail(each)
-    assert both.ask("dan").why is Why.PROBE
-    both.breakers.pause = 60.0
+    assert both.ask("dan").why is WaitReason.PROBE
+    both.circuit_breakers.pause = 60.0
     assert both.fail("dan", given_up=False)
     assert both.standing().due > 50
-    assert both.ask("eve").why is Why.OPEN
+    assert both.ask("eve").why is WaitReason.OPEN
 
 
 def test_a_probe_keeps_its_turn_when_redis_is_asked_twice_and_loses_it_with_its_lease(new):
     both = new(pause=0.0)
     for each in ("ada", "bob", "cid"):
         both.fail(each)
-    assert both.ask("dan", by="job").why is Why.PROBE
-    assert both.ask("dan", by="job").why is Why.PROBE
-    assert both.ask("eve").why is Why.PROBED
+    assert both.ask("dan", by="job").why is WaitReason.PROBE
+    assert both.ask("dan", by="job").why is WaitReason.PROBE
+    assert both.ask("eve").why is WaitReason.PROBED
     both.leave("dan", "somebody else's")
-    assert both.ask("eve").why is Why.PROBED
+    assert both.ask("eve").why is WaitReason.PROBED
     # It had no occasion to call.
     both.leave("dan", "job")
-    assert both.ask("eve", lease=0.0).why is Why.PROBE
+    assert both.ask("eve", lease=0.0).why is WaitReason.PROBE
     # The next one died.
-    assert both.ask("fay").why is Why.PROBE
+    assert both.ask("fay").why is WaitReason.PROBE
 
 
 def test_who_has_failed_lets_others_probe_first():
@@ -173,9 +173,9 @@ def test_who_has_failed_lets_others_probe_first():
         both.fail(each, now=now)
     now += PAUSE
     assert both.ask("ada", now=now).wait == PAUSE
-    assert both.ask("dan", by="job", now=now).why is Why.PROBE
+    assert both.ask("dan", by="job", now=now).why is WaitReason.PROBE
     both.leave("dan", "job")
-    assert both.ask("ada", now=now + PAUSE).why is Why.PROBE
+    assert both.ask("ada", now=now + PAUSE).why is WaitReason.PROBE
 
 
 def test_who_has_failed_waits_for_the_probe_of_another_even_one_that_asks_after_it():
@@ -183,33 +183,38 @@ def test_who_has_failed_waits_for_the_probe_of_another_even_one_that_asks_after_
     for each in ("ada", "bob", "cid"):
         both.fail(each, now=now)
     asked = both.ask_all(["ada", "dan", "bob", "eve"], now=now + PAUSE)
-    assert [each.why for each in asked] == [Why.PROBED, Why.PROBE, Why.PROBED, Why.PROBED]
+    assert [each.why for each in asked] == [
+        WaitReason.PROBED,
+        WaitReason.PROBE,
+        WaitReason.PROBED,
+        WaitReason.PROBED,
+    ]
     both.fail("dan", now=now + PAUSE)
     asked = both.ask_all(["ada", "eve"], now=now + PAUSE)
-    assert [(each.why, each.wait) for each in asked] == [(Why.OPEN, PAUSE)] * 2
+    assert [(each.why, each.wait) for each in asked] == [(WaitReason.OPEN, PAUSE)] * 2
 
 
 def test_an_answer_that_another_pipeline_carries_closes_with_the_end_of_its_probe(new):
     both = new(pause=0.0)
     for each in ("ada", "bob", "cid"):
         both.fail(each)
-    assert both.ask("dan", by="job").why is Why.PROBE
-    both.breakers.probes(both.guarded, "dan")
-    both.breakers.answered(both.guarded, "dan")
+    assert both.ask("dan", by="job").why is WaitReason.PROBE
+    both.circuit_breakers.probes(both.guarded, "dan")
+    both.circuit_breakers.answered(both.guarded, "dan")
     with both.redis.pipeline(transaction=False) as late:
-        both.breakers.tell(late)
+        both.circuit_breakers.tell(late)
         both.leave("dan", "job")
         assert not both.standing().open
         late.execute()
-    assert both.standing() == circuit_breaker.Breaker()
+    assert both.standing() == circuit_breaker.CircuitState()
 
 
 def test_a_probe_that_was_answered_and_then_failed_closes_nothing_at_its_end(new):
     both = new(pause=0.0, accounts=0, failures=1)
     both.fail("ada")
-    assert both.ask("ada", by="job").why is Why.PROBE
-    both.breakers.probes(both.guarded, "ada")
-    both.breakers.answered(both.guarded, "ada")
+    assert both.ask("ada", by="job").why is WaitReason.PROBE
+    both.circuit_breakers.probes(both.guarded, "ada")
+    both.circuit_breakers.answered(both.guarded, "ada")
     assert both.fail("ada")
     both.leave("ada", "job")
     assert both.standing().accounts == 1
@@ -220,13 +225,13 @@ def test_one_family_of_calls_that_fails_opens_no_other(new):
     events = Both(busy.redis, busy.provider, family=Family.EVENTS)
     for each in ("ada", "ada", "bob", "cid"):
         events.fail(each)
-    assert [events.ask(each).why for each in ("ada", "dan")] == [Why.OPEN] * 2
+    assert [events.ask(each).why for each in ("ada", "dan")] == [WaitReason.OPEN] * 2
     assert not any(busy.ask(each).wait for each in ("ada", "dan"))
     # Nor does the answer to one close another.
     busy.answer("ada")
     assert events.standing().accounts == 1
     assert events.standing().open
-    assert busy.standing() == circuit_breaker.Breaker()
+    assert busy.standing() == circuit_breaker.CircuitState()
 
 
 def test_accounts_that_nobody_asks_for_again_are_not_kept(new):
@@ -251,9 +256,9 @@ def test_everything_is_forgotten_in_time(new):
     for each in ("ada", "ada", "bob", "cid"):
         both.fail(each)
     both.ask("dan")
-    both.breakers.answered(circuit_breaker.Guarded(both.provider, Family.EVENTS), "ada")
+    both.circuit_breakers.answered(circuit_breaker.CircuitKey(both.provider, Family.EVENTS), "ada")
     with both.redis.pipeline(transaction=False) as pipe:
-        both.breakers.tell(pipe)
+        both.circuit_breakers.tell(pipe)
         pipe.execute()
     keys = both.redis.keys(f"*:{both.provider}*")
     assert len(keys) == 7
@@ -273,7 +278,7 @@ def cut_off(stores: Stores, monkeypatch) -> Both:
 
 
 def test_what_happens_while_redis_is_away_opens_nothing_and_closes_nothing(cut_off, monkeypatch, caplog):
-    cut_off.breakers.answered(cut_off.guarded, "ada")
+    cut_off.circuit_breakers.answered(cut_off.guarded, "ada")
     for each in ("ada", "bob", "cid", "dan"):
         assert not cut_off.fail(each)
     assert "ConnectionError" in caplog.text
@@ -281,7 +286,7 @@ def test_what_happens_while_redis_is_away_opens_nothing_and_closes_nothing(cut_o
     for each in ("ada", "bob"):
         cut_off.fail(each)
     with cut_off.redis.pipeline(transaction=False) as pipe:
-        cut_off.breakers.tell(pipe)
+        cut_off.circuit_breakers.tell(pipe)
         assert not pipe.command_stack
     assert cut_off.fail("cid")
 
@@ -290,7 +295,7 @@ def test_an_answer_that_was_long_noted_proves_nothing(stores, monkeypatch):
     both = Both(stores.redis, provider=f"provider-{secrets.token_hex(6)}")
     for each in ("ada", "bob"):
         both.fail(each)
-    both.breakers.answered(both.guarded, "dan")
+    both.circuit_breakers.answered(both.guarded, "dan")
     monkeypatch.setattr(circuit_breaker, "STALE", -1.0)
     assert both.fail("cid")
 
@@ -299,7 +304,7 @@ def test_what_was_answered_before_a_failure_is_told_before_it(new):
     both = new()
     for each in ("ada", "bob"):
         both.fail(each)
-    both.breakers.answered(both.guarded, "dan")
+    both.circuit_breakers.answered(both.guarded, "dan")
     assert not both.fail("cid")
     assert not both.standing().open
 
@@ -309,7 +314,7 @@ def test_a_redis_that_came_back_empty_asks_everybody(new, caplog):
     both = new()
     for each in ("ada", "ada", "bob", "cid"):
         both.fail(each)
-    assert both.ask("dan").why is Why.OPEN
+    assert both.ask("dan").why is WaitReason.OPEN
     both.redis.delete(*both.redis.keys(f"breaker:{both.provider}*"))
     # The answer of a probe that Redis has forgotten.
     both.answer("eve")

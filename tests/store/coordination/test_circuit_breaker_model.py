@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.coordination.provider_rate_limiter import Why
+from store.coordination.provider_rate_limiter import WaitReason
 from tests.store.breaking import ACCOUNTS, FAILURES, LEASE, PAUSE, START, Both
 
 # Seconds for which the model waits for a probe.
@@ -113,7 +113,7 @@ def test_they_do_what_the_model_does(steps):
         match deed:
             case "ask":
                 answer = both.ask(account, now=now)
-                told = answer.why.value if answer.wait or answer.why is Why.PROBE else "go"
+                told = answer.why.value if answer.wait or answer.why is WaitReason.PROBE else "go"
                 assert told == model.ask(account, now)
                 assert bool(answer.wait) == (told in ("open", "probed"))
             case "answer":

@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from store.config import embedded_redis
-from store.coordination.heartbeats import BEAT, BEAT_SECONDS, FORGOTTEN, WORKER_SECONDS, WORKERS, Presence
+from store.coordination.heartbeats import BEAT, BEAT_SECONDS, FORGOTTEN, WORKER_SECONDS, WORKERS, Heartbeats
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def redis(tmp_path):
 
 
 def test_workers_are_there_with_their_places_until_they_leave(redis):
-    presence = Presence(redis)
+    presence = Heartbeats(redis)
     assert presence.present().workers == {}
     presence.work("worker1@a", used=3, places=64)
     presence.work("worker2@a", used=0, places=64)
@@ -34,7 +34,7 @@ def test_workers_are_there_with_their_places_until_they_leave(redis):
 
 
 def test_who_is_silent_is_gone_and_then_forgotten(redis):
-    presence = Presence(redis)
+    presence = Heartbeats(redis)
     now = time.time()
     for name, ago in (("young", 0.0), ("silent", WORKER_SECONDS + 1), ("long gone", FORGOTTEN + 1)):
         redis.hset(WORKERS, name, f"{now - ago}:0:1")
@@ -44,14 +44,14 @@ def test_who_is_silent_is_gone_and_then_forgotten(redis):
 
 
 def test_while_nobody_is_there_it_is_known_that_somebody_was(redis):
-    presence = Presence(redis)
+    presence = Heartbeats(redis)
     redis.hset(WORKERS, "long gone", f"{time.time() - FORGOTTEN - 1}:0:1")
     assert presence.present().workers == {}
     assert redis.hkeys(WORKERS) == [b"long gone"]
 
 
 def test_beat_is_there_while_its_tick_is_young(redis):
-    presence = Presence(redis)
+    presence = Heartbeats(redis)
     assert (presence.present().beats, presence.present().beat_seconds) == (False, None)
     presence.tick()
     assert presence.present().beats
@@ -61,7 +61,7 @@ def test_beat_is_there_while_its_tick_is_young(redis):
 
 
 def test_a_worker_is_isolated_from_a_provider_that_another_worker_reaches(redis):
-    presence = Presence(redis)
+    presence = Heartbeats(redis)
     presence.work("worker1@a", used=0, places=64, unreachable=["microsoft", "google"])
     assert presence.present().unreachable == {"worker1@a": {"google", "microsoft"}}
     # Alone it knows of no worker that does better: the provider may be down.

@@ -16,36 +16,38 @@ from store.coordination.provider_rate_limiter import (
     CALLS_AT_ONCE,
     GO,
     HORIZON,
-    Answer,
-    Ask,
+    AcquireRequest,
     Limit,
-    Throttle,
-    Why,
+    Permit,
+    ProviderRateLimiter,
+    WaitReason,
 )
 from store.stores import Stores
 
 LOOSE = Limit(10**6, 60)
 
 
-def throttle(redis, project: Limit = LOOSE, account: Limit = LOOSE) -> Throttle:
-    return Throttle(
+def throttle(redis, project: Limit = LOOSE, account: Limit = LOOSE) -> ProviderRateLimiter:
+    return ProviderRateLimiter(
         redis, {"google": project, "microsoft": project}, {"google": account, "microsoft": account}
     )
 
 
-def ask_all(redis, throttle: Throttle, asks: list[Ask], *, left=60.0, lease=5.0, now=None) -> list[Answer]:
+def ask_all(
+    redis, throttle: ProviderRateLimiter, asks: list[AcquireRequest], *, left=60.0, lease=5.0, now=None
+) -> list[Permit]:
     with redis.pipeline(transaction=False) as pipe:
         throttle.ask(pipe, asks, left=left, lease=lease, now=now)
         (result,) = pipe.execute(raise_on_error=False)
     return throttle.answers(result, asks)
 
 
-def google(account="ada", calls=1) -> Ask:
-    return Ask("google", account, calls, None, "", Family.BUSY)
+def google(account="ada", calls=1) -> AcquireRequest:
+    return AcquireRequest("google", account, calls, None, "", Family.BUSY)
 
 
-def mailbox(lease, *, mailbox="ada@contoso.example", calls=0) -> Ask:
-    return Ask("microsoft", f"connection-{lease}", calls, mailbox, lease, Family.BUSY)
+def mailbox(lease, *, mailbox="ada@contoso.example", calls=0) -> AcquireRequest:
+    return AcquireRequest("microsoft", f"connection-{lease}", calls, mailbox, lease, Family.BUSY)
 
 
 @pytest.fixture
@@ -105,7 +107,7 @@ def test_one_limit_is_for_all_accounts_and_one_for_each(redis, unique_name):
     paced._accounts = {unique_name: Limit(4, 3600)}
 
     def go(*accounts):
-        asks = [Ask(unique_name, account, 1, None, "", Family.BUSY) for account in accounts]
+        asks = [AcquireRequest(unique_name, account, 1, None, "", Family.BUSY) for account in accounts]
         return [not each.wait for each in ask_all(redis, paced, asks)]
 
     assert go("ada", "ada", "ada") == [True, True, False]
@@ -146,7 +148,7 @@ def test_a_mailbox_takes_four_and_then_as_many_as_end(redis, unique_name):
     asks = [mailbox(str(n), mailbox=unique_name) for n in range(7)]
     answers = ask_all(redis, paced, asks)
     assert [each.wait == 0 for each in answers] == [True] * CALLS_AT_ONCE + [False] * 3
-    assert {each.why for each in answers[CALLS_AT_ONCE:]} == {Why.MAILBOX}
+    assert {each.why for each in answers[CALLS_AT_ONCE:]} == {WaitReason.MAILBOX}
     with redis.pipeline(transaction=False) as pipe:
         for ask in asks[:2]:
             paced.release(pipe, ask)
@@ -173,7 +175,7 @@ def test_a_short_lease_does_not_end_a_long_one(redis, unique_name):
     time.sleep(0.1)
     assert redis.zcard(f"throttle:mailbox:{unique_name}") == 4
     assert ask_all(redis, paced, asks[4:]) == [GO]
-    assert ask_all(redis, paced, [mailbox("last", mailbox=unique_name)])[0].why is Why.MAILBOX
+    assert ask_all(redis, paced, [mailbox("last", mailbox=unique_name)])[0].why is WaitReason.MAILBOX
 
 
 def test_a_time_that_was_named_holds_the_account_for_everybody(redis, unique_name):
@@ -181,7 +183,7 @@ def test_a_time_that_was_named_holds_the_account_for_everybody(redis, unique_nam
     assert paced.hold("google", unique_name, 5.0) == pytest.approx(5.0, abs=0.1)
     again = throttle(redis)
     (held,) = ask_all(redis, again, [google(unique_name)])
-    assert (held.why, held.paid) == (Why.TOLD, False)
+    assert (held.why, held.paid) == (WaitReason.TOLD, False)
     assert 4 < held.wait <= 5
     assert ask_all(redis, again, [google(f"other-{unique_name}")]) == [GO]
     # A shorter word later takes nothing back.
@@ -193,22 +195,22 @@ def test_a_time_that_was_named_holds_the_account_for_everybody(redis, unique_nam
 @pytest.mark.parametrize(
     ("first", "second", "reason"),
     [
-        (True, True, Why.TOLD),
-        (True, False, Why.TOLD),
-        (False, True, Why.BACKOFF),
-        (False, False, Why.BACKOFF),
+        (True, True, WaitReason.TOLD),
+        (True, False, WaitReason.TOLD),
+        (False, True, WaitReason.BACKOFF),
+        (False, False, WaitReason.BACKOFF),
     ],
     ids=["named, named", "named, guessed", "guessed, named", "guessed, guessed"],
 )
 def test_a_shorter_hold_does_not_replace_a_longer_one(redis, unique_name, project, first, second, reason):
     limits = {unique_name: LOOSE}
-    paced = Throttle(redis, limits, limits)
+    paced = ProviderRateLimiter(redis, limits, limits)
     paced.hold(unique_name, "ada", 5.0, named=first, project=project)
     paced.hold(unique_name, "ada", 0.05, named=second, project=project)
     scope = f"throttle:{unique_name}" if project else f"throttle:{unique_name}:ada"
     assert redis.pttl(scope) > 4_000
 
-    (answer,) = ask_all(redis, paced, [Ask(unique_name, "ada", 1, None, "", Family.BUSY)])
+    (answer,) = ask_all(redis, paced, [AcquireRequest(unique_name, "ada", 1, None, "", Family.BUSY)])
 
     assert (answer.why, answer.paid) == (reason, False)
     assert 4 < answer.wait <= 5
@@ -218,7 +220,7 @@ def test_a_guess_keeps_new_calls_away_and_those_that_probe_do_not_wait_for_it(re
     paced = throttle(redis)
     assert paced.hold("google", unique_name, 5.0, named=False) == 0
     (held,) = ask_all(redis, paced, [google(unique_name)])
-    assert (held.why, held.wait > 4) == (Why.BACKOFF, True)
+    assert (held.why, held.wait > 4) == (WaitReason.BACKOFF, True)
 
 
 def test_what_concerns_the_project_holds_every_account():

@@ -11,8 +11,8 @@ import pytest
 from redis import Redis
 
 from store.cache.busy_cache import BusyCache, generation_key
-from store.cache.fast_redis import Line
-from store.coordination.single_flight import LEASE, RETOLD, Flights, Landing, Turn, Wish
+from store.cache.fast_redis import FastRedis
+from store.coordination.single_flight import LEASE, RETOLD, ClaimState, Completion, ReadKey, SingleFlight
 from store.stores import Stores
 from tests import services
 from tests.conftest import settings_of
@@ -24,7 +24,7 @@ ASKING = 30.0
 # Tests run beside each other on one server.
 CONNECTION = secrets.token_hex(6)
 FIRST, SECOND = f"first of {CONNECTION}", f"second of {CONNECTION}"
-WISH = Wish(CONNECTION, "read", 7)
+WISH = ReadKey(CONNECTION, "read", 7)
 
 
 @pytest.fixture(params=["embedded", "server"])
@@ -39,7 +39,7 @@ def redis(request, stores: Stores):
 
 @pytest.fixture
 def flights(redis):
-    return Flights(redis, failure_seconds=2.0, asking_seconds=ASKING)
+    return SingleFlight(redis, failure_seconds=2.0, asking_seconds=ASKING)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def land(redis, flights):
 
     def one(flight, body=b"what was read", *, failed=False, whole=True, told=""):
         with redis.pipeline(transaction=False) as pipe:
-            flights.land(pipe, [Landing(flight.decode(), body, failed, whole)], told=told, leftover=60)
+            flights.complete(pipe, [Completion(flight.decode(), body, failed, whole)], told=told, leftover=60)
             pipe.execute()
         landed = redis.hget(key(flight), "landed")
         return landed and float(landed)
@@ -92,16 +92,16 @@ def told(redis, waiter):
 
 
 def test_the_first_leads_and_the_others_wait(claim):
-    assert claim(FIRST)[0] is Turn.LEAD
-    assert claim(SECOND)[0] is Turn.WAIT
-    assert claim(SECOND, wish=Wish(CONNECTION, "another read", 7))[0] is Turn.LEAD
-    assert claim(SECOND, wish=Wish(f"another {CONNECTION}", "read", 7))[0] is Turn.LEAD
+    assert claim(FIRST)[0] is ClaimState.LEADER
+    assert claim(SECOND)[0] is ClaimState.FOLLOWER
+    assert claim(SECOND, wish=ReadKey(CONNECTION, "another read", 7))[0] is ClaimState.LEADER
+    assert claim(SECOND, wish=ReadKey(f"another {CONNECTION}", "read", 7))[0] is ClaimState.LEADER
 
 
 def test_everybody_who_waits_is_told_once_under_a_number_of_its_own(redis, claim, land):
     _, flight = claim(FIRST)
-    claim(SECOND, wish=Wish(CONNECTION, "read", 300))
-    claim(SECOND, wish=Wish(CONNECTION, "read", 300))
+    claim(SECOND, wish=ReadKey(CONNECTION, "read", 300))
+    claim(SECOND, wish=ReadKey(CONNECTION, "read", 300))
     land(flight, told=FIRST)
     assert told(redis, FIRST) == []
     assert told(redis, SECOND) == [(300, b"what was read")]
@@ -123,9 +123,9 @@ def test_who_claims_for_nobody_is_told_nothing(redis, claim, land):
 def test_who_began_before_it_landed_takes_what_was_read_and_who_came_later_reads(claim, land):
     _, flight = claim()
     landed = land(flight)
-    assert claim(began=landed - 1) == (Turn.LANDED, b"what was read")
-    assert claim(began=landed) == (Turn.LANDED, b"what was read")
-    assert claim(began=landed + 0.01)[0] is Turn.LEAD
+    assert claim(began=landed - 1) == (ClaimState.COMPLETED, b"what was read")
+    assert claim(began=landed) == (ClaimState.COMPLETED, b"what was read")
+    assert claim(began=landed + 0.01)[0] is ClaimState.LEADER
 
 
 def test_who_began_before_it_landed_takes_what_was_read_however_late_it_asks(redis, claim, land):
@@ -133,9 +133,9 @@ def test_who_began_before_it_landed_takes_what_was_read_however_late_it_asks(red
     _, flight = claim()
     land(flight)
     later(redis, flight, ASKING - 5)
-    assert claim(began=began - ASKING * 1000)[0] is Turn.LANDED
+    assert claim(began=began - ASKING * 1000)[0] is ClaimState.COMPLETED
     later(redis, flight, 5)
-    assert claim(began=began - ASKING * 1000)[0] is Turn.LEAD
+    assert claim(began=began - ASKING * 1000)[0] is ClaimState.LEADER
 
 
 def test_who_looked_into_the_cache_before_the_landing_reached_redis_takes_what_was_read(
@@ -143,22 +143,24 @@ def test_who_looked_into_the_cache_before_the_landing_reached_redis_takes_what_w
 ):
     _, flight = claim()
     with redis.pipeline(transaction=False) as pipe:
-        flights.land(pipe, [Landing(flight.decode(), b"what was read", False, True)], told="", leftover=60)
+        flights.complete(
+            pipe, [Completion(flight.decode(), b"what was read", False, True)], told="", leftover=60
+        )
         # The worker has to wait for its turn on a busy machine.
         began = moment()
         pipe.execute()
-    assert claim(SECOND, began=began) == (Turn.LANDED, b"what was read")
+    assert claim(SECOND, began=began) == (ClaimState.COMPLETED, b"what was read")
 
 
 def test_what_was_read_is_kept_as_long_as_a_request_has_whatever_is_set_for_the_worker(environment):
     settings = settings_of(environment | {"ALMANAC_FANOUT_DEADLINE": "60"})
     with closing(Stores(settings)) as stores:
-        ((_, flight),) = stores.flights.claim(
+        ((_, flight),) = stores.single_flight.claim(
             [WISH], FIRST, now=NOW, began=moment(), newer_than=None, lease=60.0
         )
-        worker = Flights(stores.redis, failure_seconds=0, asking_seconds=3)
+        worker = SingleFlight(stores.redis, failure_seconds=0, asking_seconds=3)
         with stores.redis.pipeline(transaction=False) as pipe:
-            worker.land(pipe, [Landing(flight.decode(), b"", False, True)], told="", leftover=60)
+            worker.complete(pipe, [Completion(flight.decode(), b"", False, True)], told="", leftover=60)
             pipe.execute()
         assert 50_000 < stores.redis.pttl(key(flight)) <= 60_000
         stores.redis.delete(key(flight), generation_key(CONNECTION))
@@ -174,38 +176,38 @@ def test_a_failure_answers_those_who_ask_again_for_a_while(redis, claim, land):
     _, flight = claim()
     land(flight, b"refused", failed=True)
     later(redis, flight, 1.0)
-    assert claim() == (Turn.LANDED, b"refused")
+    assert claim() == (ClaimState.COMPLETED, b"refused")
     later(redis, flight, 1.0)
-    assert claim()[0] is Turn.LEAD
+    assert claim()[0] is ClaimState.LEADER
 
 
 def test_who_wants_it_newer_takes_neither_a_failure_nor_what_has_landed(claim, land):
     _, flight = claim()
     land(flight, b"refused", failed=True)
-    assert claim(now=NOW + 300, newer_than=NOW + 1)[0] is Turn.LEAD
+    assert claim(now=NOW + 300, newer_than=NOW + 1)[0] is ClaimState.LEADER
 
 
 def test_who_wants_it_newer_than_a_read_under_way_reads_alone(claim):
-    assert claim(now=NOW, newer_than=NOW)[0] is Turn.LEAD
-    assert claim(now=NOW + 1, newer_than=NOW)[0] is Turn.WAIT
-    assert claim(now=NOW + 1, newer_than=NOW + 1) == (Turn.ALONE, b"")
+    assert claim(now=NOW, newer_than=NOW)[0] is ClaimState.LEADER
+    assert claim(now=NOW + 1, newer_than=NOW)[0] is ClaimState.FOLLOWER
+    assert claim(now=NOW + 1, newer_than=NOW + 1) == (ClaimState.BYPASS, b"")
 
 
 def test_nobody_joins_a_read_from_before_a_write(redis, stores, claim, land):
     _, before = claim(FIRST)
     redis.set(generation_key(CONNECTION), secrets.token_hex(8))
     turn, after = claim(SECOND)
-    assert (turn, after == before) == (Turn.LEAD, False)
+    assert (turn, after == before) == (ClaimState.LEADER, False)
     land(before, told=FIRST)
     assert told(redis, SECOND) == []
-    assert claim(SECOND)[0] is Turn.WAIT
+    assert claim(SECOND)[0] is ClaimState.FOLLOWER
 
 
 def test_what_landed_before_a_write_answers_nobody_after_it(redis, claim, land):
     _, flight = claim()
     land(flight, b"refused", failed=True)
     redis.set(generation_key(CONNECTION), secrets.token_hex(8))
-    assert claim(began=0)[0] is Turn.LEAD
+    assert claim(began=0)[0] is ClaimState.LEADER
 
 
 def test_a_flight_ends_with_its_lease_and_a_reader_renews_it(redis, flights, claim):
@@ -217,7 +219,7 @@ def test_a_flight_ends_with_its_lease_and_a_reader_renews_it(redis, flights, cla
     assert 0 < redis.pttl(key(flight)) <= LEASE
     # What Redis does at its end.
     redis.delete(key(flight))
-    assert claim(SECOND)[0] is Turn.LEAD
+    assert claim(SECOND)[0] is ClaimState.LEADER
 
 
 def test_a_reader_that_was_thought_dead_lands_for_nobody_but_its_own(redis, claim, land):
@@ -229,24 +231,24 @@ def test_a_reader_that_was_thought_dead_lands_for_nobody_but_its_own(redis, clai
 
 def test_what_was_overtaken_is_told_to_who_waited_and_to_nobody_else(redis, claim, land):
     _, flight = claim(FIRST)
-    BusyCache(redis, Line(redis), ttl_seconds=60, bucket=1).forget([CONNECTION])
+    BusyCache(redis, FastRedis(redis), ttl_seconds=60, bucket=1).forget([CONNECTION])
     land(flight)
     assert told(redis, FIRST) == [(7, b"what was read")]
-    assert claim(SECOND, began=0)[0] is Turn.LEAD
+    assert claim(SECOND, began=0)[0] is ClaimState.LEADER
 
 
 def test_a_reader_that_was_thought_dead_says_nothing_to_those_of_the_next(redis, flights, claim, land):
     _, before = claim(FIRST, lease=0.001)
     time.sleep(0.01)
     turn, after = claim(SECOND, now=NOW + 1, newer_than=NOW + 1)
-    assert turn is Turn.LEAD
+    assert turn is ClaimState.LEADER
     with redis.pipeline(transaction=False) as pipe:
         flights.hold(pipe, [before.decode()])
         pipe.execute()
     assert redis.pttl(key(after)) > LEASE
     land(before, b"too old")
     assert told(redis, SECOND) == []
-    assert claim(FIRST, now=NOW + 2)[0] is Turn.WAIT
+    assert claim(FIRST, now=NOW + 2)[0] is ClaimState.FOLLOWER
     flights.abandon(redis, [before.decode()])
     land(after)
     assert told(redis, SECOND) == told(redis, FIRST) == [(7, b"what was read")]
@@ -256,10 +258,10 @@ def test_who_waits_goes_on_waiting_whatever_is_written_meanwhile(redis, claim):
     _, flight = claim(FIRST)
     claim(SECOND)
     redis.set(generation_key(CONNECTION), secrets.token_hex(8))
-    assert claim(FIRST, waiting={7: flight.decode()}) == (Turn.WAIT, flight)
-    assert claim(SECOND, waiting={7: flight.decode()}) == (Turn.WAIT, flight)
+    assert claim(FIRST, waiting={7: flight.decode()}) == (ClaimState.FOLLOWER, flight)
+    assert claim(SECOND, waiting={7: flight.decode()}) == (ClaimState.FOLLOWER, flight)
     # Somebody who has not been waiting for it.
-    assert claim("another", waiting={7: flight.decode()})[0] is Turn.LEAD
+    assert claim("another", waiting={7: flight.decode()})[0] is ClaimState.LEADER
 
 
 def test_who_has_left_is_told_nothing(redis, flights, claim, land):
@@ -277,7 +279,7 @@ def probe(redis):
 
     def one(flight, young):
         with redis.pipeline(transaction=False) as pipe:
-            Flights(redis, failure_seconds=2.0, asking_seconds=ASKING, young=young).probe(
+            SingleFlight(redis, failure_seconds=2.0, asking_seconds=ASKING, young=young).probe(
                 pipe, [flight.decode()], FIRST
             )
             pipe.execute()
@@ -288,29 +290,29 @@ def probe(redis):
 def test_a_young_probe_is_waited_for(claim, probe):
     _, flight = claim(FIRST)
     probe(flight, 60.0)
-    assert claim(SECOND) == (Turn.WAIT, flight)
-    assert claim(SECOND, waiting={7: flight.decode()}) == (Turn.WAIT, flight)
+    assert claim(SECOND) == (ClaimState.FOLLOWER, flight)
+    assert claim(SECOND, waiting={7: flight.decode()}) == (ClaimState.FOLLOWER, flight)
 
 
 def test_a_probe_that_takes_long_is_left_to_who_has_it_made(redis, claim, land, probe):
     _, flight = claim(FIRST)
-    claim(SECOND, wish=Wish(CONNECTION, "read", 8))
+    claim(SECOND, wish=ReadKey(CONNECTION, "read", 8))
     probe(flight, 0.0)
-    assert claim(FIRST, waiting={7: flight.decode()}) == (Turn.WAIT, flight)
-    turn, another = claim(SECOND, wish=Wish(CONNECTION, "read", 8), waiting={8: flight.decode()})
-    assert turn is Turn.LEAD
+    assert claim(FIRST, waiting={7: flight.decode()}) == (ClaimState.FOLLOWER, flight)
+    turn, another = claim(SECOND, wish=ReadKey(CONNECTION, "read", 8), waiting={8: flight.decode()})
+    assert turn is ClaimState.LEADER
     assert another != flight
-    assert claim(SECOND, wish=Wish(CONNECTION, "read", 9)) == (Turn.WAIT, another)
+    assert claim(SECOND, wish=ReadKey(CONNECTION, "read", 9)) == (ClaimState.FOLLOWER, another)
     land(flight, told=SECOND)
     assert told(redis, FIRST) == [(7, b"what was read")]
 
 
 def test_a_request_that_has_left_an_old_probe_gets_no_reply_of_it(redis, claim, land, probe):
     _, old = claim(FIRST)
-    assert claim(SECOND) == (Turn.WAIT, old)
+    assert claim(SECOND) == (ClaimState.FOLLOWER, old)
     probe(old, 0.0)
     turn, new = claim(SECOND, waiting={7: old.decode()})
-    assert turn is Turn.LEAD
+    assert turn is ClaimState.LEADER
     assert new != old
 
     land(old, b"of the old probe")
@@ -329,7 +331,7 @@ def test_an_abandoned_flight_is_there_for_the_next(flights, redis, claim):
     _, flight = claim(FIRST)
     flights.abandon(redis, [flight.decode()])
     flights.abandon(redis, [])
-    assert claim(SECOND)[0] is Turn.LEAD
+    assert claim(SECOND)[0] is ClaimState.LEADER
 
 
 def test_a_flight_can_be_found_for_as_long_as_the_longest_lasts_and_not_for_much_longer(redis, claim):

@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 
 from store.config import embedded_redis
 from store.metrics import totals
-from store.metrics.counters import COARSE, DAY, FINE, HOUR, MINUTE, MOST_WAITING, Activity
+from store.metrics.counters import COARSE, DAY, FINE, HOUR, MINUTE, MOST_WAITING, Counters
 from store.metrics.schema import GROUPS, STATUSES, Cache, Counts, together
 
 
@@ -48,7 +48,7 @@ def redis(server, socket):
 
 @pytest.fixture
 def activity(redis):
-    return Activity(redis)
+    return Counters(redis)
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from store.metrics.histogram import BOUNDS, Latency, bucket
+from store.metrics.histogram import BOUNDS, Histogram, bucket
 
 # In seconds; some on the bounds themselves, some beyond the last.
 times = st.one_of(st.sampled_from([bound / 1000 for bound in BOUNDS[:-1]]), st.floats(0, 20))
 
 
 def latency_of(seconds):
-    return Latency(tuple(sum(bucket(each) == place for each in seconds) for place in range(len(BOUNDS))))
+    return Histogram(tuple(sum(bucket(each) == place for each in seconds) for place in range(len(BOUNDS))))
 
 
 def exact(seconds, percent):
@@ -60,8 +60,8 @@ def test_within_a_bucket_times_count_as_evenly_spread(percent):
 
 
 def test_of_nothing_there_is_no_percentile():
-    assert Latency().percentile(50) is None
-    assert Latency().total == 0
+    assert Histogram().percentile(50) is None
+    assert Histogram().total == 0
 
 
 @given(one=st.lists(times, max_size=50), other=st.lists(times, max_size=50))

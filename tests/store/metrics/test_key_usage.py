@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import event, select, text
 
-from store.metrics.key_usage import EACH, KeyUse
+from store.metrics.key_usage import EACH, KeyUsage
 from store.sql.database import Database
 from store.sql.models import ApiKey
 from store.sql.queries import api_keys
@@ -56,7 +56,7 @@ def last_use(database):
 
 
 def test_the_use_of_several_keys_is_written_in_one_statement_and_is_no_change(database, changes, statements):
-    keys, use = ids(database), KeyUse(database)
+    keys, use = ids(database), KeyUsage(database)
     before = datetime.now(UTC)
     use.note(keys["one"])
     use.note(keys["two"])
@@ -71,7 +71,7 @@ def test_the_use_of_several_keys_is_written_in_one_statement_and_is_no_change(da
 
 
 def test_a_key_in_constant_use_is_written_once_a_minute(database, statements):
-    keys, use, now = ids(database), KeyUse(database), time.time()
+    keys, use, now = ids(database), KeyUsage(database), time.time()
     for seconds in range(0, 125, 5):
         use.note(keys["one"])
         use.flush(now=now + seconds)
@@ -84,7 +84,7 @@ def test_a_key_in_constant_use_is_written_once_a_minute(database, statements):
 
 
 def test_what_was_used_within_the_minute_is_written_after_it(database):
-    keys, use, now = ids(database), KeyUse(database), time.time()
+    keys, use, now = ids(database), KeyUsage(database), time.time()
     use.note(keys["one"])
     use.flush(now=now)
     first = last_use(database)["one"]
@@ -98,7 +98,7 @@ def test_what_was_used_within_the_minute_is_written_after_it(database):
 
 
 def test_an_earlier_use_never_takes_the_place_of_a_later_one(database):
-    keys, early, late = ids(database), KeyUse(database), KeyUse(database)
+    keys, early, late = ids(database), KeyUsage(database), KeyUsage(database)
     early.note(keys["one"])
     time.sleep(0.01)
     late.note(keys["one"])
@@ -111,7 +111,7 @@ def test_an_earlier_use_never_takes_the_place_of_a_later_one(database):
 
 
 def test_a_key_that_is_gone_is_nothing_to_write_of(database):
-    use = KeyUse(database)
+    use = KeyUsage(database)
     use.note(987_654)
     use.flush()
 
@@ -119,7 +119,7 @@ def test_a_key_that_is_gone_is_nothing_to_write_of(database):
 
 
 def test_what_the_database_does_not_take_waits_for_the_next_time(database, caplog):
-    keys, use = ids(database), KeyUse(database)
+    keys, use = ids(database), KeyUsage(database)
     use.note(keys["one"])
     rename(database, "api_keys", "elsewhere")
     use.flush()

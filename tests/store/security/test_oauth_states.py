@@ -11,9 +11,9 @@ from dataclasses import replace
 import pytest
 
 from store.security.crypto import Keyring
-from store.security.oauth_states import Authorization, Authorizations, Redemption
+from store.security.oauth_states import OAuthStates, PendingConsent, PendingExchange
 
-ASKED = Authorization(
+ASKED = PendingConsent(
     user_id=4711,
     provider="google",
     scopes=("openid", "https://www.googleapis.com/auth/calendar"),
@@ -28,8 +28,8 @@ ASKED = Authorization(
 
 
 @pytest.fixture
-def waiting(stores) -> Authorizations:
-    return stores.authorizations
+def waiting(stores) -> OAuthStates:
+    return stores.oauth_states
 
 
 @pytest.mark.parametrize("changed", [{}, {"return_url": "https://a.b/ä", "within": 3, "offline": False}])
@@ -42,7 +42,7 @@ def test_what_a_state_stands_for_comes_back_once(waiting, changed):
 
 
 def test_a_code_that_was_left_comes_back_once(waiting):
-    redemption = Redemption(ASKED, "planted-code")
+    redemption = PendingExchange(ASKED, "planted-code")
     name = waiting.hand_over(redemption)
 
     assert waiting.receive(name) == redemption
@@ -62,7 +62,7 @@ def test_of_many_who_take_a_state_at_once_one_has_it(waiting):
         state = waiting.begin(ASKED)
         gate = threading.Barrier(8)
 
-        def take(_: int, state: str = state, gate: threading.Barrier = gate) -> Authorization | None:
+        def take(_: int, state: str = state, gate: threading.Barrier = gate) -> PendingConsent | None:
             gate.wait(timeout=10)
             return waiting.take(state)
 
@@ -93,10 +93,10 @@ def test_what_was_sealed_for_one_state_does_not_open_under_another(waiting, stor
 
 def test_a_consent_whose_key_was_taken_off_the_ring_is_unknown(waiting, stores):
     state = waiting.begin(ASKED)
-    others = Authorizations(stores.redis, Keyring([secrets.token_bytes(32)]))
+    others = OAuthStates(stores.redis, Keyring([secrets.token_bytes(32)]))
 
     assert others.take(state) is None
 
 
 def test_neither_verifier_nor_code_shows(waiting):
-    assert "planted" not in f"{ASKED!r} {Redemption(ASKED, 'planted-code')!r}"
+    assert "planted" not in f"{ASKED!r} {PendingExchange(ASKED, 'planted-code')!r}"

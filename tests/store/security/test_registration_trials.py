@@ -5,20 +5,22 @@ from __future__ import annotations
 import secrets
 
 from store.security.crypto import Keyring
-from store.security.registration_trials import Proposal, Proposals
+from store.security.registration_trials import RegistrationTrial, RegistrationTrials
 
-ENTERED = Proposal("microsoft", "8f6b", "planted-secret", None, "https://almanac.example.com/callback")
+ENTERED = RegistrationTrial(
+    "microsoft", "8f6b", "planted-secret", None, "https://almanac.example.com/callback"
+)
 
 
 def test_what_was_left_comes_back_once(stores):
-    name = stores.proposals.hand_over(ENTERED)
+    name = stores.registration_trials.hand_over(ENTERED)
 
-    assert stores.proposals.receive(name) == ENTERED
-    assert stores.proposals.receive(name) is None
+    assert stores.registration_trials.receive(name) == ENTERED
+    assert stores.registration_trials.receive(name) is None
 
 
 def test_it_cannot_be_read_in_redis_and_is_gone_after_a_minute(stores):
-    name = stores.proposals.hand_over(ENTERED)
+    name = stores.registration_trials.hand_over(ENTERED)
 
     kept = stores.redis.get(f"registration:{name}")
 
@@ -29,16 +31,16 @@ def test_it_cannot_be_read_in_redis_and_is_gone_after_a_minute(stores):
 
 
 def test_what_waits_under_one_name_does_not_open_under_another(stores):
-    first, second = (stores.proposals.hand_over(ENTERED) for _ in range(2))
+    first, second = (stores.registration_trials.hand_over(ENTERED) for _ in range(2))
     stores.redis.rename(f"registration:{first}", f"registration:{second}")
 
-    assert stores.proposals.receive(second) is None
+    assert stores.registration_trials.receive(second) is None
 
 
 def test_without_its_key_it_is_as_good_as_gone_and_the_log_says_so_without_its_name(stores, caplog):
-    name = stores.proposals.hand_over(ENTERED)
+    name = stores.registration_trials.hand_over(ENTERED)
 
-    assert Proposals(stores.redis, Keyring([secrets.token_bytes(32)])).receive(name) is None
+    assert RegistrationTrials(stores.redis, Keyring([secrets.token_bytes(32)])).receive(name) is None
     assert "registration was lost" in caplog.text
     assert name not in caplog.text
 

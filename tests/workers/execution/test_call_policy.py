@@ -13,10 +13,10 @@ import pytest
 from sqlalchemy import update
 
 from providers.base import Failed
-from providers.errors import OutOfMeans, Reason, TimedOut
+from providers.errors import LocalResourceExhausted, Reason, TimedOut
 from providers.names import ProviderName
 from providers.sandbox.client import SandboxAccount
-from store.coordination.circuit_breaker import Family, Guarded
+from store.coordination.circuit_breaker import CircuitKey, Family
 from store.coordination.provider_rate_limiter import ASK_FOR_LEASE, Limit
 from store.sql.models import OAuthConnection
 from tests.app.days import MORNING, meeting, starts
@@ -27,7 +27,15 @@ from workers.execution import reads, writes
 from workers.execution.call_policy import AccountTraffic, calls
 from workers.fanout import drain
 from workers.fanout.failures import by_us
-from workers.fanout.jobs import CreateEvent, DeleteEvent, FreshToken, ReadBusy, ReadEvents, Redeem, Revoke
+from workers.fanout.jobs import (
+    CreateEvent,
+    DeleteEvent,
+    ExchangeCode,
+    FreshToken,
+    ReadBusy,
+    ReadEvents,
+    Revoke,
+)
 
 GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
 
@@ -221,7 +229,7 @@ def test_a_short_time_is_waited_for_without_a_place_and_then_all_is_read(new_wor
     began = time.monotonic()
     with ThreadPoolExecutor(2) as threads:
         asking = threads.submit(read, there, "one", [ada], seconds=20)
-        until(lambda: there.stores.throttle.hold("google", ada, 0.0) > 0)
+        until(lambda: there.stores.provider_rate_limiter.hold("google", ada, 0.0) > 0)
         found = threads.submit(read, there, "two", [ada, connected()], seconds=20, week=1)
         assert all(map(was_read, [*asking.result(), *found.result()]))
     assert time.monotonic() - began > 1
@@ -236,7 +244,7 @@ def test_a_large_organization_at_the_limit_is_paced_and_nobody_is_named(new_work
     limits = {"google": Limit(120, 1.2), "microsoft": Limit(10**6, 1)}
     workers = [new_worker(), new_worker()]
     for each in workers:
-        each.stores.throttle._projects = limits
+        each.stores.provider_rate_limiter._projects = limits
     members = [connected() for _ in range(150)]
     jobs = [ReadBusy(each, ("primary",), 0, 7 * DAY) for each in members]
     put_work(workers[0], "f", jobs)
@@ -285,7 +293,7 @@ def test_writes_spend_from_the_same_limit(new_worker, provider, connected, runti
         (MICROSOFT, CreateEvent("c", "primary", None), 2),
         (GOOGLE, FreshToken("c"), 0),
         (GOOGLE, Revoke("c"), 0),
-        (GOOGLE, Redeem("a"), 0),
+        (GOOGLE, ExchangeCode("a"), 0),
     ],
 )
 def test_what_a_job_costs(provider_name, job, expected):
@@ -294,20 +302,30 @@ def test_what_a_job_costs(provider_name, job, expected):
 
 def test_what_this_machine_lacks_counts_against_nobody(new_worker):
     there = new_worker(breaker_failures=1)
-    guarded = Guarded("google", Family.BUSY)
+    guarded = CircuitKey("google", Family.BUSY)
     traffic = AccountTraffic(
-        there.stores.throttle, there.stores.breakers, guarded, "ada", egress=there.egress, patience=2.0
+        there.stores.provider_rate_limiter,
+        there.stores.circuit_breakers,
+        guarded,
+        "ada",
+        egress=there.egress,
+        patience=2.0,
     )
-    assert traffic.failed(OutOfMeans("no file left"), 0.25, given_up=True) == 0.25
-    assert by_us(Failed.because(OutOfMeans("no file left", operation="calendar.freebusy.query")))
+    assert traffic.failed(LocalResourceExhausted("no file left"), 0.25, given_up=True) == 0.25
+    assert by_us(Failed.because(LocalResourceExhausted("no file left", operation="calendar.freebusy.query")))
     assert not there.stores.redis.keys("breaker:*")
 
 
 def test_who_is_slow_has_all_its_time_before_it_counts(new_worker):
     there = new_worker(breaker_failures=1)
-    guarded = Guarded("google", Family.BUSY)
+    guarded = CircuitKey("google", Family.BUSY)
     traffic = AccountTraffic(
-        there.stores.throttle, there.stores.breakers, guarded, "ada", egress=there.egress, patience=2.0
+        there.stores.provider_rate_limiter,
+        there.stores.circuit_breakers,
+        guarded,
+        "ada",
+        egress=there.egress,
+        patience=2.0,
     )
     slow, hurried = TimedOut("late", waited=5.0), TimedOut("late", waited=0.5)
     assert traffic.failed(slow, 0.25, given_up=False) == 0.25

@@ -16,14 +16,14 @@ from providers.errors import Reason, Unavailable
 from providers.events import Changes, Draft
 from providers.sandbox.client import Sandbox
 from store.config.settings import Settings
-from store.coordination.circuit_breaker import Breaker, Family, Guarded, provider_key
+from store.coordination.circuit_breaker import CircuitKey, CircuitState, Family, provider_key
 from tests.workers.conftest import DAY, put_work, replies, run_drain
 from tests.workers.reading import read, was_read
 from workers.execution import reads, writes
 from workers.fanout.jobs import CreateEvent, Job, ReadBusy, ReadEvents, Reply
-from workers.fanout.pool import Places
+from workers.fanout.pool import FairPool
 from workers.runtime import Runtime
-from workers.upkeep.rate_limit import turn
+from workers.upkeep.rate_limit import acquire
 
 ACCOUNTS, FAILURES = 4, 2
 DEAD = pytest.mark.parametrize("fault", [{"status": 503}, {"body": "reset"}, {"body": "html"}], ids=str)
@@ -44,7 +44,7 @@ def at_sandbox(apart: Settings, runtime: Runtime) -> Iterator[Callable[..., Runt
             "breaker_pause_seconds": 60.0,
         } | changed
         made.append(Runtime(replace(apart, **chosen)))
-        made[-1].__dict__["places"] = Places(64)
+        made[-1].__dict__["pool"] = FairPool(64)
         return made[-1]
 
     yield make
@@ -69,12 +69,14 @@ def not_asked(reply: Reply) -> bool:
 def pause_passes(runtime: Runtime, provider: str) -> None:
     """Let the time be over for which a provider is not asked, though not for those that have failed."""
     clock, _ = runtime.stores.redis.time()
-    assert runtime.stores.redis.hset(provider_key(Guarded(provider, Family.BUSY)), "until", clock * 1000) == 0
+    assert (
+        runtime.stores.redis.hset(provider_key(CircuitKey(provider, Family.BUSY)), "until", clock * 1000) == 0
+    )
 
 
 def standing(runtime: Runtime, provider: str, family: Family = Family.BUSY) -> Any:
-    guarded = Guarded(provider, family)
-    return runtime.stores.breakers.standing([guarded])[guarded]
+    guarded = CircuitKey(provider, family)
+    return runtime.stores.circuit_breakers.standing([guarded])[guarded]
 
 
 def calls(sandbox: Sandbox, provider: str) -> int:
@@ -226,13 +228,13 @@ def test_the_end_of_a_probe_tells_its_answer_whoever_was_to_tell_it_before(
     read(there, "one", people("google", ACCOUNTS))
     sandbox.clear_faults()
     pause_passes(there, "google")
-    breakers = there.stores.breakers
+    breakers = there.stores.circuit_breakers
     # As if another drain's pipeline carried what was noted, and came to nothing.
     monkeypatch.setattr(breakers, "tell", lambda _pipe: breakers._answered.clear())
     (newcomer,) = people("google", 1, name="new")
     if upkeep:
-        with turn(there, opened(newcomer), 1, Family.BUSY, deadline=1e9):
-            breakers.answered(Guarded("google", Family.BUSY), newcomer)
+        with acquire(there, opened(newcomer), 1, Family.BUSY, deadline=1e9):
+            breakers.answered(CircuitKey("google", Family.BUSY), newcomer)
     else:
         assert was_read(*read(there, "two", [newcomer]))
     assert not standing(there, "google").open
@@ -347,7 +349,7 @@ def test_an_operation_that_is_broken_shuts_no_other(at_sandbox, sandbox, people,
         assert not any(map(worked, done(there, each, [asked(one) for one in dead])))
     assert standing(there, "google", FAMILY[broken]).open
     assert all(map(was_read, read(there, "busy", dead + well)))
-    assert standing(there, "google") == Breaker()
+    assert standing(there, "google") == CircuitState()
 
 
 def list_busy(connection: str) -> ReadBusy:
@@ -376,7 +378,7 @@ def test_upkeep_leaves_it_alone_too(at_sandbox, sandbox, people, opened):
     read(there, "one", dead)
     with (
         pytest.raises(Unavailable, match="has not been answering") as told,
-        turn(there, opened(dead[0]), 1, Family.BUSY, deadline=1e9),
+        acquire(there, opened(dead[0]), 1, Family.BUSY, deadline=1e9),
     ):
         pytest.fail("it has its turn")
     assert told.value.retry_after > 50

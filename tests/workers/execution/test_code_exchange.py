@@ -17,14 +17,14 @@ from providers.base import Token
 from providers.errors import Reason
 from providers.names import ProviderName
 from store.cache.busy_cache import CalendarKey
-from store.security.oauth_states import CODE_SECONDS, Authorization, Redemption
+from store.security.oauth_states import CODE_SECONDS, PendingConsent, PendingExchange
 from store.sql.models import ApiKey, OAuthConnection, Organization, User
 from store.sql.queries import api_keys, connections, organizations
 from tests.app.days import PROVIDERS
-from workers.execution.code_exchange import CODE_REFUSED, redeem
+from workers.execution.code_exchange import CODE_REFUSED, exchange
 from workers.execution.tokens import ConnectionTokens
 from workers.execution.writes import perform
-from workers.fanout.jobs import FreshToken, Redeem, pack_job
+from workers.fanout.jobs import ExchangeCode, FreshToken, pack_job
 from workers.runtime import Runtime
 
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)
@@ -53,7 +53,7 @@ def user_id(runtime, unique) -> int:
 def consented(sandbox, user_id):
     """Consent at the sandbox as a program does; returns what waits for a worker then."""
 
-    def make(provider, *, scope=None, prompt="consent", **changed) -> Redemption:
+    def make(provider, *, scope=None, prompt="consent", **changed) -> PendingExchange:
         digest = hashlib.sha256(VERIFIER.encode()).digest()
         asked = {
             "client_id": "sandbox",
@@ -69,7 +69,7 @@ def consented(sandbox, user_id):
         url = f"{sandbox.url}/{AUTH[provider]}"
         landed = requests.get(url, params=asked, allow_redirects=False, timeout=10).headers["Location"]
         code = parse_qs(urlsplit(landed).query)["code"][0]
-        waiting = Authorization(
+        waiting = PendingConsent(
             user_id=user_id,
             provider=provider,
             scopes=tuple(FULL[provider].split()),
@@ -81,7 +81,7 @@ def consented(sandbox, user_id):
             within=None,
             verifier=VERIFIER,
         )
-        return Redemption(replace(waiting, **changed), code)
+        return PendingExchange(replace(waiting, **changed), code)
 
     return make
 
@@ -90,9 +90,9 @@ def consented(sandbox, user_id):
 def run(runtime):
     """Redeem what waits, as the writes queue does."""
 
-    def redeemed(redemption: Redemption, by: Runtime = runtime, seconds: float = 5.0):
-        name = by.stores.authorizations.hand_over(redemption)
-        return perform(by, Redeem(name), None, time.monotonic() + seconds)
+    def redeemed(redemption: PendingExchange, by: Runtime = runtime, seconds: float = 5.0):
+        name = by.stores.oauth_states.hand_over(redemption)
+        return perform(by, ExchangeCode(name), None, time.monotonic() + seconds)
 
     return redeemed
 
@@ -201,10 +201,10 @@ def test_the_scopes_stored_are_those_granted(sandbox, consented, run, stored, pr
 @BOTH
 def test_a_code_waits_for_one_worker_and_not_for_long(sandbox, consented, runtime, stored, provider):
     sandbox.account(provider, ADA)
-    name = runtime.stores.authorizations.hand_over(consented(provider))
+    name = runtime.stores.oauth_states.hand_over(consented(provider))
     assert 0 < runtime.stores.redis.ttl(f"oauth-code:{name}") <= CODE_SECONDS == 60
 
-    replies = [redeem(runtime, Redeem(name), time.monotonic() + 5) for _ in range(2)]
+    replies = [exchange(runtime, ExchangeCode(name), time.monotonic() + 5) for _ in range(2)]
 
     assert [reply.failed for reply in replies] == [None, CODE_REFUSED]
     assert stored(provider)[0].alive
@@ -359,12 +359,12 @@ def test_what_was_read_with_the_connection_that_is_replaced_is_forgotten(
     redis = runtime.stores.redis
     redis.set(f"calendars:{old}", b"{}")
     key = CalendarKey(old, "primary")
-    runtime.stores.watching.use([key])
+    runtime.stores.channel_usage.use([key])
 
     run(consented("google"))
 
     assert not redis.exists(f"calendars:{old}")
-    assert runtime.stores.watching.used([key]) == [False]
+    assert runtime.stores.channel_usage.used([key]) == [False]
 
 
 @BOTH
@@ -416,8 +416,8 @@ def test_no_secret_is_in_a_job_a_reply_a_log_or_redis(
     caplog.set_level(logging.DEBUG)
     sandbox.account(provider, ADA)
     waiting = consented(provider)
-    name = runtime.stores.authorizations.hand_over(waiting)
-    job = Redeem(name)
+    name = runtime.stores.oauth_states.hand_over(waiting)
+    job = ExchangeCode(name)
     in_redis = runtime.stores.redis.get(f"oauth-code:{name}")
 
     reply = perform(runtime, job, None, time.monotonic() + 5)

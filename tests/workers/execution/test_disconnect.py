@@ -10,7 +10,7 @@ import pytest
 from providers.base import Failed
 from providers.errors import Reason
 from store.coordination.locks import LockTimeout
-from store.security.oauth_states import REVOCATION_SECONDS, Revocation
+from store.security.oauth_states import REVOCATION_SECONDS, PendingRevocation
 from store.sql.models import OAuthConnection, User
 from store.sql.queries import connections
 from store.sql.queries.connections import ProviderAccount, Tokens
@@ -65,7 +65,7 @@ def disconnect(runtime):
             (removed,) = connections.remove_of_user(session, user_id)
         revocation = revocation_of(runtime.stores, removed)
         if revocation is not None:
-            name = runtime.stores.authorizations.hand_over_revocation(revocation)
+            name = runtime.stores.oauth_states.hand_over_revocation(revocation)
             assert perform(runtime, Revoke(name), None, time.monotonic() + 5).failed is None
         return sandbox.requests().by_operation == {"google.revoke": 1}
 
@@ -131,7 +131,7 @@ def test_two_connections_of_one_account_deleted_at_once_leave_no_grant(sandbox, 
     def end(user_id):
         with runtime.stores.database.writing() as session:
             (removed,) = connections.remove_of_user(session, user_id)
-        name = runtime.stores.authorizations.hand_over_revocation(revocation_of(runtime.stores, removed))
+        name = runtime.stores.oauth_states.hand_over_revocation(revocation_of(runtime.stores, removed))
         return revoke(runtime, Revoke(name), time.monotonic() + 5)
 
     with ThreadPoolExecutor(2) as threads:
@@ -144,7 +144,7 @@ def test_two_connections_of_one_account_deleted_at_once_leave_no_grant(sandbox, 
 
 def test_a_revocation_waits_for_a_consent_that_is_being_stored(sandbox, put, runtime):
     account = sandbox.account("google", ADA)
-    revocation = Revocation(0, "google", "1", ADA, account.refresh_token)
+    revocation = PendingRevocation(0, "google", "1", ADA, account.refresh_token)
     sandbox.forget_requests()
     # The consent knows the account by its address alone.
     with (
@@ -169,7 +169,7 @@ def test_a_consent_learns_that_its_account_was_revoked_meanwhile(sandbox, put, r
     before = grants.now()
     assert not grants.revoked_since(consented, before)
 
-    revoke_unused(runtime, Revocation(0, "google", "1", ADA, account.refresh_token), _soon(5))
+    revoke_unused(runtime, PendingRevocation(0, "google", "1", ADA, account.refresh_token), _soon(5))
 
     assert grants.revoked_since(consented, before)
     assert not grants.revoked_since(consented, grants.now())
@@ -181,8 +181,8 @@ def test_a_revocation_that_fails_is_a_value_and_counts_as_done_for_consents(sand
     account = sandbox.account("google", ADA)
     sandbox.fault(operation="google.revoke", status=503)
     before = runtime.stores.grants.now()
-    revocation = Revocation(0, "google", "1", ADA, account.refresh_token)
-    name = runtime.stores.authorizations.hand_over_revocation(revocation)
+    revocation = PendingRevocation(0, "google", "1", ADA, account.refresh_token)
+    name = runtime.stores.oauth_states.hand_over_revocation(revocation)
 
     reply = perform(runtime, Revoke(name), None, _soon(1))
 
@@ -191,15 +191,15 @@ def test_a_revocation_that_fails_is_a_value_and_counts_as_done_for_consents(sand
 
 
 def test_a_grant_to_revoke_waits_once_and_shows_no_token(runtime):
-    revocation = Revocation(1, "google", "1", ADA, "planted-token")
-    name = runtime.stores.authorizations.hand_over_revocation(revocation)
+    revocation = PendingRevocation(1, "google", "1", ADA, "planted-token")
+    name = runtime.stores.oauth_states.hand_over_revocation(revocation)
     kept = runtime.stores.redis.get(f"oauth-revocation:{name}")
     assert 0 < runtime.stores.redis.ttl(f"oauth-revocation:{name}") <= REVOCATION_SECONDS
     assert b"planted" not in kept
     assert "planted" not in repr(revocation)
 
-    assert runtime.stores.authorizations.receive_revocation(name) == revocation
-    assert runtime.stores.authorizations.receive_revocation(name) is None
+    assert runtime.stores.oauth_states.receive_revocation(name) == revocation
+    assert runtime.stores.oauth_states.receive_revocation(name) is None
     assert perform(runtime, Revoke(name), None, _soon(1)).failed == LOST
     assert LOST.reason is Reason.PROVIDER_ERROR
 

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from providers.oauth.registration_probe import Verdict
-from store.security.registration_trials import Proposal
+from store.security.registration_trials import RegistrationTrial
 from workers.execution.writes import perform
 from workers.fanout.jobs import CheckRegistration, Reply, pack_job, pack_reply, unpack_job, unpack_reply
 from workers.runtime import Runtime
@@ -24,8 +24,8 @@ def try_out(runtime: Runtime):
     def tried(
         provider: str, client_id: str = "id", secret: str = "planted", tenant: str | None = None
     ) -> Reply:
-        proposal = Proposal(provider, client_id, secret, tenant, REDIRECT)
-        job = CheckRegistration(runtime.stores.proposals.hand_over(proposal))
+        proposal = RegistrationTrial(provider, client_id, secret, tenant, REDIRECT)
+        job = CheckRegistration(runtime.stores.registration_trials.hand_over(proposal))
         return perform(runtime, job, None, time.monotonic() + 5)
 
     return tried
@@ -60,7 +60,9 @@ def test_a_finding_survives_the_way_back(sandbox, try_out):
 
 def test_a_provider_that_hangs_leaves_it_open_in_time(sandbox, runtime):
     sandbox.fault(operation="google.token", latency_ms=3000)
-    name = runtime.stores.proposals.hand_over(Proposal("google", "id", "planted", None, REDIRECT))
+    name = runtime.stores.registration_trials.hand_over(
+        RegistrationTrial("google", "id", "planted", None, REDIRECT)
+    )
     began = time.monotonic()
 
     reply = perform(runtime, CheckRegistration(name), None, began + 0.5)
@@ -78,8 +80,8 @@ def test_what_was_taken_or_has_ended_is_not_tried(sandbox, runtime):
 
 def test_a_job_holds_an_id_and_neither_it_nor_the_reply_nor_a_log_the_secret(sandbox, runtime, caplog):
     caplog.set_level(logging.DEBUG)
-    proposal = Proposal("google", "id", "planted-secret", None, REDIRECT)
-    job = CheckRegistration(runtime.stores.proposals.hand_over(proposal))
+    proposal = RegistrationTrial("google", "id", "planted-secret", None, REDIRECT)
+    job = CheckRegistration(runtime.stores.registration_trials.hand_over(proposal))
 
     reply = perform(runtime, job, None, time.monotonic() + 5)
 

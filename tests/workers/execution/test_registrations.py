@@ -13,7 +13,7 @@ from sqlalchemy import delete, event
 from sqlalchemy.exc import OperationalError
 
 from providers.names import ProviderName
-from store.cache.versioned_cache import STAMP
+from store.cache.versioned_cache import VERSION_KEY
 from store.sql.models import ProviderClient, User
 from store.sql.queries import provider_clients
 from store.sql.queries.provider_clients import StoredClient
@@ -82,13 +82,13 @@ def test_where_the_environment_sets_both_nothing_is_asked_and_the_database_does_
     asked = statements(runtime)
     before = runtime.stores.redis.info("stats")["total_commands_processed"]
 
-    found = [runtime.registered.current(), runtime.providers]
+    found = [runtime.registrations.current(), runtime.providers]
 
     # INFO itself is one.
     assert runtime.stores.redis.info("stats")["total_commands_processed"] - before == 1
     assert asked == []
     assert [each[GOOGLE].oauth.client_id for each in found] == ["sandbox", "sandbox"]
-    assert all(runtime.registered.set_by_environment(each) for each in ProviderName)
+    assert all(runtime.registrations.set_by_environment(each) for each in ProviderName)
 
 
 @pytest.mark.parametrize("alone", ["google_client_id", "google_client_secret"])
@@ -96,7 +96,7 @@ def test_half_a_registration_of_the_environment_is_none(new_runtime, save, alone
     save("google", ADA)
     process = new_runtime(**{alone: "half"})
 
-    assert not process.registered.set_by_environment(GOOGLE)
+    assert not process.registrations.set_by_environment(GOOGLE)
     assert process.providers[GOOGLE].oauth.client_id == ADA.client_id
 
 
@@ -105,7 +105,7 @@ def test_each_provider_is_set_by_the_environment_for_itself(new_runtime, save):
     save("google", ADA)
     save("microsoft", BOB)
 
-    found = process.registered.current()
+    found = process.registrations.current()
 
     assert {name: each.oauth.client_id for name, each in found.items()} == {GOOGLE: "own", MICROSOFT: "bob's"}
     assert found[GOOGLE].configured
@@ -117,9 +117,9 @@ def test_what_is_saved_changed_and_removed_elsewhere_counts_for_the_next_request
     seen = []
     for change in (lambda: None, lambda: save("google", ADA), lambda: save("google", BOB)):
         change()
-        seen.append(process.registered.current()[GOOGLE])
+        seen.append(process.registrations.current()[GOOGLE])
     forget(runtime, "google")
-    seen.append(process.registered.current()[GOOGLE])
+    seen.append(process.registrations.current()[GOOGLE])
 
     assert [each.oauth.client_id for each in seen] == ["", "ada's", "bob's", ""]
     assert [each.configured for each in seen] == [False, True, True, False]
@@ -142,14 +142,14 @@ def test_for_reads_it_counts_soon_and_they_ask_once_a_second(new_runtime, save):
 def test_a_change_of_anything_else_builds_nothing_anew(new_runtime, save, runtime, unique):
     process = new_runtime()
     save("google", ADA)
-    before = process.registered.current()
+    before = process.registrations.current()
     asked = statements(process)
-    process.registered.current()
+    process.registrations.current()
     assert asked == []
 
     with runtime.stores.database.writing() as session:
         session.add(User(custom_id=unique("user")))
-    after = process.registered.current()
+    after = process.registrations.current()
 
     assert len(asked) == 1
     assert after is before
@@ -158,10 +158,10 @@ def test_a_change_of_anything_else_builds_nothing_anew(new_runtime, save, runtim
 def test_a_new_registration_leaves_the_other_provider_and_the_calendars_alone(new_runtime, save):
     process = new_runtime()
     save("microsoft", ADA)
-    before = process.registered.current()
+    before = process.registrations.current()
 
     save("google", BOB)
-    after = process.registered.current()
+    after = process.registrations.current()
 
     assert after[MICROSOFT] is before[MICROSOFT]
     assert after[GOOGLE].calendars is before[GOOGLE].calendars
@@ -185,11 +185,11 @@ def test_a_secret_that_no_key_opens_is_no_registration_and_is_told_once(new_runt
     process.stores.settings = replace(process.settings, encryption_keys=lost)
 
     for _ in range(3):
-        assert not process.registered.current()[GOOGLE].configured
+        assert not process.registrations.current()[GOOGLE].configured
         # Something else changes, and it is looked up again.
-        runtime.stores.directory.changing()
+        runtime.stores.versioned_cache.changing()
     save("microsoft", BOB)
-    process.registered.current()
+    process.registrations.current()
 
     told = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
     assert len([each for each in told if "with Google" in each]) == 1
@@ -207,29 +207,29 @@ def test_a_database_that_is_down_leaves_reads_what_they_knew(new_runtime, save, 
         raise down
 
     monkeypatch.setattr(provider_clients, "load", fail)
-    process.stores.directory.changing()
+    process.stores.versioned_cache.changing()
 
     assert process.providers[GOOGLE].configured
     assert "registrations stay as they were" in caplog.text
     with pytest.raises(OperationalError):
-        process.registered.current()
+        process.registrations.current()
 
 
 def test_a_redis_that_was_emptied_is_no_reason_to_go_on_with_the_old_one(new_runtime, save, runtime):
     process = new_runtime()
     save("google", ADA)
-    assert process.registered.current()[GOOGLE].oauth.client_id == "ada's"
+    assert process.registrations.current()[GOOGLE].oauth.client_id == "ada's"
 
-    runtime.stores.redis.delete(STAMP)
+    runtime.stores.redis.delete(VERSION_KEY)
     save("google", BOB)
 
-    assert process.registered.current()[GOOGLE].oauth.client_id == "bob's"
+    assert process.registrations.current()[GOOGLE].oauth.client_id == "bob's"
 
 
 def test_nothing_that_can_be_printed_shows_a_secret(new_runtime, save):
     process = new_runtime()
     save("google", ADA)
 
-    found = process.registered.current()
+    found = process.registrations.current()
 
-    assert "planted" not in f"{found!r} {process.registered!r} {vars(process.registered)!r}"
+    assert "planted" not in f"{found!r} {process.registrations!r} {vars(process.registrations)!r}"

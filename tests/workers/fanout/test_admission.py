@@ -14,7 +14,7 @@ import pytest
 
 from store.coordination.heartbeats import AWAY_SECONDS, WORKERS
 from tests.workers.conftest import busy_jobs
-from workers.fanout.admission import MOST_HERE, Full, NoWorker, WaitingRoom, room
+from workers.fanout.admission import MOST_HERE, Admission, NoWorker, QueueFull, room
 from workers.fanout.client import Fanout
 from workers.queues import Queue
 
@@ -28,15 +28,15 @@ def redis(runtime):
 
 
 @pytest.fixture
-def waiting_room(redis) -> WaitingRoom:
-    return WaitingRoom(redis, FEW)
+def waiting_room(redis) -> Admission:
+    return Admission(redis, FEW)
 
 
-def enter(waiting_room: WaitingRoom, name: str, queue: Queue = READS) -> bool:
+def enter(waiting_room: Admission, name: str, queue: Queue = READS) -> bool:
     """Whether there was a place."""
     try:
         waiting_room.enter(queue, name, 60)
-    except Full:
+    except QueueFull:
         return False
     return True
 
@@ -71,15 +71,15 @@ def test_who_only_looks_takes_no_place(waiting_room):
         waiting_room.look(READS)
     while enter(waiting_room, f"{time.monotonic_ns()}"):
         pass
-    with pytest.raises(Full):
+    with pytest.raises(QueueFull):
         waiting_room.look(READS)
 
 
 def test_the_place_of_a_process_that_was_killed_comes_free(redis, waiting_room, apart):
     waiter = (
         "import sys, time; from redis import Redis; from workers.queues import Queue;"
-        "from workers.fanout.admission import WaitingRoom;"
-        "redis = Redis(unix_socket_path=sys.argv[1]); room = WaitingRoom(redis, {Queue.READS: 3});"
+        "from workers.fanout.admission import Admission;"
+        "redis = Redis(unix_socket_path=sys.argv[1]); room = Admission(redis, {Queue.READS: 3});"
         "[room.enter(Queue.READS, str(n), 2.0) for n in range(2)]; print('in', flush=True); time.sleep(600)"
     )
     command = [sys.executable, "-c", waiter, str(apart.redis_socket)]
@@ -133,7 +133,7 @@ def test_nobody_waits_for_workers_that_are_gone(redis, waiting_room, workers, re
 
 
 def test_a_worker_that_leaves_and_is_back_is_there(runtime, waiting_room, redis):
-    presence = runtime.stores.presence
+    presence = runtime.stores.heartbeats
     presence.work("worker", used=0, places=64)
     presence.leave("worker")
     assert presence.present().workers == {}
@@ -157,7 +157,7 @@ def test_a_process_keeps_threads_for_others(waiting_room):
     with ThreadPoolExecutor(MOST_HERE[WRITES]) as threads:
         waiting = [threads.submit(wait) for _ in range(MOST_HERE[WRITES])]
         entered.wait(timeout=30)
-        with pytest.raises(Full), waiting_room.here(WRITES):
+        with pytest.raises(QueueFull), waiting_room.here(WRITES):
             pass
         with waiting_room.here(READS):
             pass
@@ -171,7 +171,7 @@ def test_a_process_keeps_threads_for_others(waiting_room):
 @pytest.fixture
 def narrow(runtime, celery, waiting_room) -> Fanout:
     """A fan-out with room for three."""
-    return Fanout(celery, runtime.stores.redis, runtime.stores.flights, tasks=2, room=waiting_room)
+    return Fanout(celery, runtime.stores.redis, runtime.stores.single_flight, tasks=2, room=waiting_room)
 
 
 def test_who_is_turned_away_has_sent_nothing(narrow, waiting_room, redis, connected):
@@ -179,7 +179,7 @@ def test_who_is_turned_away_has_sent_nothing(narrow, waiting_room, redis, connec
         pass
     before = set(redis.keys("*"))
 
-    with pytest.raises(Full):
+    with pytest.raises(QueueFull):
         narrow.gather(busy_jobs(connected(), 2), queue=READS, deadline=time.monotonic() + 30)
 
     assert set(redis.keys("*")) - before <= {b"directory"}

@@ -174,7 +174,7 @@ def test_fan_outs_at_once_do_not_mix(fanout, serve, connected):
 )
 def test_a_broker_that_is_down_is_an_error_at_once(environment, runtime, broker):
     celery = create_celery(settings_of(environment | {"ALMANAC_BROKER_URL": broker}))
-    fanout = Fanout(celery, runtime.stores.redis, runtime.stores.flights, tasks=2)
+    fanout = Fanout(celery, runtime.stores.redis, runtime.stores.single_flight, tasks=2)
     began = time.monotonic()
     with pytest.raises(OperationalError):
         fanout.gather([ListCalendars("nobody")], queue=Queue.READS, deadline=in_seconds(30))

@@ -8,7 +8,7 @@ import pytest
 
 from store.coordination.single_flight import LEASE
 from workers.fanout import coalescing
-from workers.fanout.coalescing import RENEW, Sharing
+from workers.fanout.coalescing import RENEW, Coalescing
 
 # Milliseconds: no renewal sets so long a lease.
 LONG = 60_000
@@ -24,7 +24,7 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def shared(runtime, clock):
-    return Sharing(runtime.stores.flights)
+    return Coalescing(runtime.stores.single_flight)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_read_that_is_over_is_held_no_longer(shared, clock, tell, end):
     shared.take(["a", "b"])
     for flight in ("a", "b"):
         if end == "land":
-            shared.land(flight, b"", failed=False, whole=True)
+            shared.complete(flight, b"", failed=False, whole=True)
         else:
             shared.abandon([flight])
         assert shared.urgent(clock.now)

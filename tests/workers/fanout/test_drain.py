@@ -16,7 +16,7 @@ from providers.names import ProviderName
 from store.cache.busy_cache import CalendarKey
 from store.cache.calendar_lists import CalendarList, ListedCalendar
 from store.config.settings import Settings
-from store.coordination.single_flight import Wish
+from store.coordination.single_flight import ReadKey
 from store.sql.database import Database
 from store.sql.models import OAuthConnection
 from store.sql.queries import connections
@@ -38,7 +38,7 @@ from workers.fanout.client import reply_list, work_list
 from workers.fanout.drain import BATCH, GONE, PROCESSES_BESIDE
 from workers.fanout.failures import BROKEN, DOWN
 from workers.fanout.jobs import ReadBusy, Reply, pack_job, same_read
-from workers.fanout.pool import Places
+from workers.fanout.pool import FairPool
 from workers.runtime import Runtime
 
 
@@ -150,7 +150,7 @@ def test_two_drains_take_each_job_once(runtime, connected, apart):
         return read_one(runtime, job, credentials, deadline)
 
     other = Runtime(apart)
-    other.__dict__["places"] = Places(4)
+    other.__dict__["pool"] = FairPool(4)
     put_work(runtime, "f", busy_jobs(connected(), 300))
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(lambda each: run_drain(each, "f", perform), [runtime, other]))
@@ -266,7 +266,7 @@ def test_when_redis_dies_the_task_ends_and_keeps_no_place(mortal, runtime, conne
     there = Runtime(settings)
     there.stores.__dict__["database"] = runtime.stores.database
     there.stores.__dict__["keyring"] = runtime.stores.keyring
-    there.__dict__["places"] = Places(4)
+    there.__dict__["pool"] = FairPool(4)
 
     def perform(runtime, job, credentials, deadline):
         redis.kill()
@@ -284,7 +284,7 @@ def test_when_redis_dies_the_task_ends_and_keeps_no_place(mortal, runtime, conne
 
 def test_a_job_that_may_not_begin_before_the_deadline_is_answered_at_once(runtime, connected):
     connection = connected()
-    runtime.stores.throttle.hold("google", connection, 60.0, named=True, project=False)
+    runtime.stores.provider_rate_limiter.hold("google", connection, 60.0, named=True, project=False)
     put_work(runtime, "f", busy_jobs(connection, 3))
     began = time.monotonic()
     run_drain(runtime, "f", read_one, seconds=40.0)
@@ -300,7 +300,7 @@ def test_jobs_that_were_taken_ahead_are_left_to_others_at_the_deadline(runtime, 
     redis = runtime.stores.redis
     # More than all processes have places for: some are taken ahead.
     jobs = busy_jobs(connected(), PROCESSES_BESIDE * runtime.settings.reads_in_flight + 2 * BATCH)
-    wishes = [Wish(job.connection, same_read(job), n) for n, job in enumerate(jobs)]
+    wishes = [ReadKey(job.connection, same_read(job), n) for n, job in enumerate(jobs)]
     now = time.time_ns() // 1_000_000
     claimed = flights.claim(wishes, "", now=now, began=now, newer_than=None, lease=60.0)
     names = [flight.decode() for _, flight in claimed]

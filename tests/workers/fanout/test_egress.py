@@ -12,7 +12,7 @@ import pytest
 from providers.base import Failed
 from providers.errors import NoAnswer
 from providers.events import Changes, Draft, Moment
-from store.coordination.circuit_breaker import Family, Guarded
+from store.coordination.circuit_breaker import CircuitKey, Family
 from store.coordination.heartbeats import WORKERS
 from tests.faults import proxy
 from tests.observability.installation import free_port
@@ -122,7 +122,7 @@ def answered(runtime, count):
 
 @pytest.mark.parametrize("cut", ["hang", "refuse"])
 def test_a_provider_that_cannot_be_reached_is_noticed_and_so_is_its_return(here, there, way, cut):
-    presence = here.stores.presence
+    presence = here.stores.heartbeats
     getattr(way, cut)()
     cut_off(here)
     until(here.egress.any_isolated)
@@ -150,7 +150,7 @@ def test_calls_that_hang_are_a_reason_to_probe_and_calls_that_are_answered_are_n
 
 
 def test_when_no_worker_reaches_a_provider_none_is_isolated(here, way):
-    presence = here.stores.presence
+    presence = here.stores.heartbeats
     presence.work(THERE, used=0, places=64)
     way.refuse()
     cut_off(here)
@@ -176,14 +176,14 @@ def test_a_worker_alone_is_not_isolated_and_fails_as_before(here, way, celery, c
     drain(here, celery, reads.perform)
     ((_, reply),) = replies(here, "f")
     assert reply.failed.message == "Google Calendar could not be reached"
-    guarded = Guarded("google", Family.BUSY)
-    assert here.stores.breakers.standing([guarded])[guarded].open
+    guarded = CircuitKey("google", Family.BUSY)
+    assert here.stores.circuit_breakers.standing([guarded])[guarded].open
 
 
 def test_a_worker_of_a_version_that_reports_no_egress_gets_no_jobs(here):
     seconds, _ = here.stores.redis.time()
     here.stores.redis.hset(WORKERS, THERE, f"{seconds}:0:64")
-    assert THERE in here.stores.presence.present().workers
+    assert THERE in here.stores.heartbeats.present().workers
     assert here.egress.peer("google") is None
 
 
@@ -207,10 +207,10 @@ def test_jobs_are_handed_on_although_calls_that_hang_hold_every_place(here, ther
     way.refuse()
     cut_off(here)
     until(here.egress.any_isolated)
-    shares = [here.places.share() for _ in range(2)]
+    shares = [here.pool.share() for _ in range(2)]
     for share in shares:
-        share.want(here.places.size + 4)
-    assert here.places.used > here.places.size
+        share.want(here.pool.size + 4)
+    assert here.pool.used > here.pool.size
     put_work(here, "f", [busy(connected())])
     drain(here, celery, reads.perform)
     take_over(there, celery, reads.perform)
@@ -245,7 +245,7 @@ def test_jobs_without_a_provider_stay_when_no_worker_reaches_all(here, there, wa
     way.refuse()
     here.egress.failed("google", NoAnswer("planted", unsent=True))
     until(lambda: here.egress.isolated("google"))
-    there.stores.presence.work(THERE, used=0, places=1, unreachable=["microsoft"])
+    there.stores.heartbeats.work(THERE, used=0, places=1, unreachable=["microsoft"])
     until(lambda: here.egress.peer(None) is None)
     put_work(here, "f", [Revoke("r")])
     drain(here, celery, lambda *_: Reply(), queue=Queue.WRITES)
@@ -283,7 +283,7 @@ def test_a_read_that_hangs_goes_on_elsewhere_and_says_nothing_more(here, there, 
     put_work(here, "f", [busy(connection)])
     draining = threading.Thread(target=drain, args=(here, celery, reads.perform), kwargs={"seconds": 5.0})
     draining.start()
-    until(lambda: here.places.used)
+    until(lambda: here.pool.used)
     take_over(there, celery, reads.perform)
     answered(there, 1)
     draining.join(timeout=30)

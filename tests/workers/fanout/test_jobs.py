@@ -17,12 +17,12 @@ from workers.fanout.jobs import (
     CheckRegistration,
     CreateEvent,
     DeleteEvent,
+    ExchangeCode,
     FreshToken,
     GetEvent,
     ListCalendars,
     ReadBusy,
     ReadEvents,
-    Redeem,
     Reply,
     Revoke,
     ShowCalendars,
@@ -64,7 +64,7 @@ jobs = st.one_of(
     st.builds(GetEvent, names, names, names, st.booleans()),
     *(
         st.builds(kind, names)
-        for kind in (ListCalendars, ShowCalendars, FreshToken, Revoke, Redeem, CheckRegistration)
+        for kind in (ListCalendars, ShowCalendars, FreshToken, Revoke, ExchangeCode, CheckRegistration)
     ),
 )
 failures = st.builds(

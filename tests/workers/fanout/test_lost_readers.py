@@ -10,22 +10,22 @@ import pytest
 from kombu.exceptions import OperationalError
 
 from providers.errors import Reason
-from store.coordination.single_flight import Flights, Turn, Wish
+from store.coordination.single_flight import ClaimState, ReadKey, SingleFlight
 from tests.conftest import settings_of
 from tests.waiting import until
 from tests.workers.conftest import busy_jobs, run_drain
 from tests.workers.reading import PATIENCE, REFUSED, Reading, now, waiting
 from workers.celery_app import create_celery
-from workers.fanout.client import LATE, Fanout, Shared, reply_list, work_list
+from workers.fanout.client import LATE, CoalescingPolicy, Fanout, reply_list, work_list
 from workers.fanout.jobs import Reply, pack_job, pack_reply, same_read, unpack_reply
 from workers.queues import Queue
 
 
 def test_a_reader_that_is_gone_is_replaced(ask, serve, runtime, connected, flights):
     jobs = busy_jobs(connected(), 3)
-    wishes = [Wish(job.connection, same_read(job), n) for n, job in enumerate(jobs)]
+    wishes = [ReadKey(job.connection, same_read(job), n) for n, job in enumerate(jobs)]
     claimed = flights.claim(wishes, "", now=now(), began=time.time() * 1000, newer_than=None, lease=0.5)
-    assert [turn for turn, _ in claimed] == [Turn.LEAD] * 3
+    assert [turn for turn, _ in claimed] == [ClaimState.LEADER] * 3
     reading = Reading(at_once=True)
     serve(reading)
     assert all(reply.whole() for reply in ask(jobs))
@@ -51,7 +51,7 @@ def test_a_request_outlives_its_own_worker(ask, serve, runtime, connected):
 
 def test_a_reader_that_takes_long_holds_what_it_reads(runtime, connected, flights):
     (job,) = busy_jobs(connected(), 1)
-    wish = Wish(job.connection, same_read(job), 0)
+    wish = ReadKey(job.connection, same_read(job), 0)
     ((_, flight),) = flights.claim(
         [wish], "", now=now(), began=time.time() * 1000, newer_than=None, lease=60.0
     )
@@ -112,7 +112,7 @@ def test_what_nobody_began_in_time_is_left_too(ask, serve, runtime, connected):
 def test_a_broker_that_is_down_leaves_no_flight_behind(runtime, connected, environment, flights):
     celery = create_celery(settings_of(environment | {"ALMANAC_BROKER_URL": "redis://127.0.0.1:1/0"}))
     fanout = Fanout(celery, runtime.stores.redis, flights, tasks=2)
-    shared = Shared(began=now())
+    shared = CoalescingPolicy(began=now())
     with pytest.raises(OperationalError):
         fanout.gather(
             busy_jobs(connected(), 2), queue=Queue.READS, deadline=time.monotonic() + 30, shared=shared
@@ -128,7 +128,7 @@ def test_a_job_that_is_sent_again_is_another_read(runtime, connected, flights):
     redis = runtime.stores.redis
 
     def claim(waiter):
-        wish = Wish(connection, same_read(jobs[0]), 0)
+        wish = ReadKey(connection, same_read(jobs[0]), 0)
         moment = now()
         ((turn, flight),) = flights.claim(
             [wish], waiter, now=moment, began=moment, newer_than=None, lease=60.0
@@ -138,7 +138,7 @@ def test_a_job_that_is_sent_again_is_another_read(runtime, connected, flights):
     _, before = claim(reply_list("f"))
     runtime.stores.busy.forget([connection])
     _, after = claim(reply_list("f"))
-    assert claim("later") == (Turn.WAIT, after)
+    assert claim("later") == (ClaimState.FOLLOWER, after)
     # More than there are places for, so that one worker takes both.
     others = [pack_job(n, job) for n, job in enumerate(jobs[1:], 1)]
     redis.rpush(work_list("f"), pack_job(0, jobs[0], before), *others, pack_job(0, jobs[0], after))
@@ -162,7 +162,7 @@ def test_a_job_that_is_sent_again_is_another_read(runtime, connected, flights):
     while not redis.hexists(f"flight:{before}", "landed"):
         assert time.monotonic() < give_up
         time.sleep(0.01)
-    assert claim("later")[0] is Turn.WAIT
+    assert claim("later")[0] is ClaimState.FOLLOWER
     assert not redis.exists("later")
     new.release.set()
     drain.join(timeout=PATIENCE)
@@ -178,7 +178,7 @@ def test_a_write_has_nothing_sent_again_that_is_under_way(
     claims = []
 
     def claim(*args, **more):
-        found = Flights.claim(flights, *args, **more)
+        found = SingleFlight.claim(flights, *args, **more)
         claims.append(found)
         return found
 
@@ -202,7 +202,7 @@ def test_a_write_has_nothing_sent_again_that_is_under_way(
 
 def test_a_reader_that_is_gone_is_missed_while_other_replies_come(ask, serve, runtime, connected, flights):
     jobs = busy_jobs(connected(), 3)
-    wish = Wish(jobs[0].connection, same_read(jobs[0]), 0)
+    wish = ReadKey(jobs[0].connection, same_read(jobs[0]), 0)
     flights.claim([wish], "", now=now(), began=time.time() * 1000, newer_than=None, lease=0.3)
     reading, done = Reading(at_once=True), threading.Event()
     redis = runtime.stores.redis
@@ -247,7 +247,7 @@ def test_a_provider_that_asks_for_patience_has_spoken_for_all_who_wait(ask, serv
     connection = connected()
     (job,) = busy_jobs(connection, 1)
     # Beyond every deadline here. More requests wait than could find out one after the other.
-    runtime.stores.throttle.hold("google", connection, 60.0, named=True, project=False)
+    runtime.stores.provider_rate_limiter.hold("google", connection, 60.0, named=True, project=False)
     with ThreadPoolExecutor(12) as threads:
         asked = [threads.submit(ask, [job], seconds=6.0) for _ in range(12)]
         waiting(runtime, 12)

@@ -11,31 +11,31 @@ from contextvars import ContextVar
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.fanout.pool import Places, Share
+from workers.fanout.pool import FairPool, PoolShare
 
 
 def soon(seconds: float = 10.0) -> float:
     return time.monotonic() + seconds
 
 
-def granted(share: Share) -> int:
+def granted(share: PoolShare) -> int:
     """How many places a share has been given by now."""
     return share.wait(0.0)[1]
 
 
-def wanting(places: Places, wanted: int) -> Share:
+def wanting(places: FairPool, wanted: int) -> PoolShare:
     share = places.share()
     share.want(wanted)
     return share
 
 
 def test_one_share_alone_has_all_places_and_no_spare_one():
-    places = Places(64)
+    places = FairPool(64)
     assert granted(wanting(places, 1000)) == 64
 
 
 def test_a_share_has_no_more_than_it_wants():
-    places = Places(8)
+    places = FairPool(8)
     share = wanting(places, 3)
     assert granted(share) == 3
     share.want(2)
@@ -45,7 +45,7 @@ def test_a_share_has_no_more_than_it_wants():
 
 
 def test_what_finishes_soon_after_the_first_comes_with_it():
-    share = wanting(Places(2), 2)
+    share = wanting(FairPool(2), 2)
     assert granted(share) == 2
     first = threading.Event()
     share.run(lambda: first.set() or "first")
@@ -54,14 +54,14 @@ def test_what_finishes_soon_after_the_first_comes_with_it():
 
 
 def test_places_that_are_granted_are_told_at_once():
-    share = wanting(Places(2), 2)
+    share = wanting(FairPool(2), 2)
     before = time.monotonic()
     assert share.wait(soon(), gather=60.0) == ([], 2)
     assert time.monotonic() - before < 30
 
 
 def test_what_is_given_back_goes_to_a_newcomer_before_one_that_has_some():
-    places = Places(4)
+    places = FairPool(4)
     large, spare, newcomer = wanting(places, 10), wanting(places, 1), places.share()
     assert (granted(large), granted(spare)) == (4, 1)
     large.want(6)
@@ -73,7 +73,7 @@ def test_what_is_given_back_goes_to_a_newcomer_before_one_that_has_some():
 
 
 def test_when_all_places_hang_a_newcomer_still_has_one():
-    places = Places(32)
+    places = FairPool(32)
     hanging = wanting(places, 100)
     assert granted(hanging) == 32
     newcomers = [wanting(places, 5) for _ in range(3)]
@@ -84,7 +84,7 @@ def test_when_all_places_hang_a_newcomer_still_has_one():
 
 
 def test_large_shares_come_to_hold_about_as_many():
-    places = Places(12)
+    places = FairPool(12)
     first = wanting(places, 100)
     assert granted(first) == 12
     others = [wanting(places, 100) for _ in range(2)]
@@ -94,7 +94,7 @@ def test_large_shares_come_to_hold_about_as_many():
 
 
 def test_what_ends_makes_room_and_tells_its_result():
-    places = Places(1)
+    places = FairPool(1)
     share = wanting(places, 1)
     finished, places_granted = share.wait(soon())
     assert (finished, places_granted) == ([], 1)
@@ -107,7 +107,7 @@ def test_what_ends_makes_room_and_tells_its_result():
 
 
 def test_waiting_ends_at_its_moment_and_at_the_news():
-    places = Places(1)
+    places = FairPool(1)
     holder, waiting = wanting(places, 1), places.share()
     assert waiting.wait(time.monotonic() - 1) == ([], 0)
     assert waiting.wait(time.monotonic() + 0.01) == ([], 0)
@@ -120,7 +120,7 @@ def test_waiting_ends_at_its_moment_and_at_the_news():
 
 
 def test_who_closes_leaves_nothing_held_but_what_runs():
-    places = Places(3)
+    places = FairPool(3)
     share, gate = wanting(places, 3), threading.Event()
     assert granted(share) == 3
     share.run(gate.wait)
@@ -133,7 +133,7 @@ def test_who_closes_leaves_nothing_held_but_what_runs():
 
 
 def test_work_that_raises_gives_its_place_back(caplog):
-    places = Places(1)
+    places = FairPool(1)
     share = places.share()
 
     def fail():
@@ -155,7 +155,7 @@ def test_work_that_raises_gives_its_place_back(caplog):
     ),
 )
 def test_places_are_handed_out_as_the_rule_says(size, steps):
-    places = Places(size)
+    places = FairPool(size)
     spare = max(1, size // 16)
     shares = [places.share() for _ in range(5)]
     for number, what, count in steps:
@@ -176,7 +176,7 @@ def test_places_are_handed_out_as_the_rule_says(size, steps):
 
 
 def test_no_more_work_runs_at_once_than_there_are_places_and_all_of_it_runs():
-    places = Places(3)
+    places = FairPool(3)
     running, most, counts = 0, 0, Counter()
     guard = threading.Lock()
 
@@ -213,7 +213,7 @@ def test_no_more_work_runs_at_once_than_there_are_places_and_all_of_it_runs():
 
 def test_work_runs_in_the_context_of_who_brought_it_not_of_who_gave_it_a_place():
     whose = ContextVar("whose", default="nobody's")
-    places = Places(1)
+    places = FairPool(1)
     first, second = wanting(places, 1), places.share()
     assert granted(first) == 1
     # The spare place of a newcomer is taken too.
@@ -221,7 +221,7 @@ def test_work_runs_in_the_context_of_who_brought_it_not_of_who_gave_it_a_place()
     assert granted(other) == 1
     whose.set("the second's")
     second.want(1)
-    second.stock(whose.get)
+    second.prefetch(whose.get)
     whose.set("the first's")
     first.run(whose.get)
 

@@ -9,10 +9,10 @@ from itertools import takewhile
 
 from providers.base import Read
 from scheduling.intervals import Intervals
-from store.coordination.single_flight import Wish
+from store.coordination.single_flight import ReadKey
 from tests.workers.conftest import busy_jobs, put_work, read_one, run_drain
 from tests.workers.reading import PATIENCE, REFUSED, Reading, now, waiting
-from workers.fanout.client import Shared, reply_list, work_list
+from workers.fanout.client import CoalescingPolicy, reply_list, work_list
 from workers.fanout.jobs import Reply, pack_job, same_read
 from workers.queues import Queue
 
@@ -86,7 +86,9 @@ def test_a_failure_answers_those_who_ask_again_at_once(ask, serve, connected):
 def test_who_refreshes_waits_for_nothing_and_asks_for_nothing_twice(fanout, runtime, connected):
     jobs = busy_jobs(connected(), 3)
     for _ in range(2):
-        fanout.refresh(jobs, queue=Queue.READS, deadline=time.monotonic() + 30, shared=Shared(began=now()))
+        fanout.refresh(
+            jobs, queue=Queue.READS, deadline=time.monotonic() + 30, shared=CoalescingPolicy(began=now())
+        )
     redis = runtime.stores.redis
     (work,) = redis.keys("fanout:*:work")
     assert redis.llen(work) == 3
@@ -102,7 +104,7 @@ def test_jobs_that_are_not_shared_make_no_flight(runtime, connected):
 
 def test_a_read_has_landed_before_who_led_it_is_told(runtime, connected, flights):
     (job,) = busy_jobs(connected(), 1)
-    wish = Wish(job.connection, same_read(job), 0)
+    wish = ReadKey(job.connection, same_read(job), 0)
     ((_, flight),) = flights.claim(
         [wish], reply_list("f"), now=now(), began=time.time() * 1000, newer_than=None, lease=60.0
     )

@@ -33,9 +33,9 @@ MISSING = Failed(Reason.NOT_FOUND, "It is not there")
 
 
 def counted(runtime) -> Counts:
-    runtime.stores.activity.flush()
+    runtime.stores.counters.flush()
     now = time.time_ns() // 1_000_000
-    return together(each.counts for each in runtime.stores.activity.points(now - DAY, now + DAY))
+    return together(each.counts for each in runtime.stores.counters.points(now - DAY, now + DAY))
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_what_is_given_up_without_asking_because_the_provider_throttles_is_a_fai
     runtime, connected, sandbox
 ):
     connection = connected(sandbox.account("google", "ada@example.com"))
-    runtime.stores.throttle.hold("google", connection, 60.0)
+    runtime.stores.provider_rate_limiter.hold("google", connection, 60.0)
     put_work(runtime, "throttled", [ReadBusy(connection, ("primary",), 0, 7 * DAY)])
 
     run_drain(runtime, "throttled", lambda *_: Reply(), seconds=1.0)

@@ -40,7 +40,7 @@ def watched(reached, sandbox, connected, unique):
         account = sandbox.account(provider, f"{unique('ada')}@example.com", events=[MEETING])
         key = CalendarKey(connected(account), "primary")
         if used:
-            reached.stores.watching.use([key])
+            reached.stores.channel_usage.use([key])
         assert channel_opening.open_one(reached, key)
         if confirmed:
             confirm(reached, key)
@@ -198,7 +198,7 @@ def test_a_channel_by_which_nobody_reaches_us_is_given_up(reached, watched, sand
 
     assert "ALMANAC_PUBLIC_URL" in caplog.text
     assert rows(reached, key) == sandbox.channels() == []
-    assert reached.stores.watching.claim([key], 60) == []
+    assert reached.stores.channel_usage.claim([key], 60) == []
 
 
 def test_a_channel_that_is_confirmed_while_it_is_given_up_leaves_no_watch(reached, watched, monkeypatch):
@@ -284,7 +284,7 @@ def test_a_silent_channel_that_has_not_told_of_a_change_is_lost(reached, watched
     assert reached.stores.busy.watched([key]) == [None]
     assert rows(reached, key) == sandbox.channels() == []
     # Who reads it next has another opened.
-    assert reached.stores.watching.claim([key], 60) == [key]
+    assert reached.stores.channel_usage.claim([key], 60) == [key]
 
 
 def test_what_is_told_while_an_audit_reads_is_no_fault(reached, watched, sandbox, monkeypatch):
@@ -295,7 +295,7 @@ def test_what_is_told_while_an_audit_reads_is_no_fault(reached, watched, sandbox
     busy = type(reached.providers["google"].calendars).busy
 
     def read_and_hear(*args, **more):
-        reached.stores.watching.hear(row.id, 60)
+        reached.stores.channel_usage.hear(row.id, 60)
         return busy(*args, **more)
 
     monkeypatch.setattr(type(reached.providers["google"].calendars), "busy", read_and_hear)
@@ -315,7 +315,7 @@ def test_an_audit_that_cannot_read_just_now_keeps_the_channel(
     sandbox.fault(operation=READ[provider], status=status)
     run(reached)
     assert reached.stores.busy.watched([key]) == [row.id]
-    assert reached.stores.watching.heard([row.id]) == [False]
+    assert reached.stores.channel_usage.heard([row.id]) == [False]
     # Whether an answer that nobody can prove is still given; that we are to slow down says nothing of it.
     assert is_kept(reached, key) is kept
 

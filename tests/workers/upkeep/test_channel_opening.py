@@ -79,7 +79,7 @@ def test_a_calendar_that_was_read_is_asked_for_once(reached, celery, calendar):
         channel_opening.note_use(celery, [("google", key)])
 
     assert celery.calendars == [key]
-    assert reached.stores.watching.used([key]) == [True]
+    assert reached.stores.channel_usage.used([key]) == [True]
 
 
 def test_a_calendar_that_is_watched_is_not_asked_for(reached, celery, calendar):
@@ -88,7 +88,7 @@ def test_a_calendar_that_is_watched_is_not_asked_for(reached, celery, calendar):
     channel_opening.note_use(celery, [("google", key)])
 
     assert celery.calendars == []
-    assert reached.stores.watching.used([key]) == [True]
+    assert reached.stores.channel_usage.used([key]) == [True]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_nothing_is_noted_while_push_is_off(reached, celery, calendar, changed):
     channel_opening.note_use(celery, [("google", key)])
 
     assert celery.calendars == []
-    assert reached.stores.watching.used([key]) == [False]
+    assert reached.stores.channel_usage.used([key]) == [False]
 
 
 def test_many_calendars_go_in_several_tasks(celery, calendar, monkeypatch):
@@ -198,7 +198,7 @@ def test_a_google_address_that_nobody_reaches_watches_nothing(reached, calendar,
 
     assert reached.stores.busy.watched([key]) == [None]
     # Nor is it asked for again while the channel is there.
-    assert reached.stores.watching.claim([key], 60) == []
+    assert reached.stores.channel_usage.claim([key], 60) == []
 
 
 def test_a_channel_whose_connection_was_deleted_meanwhile_is_closed(
@@ -245,7 +245,7 @@ def test_all_rounds_together_hold_no_more_places_than_are_upkeep_s(reached, cale
         return go_on.wait(30)
 
     monkeypatch.setattr(channel_opening, "open_one", hang)
-    assert stores.watching.claim(keys, 600) == keys
+    assert stores.channel_usage.claim(keys, 600) == keys
 
     def opening(*wanted: CalendarKey) -> int:
         return channel_opening.open_channels(reached, wanted, deadline=channel_opening.time.monotonic() + 60)
@@ -256,7 +256,7 @@ def test_all_rounds_together_hold_no_more_places_than_are_upkeep_s(reached, cale
         try:
             # No room: left at once, to who reads them next.
             assert opening(*keys[2:]) == 0
-            assert stores.watching.claim(keys, 600) == keys[2:]
+            assert stores.channel_usage.claim(keys, 600) == keys[2:]
         finally:
             go_on.set()
         assert first.result(30) == 2
@@ -269,10 +269,12 @@ def test_a_turn_that_does_not_come_at_once_is_given_up(reached, calendar):
     far = channel_opening.time.monotonic() + 600
     with ExitStack() as held:
         for _ in range(CALLS_AT_ONCE):
-            held.enter_context(channel_opening.turn(reached, credentials, 1, Family.CHANNELS, deadline=far))
+            held.enter_context(
+                channel_opening.acquire(reached, credentials, 1, Family.CHANNELS, deadline=far)
+            )
         with (
             pytest.raises(RateLimited),
-            channel_opening.turn(reached, credentials, 1, Family.CHANNELS, deadline=far),
+            channel_opening.acquire(reached, credentials, 1, Family.CHANNELS, deadline=far),
         ):
             pytest.fail("five calls at once to a mailbox")
     assert channel_opening.time.monotonic() < far - 300

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from workers.webhooks.fair_queue import Receivers
+from workers.webhooks.fair_queue import FairQueue
 
 
 def test_who_came_first_is_first():
-    receivers = Receivers(2)
+    receivers = FairQueue(2)
     for each in "abcd":
         receivers.come(each)
     assert [receivers.take() for _ in range(3)] == ["a", "b", None]
@@ -15,7 +15,7 @@ def test_who_came_first_is_first():
 
 
 def test_who_has_had_a_turn_comes_after_those_who_wait():
-    receivers = Receivers(1)
+    receivers = FairQueue(1)
     receivers.come("slow")
     assert receivers.take() == "slow"
     for each in ("first", "slow", "second", "first"):
@@ -28,7 +28,7 @@ def test_who_has_had_a_turn_comes_after_those_who_wait():
 
 
 def test_nobody_is_waited_for_who_has_a_place():
-    receivers = Receivers(1)
+    receivers = FairQueue(1)
     assert (receivers.take(), receivers.crowded) == (None, False)
     receivers.come("a")
     assert receivers.crowded

@@ -22,8 +22,8 @@ def receiver() -> Iterator[Receiver]:
 def occupy(runtime, places):
     """Have others be served in so many places."""
     for number in range(places):
-        runtime.receivers.come(f"wh_{number}")
-        assert runtime.receivers.take() == f"wh_{number}"
+        runtime.webhook_queue.come(f"wh_{number}")
+        assert runtime.webhook_queue.take() == f"wh_{number}"
 
 
 def test_who_finds_no_place_is_served_by_whoever_has_had_a_turn(runtime, receiver, register, happen):
@@ -33,7 +33,7 @@ def test_who_finds_no_place_is_served_by_whoever_has_had_a_turn(runtime, receive
     sending.deliver(runtime, first)
     assert receiver.received == []
     assert set(sending.due(runtime)) == {first, second}
-    runtime.receivers.leave()
+    runtime.webhook_queue.leave()
     sending.deliver(runtime, second)
     assert len(receiver.received) == 2
     assert sending.due(runtime) == []
