@@ -1,5 +1,5 @@
 """Users, organizations, connections and webhook endpoints: what the API and the dashboard both do with
 them.
 
-Imported by ``app.api``, ``app.dashboard`` and the command line.
+Imported by ``app.api``, ``app.availability``, ``app.cli``, ``app.dashboard``, ``app.events``, ``app.http``.
 """

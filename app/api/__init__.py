@@ -1,1 +1,4 @@
-"""The routes of ``/v1``, one file for each part of the specification."""
+"""The routes of ``/v1``, one module for each part of the specification.
+
+Imported by ``app``.
+"""

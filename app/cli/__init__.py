@@ -1,4 +1,4 @@
 """The command line ``almanac``: one module for each group of commands.
 
-Imported by nothing.
+Imported by no other folder.
 """

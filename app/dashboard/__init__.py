@@ -1,4 +1,7 @@
-"""The dashboard: pages for those who run the service, at ``/dashboard``."""
+"""The dashboard: pages for those who run the service, at ``/dashboard``.
+
+Imported by ``app``, ``app.accounts``.
+"""
 
 from __future__ import annotations
 

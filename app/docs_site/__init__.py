@@ -1,4 +1,7 @@
-"""The documents of this version as pages, at ``/docs``; errors link to the section that helps."""
+"""The documents of this version as pages, at ``/docs``; errors link to the section that helps.
+
+Imported by ``app``, ``app.http``.
+"""
 
 from __future__ import annotations
 

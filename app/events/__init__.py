@@ -1,4 +1,4 @@
 """Reads and writes events and calendars for one request.
 
-Imported by ``app.api`` and ``app.dashboard``.
+Imported by ``app.api``, ``app.dashboard``.
 """

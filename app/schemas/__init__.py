@@ -1,1 +1,5 @@
-"""What the API takes and gives, as marshmallow schemas; the OpenAPI document is made from them."""
+"""Marshmallow schemas of requests and answers, from which the OpenAPI document is made.
+
+Imported by ``app.api``, ``app.availability``, ``app.cli``, ``app.dashboard``, ``app.events``, ``app.http``,
+``app.openapi``.
+"""

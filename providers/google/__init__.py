@@ -1,1 +1,4 @@
-"""Google Calendar API v3 behind our own interface."""
+"""Google Calendar API v3 behind the interface of ``providers.base``.
+
+Imported by ``app.api``, ``providers``, ``workers.execution``.
+"""

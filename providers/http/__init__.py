@@ -1,4 +1,5 @@
 """One ``send`` for every call to a provider: connections, timeouts, retries and errors.
 
-Imported by the providers and by ``providers.oauth``.
+Imported by ``providers.google``, ``providers.microsoft``, ``providers.oauth``, ``workers``,
+``workers.execution``, ``workers.fanout``, ``workers.telemetry``, ``workers.webhooks``.
 """

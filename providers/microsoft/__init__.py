@@ -1,1 +1,4 @@
-"""Microsoft Graph v1.0 calendars behind our own interface."""
+"""Microsoft Graph v1.0 calendars behind the interface of ``providers.base``.
+
+Imported by ``app.api``, ``app.schemas``, ``providers``, ``providers.sandbox``, ``workers.execution``.
+"""

@@ -1,4 +1,5 @@
 """The OAuth servers of both providers: consent, tokens, identity and revocation.
 
-Imported by ``workers``; the web tier imports ``consent`` alone.
+Imported by ``app.accounts``, ``app.cli``, ``app.dashboard``, ``providers``, ``providers.google``,
+``providers.microsoft``, ``workers.execution``, ``workers.fanout``.
 """

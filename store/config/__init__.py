@@ -1,4 +1,5 @@
 """Settings from the environment, and the embedded Redis.
 
-Imported by ``app``, ``workers`` and ``store.stores``.
+Imported by ``app``, ``app.cli``, ``app.dashboard``, ``app.http``, ``app.server``, ``store``, ``store.sql``,
+``workers``, ``workers.execution``, ``workers.fanout``, ``workers.telemetry``.
 """

@@ -1,4 +1,4 @@
 """Counters that processes add up in Redis.
 
-Imported by ``app`` and ``workers``.
+Imported by ``app.dashboard``, ``app.observability``, ``store``, ``workers.fanout``, ``workers.telemetry``.
 """

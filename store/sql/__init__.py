@@ -1,4 +1,7 @@
 """The SQL database: tables, queries and migrations.
 
-Imported by ``app`` and ``workers``.
+Imported by ``app.accounts``, ``app.api``, ``app.availability``, ``app.cli``, ``app.dashboard``,
+``app.events``, ``app.http``, ``app.observability``, ``app.openapi``, ``app.schemas``, ``store``,
+``store.coordination``, ``store.metrics``, ``workers.execution``, ``workers.fanout``, ``workers.telemetry``,
+``workers.upkeep``, ``workers.webhooks``.
 """

@@ -1,4 +1,5 @@
 """What a worker does for one connection: reads, writes, tokens, consents and revocations.
 
-Imported by ``workers.fanout`` and ``workers.upkeep``.
+Imported by ``app.accounts``, ``app.api``, ``app.cli``, ``app.dashboard``, ``workers``, ``workers.fanout``,
+``workers.upkeep``.
 """

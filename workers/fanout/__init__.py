@@ -1,5 +1,6 @@
 """The fan-out: the web tier sends jobs to workers and joins their replies; workers take jobs and perform
 them.
 
-``client`` is imported by ``app``, the rest by ``workers``.
+Imported by ``app``, ``app.accounts``, ``app.api``, ``app.availability``, ``app.dashboard``, ``app.events``,
+``app.http``, ``app.server``, ``workers``, ``workers.execution``, ``workers.telemetry``, ``workers.upkeep``.
 """

@@ -1,4 +1,5 @@
 """Logs, traces and metrics of the workers, and the context that a task carries.
 
-Imported by all of ``workers``, and by ``app``.
+Imported by ``app.cli``, ``app.http``, ``app.observability``, ``app.server``, ``workers``,
+``workers.execution``, ``workers.fanout``.
 """

@@ -1,4 +1,4 @@
 """Scheduled work: tokens are renewed, channels kept, old records purged.
 
-Imported by ``workers.tasks``.
+Imported by ``app.accounts``, ``workers``, ``workers.execution``, ``workers.webhooks``.
 """

@@ -1,0 +1,139 @@
+"""The layout of the packages: no circle of imports, no crowded folder, no script in the wrong place."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("app", "workers", "scheduling", "providers", "store")
+MOST_MODULES = 26
+
+
+def modules() -> dict[str, Path]:
+    """The file of each module by its dotted name; a package stands for its ``__init__.py``."""
+    found = {}
+    for package in PACKAGES:
+        for file in (ROOT / package).rglob("*.py"):
+            parts = file.relative_to(ROOT).with_suffix("").parts
+            found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return found
+
+
+def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements that run when a module is imported, without those for type checkers."""
+    for each in body:
+        yield each
+        if isinstance(each, ast.If) and "TYPE_CHECKING" in ast.unparse(each.test):
+            yield from statements(each.orelse)
+        elif isinstance(each, ast.If | ast.Try | ast.With):
+            yield from statements([*each.body, *getattr(each, "orelse", [])])
+
+
+def imports(file: Path, known: dict[str, Path]) -> set[str]:
+    """The modules of ours that a module imports when it is imported."""
+    found: set[str] = set()
+    for each in statements(ast.parse(file.read_text()).body):
+        if isinstance(each, ast.ImportFrom) and each.module:
+            for alias in each.names:
+                name = f"{each.module}.{alias.name}"
+                found.add(name if name in known else each.module)
+        elif isinstance(each, ast.Import):
+            found.update(alias.name for alias in each.names)
+    return found & set(known)
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The groups of modules that import each other, by Tarjan's algorithm."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(graph[node]):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            group = stack[stack.index(node) :]
+            del stack[stack.index(node) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for node in sorted(graph):
+        if node not in index:
+            visit(node)
+    return found
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    known = modules()
+    assert circles({name: imports(file, known) for name, file in known.items()}) == []
+
+
+def test_a_circle_is_found():
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}}) == [["a", "b", "c"]]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_folder_has_more_modules_than_a_reader_can_survey(package):
+    folders = [ROOT / package, *(each for each in (ROOT / package).rglob("*") if each.is_dir())]
+    crowded = {
+        str(folder.relative_to(ROOT)): count
+        for folder in folders
+        if (count := sum(each.name != "__init__.py" for each in folder.glob("*.py"))) > MOST_MODULES
+    }
+    assert crowded == {}
+
+
+def folder(module: str) -> str:
+    """The folder below a package that a module belongs to, or the package itself."""
+    parts = module.split(".")
+    path = ROOT.joinpath(*parts[:2])
+    return ".".join(parts[:2]) if path.is_dir() else parts[0]
+
+
+def every_import(file: Path) -> set[str]:
+    """The modules that a module imports anywhere, also inside functions and for type checkers."""
+    found: set[str] = set()
+    for each in ast.walk(ast.parse(file.read_text())):
+        if isinstance(each, ast.ImportFrom) and each.module:
+            found.update((each.module, *(f"{each.module}.{alias.name}" for alias in each.names)))
+        elif isinstance(each, ast.Import):
+            found.update(alias.name for alias in each.names)
+    return found
+
+
+def importers() -> dict[str, list[str]]:
+    """The folders and packages that import from each folder."""
+    known = modules()
+    found: dict[str, set[str]] = {folder(name): set() for name in known if "." in folder(name)}
+    for name, file in known.items():
+        for imported in every_import(file) & set(known):
+            if folder(imported) in found and folder(imported) != folder(name):
+                found[folder(imported)].add(folder(name))
+    return {name: sorted(each) for name, each in found.items()}
+
+
+def stated(file: Path) -> list[str]:
+    """What the docstring of a folder says of its importers."""
+    (sentence,) = re.findall(
+        r"^Imported by (.+?)\.$", ast.get_docstring(ast.parse(file.read_text())) or "", re.M | re.S
+    )
+    return sorted(re.findall(r"``([\w.]+)``", sentence))
+
+
+def test_every_folder_states_who_imports_it():
+    """A new importer is a decision: the docstring of the folder has to name it."""
+    known = modules()
+    named = {name: stated(known[name]) for name in importers()}
+    assert named == importers()
