@@ -1,1 +1,4 @@
-"""Everything that outlives a request: SQL records, sealed tokens, API keys, the busy cache, settings."""
+"""State that outlives a request: the SQL database, encrypted tokens, API keys, Redis caches and settings.
+
+Imported by ``app`` and ``workers``.
+"""

@@ -1,4 +1,4 @@
-"""What one process keeps open: the database, Redis, and the caches in it."""
+"""The database, Redis and everything that is kept in them, opened once for each process."""
 
 from __future__ import annotations
 
@@ -28,19 +28,22 @@ from store.security.registration_trials import RegistrationTrials
 from store.sql.after_commit import Tell
 from store.sql.database import Database
 
-# Redis is beside us: one that takes longer is down, and the caller had better know soon.
+# Seconds. Redis is on the same network: if it takes longer, it is down, and the caller should fail early.
 REDIS_TIMEOUT = 2.0
 
-# One blocking pop, in seconds: whoever waits for longer pops again, so that a Redis that hangs is noticed.
+# Seconds of one blocking pop. A caller that waits longer pops again, so that a Redis that hangs is noticed.
 LONGEST_POP = 1.0
 
 
 class Stores:
-    """Opened when first used, so that a command that needs only the database connects only there."""
+    """Each store is opened when it is first used: a command that needs only the database connects only to it.
+
+    ``tell`` is called after a transaction that recorded webhook events, with the ids of their endpoints.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        # Until somebody is there to be told, the next round of upkeep finds what waits.
+        # Without a listener the next round of upkeep finds the deliveries.
         self.tell: Tell = lambda _endpoints: None
 
     def __enter__(self) -> Self:
@@ -50,15 +53,15 @@ class Stores:
         self.close()
 
     def close(self) -> None:
-        """Close what was opened; what is used afterwards opens anew."""
-        # What it writes last needs the others.
+        """Close every store that was opened. A store that is used afterwards is opened again."""
+        # First, because its last flush needs the other stores.
         if (flusher := self.__dict__.pop("flusher", None)) is not None:
             flusher.close()
         for name in ("database", "redis"):
             opened = self.__dict__.pop(name, None)
             if opened is not None:
                 opened.close()
-        # They speak to a Redis or a database that is closed.
+        # These hold the Redis client or the database that was just closed.
         caches = (
             "circuit_breakers",
             "busy",
@@ -94,12 +97,12 @@ class Stores:
 
     @cached_property
     def counters(self) -> Counters:
-        """What the service does over time."""
+        """Usage counters over time."""
         return Counters(self.redis)
 
     @cached_property
     def heartbeats(self) -> Heartbeats:
-        """Which workers are there, and whether beat is."""
+        """Heartbeats of workers and of beat."""
         return Heartbeats(self.redis)
 
     @cached_property
@@ -109,22 +112,22 @@ class Stores:
 
     @cached_property
     def flusher(self) -> Flusher:
-        """Writes down what those two have noted, once it is started."""
+        """The thread that flushes ``counters`` and ``key_usage``, once it is started."""
         return Flusher([self.counters.flush, self.key_usage.flush])
 
     @cached_property
     def versioned_cache(self) -> VersionedCache:
-        """What this process remembers of the database."""
+        """This process's cache of database rows."""
         return VersionedCache(self.redis, self.fast_redis)
 
     @cached_property
     def fast_redis(self) -> FastRedis:
-        """What every request reads from Redis comes this way."""
+        """The Redis client for the reads that every request makes."""
         return FastRedis(self.redis)
 
     @cached_property
     def keyring(self) -> Keyring:
-        """What seals and opens tokens."""
+        """The keys that encrypt and decrypt secrets."""
         return Keyring(self.settings.encryption_keys)
 
     @cached_property
@@ -142,18 +145,18 @@ class Stores:
 
     @cached_property
     def channel_usage(self) -> ChannelUsage:
-        """What is known of calendars in use and of their channels."""
+        """Which calendars are in use, and the state of their channels."""
         return ChannelUsage(self.redis)
 
     @cached_property
     def calendar_lists(self) -> CalendarLists:
-        """The remembered calendar lists."""
+        """The cached calendar lists."""
         settings = self.settings
         return CalendarLists(self.redis, settings.busy_ttl_seconds, stale_seconds=settings.busy_stale_seconds)
 
     @cached_property
     def single_flight(self) -> SingleFlight:
-        """The reads under way."""
+        """Single flight for reads from providers."""
         return SingleFlight(
             self.redis,
             failure_seconds=self.settings.failure_ttl_seconds,
@@ -163,13 +166,13 @@ class Stores:
 
     @cached_property
     def api_rate_limiter(self) -> ApiRateLimiter | None:
-        """How often each API key may still ask; None when they have no limit."""
+        """The rate limiter of API keys; None when they have no limit."""
         limit = self.settings.rate_limit
         return ApiRateLimiter(self.fast_redis, limit) if limit else None
 
     @cached_property
     def provider_rate_limiter(self) -> ProviderRateLimiter:
-        """What may be asked of the providers."""
+        """The rate limiter of calls to providers."""
         settings = self.settings
         return ProviderRateLimiter(
             self.redis,
@@ -188,7 +191,7 @@ class Stores:
 
     @cached_property
     def circuit_breakers(self) -> CircuitBreakers:
-        """Who is not asked for a while, because they do not answer."""
+        """The circuit breakers of providers and accounts."""
         settings = self.settings
         return CircuitBreakers(
             self.redis,
@@ -199,15 +202,15 @@ class Stores:
 
     @cached_property
     def oauth_states(self) -> OAuthStates:
-        """Consents under way, and codes that wait for a worker."""
+        """Pending consents, and authorization codes that wait for a worker."""
         return OAuthStates(self.redis, self.keyring)
 
     @cached_property
     def grants(self) -> Grants:
-        """Revocations and consents of provider accounts, kept apart."""
+        """Mutual exclusion of revocations and consents of one provider account."""
         return Grants(self.redis)
 
     @cached_property
     def registration_trials(self) -> RegistrationTrials:
-        """Registrations that wait for a worker to try them."""
+        """Client registrations that a worker is to try before they are saved."""
         return RegistrationTrials(self.redis, self.keyring)

@@ -1,4 +1,4 @@
-"""Redis caches: busy periods, lists of calendars, and what a process keeps of the database.
+"""Redis caches: busy periods, calendar lists, and each process's versioned copy of database rows.
 
 Imported by ``app.accounts``, ``app.availability``, ``app.dashboard``, ``app.events``, ``app.http``,
 ``store``, ``store.coordination``, ``store.sql``, ``workers``, ``workers.execution``, ``workers.fanout``,

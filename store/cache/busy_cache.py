@@ -1,24 +1,24 @@
-"""The busy cache: what providers answered, kept in Redis by calendar and aligned stretch of time.
+"""The busy cache: busy periods as providers answered them, in Redis by calendar and time bucket.
 
 Requests ask for arbitrary ranges, so time is divided into buckets of a fixed length, counted from 1970.
-A bucket is one Redis key that holds int64 pairs: first ``(FORMAT, moment of the read)``, then one
-``(start, end)`` for each busy period in it, all in UTC milliseconds. A period that crosses a border
-stands in both buckets; merging joins it again. A key that is there was read, whatever it holds: an empty
-bucket means "read, nothing there", a missing one means "not read".
+A bucket is one Redis key that holds int64 pairs: first ``(FORMAT, time of the read)``, then one
+``(start, end)`` for each busy period in it, all in UTC milliseconds. A period that crosses a border is stored
+in both buckets; merging joins it again. A key that exists was read: an empty bucket means "read, no busy
+periods", a missing one means "not read".
 
-Each connection has a generation, a random name. A reader notes it before it asks the provider, and its
-answer is stored only if the connection still has that generation. An invalidation replaces the generation and
-deletes what is cached. So a read that began before the end of a write can never store the old events, nor can
-one that began before Redis was emptied.
+Each connection has a generation, a random name. A worker looks it up before it calls the provider, and its
+result is stored only if the connection still has that generation. An invalidation replaces the generation and
+deletes the cached buckets. So a read that began before the end of a write can never store the old events, nor
+can one that began before Redis was emptied.
 
-A reader also enters its connection into the sets of readers of the calendar's tags
-(``store.cache.cache_tags``), between its note of the generation and its call to the provider. A write
-invalidates every connection in the sets of its tags: all that read the same mailbox or calendar. A
-connection that enters later reads after the write.
+A worker also adds its connection to the reader sets of the calendar's tags (``store.cache.cache_tags``),
+after it looked up the generation and before it calls the provider. A write invalidates every connection in
+the reader sets of its tags, so every connection that reads the same mailbox or calendar. A connection that is
+added later reads after the write.
 
-A calendar that its provider watches for us is kept for longer, as the provider tells of every change. Its
-watch is a key of its own, which ends before the provider's channel does; where it is lacking, the usual time
-holds. Whatever is kept for longer was read under the watch: its beginning replaces the generation.
+A calendar with a watch (the provider notifies us of every change) is kept for longer. The watch is a key of
+its own, which expires before the provider's channel does; without it the usual lifetime applies. The start of
+a watch replaces the generation, so only results that were read under the watch are kept for longer.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from scheduling.intervals import Groups, Intervals, Times
 from store.cache.cache_tags import Tags
 from store.cache.fast_redis import FastRedis
 
-# 1: buckets of releases without sets of readers. They count as missing.
+# 1: buckets of releases without reader sets. They count as missing.
 FORMAT = 2
 HEAD = struct.Struct("<qq")
 ROW_BYTES = HEAD.size
@@ -47,7 +47,7 @@ ROW_BYTES = HEAD.size
 # Later than any read.
 NEVER = 2**62
 
-# Longer than any read from a provider takes; afterwards the next read gives a new one.
+# Longer than any read from a provider takes. After it expires, the next read sets a new one.
 GENERATION_SECONDS = 86_400
 
 # The generation of a connection, which has one from now on: a new one if it had none.
@@ -156,7 +156,7 @@ Rows = npt.NDArray[np.int64]
 
 
 class CalendarKey(NamedTuple):
-    """A calendar of a connection, by the id that the provider is asked with."""
+    """A calendar of a connection, by the id that is used in calls to the provider."""
 
     connection: str
     calendar: str
@@ -164,12 +164,12 @@ class CalendarKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What the cache knows of some calendars over a range.
+    """The cached busy periods of some calendars over a range.
 
     ``busy`` has the periods of each calendar, sorted; they may touch at bucket borders. ``missing`` has, by
-    the calendar's place, the aligned hull of what has to be read; ``busy`` then says nothing about the hull.
-    ``read_at`` has, for each calendar, when the oldest part that is known was read; ``NEVER`` without any.
-    ``beside`` is the value that was asked for in the same round trip.
+    the calendar's index, the smallest range of whole buckets that covers the missing ones; ``busy`` then has
+    nothing in that range. ``read_at`` has, for each calendar, when its oldest cached part was read, or
+    ``NEVER`` if there is none. ``beside`` is the other value that was loaded in the same round trip.
     """
 
     busy: Groups
@@ -179,10 +179,10 @@ class Known:
 
 
 class BusyCache:
-    """Busy periods by connection and calendar, for ``ttl_seconds`` after they were stored (0: never).
+    """Busy periods by connection and calendar, kept for ``ttl_seconds`` (0: nothing is cached).
 
-    For ``stale_seconds`` more they are still there, for who takes an old answer while a new one is read.
-    Those of a calendar that is watched live for ``watched_seconds``, when that is longer.
+    They are kept for ``stale_seconds`` more, for requests that accept a stale answer while a new one is read.
+    Those of a watched calendar are kept for ``watched_seconds``, if that is longer.
     """
 
     def __init__(
@@ -201,7 +201,7 @@ class BusyCache:
         self._ttl = self._fresh and self._fresh + int(stale_seconds * 1000)
         self._watched = int(watched_seconds * 1000)
         self._bucket = bucket
-        # A set of readers outlives whatever they store.
+        # A reader set outlives every bucket that its readers store.
         self._readers = GENERATION_SECONDS + max(self._ttl, self._watched) // 1000
 
     def hull(self, start: int, end: int) -> tuple[int, int]:
@@ -209,7 +209,7 @@ class BusyCache:
         return start // self._bucket * self._bucket, -(-end // self._bucket) * self._bucket
 
     def stale(self, known: Known, now: int) -> list[int]:
-        """The places of calendars that are known, but of which a part was read too long ago to be fresh."""
+        """The indexes of cached calendars of which a part is stale."""
         if self._ttl == self._fresh:
             return []
         old = (known.read_at < now - self._fresh).nonzero()[0].tolist()
@@ -224,9 +224,9 @@ class BusyCache:
         newer_than: int | None = None,
         beside: str | None = None,
     ) -> Known:
-        """What is known of each calendar over ``[start, end)``, and the value ``beside``, in one round trip.
+        """Load each calendar over ``[start, end)``, and the Redis key ``beside``, in one round trip.
 
-        What was read before ``newer_than`` counts as missing.
+        Buckets that were read before ``newer_than`` count as missing.
         """
         numbers = range(*(edge // self._bucket for edge in self.hull(start, end)))
         names = [f"{prefix}{number}" for prefix in map(_prefix, keys) for number in numbers]
@@ -243,7 +243,7 @@ class BusyCache:
         newer_than: int | None,
         beside: bytes | None,
     ) -> Known:
-        """All buckets joined byte by byte: nothing of them is looked at but their heads."""
+        """Join the bytes of all buckets; only their headers are parsed."""
         width = len(numbers)
         moments = [_read_at(value, newer_than) for value in values]
         missing: dict[int, tuple[int, int]] = {}
@@ -253,14 +253,14 @@ class BusyCache:
                 if gaps := [place for place in places if moments[place] is None]:
                     first, last = (numbers[gap - places[0]] for gap in (gaps[0], gaps[-1]))
                     missing[key] = first * self._bucket, (last + 1) * self._bucket
-                    # One provider call reads the whole hull: buckets inside give way to the newer picture.
+                    # One provider call reads the whole range, so its newer result replaces buckets inside.
                     moments[gaps[0] : gaps[-1] + 1] = [None] * (gaps[-1] + 1 - gaps[0])
         parts = [
             b"" if value is None or moment is None else value[ROW_BYTES:]
             for value, moment in zip(values, moments, strict=True)
         ]
         rows: Rows = np.frombuffer(b"".join(parts), dtype="<i8").reshape(-1, 2)
-        # In bytes, up to each bucket; those of a calendar begin where the one before it ends.
+        # Offsets in bytes at which each calendar's rows begin, and the end of the last one's.
         borders = [0, *accumulate(map(len, parts))][::width]
         read_at = [NEVER if moment is None else moment for moment in moments]
         oldest = [min(read_at[first : first + width]) for first in range(0, len(read_at), width)]
@@ -272,7 +272,7 @@ class BusyCache:
         )
 
     def generations(self, connection_ids: Iterable[str]) -> dict[str, bytes]:
-        """The generation of each connection, to be noted before the provider is asked; one round trip."""
+        """The generation of each connection, in one round trip; look it up before calling the provider."""
         ids = list(dict.fromkeys(connection_ids))
         if not ids:
             return {}
@@ -282,7 +282,7 @@ class BusyCache:
         return dict(zip(ids, noted, strict=True))
 
     def ask_generations(self, pipe: Pipeline, connection_ids: Sequence[str]) -> None:
-        """Queue on ``pipe`` the same question; it answers with a list."""
+        """Queue the same lookup on ``pipe``; its result is a list."""
         keys = [generation_key(each) for each in connection_ids]
         pipe.eval(NOTE, len(keys), *keys, new_generation())
 
@@ -297,17 +297,17 @@ class BusyCache:
         read_at: int,
         generation: bytes,
     ) -> None:
-        """Queue on ``pipe`` what was read over ``[start, end)``, whose edges are bucket borders.
+        """Queue on ``pipe`` the storing of a read over ``[start, end)``, whose edges are bucket borders.
 
-        ``busy`` is sorted and merged. ``read_at`` is the moment before the provider was asked, ``generation``
-        what was noted before it: when that has moved on, nothing is kept.
+        ``busy`` is sorted and merged. ``read_at`` is the time before the provider was called. ``generation``
+        was looked up before that: if the connection has another one by now, nothing is stored.
         """
         if not self._ttl:
             return
         prefix = _prefix(key)
         packed = np.stack((busy.starts, busy.ends), axis=1).astype("<i8", copy=False).tobytes()
         borders = range(start, end, self._bucket)
-        # Merged periods are sorted by both edges: those of a bucket are one slice.
+        # Merged periods are sorted by start and by end, so those of a bucket are one slice.
         firsts = busy.ends.searchsorted(borders, side="right").tolist()
         lasts = busy.starts.searchsorted([border + self._bucket for border in borders]).tolist()
         names = [f"{prefix}{border // self._bucket}" for border in borders]
@@ -320,11 +320,9 @@ class BusyCache:
         pipe.eval(STORE, len(keys), *keys, generation, self._ttl, self._watched, *values)
 
     def enter(self, reads: Mapping[CalendarKey, Tags]) -> None:
-        """Enter calendars that are about to be read into the sets of readers of their tags.
+        """Add calendars that are about to be read to the reader sets of their tags, in one round trip.
 
-        It takes one round trip.
-
-        The generation has been noted before, and the provider is asked afterwards.
+        Call it after the generation was looked up and before the provider is called.
         """
         members: dict[str, set[str]] = {}
         for key, tags in reads.items():
@@ -339,9 +337,9 @@ class BusyCache:
             self._line.ask(*commands)
 
     def invalidate(self, tags: Tags, connection_ids: Iterable[str] = ()) -> None:
-        """Drop the calendars that connections have cached under these tags, and all of some connections.
+        """Invalidate the calendars that are cached under these tags, and all calendars of some connections.
 
-        Reads under way for one of them will not be cached either.
+        Reads in progress for one of these connections will not be cached.
         """
         names = [readers_key(tag) for tag in dict.fromkeys(tags.mailboxes)]
         mailboxes = len(names)
@@ -350,11 +348,11 @@ class BusyCache:
         self._redis.eval(INVALIDATE, len(names), *names, *told, *connection_ids)
 
     def forget(self, connection_ids: Iterable[str]) -> None:
-        """Drop everything kept for these connections, and what is being read for them just now."""
+        """Invalidate everything that is cached for these connections, and their reads in progress."""
         self.invalidate(Tags(), connection_ids)
 
     def watch(self, key: CalendarKey, channel: str, seconds: float) -> None:
-        """Keep for longer what is read of a calendar from now on; its watch ends in ``seconds``."""
+        """Start a watch: results of reads of this calendar from now on are kept longer, for ``seconds``."""
         names = generation_key(key.connection), watch_name(key)
         if (milliseconds := int(seconds * 1000)) > 0:
             told = new_generation(), GENERATION_SECONDS, channel, milliseconds
@@ -366,9 +364,9 @@ class BusyCache:
         return [value.decode() if value else None for value in values]
 
     def empty(self, key: CalendarKey, *, unwatch: str = "") -> None:
-        """Drop everything kept for one calendar, and what is being read for its connection just now.
+        """Invalidate everything that is cached for one calendar, and its connection's reads in progress.
 
-        ``unwatch`` is the channel that is lost: if it is the one that watches, the watch ends.
+        ``unwatch`` is a channel that no longer works: if it is the one in the calendar's watch, that ends.
         """
         names = generation_key(key.connection), index_key(key.connection), watch_name(key)
         told = new_generation(), GENERATION_SECONDS, _prefix(key), unwatch
@@ -376,12 +374,12 @@ class BusyCache:
 
 
 def _prefix(key: CalendarKey) -> str:
-    """What the names of a calendar's buckets begin with; a bucket's number follows."""
+    """The prefix of the names of a calendar's buckets; the bucket's number follows."""
     return f"busy:{key.connection}:{key.calendar}:"
 
 
 def new_generation() -> str:
-    """One that no connection has had."""
+    """A random generation, which no connection has had."""
     return secrets.token_hex(8)
 
 
@@ -391,22 +389,22 @@ def generation_key(connection_id: str) -> str:
 
 
 def readers_key(tag: str) -> str:
-    """The name of the set of connections, or of their calendars, that may be cached under a tag."""
+    """The name of a tag's reader set: the connections, or their calendars, that may be cached under it."""
     return f"busy-readers:{tag}"
 
 
 def watch_name(key: CalendarKey) -> str:
-    """The key that says which channel watches a calendar."""
+    """The name of a calendar's watch, which holds the id of its channel."""
     return f"busy-watch:{key.connection}:{key.calendar}"
 
 
 def index_key(connection_id: str) -> str:
-    """The name of the set of all that is kept of a connection, and goes when it is overtaken."""
+    """The name of the set of a connection's cached buckets, all of which an invalidation deletes."""
     return f"busy-of:{connection_id}"
 
 
 def _read_at(value: bytes | None, newer_than: int | None) -> int | None:
-    """When a bucket was read; None when it is not there, not ours or too old."""
+    """When a bucket was read; None when it is missing, of another format or too old."""
     if not value or len(value) % ROW_BYTES:
         return None
     form, moment = HEAD.unpack_from(value)

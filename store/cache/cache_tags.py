@@ -3,8 +3,8 @@
 Several connections may read one calendar: two users connect the same account, or one account shares a
 calendar with another. A cached calendar carries a tag for its account, its mailbox, the calendar itself and,
 if another mailbox shares it, that mailbox. A write invalidates every cached calendar that carries one of its
-tags. Tags are made of what the provider calls things, because two connections of one mailbox may differ in
-the e-mail that their callers wrote.
+tags. Tags are made of the provider's own ids, because two connections of one mailbox may differ in the e-mail
+address that a client gave for them.
 
 Google calendar ids are global, and a main calendar has the address of its account. Graph ids are valid in
 one mailbox: a calendar that is shared has another id in the other mailbox, and names its owner's address.
@@ -36,7 +36,7 @@ class Identified(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """Those in ``mailboxes`` stand for all calendars of a connection, those in ``calendars`` for one each."""
+    """A tag in ``mailboxes`` covers all calendars of a connection, a tag in ``calendars`` a single one."""
 
     mailboxes: tuple[str, ...] = ()
     calendars: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ def read_tags(of: Identified, calendar: str, owner: str = "") -> Tags:
 
 
 def write_tags(of: Identified, calendar: str, owner: str = "") -> Tags:
-    """The tags that a write to an event of a calendar invalidates: its whole mailbox, and who shares it."""
+    """The tags that an event write invalidates: the whole mailbox, and calendars of others that share it."""
     changed = change_tags(of, calendar, owner)
     return Tags((*_mailboxes(of), *changed.mailboxes), changed.calendars)
 
@@ -91,7 +91,7 @@ def _main_calendar(of: Identified) -> str | None:
 
 
 def _address(of: Identified) -> str:
-    """The address that the provider has named, else the e-mail of the connection."""
+    """The address that the provider has reported, else the e-mail address of the connection."""
     return (of.mailbox or of.email or "").lower()
 
 

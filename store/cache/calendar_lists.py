@@ -1,4 +1,4 @@
-"""Which calendars a connection has, remembered in Redis for as long as busy periods are."""
+"""Calendar lists of connections, cached in Redis for as long as busy periods are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import orjson
 from redis import Redis
 from redis.client import Pipeline
 
-# Longer than anything that is cached of a calendar.
+# Longer than any other cache entry of a calendar.
 OWNERS_SECONDS = 30 * 86_400
 
 
@@ -20,12 +20,12 @@ class ListedCalendar:
 
     id: str
     primary: bool
-    # The address of another mailbox that shares it. Google calendars need none: their ids are global.
+    # The address of the other mailbox that shares it. Google calendars need none: their ids are global.
     owner: str = ""
 
     @property
     def asked_as(self) -> str:
-        """The id it is read and cached under: the main one by its alias, so that it is cached once."""
+        """The id under which it is read and cached: the alias for the main calendar, so it is cached once."""
         return "primary" if self.primary else self.id
 
 
@@ -46,13 +46,13 @@ class CalendarLists:
         self._ttl_ms = self._fresh_ms and self._fresh_ms + int(stale_seconds * 1000)
 
     def fresh(self, calendars: CalendarList, now: int) -> bool:
-        """Whether a list need not be read anew."""
+        """Whether a list is recent enough to be used without a new read."""
         return calendars.read_at >= now - self._fresh_ms
 
     def load(
         self, connection_ids: Sequence[str], *, newer_than: int | None = None
     ) -> dict[str, CalendarList]:
-        """The lists that are remembered, in one round trip; none that was read before ``newer_than``."""
+        """The cached lists, in one round trip; a list that was read before ``newer_than`` is left out."""
         if not connection_ids or not self._ttl_ms:
             return {}
         values = self._redis.mget([_key(connection_id) for connection_id in connection_ids])
@@ -68,7 +68,7 @@ class CalendarLists:
         }
 
     def store(self, pipe: Pipeline, connection_id: str, calendars: CalendarList) -> None:
-        """Queue on ``pipe`` a list just read."""
+        """Queue on ``pipe`` the storing of a list that was just read."""
         if self._ttl_ms:
             pipe.set(_key(connection_id), orjson.dumps(calendars), px=self._ttl_ms)
 
@@ -84,7 +84,7 @@ class CalendarLists:
         return {calendar: value.decode() for calendar, value in found if value is not None}
 
     def store_owners(self, connection_id: str, owners: Mapping[str, str]) -> None:
-        """Keep the owners of calendars for longer than the list: a calendar never changes its owner."""
+        """Store the owners of calendars, for longer than the list: a calendar never changes its owner."""
         if owners:
             with self._redis.pipeline(transaction=False) as pipe:
                 pipe.hset(_owners(connection_id), mapping=dict(owners.items()))
@@ -92,7 +92,7 @@ class CalendarLists:
                 pipe.execute()
 
     def forget(self, connection_ids: Sequence[str]) -> None:
-        """Drop the lists of connections that are gone."""
+        """Delete the lists of connections that were deleted."""
         if connection_ids:
             self._redis.delete(*(name(each) for each in connection_ids for name in (_key, _owners)))
 
@@ -106,7 +106,7 @@ def _key(connection_id: str) -> str:
 
 
 def _read(value: bytes | str) -> CalendarList | None:
-    """A list as it was kept; None for what another version has kept, or is none: it is read anew."""
+    """A stored list; None if it cannot be parsed, as another version stored it. It is then read again."""
     try:
         return msgspec.json.decode(value, type=CalendarList)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""Invalidates what any connection has cached of a calendar that has changed."""
+"""Invalidates every connection's cache of a calendar that has changed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from store.stores import Stores
 
 
 def after_write(stores: Stores, of: Identified, key: CalendarKey) -> None:
-    """After a write whose outcome is not known, by what is stored of the connection."""
+    """Invalidate after a write whose outcome is unknown, using the stored data of the connection."""
     stores.busy.invalidate(write_tags(of, key.calendar, _owner(stores, of, key)), [key.connection])
 
 
 def after_notification(stores: Stores, of: Identified, key: CalendarKey) -> None:
-    """After a provider's notification, of which the first of many finds something to drop."""
+    """Invalidate after a provider's notification. Of many for one change, only the first finds entries."""
     stores.busy.empty(key)
     stores.busy.invalidate(change_tags(of, key.calendar, _owner(stores, of, key)))
 

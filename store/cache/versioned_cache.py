@@ -1,12 +1,12 @@
-"""What a process remembers of the database: who calls, whose calendars there are.
+"""A cache of database rows in each process (API keys, members, connections), invalidated by a version.
 
-A warm request should cost no SQL, and yet a key that is revoked, a member who leaves or a connection that
-is deleted must count no more from that moment on. So Redis holds a stamp, a random text that every
-transaction that changes something replaces before it commits and again after. A request reads the stamp
-first; what is remembered counts only under the stamp that was read before it was loaded.
+A warm request should cost no SQL. Yet a revoked key, a member who has left or a deleted connection must stop
+counting at once. So Redis holds a version, random bytes that every transaction that changes cached rows
+replaces before it commits and again after. A request reads the version first; it uses a cached row only if
+that row was loaded under the same version.
 
-Before: what was loaded from the old picture while the transaction was under way goes with the stamp that
-follows. After: by then the new picture is there to be loaded.
+The replacement before the commit discards the rows that are cached by then. Rows that a request loads between
+it and the commit are still old; the replacement after the commit discards them.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ log = logging.getLogger(__name__)
 VERSION_KEY = "directory"
 VERSION_BYTES = 12
 
-# Connections, about 0.5 kB each, that a process remembers at most.
+# Connections, about 0.5 kB each, that a process caches at most.
 MOST_REMEMBERED = 200_000
 
-# A change that Redis could not be told of (it was down just then, or the writer was killed between commit
-# and stamp) is seen after so long.
+# Lifetime of a cached row. A change becomes visible after this time if its writer could not replace the
+# version, because Redis was down or the writer was killed after its commit.
 LONGEST_SECONDS = 60.0
 
 Value = TypeVar("Value")
 
 
 class CachedVersion:
-    """What was loaded under one stamp; safe for threads."""
+    """The rows that were loaded under one version; thread-safe."""
 
-    def __init__(self, stamp: bytes | None = None) -> None:
-        self.stamp = stamp
+    def __init__(self, version: bytes | None = None) -> None:
+        self.stamp = version
         self._lock = threading.Lock()
         self._known: TTLCache[Hashable, tuple[Any, int]] = TTLCache(
             MOST_REMEMBERED, LONGEST_SECONDS, getsizeof=lambda known: known[1]
@@ -51,7 +51,10 @@ class CachedVersion:
     def get_or_load(
         self, key: Hashable, load: Callable[[], Value], weight: Callable[[Value], int] = lambda _: 1
     ) -> Value:
-        """What ``load`` answers, or answered before under this stamp. That there is nothing is not kept."""
+        """The cached result of ``load`` under this version, else a new one. None is not cached.
+
+        ``weight`` is the number of connections in a result.
+        """
         with self._lock:
             known = self._known.get(key)
         if known is not None:
@@ -64,7 +67,7 @@ class CachedVersion:
 
 
 class VersionedCache:
-    """The memory of this process, and word to all others when the database changes."""
+    """The cache of this process, and the shared version that invalidates it in all processes."""
 
     def __init__(self, redis: Redis, line: FastRedis) -> None:
         self._redis = redis
@@ -72,34 +75,38 @@ class VersionedCache:
         self._memory = CachedVersion()
 
     def recent(self) -> CachedVersion:
-        """What counted a moment ago, and may not count any more."""
+        """The last cache used, without a round trip; it may be outdated."""
         return self._memory
 
     def current(self) -> CachedVersion:
-        """What counts for a request that begins now; one round trip. Empty while Redis is down."""
+        """The cache for a request that begins now, in one round trip. It is empty while Redis is down."""
         try:
-            (stamp,) = self._line.mget([VERSION_KEY])
-            return self.under(stamp or self._first_stamp())
+            (version,) = self._line.mget([VERSION_KEY])
+            return self.under(version or self._first_version())
         except RedisError as error:
-            log.warning("nothing is remembered without Redis: %s", type(error).__name__)
-            # Nor what was before: changes may be made while Redis cannot be told.
+            log.warning("database rows are not cached without Redis: %s", type(error).__name__)
+            # Rows cached before are dropped too: writers cannot replace the version now.
             self._memory = CachedVersion()
             return self._memory
 
-    def under(self, stamp: bytes | None) -> CachedVersion:
-        """What counts under a stamp that was read from Redis just now."""
+    def under(self, version: bytes | None) -> CachedVersion:
+        """The cache for a version that was just read from Redis."""
         memory = self._memory
-        if stamp is None or memory.stamp != stamp:
-            memory = self._memory = CachedVersion(stamp)
+        if version is None or memory.stamp != version:
+            memory = self._memory = CachedVersion(version)
         return memory
 
     def changing(self) -> None:
-        """Called before a change is committed and after: what any process remembers counts no more."""
+        """Replace the version, which invalidates all processes' caches. Called before and after a commit."""
         try:
             self._redis.set(VERSION_KEY, secrets.token_bytes(VERSION_BYTES))
         except RedisError as error:
-            log.warning("a change may be seen %.0f s late: %s", LONGEST_SECONDS, type(error).__name__)
+            log.warning(
+                "cache version not replaced: other processes may see a change %.0f s late: %s",
+                LONGEST_SECONDS,
+                type(error).__name__,
+            )
 
-    def _first_stamp(self) -> bytes | None:
+    def _first_version(self) -> bytes | None:
         self._redis.set(VERSION_KEY, secrets.token_bytes(VERSION_BYTES), nx=True)
         return self._line.mget([VERSION_KEY])[0]

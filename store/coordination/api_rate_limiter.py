@@ -1,8 +1,8 @@
-"""How often each API key may still ask: so many requests a minute, counted in Redis and by its clock.
+"""Rate limiter of API keys: a number of requests per minute, counted in Redis and timed by its clock.
 
-The minute slides: what was asked in the last one counts in full, what was asked in the one before counts for
-less and less. It takes two counters for a key, however many requests it may make, and knows no border at
-which twice as many pass. The scripts are those of ``limits``; both go in one round trip.
+The window slides. Requests of the current minute count in full; those of the minute before count less as it
+recedes. This takes two counters for each key, however large the limit, and never lets twice the limit pass at
+the border of two minutes. The scripts are those of ``limits``; both are sent in one round trip.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LOOK = RedisStorage.SCRIPT_SLIDING_WINDOW.decode()
 
 
 class Quota(NamedTuple):
-    """What is left to a key; ``reset`` is the number of seconds until it is more."""
+    """The remaining quota of a key; ``reset`` is the number of seconds until it grows."""
 
     refused: bool
     limit: int
@@ -30,14 +30,14 @@ class Quota(NamedTuple):
 
 
 class ApiRateLimiter:
-    """``limit`` is that of each key, in requests a minute."""
+    """``limit`` is the limit of each key, in requests per minute."""
 
     def __init__(self, line: FastRedis, limit: int) -> None:
         self._line = line
         self._limit = limit
 
     def take(self, key: int) -> Quota:
-        """Count a request of the key with this number, unless there is no room for it.
+        """Count a request of the key with this id, unless it is over the limit.
 
         :raise redis.RedisError: when Redis is down
         """
@@ -47,7 +47,7 @@ class ApiRateLimiter:
         )
         before, before_ends, now, now_ends = (max(0, int(each or 0)) for each in window)
         remaining = max(0, self._limit - now - before * before_ends // _MILLISECONDS)
-        # The older minute gives its requests back one by one; this one, once it has become the older.
+        # Quota grows one by one as the previous minute recedes, or once this minute has become the previous.
         moments = [before_ends % (_MILLISECONDS / before)] if before else []
         moments += [now_ends - _MILLISECONDS] if now else []
         reset = max(1, -(-int(min(moments, default=0)) // 1000))

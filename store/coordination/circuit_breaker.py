@@ -1,20 +1,22 @@
-"""Who is not asked for a while, because they do not answer: decided by all workers together, in Redis.
+"""Circuit breakers for providers and accounts that do not answer, shared by all workers through Redis.
 
-A breaker is closed while its calls are answered. It opens when they fail, and then nobody calls. After a
-pause one job may, as a probe: an answer closes the breaker, a failure begins the pause anew. Who asks
-meanwhile waits for it as long as it is young, and is refused when it takes longer.
+A breaker is closed while its calls are answered. It opens when they fail, and then refuses calls. After a
+pause one job may call as a probe: an answer closes the breaker, a failure restarts the pause. While the probe
+is young, other jobs wait for it; when it takes longer, they are refused.
 
-Each account has a breaker, which opens after so many failures in a row. Each provider has one, which opens
-when so many accounts in a row have failed and none was answered in between. A failure does not count there
-when anybody was answered after its call began: a few accounts that hang are heard of last, when all others
-have been answered. And an account counts once since it was answered: those that go on failing while others
-are answered never stand for their provider. For the same reason those that have failed wait for one pause
-more before they may probe it.
+Each account has a breaker, which opens after a number of failures in a row. Each provider has one, which
+opens when a number of accounts in a row have failed and no account was answered in between. Three rules keep
+a few bad accounts from opening their provider's breaker:
 
-All this is so for each family of calls by itself, so that no operation is shut for the fault of another.
+- A failure does not count there when any account was answered after its call began. A few accounts that hang
+  are reported last, when all others have been answered.
+- An account counts once until it is answered again.
+- An account that has failed waits for one more pause before it may probe the provider.
 
-A failure counts as soon as it happens. Answers are noted in the process, and told with whatever it says next
-to Redis. What happens while Redis is away is never told, so that nothing opens or closes for it later.
+Each family of calls has its own breakers, so that a failing operation does not stop another.
+
+A failure is sent to Redis as soon as it happens. Answers are collected in the process and sent with its next
+message to Redis. Events during an outage of Redis are dropped, so that they open or close no breaker later.
 """
 
 from __future__ import annotations
@@ -35,14 +37,14 @@ from store.coordination.redis_clock import MOMENT
 
 log = logging.getLogger(__name__)
 
-# Milliseconds after which a failure that was not followed by another is forgotten, and the last answer.
+# Milliseconds after which the last failure expires if no other follows, and likewise the last answer.
 REMEMBERED = 3_600_000
 
-# Seconds after which an answer that was noted proves nothing any more.
+# Seconds after which an answer that was noted is too old to close a breaker.
 STALE = 5.0
 
-# Seconds for which others wait for a probe: all but few calls of a provider that is well take less, with a
-# new token before them. Of a deadline so short that this would be much of it, they wait for a share.
+# Seconds for which other jobs wait for a probe: nearly all calls of a healthy provider take less, including a
+# token refresh. If the deadline is short, they wait for this share of it.
 YOUNG = 1.0
 YOUNG_SHARE = 0.25
 
@@ -197,7 +199,7 @@ class Family(StrEnum):
 
 
 class CircuitKey(NamedTuple):
-    """What has breakers of its own: a family of calls to one provider."""
+    """A family of calls to one provider, which has its own breakers."""
 
     provider: str
     family: Family
@@ -205,10 +207,10 @@ class CircuitKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CircuitState:
-    """How the breakers of one family stand; times in seconds.
+    """The state of one family's breakers; times in seconds.
 
-    ``ago`` is since when it is open, ``due`` until when nobody is asked; ``probed``: somebody is just now.
-    ``accounts`` is how many accounts' are open.
+    ``ago`` is how long the provider's breaker has been open, ``due`` the time until a probe may call;
+    ``probed``: a probe is in progress. ``accounts`` is the number of accounts whose breakers are open.
     """
 
     open: bool = False
@@ -219,9 +221,9 @@ class CircuitState:
 
 
 class CircuitBreakers:
-    """``accounts`` in a row open a provider's, ``failures`` in a row an account's; 0 is never.
+    """``accounts`` that fail in a row open a provider's breaker, ``failures`` in a row an account's.
 
-    ``pause`` in seconds.
+    0 means never. ``pause`` is in seconds.
     """
 
     def __init__(self, redis: Redis, *, accounts: int, failures: int, pause: float) -> None:
@@ -229,9 +231,9 @@ class CircuitBreakers:
         self._redis = redis
         self._limits = (accounts, failures)
         self._lock = threading.Lock()
-        # Who was answered, and when it was noted last.
+        # The accounts that were answered, and when that was noted last.
         self._answered: dict[tuple[CircuitKey, str], float] = {}
-        # Who probes in this process, and whether it was answered last.
+        # The accounts that probe in this process, and whether the last call was answered.
         self._probes: dict[tuple[CircuitKey, str], bool] = {}
 
     def failed(
@@ -243,10 +245,11 @@ class CircuitBreakers:
         took: float = 0.0,
         now: float | None = None,
     ) -> bool:
-        """A call has failed, ``took`` seconds after it began; whether its account is not to be called now.
+        """Record a call that failed ``took`` seconds after it began.
 
-        Only a call that is ``given_up`` counts, unless it was a probe. Without Redis nothing is learnt of it.
-        ``now`` is another clock, for tests, here and below.
+        Returns whether calls for its account are now refused. Only a call that is ``given_up`` counts, unless
+        it was a probe. Without Redis the failure is dropped. ``now``, here and below, is another clock for
+        tests.
         """
         if not any(self._limits):
             return False
@@ -258,7 +261,7 @@ class CircuitBreakers:
                 self._probes[guarded, account] = False
         try:
             with self._redis.pipeline(transaction=False) as pipe:
-                # What was answered before.
+                # Answers that were noted before this failure.
                 self.tell(pipe, now=now)
                 pipe.eval(FAILED, len(keys), *keys, *arguments)
                 told = cast(list[int], pipe.execute()[-1])
@@ -272,7 +275,7 @@ class CircuitBreakers:
         return bool(told[0] or told[1])
 
     def answered(self, guarded: CircuitKey, account: str) -> None:
-        """Note that a call was answered; :meth:`tell` says it."""
+        """Note that a call was answered; :meth:`tell` sends it to Redis."""
         if any(self._limits):
             with self._lock:
                 self._answered[guarded, account] = time.monotonic()
@@ -280,7 +283,7 @@ class CircuitBreakers:
                     self._probes[guarded, account] = True
 
     def tell(self, pipe: Pipeline, *, now: float | None = None) -> None:
-        """Queue on ``pipe`` who was answered since this was last called."""
+        """Queue on ``pipe`` the accounts that were answered since the last call."""
         with self._lock:
             noted, self._answered = self._answered, {}
         told_at = time.monotonic()
@@ -294,14 +297,14 @@ class CircuitBreakers:
             _answered(pipe, guarded, each, ago=told_at - last[guarded], now=now)
 
     def probes(self, guarded: CircuitKey, account: str) -> None:
-        """Note that a job of this process probes, until it is to :meth:`leave`."""
+        """Note that a job of this process probes, until :meth:`leave`."""
         with self._lock:
             self._probes[guarded, account] = False
 
     def leave(self, pipe: Pipeline, guarded: CircuitKey, account: str, by: str) -> None:
-        """Queue what a probe has learnt, then its end; if it has learnt nothing, another may.
+        """Queue the result of a probe, then its end. Without a result, another job may probe.
 
-        Its answer may have been taken by :meth:`tell` for another pipeline, which may come later.
+        The answer is queued here because :meth:`tell` may have put it on another pipeline that runs later.
         """
         with self._lock:
             answered = self._probes.pop((guarded, account), False)
@@ -312,7 +315,7 @@ class CircuitBreakers:
     def standing(
         self, every: Sequence[CircuitKey], *, now: float | None = None
     ) -> Mapping[CircuitKey, CircuitState]:
-        """How the breakers of each family stand.
+        """The state of the breakers of each family.
 
         :raise redis.RedisError: when Redis is down
         """
@@ -345,10 +348,10 @@ def _last_answer(guarded: CircuitKey) -> str:
 
 
 def provider_key(guarded: CircuitKey) -> str:
-    """The breaker of a provider."""
+    """The Redis key of a provider's breaker."""
     return f"breaker:{guarded.provider}:{guarded.family}"
 
 
 def account_key(guarded: CircuitKey, account: str) -> str:
-    """The breaker of an account, which goes by our id of its connection."""
+    """The Redis key of an account's breaker. An account is named by its connection's id."""
     return f"{provider_key(guarded)}:{account}"

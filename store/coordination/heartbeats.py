@@ -1,4 +1,4 @@
-"""Heartbeats of workers and of beat. Redis's clock makes the moments.
+"""Heartbeats of workers and of beat, timed by Redis's clock.
 
 With its heartbeat a worker reports the providers that it cannot reach. A worker is isolated from a provider
 when it cannot reach it and another worker does not report the same. When every worker reports it, the
@@ -18,26 +18,26 @@ STEPPED_OUT = "present:stepped-out"
 # them are not in this hash, and get no jobs from other workers.
 UNREACHABLE = "present:unreachable"
 
-# Seconds without a word after which a worker counts as gone: it says one every five.
+# Seconds after its last heartbeat at which a worker counts as gone: it sends one every five.
 WORKER_SECONDS = 16.0
-# The same for beat, which ticks at least every five, but for a broker that makes it wait.
+# The same for beat. It ticks at least every five seconds, but a slow broker may delay it.
 BEAT_SECONDS = 30.0
 
-# Seconds after which a worker that is gone is forgotten, unless nobody is there.
+# Seconds after which the entry of a gone worker is deleted, if another worker is alive.
 FORGOTTEN = 3600.0
 
-# Seconds after which the next may step out, although the one before has not come back.
+# Seconds after which the next worker may step out although the previous one has not come back.
 STEP_SECONDS = 60
 
-# Seconds after which a worker is not about to come back: one that is started anew is there long before.
+# Seconds without any worker after which requests no longer wait for one. A restart takes much less.
 AWAY_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class LiveProcesses:
-    """The workers that are there, each with its ``(places in use, places)``; how long ago beat ticked.
+    """The live workers, each with its ``(threads in use, threads)``, and the seconds since beat's last tick.
 
-    ``unreachable`` are the providers that each of them cannot reach.
+    ``unreachable`` has the providers that each worker cannot reach.
     """
 
     workers: dict[str, tuple[int, int]]
@@ -46,7 +46,7 @@ class LiveProcesses:
 
     @property
     def beats(self) -> bool:
-        """Whether beat's last tick is young."""
+        """Whether beat has ticked recently."""
         return self.beat_seconds is not None and self.beat_seconds < BEAT_SECONDS
 
     def reaching(self, provider: str) -> list[str]:
@@ -63,13 +63,13 @@ class LiveProcesses:
 
 
 class Heartbeats:
-    """:raise redis.RedisError: by each method, when Redis is down"""
+    """Every method raises :class:`redis.RedisError` when Redis is down."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
     def work(self, worker: str, *, used: int, places: int, unreachable: Collection[str] = ()) -> None:
-        """A worker is there, and cannot reach these providers."""
+        """Store a worker's heartbeat, with the providers that it cannot reach."""
         now = self._now()
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.hset(WORKERS, worker, f"{now}:{used}:{places}")
@@ -77,24 +77,24 @@ class Heartbeats:
             pipe.execute()
 
     def leave(self, worker: str) -> None:
-        """A worker ends. When it did is kept: that somebody was there tells absence from ignorance."""
+        """Record that a worker ends. Its entry stays: "all are gone" differs from "none has come yet"."""
         self._redis.hset(WORKERS, worker, f"{self._now()}:0:0")
 
     def step_out(self, worker: str) -> bool:
-        """Whether this worker may be away for a moment: one at a time, so that others are there."""
+        """Whether this worker may pause now. One worker at a time may, so that others keep working."""
         return bool(self._redis.set(STEPPED_OUT, worker, nx=True, ex=STEP_SECONDS))
 
     def come_back(self, worker: str) -> None:
-        """Let the next step out, if it was this one that did."""
+        """End this worker's pause, so that the next worker may step out."""
         if self._redis.get(STEPPED_OUT) == worker.encode():
             self._redis.delete(STEPPED_OUT)
 
     def tick(self) -> None:
-        """Beat is there."""
+        """Store a tick of beat."""
         self._redis.set(BEAT, self._now())
 
     def present(self) -> LiveProcesses:
-        """Who is there now."""
+        """The workers that are alive now, and beat's last tick. Deletes entries that are long gone."""
         with self._redis.pipeline(transaction=False) as pipe:
             pipe.time()
             pipe.hgetall(WORKERS)
@@ -106,7 +106,7 @@ class Heartbeats:
         gone: list[bytes] = []
         for name, told in kept.items():
             at, used, places = told.decode().split(":")
-            # Who has left has no places.
+            # A worker that has left has no threads.
             if now - float(at) < WORKER_SECONDS and int(places):
                 workers[name.decode()] = int(used), int(places)
             elif now - float(at) > FORGOTTEN:

@@ -12,7 +12,7 @@ from redis.exceptions import RedisError
 
 log = logging.getLogger(__name__)
 
-# What a holder may need beyond its deadline: an answer that comes at the last moment has to be stored.
+# Seconds that a holder may need after its deadline, to store an answer that came at the last moment.
 MARGIN = 10.0
 
 
@@ -22,11 +22,11 @@ class LockTimeout(Exception):
 
 @contextmanager
 def refresh_lock(redis: Redis, connection_id: str, *, deadline: float) -> Iterator[None]:
-    """Hold the right to refresh one connection's tokens. ``deadline`` is of ``time.monotonic()``.
+    """Hold the lock for refreshing one connection's tokens. ``deadline`` is of ``time.monotonic()``.
 
-    :raise LockTimeout: when another holds it for too long
+    :raise LockTimeout: when it is not free before the deadline
     """
-    # Two who refresh at once trade in the same refresh token: where it is rotated, the grant could be lost.
+    # Concurrent refreshes would use one refresh token: if the provider rotates it, the grant could be lost.
     left = _left(deadline)
     with _held(redis, f"lock:refresh:{connection_id}", waits=left, lasts=left + MARGIN):
         yield
@@ -34,9 +34,9 @@ def refresh_lock(redis: Redis, connection_id: str, *, deadline: float) -> Iterat
 
 @contextmanager
 def account_lock(redis: Redis, account: str, *, deadline: float) -> Iterator[None]:
-    """Hold the right to store or to revoke the grant of one provider account.
+    """Hold the lock for storing or revoking the grant of one provider account.
 
-    :raise LockTimeout: when another holds it for too long
+    :raise LockTimeout: when it is not free before the deadline
     """
     left = _left(deadline)
     with _held(redis, f"lock:account:{account}", waits=left, lasts=left + MARGIN):
@@ -45,18 +45,19 @@ def account_lock(redis: Redis, account: str, *, deadline: float) -> Iterator[Non
 
 @contextmanager
 def unified_lock(redis: Redis, user: str, meta_id: str, *, waits: float, lasts: float) -> Iterator[None]:
-    """Hold the right to create one unified event of a user; both times are in seconds.
+    """Hold the lock for creating one unified event of a user; both times are in seconds.
 
-    :raise LockTimeout: when another holds it for too long
+    :raise LockTimeout: when it is not free within ``waits``
     """
-    # Of two who create the same at once, one could find the other's first copy, and lose it to its undoing.
+    # Of two requests that create the same event at once, one could find the other's first copy and rely on
+    # it, and the other could then undo it.
     with _held(redis, f"lock:unified:{user}:{meta_id}", waits=waits, lasts=lasts + MARGIN):
         yield
 
 
 @contextmanager
 def round_lock(redis: Redis, name: str, *, deadline: float) -> Iterator[None]:
-    """Hold the right to a round of upkeep that ends by ``deadline``; does not wait for it.
+    """Hold the lock for a round of upkeep that ends by ``deadline``; does not wait for it.
 
     :raise LockTimeout: while another round is under way
     """
@@ -70,7 +71,7 @@ def _left(deadline: float) -> float:
 
 @contextmanager
 def _held(redis: Redis, name: str, *, waits: float, lasts: float) -> Iterator[None]:
-    # Nobody works for longer than it lasts: until then the lock holds, a dead holder's ends there.
+    # No holder works for longer than the lock lasts. A dead holder's lock expires then.
     lock = redis.lock(name, timeout=lasts, sleep=0.02)
     if not lock.acquire(blocking_timeout=waits):
         raise LockTimeout(name)
@@ -80,5 +81,5 @@ def _held(redis: Redis, name: str, *, waits: float, lasts: float) -> Iterator[No
         try:
             lock.release()
         except RedisError as error:
-            # Redis lost it, or is away, or this process stood still: what was done under it is done.
-            log.warning("a lock was not there to be released: %s", type(error).__name__)
+            # The work is done: Redis lost the lock or is down, or this process was paused for too long.
+            log.warning("a lock could not be released: %s", type(error).__name__)

@@ -1,13 +1,14 @@
-"""What all workers together may ask of the providers, kept in Redis and measured by its clock alone.
+"""Rate limiter of the calls that all workers make to providers, kept in Redis and measured by its clock.
 
-Each provider has a limit for the whole installation and one for each account. Both are paced by GCRA, a
-leaky bucket that is one number: the moment at which all that was let through would have been let through at
-an even pace. Half of a limit may go at once and the other half over its window, so that no window of the
-provider's sees more than the limit, wherever it begins, but for calls that are made again.
+Each provider has a limit for the whole installation and one for each account. Both use GCRA, a leaky bucket
+that is stored as one number: the time at which all permitted calls would have been made at an even pace. Half
+of a limit may be used at once and the other half over its window. So no window of the provider's sees more
+than the limit, wherever it begins, except for calls that are retried.
 
-A provider that refuses us names a time: until then the scope of its refusal is held, for every worker. And a
-mailbox takes a few calls at once: each has a lease there, which ends by itself when its holder dies. Whoever
-does not answer is not asked at all, see ``store.coordination.circuit_breaker``.
+When a provider throttles us, it names a time. Until then all workers hold back calls in the throttled scope
+(the account or the installation). A mailbox accepts a few concurrent calls: each takes a lease there, which
+expires if its worker dies. Calls that a circuit breaker refuses get no permit, see
+``store.coordination.circuit_breaker``.
 
 https://developers.google.com/workspace/calendar/api/guides/quota
 https://learn.microsoft.com/en-us/graph/throttling-limits
@@ -31,18 +32,18 @@ from store.coordination.redis_clock import MOMENT
 
 log = logging.getLogger(__name__)
 
-# Graph's own: for one app and mailbox.
+# Microsoft Graph's limit for one app and mailbox.
 CALLS_AT_ONCE = 4
 
-# How far ahead, in milliseconds, a call is given its turn. Turns that are given stand before everybody who
-# comes later, so they are few.
+# How far ahead, in milliseconds, a permit is reserved. Reserved permits come before all later requests, so
+# this is short.
 HORIZON = 500
-# Milliseconds after which who was given no turn may ask anew: sooner than the turns that are given end.
+# Milliseconds after which a job without a permit retries: less than HORIZON, so that capacity is not wasted.
 ASK_AGAIN = 250
-# Likewise for who waits for another's call to the same mailbox to end.
+# The same for a job that waits for another call to the same mailbox to end.
 ASK_FOR_LEASE = 50
 
-# Seconds: who names a longer time has made a mistake, or will say so again.
+# Seconds. A provider that names a longer time has made a mistake, or will throttle the next call too.
 LONGEST_HOLD = 3600.0
 
 # KEYS: scopes, breakers, mailboxes. ARGV: now or "", milliseconds left, milliseconds of a lease,
@@ -174,32 +175,32 @@ return math.ceil(longest)
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """So many calls, two at least, in any stretch of so many seconds."""
+    """At most ``calls`` (two or more) in any window of ``seconds``."""
 
     calls: int
     seconds: float
 
     @property
     def interval(self) -> float:
-        """Milliseconds between calls at an even pace of half the limit."""
+        """Milliseconds between calls at an even pace of half the limit (GCRA's emission interval)."""
         return 2000 * self.seconds / self.calls
 
     @property
     def tolerance(self) -> float:
-        """By how many milliseconds a call may come before its turn: the other half goes at once."""
+        """By how many milliseconds a call may be early: it lets the other half of the limit go at once."""
         return 1000 * self.seconds
 
 
-# https://learn.microsoft.com/en-us/graph/throttling-limits: of one app everywhere.
+# For one app across all tenants: https://learn.microsoft.com/en-us/graph/throttling-limits
 MICROSOFT_APP = Limit(130_000, 10)
 
 
 @dataclass(frozen=True, slots=True)
 class AcquireRequest:
-    """A wish to call a provider for an account ``calls`` times, 0 when that turn is paid already.
+    """A request to call a provider for an account ``calls`` times; 0 when the permit is paid for already.
 
-    ``family``: whose breakers it heeds. ``mailbox``: where the call needs a lease, if anywhere; ``lease`` is
-    its name there, and that of who probes.
+    ``family`` selects the circuit breakers. ``mailbox``: where the call needs a lease, if anywhere. ``lease``
+    is the name of that lease, and of the job as a probe.
     """
 
     provider: str
@@ -211,30 +212,30 @@ class AcquireRequest:
 
     @property
     def guarded(self) -> CircuitKey:
-        """What its breakers guard."""
+        """The key of its circuit breakers."""
         return CircuitKey(self.provider, self.family)
 
 
 class WaitReason(StrEnum):
-    """What a call waits for."""
+    """Why a call waits."""
 
     PACE = "pace"
-    # For a time that the provider has named, and for one that it has not.
+    # For a time that the provider has named, and for our own backoff.
     TOLD = "told"
     BACKOFF = "backoff"
-    # For a call to the same mailbox to end.
+    # For another call to the same mailbox to end.
     MAILBOX = "mailbox"
-    # For who does not answer to be asked again.
+    # For the pause of an open circuit breaker.
     OPEN = "open"
-    # For nothing, but to find out whether they do.
+    # It does not wait: the call is the probe of an open circuit breaker.
     PROBE = "probe"
-    # For who finds that out, as long as it may be waited for.
+    # For the probe of another job, while it is young.
     PROBED = "probed"
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Go now when ``wait`` is 0; else ask anew after so many seconds. ``paid``: its turn has been given."""
+    """Call now when ``wait`` is 0, else retry after that many seconds. ``paid``: its calls are counted."""
 
     wait: float
     paid: bool
@@ -248,13 +249,14 @@ _WHYS = {each.encode(): each for each in WaitReason}
 
 
 class ProviderRateLimiter:
-    """The limits of each provider, by its name: ``projects`` for all of us, ``accounts`` for each account.
+    """The limits by provider: ``projects`` for the whole installation, ``accounts`` for each account.
 
-    ``pause`` is that of the breakers, ``young`` for how long a probe is waited for, in seconds.
+    ``pause`` is that of the circuit breakers; ``young`` is how long other jobs wait for a probe. Both are in
+    seconds.
 
-    Redis knows an account by our id of its connection: what address it has is only what a caller says, and
-    must not spend another's calls. Several connections may share a mailbox; the caller names it by the
-    address that the provider named.
+    Keys in Redis name an account by its connection's id. Its e-mail address is only a client's claim, which
+    must not use up the limit of another account. Several connections may share a mailbox; the caller names it
+    by the address that the provider reported.
     """
 
     def __init__(
@@ -281,9 +283,9 @@ class ProviderRateLimiter:
         lease: float,
         now: float | None = None,
     ) -> None:
-        """Queue on ``pipe`` what :meth:`answers` reads; all times are in seconds.
+        """Queue on ``pipe`` the script whose result :meth:`answers` reads; all times are in seconds.
 
-        No turn is given beyond ``left``; a lease lasts for ``lease``. ``now`` is another clock, for tests.
+        No permit is reserved beyond ``left``; a lease lasts ``lease``. ``now`` is another clock, for tests.
         """
         limits: dict[str, Limit] = {}
         looked: dict[str, int] = {}
@@ -324,7 +326,7 @@ class ProviderRateLimiter:
 
     @staticmethod
     def answers(result: object, asks: Sequence[AcquireRequest]) -> list[Permit]:
-        """The answer to each ask. What Redis cannot pace goes at once: the providers' own limits stand."""
+        """The permit for each request. If the script failed, every call may go: the providers limit them."""
         if isinstance(result, Exception):
             log.error("calls are not paced: %s", result)
             return [GO] * len(asks)
@@ -338,17 +340,17 @@ class ProviderRateLimiter:
 
     @staticmethod
     def release(pipe: Pipeline, ask: AcquireRequest) -> None:
-        """Queue the end of a lease, if the ask was for one."""
+        """Queue on ``pipe`` the end of the request's lease, if it has one."""
         if ask.mailbox is not None:
             pipe.zrem(_mailbox(ask.mailbox), ask.lease)
 
     def hold(
         self, provider: str, account: str, seconds: float, *, named: bool = True, project: bool = False
     ) -> float:
-        """Let no job begin for an account, or for any of the provider's, for so long.
+        """Hold back calls for an account, or for the whole installation (``project``), for ``seconds``.
 
-        ``named``: the provider itself has named the time. Returns for how many seconds the account is held by
-        a time that was named, whoever was told; 0 for ``seconds`` only asks.
+        ``named``: the provider has named the time. Returns for how many seconds the account is held by a time
+        that the provider named to any worker. With 0 ``seconds`` nothing is held, only this is looked up.
         """
         milliseconds = int(min(seconds, LONGEST_HOLD) * 1000)
         keys = [_project(provider), _account(provider, account)]

@@ -1,18 +1,20 @@
-"""Single flight: of all who want the same read at the same time, one has it made and the others wait for it.
+"""Single flight: of several requests that need the same read at the same time, one (the leader) has it made.
+The others (followers) wait for its result.
 
-A flight is one read that somebody has begun or is about to begin: a Redis hash under a name that nobody else
-has ever had, with the moment of its claim and who waits for it. It exists for as long as its lease is
-renewed, so that a reader that dies hands over: whoever notices that the flight is gone may claim another.
-What a reader says of a flight that is gone reaches nobody. Once landed, a flight keeps what was read for as
-long as somebody may ask for it who looked into the cache before that was there, and failures for those who
-would only fail again. The moment of landing is Redis's own, after the cache was filled: whoever began later
-finds in the cache what is to be found.
+A flight is one read that was claimed or has begun. It is a Redis hash under a random name, with the time of
+its claim and its followers. It lives as long as its lease is renewed. If the reading worker dies, the flight
+expires, and a follower that notices this claims the read again. A late completion of an expired flight is
+ignored.
 
-A read that probes an open circuit (``store.coordination.circuit_breaker``) is waited for as long as it is
-young. Then it is left to the request it is made for, and who else wants the same claims another.
+A completed flight keeps its result long enough for requests that missed the cache before it was filled. It
+keeps a failure so that the next requests do not repeat it. The completion time is taken from Redis's clock
+after the cache was filled, so a request that began later finds the result in the cache.
 
-Which flight makes a read stands under the read's name and its connection's generation, looked up in the
-same step. After a write nobody can join a read that began before it.
+Followers wait for a read that probes an open circuit (``store.coordination.circuit_breaker``) only as long as
+the probe is young. Then only its leader waits for it, and other requests claim another read.
+
+The flight of a read is found by the read's name and its connection's generation, both looked up in one
+script. So after a write no request can follow a read that began before it.
 """
 
 from __future__ import annotations
@@ -29,12 +31,12 @@ from store.cache.busy_cache import GENERATION, generation_key, new_generation
 from store.coordination.circuit_breaker import YOUNG
 from store.coordination.redis_clock import MOMENT
 
-# Milliseconds: a reader that is alive renews its lease several times in this.
+# Milliseconds. A worker that is alive renews its leases several times in this.
 LEASE = 3_000
-# Milliseconds for which what has failed is told to who began before: who has more time may find it mended.
+# Milliseconds for which a failure answers requests that began before it. Later ones retry the read.
 RETOLD = 5_000
-# Milliseconds for which a read's flight can be found: longer than the longest deadline, what a read may have
-# beyond it, and for how long what was read stays. Every read leaves such a key.
+# Milliseconds for which a read's flight can be found by its name: longer than the longest deadline, a read's
+# grace period after it, and the time that its result is kept. Every read leaves such a key.
 FINDABLE = 310_000
 
 # KEYS: the generations. ARGV: now, newer than, milliseconds a failure counts for, when the request began,
@@ -135,21 +137,24 @@ end
 
 
 class ClaimState(IntEnum):
-    """What a claim comes to."""
+    """The result of a claim."""
 
-    # The read under way began too early for who asks now: it reads for itself.
+    # The read in progress began too early for this request, which reads on its own.
     BYPASS = 0
-    # It has the read made, for all.
+    # This request has the read made, for itself and its followers.
     LEADER = 1
-    # Somebody else has; the reply will come.
+    # Another request has it made; the result will be pushed to this one's reply list.
     FOLLOWER = 2
-    # It has been made.
+    # The read has completed; the claim returns its result.
     COMPLETED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ReadKey:
-    """A read of a connection; ``name`` is the same for all reads that ask for the same, of it alone."""
+    """A read of a connection. ``name`` is equal for equal reads and unique to the connection.
+
+    ``number`` is the job's number in the request that claims it.
+    """
 
     connection: str
     name: str
@@ -158,9 +163,9 @@ class ReadKey:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A read that is over; ``failed`` when it counts as a failure for those who come next.
+    """A finished read. ``failed``: it counts as a failure for the requests that claim it next.
 
-    ``whole`` when nothing of it has failed.
+    ``whole``: no part of it has failed.
     """
 
     flight: str
@@ -170,10 +175,11 @@ class Completion:
 
 
 class SingleFlight:
-    """The reads under way. ``failure_seconds``: for how long a failure answers who asks again.
+    """The reads in progress. ``failure_seconds``: how long a failure answers further claims.
 
-    ``asking_seconds``: the longest time between a request's beginning and its last claim. Both are those of
-    who claims, whatever is set for who reads. ``young``: for how many seconds others wait for a probe.
+    ``asking_seconds``: the longest time between a request's beginning and its last claim. The settings of the
+    process that claims decide, not those of the worker that reads. ``young``: how many seconds followers wait
+    for a probe.
     """
 
     def __init__(
@@ -197,13 +203,15 @@ class SingleFlight:
         lease: float,
         waiting: Mapping[int, str] | None = None,
     ) -> list[tuple[ClaimState, bytes]]:
-        """Whose turn each read is: with its flight for who leads or waits, with the reply when it has landed.
+        """Claim each read; returns the state with the flight (leader, follower) or the result (completed).
 
-        To ``waiter``, the name of a list or "" for nobody, a reply is pushed under the wish's number when
-        somebody else's flight lands. ``waiting`` has the flights that it waits for already, by number: it
-        stays with those that are under way. ``began`` is when the request did: what landed before is left to
-        the cache. ``newer_than``: no read that was claimed before will do. All moments in milliseconds;
-        ``lease``, until a worker holds it, in seconds.
+        ``waiter`` is the request's reply list, or "" if it cannot follow. When the flight of another request
+        completes, the result is pushed there under the read's number. ``waiting`` has the flights that this
+        request follows already, by number; it keeps following flights that are in progress.
+
+        ``began`` is when the request began: results completed before it are left to the cache. Reads that
+        were claimed before ``newer_than`` are not used. All times are in milliseconds. ``lease``, in seconds,
+        is that of a flight until a worker renews it.
         """
         arguments: list[float | str] = [
             now,
@@ -223,18 +231,18 @@ class SingleFlight:
         return [(ClaimState(turn), value) for turn, value in answers]
 
     def hold(self, pipe: Pipeline, flights: Sequence[str]) -> None:
-        """Queue on ``pipe`` that these reads go on."""
+        """Queue on ``pipe`` the renewal of these flights' leases."""
         pipe.eval(HOLD, len(flights), *map(_key, flights), LEASE)
 
     def probe(self, pipe: Pipeline, flights: Sequence[str], waiter: str) -> None:
-        """Queue on ``pipe`` that these reads are probes, which only ``waiter`` waits for to their end."""
+        """Queue on ``pipe`` that these reads are probes, for whose end only ``waiter`` waits."""
         pipe.eval(PROBE, len(flights), *map(_key, flights), self._young, waiter)
 
     def complete(self, pipe: Pipeline, landings: Sequence[Completion], *, told: str, leftover: int) -> None:
-        """Queue on ``pipe`` a reply to each who waits for these reads, but for the list ``told``.
+        """Queue on ``pipe`` a reply to each follower of these reads, except the reply list ``told``.
 
-        What was read is in the cache, or before this on ``pipe``. A list of replies ends by itself
-        ``leftover`` seconds later.
+        The results are in the cache already, or queued on ``pipe`` before this. A reply list that is not
+        fetched expires ``leftover`` seconds later.
         """
         arguments: list[int | str | bytes] = [leftover, told]
         for each in landings:
@@ -243,12 +251,12 @@ class SingleFlight:
         pipe.eval(LAND, len(keys), *keys, *arguments)
 
     def abandon(self, redis: Redis, flights: Sequence[str]) -> None:
-        """Say, or queue on a pipeline, that these reads are not made: who waits for one finds it gone."""
+        """Delete, or queue on a pipeline, flights whose reads are not made; followers find them gone."""
         if flights:
             redis.delete(*map(_key, flights))
 
     def leave(self, waiter: str, waiting: Mapping[int, str]) -> None:
-        """Wait no longer for these flights, by number."""
+        """Stop following these flights, by number."""
         with self._redis.pipeline(transaction=False) as pipe:
             for number, flight in waiting.items():
                 pipe.hdel(_key(flight), f"{waiter}|{number}")

@@ -1,4 +1,4 @@
-"""Counters that processes add up in Redis.
+"""Counters of each process, summed over all processes in Redis.
 
 Imported by ``app.dashboard``, ``app.observability``, ``store``, ``workers.fanout``, ``workers.telemetry``.
 """

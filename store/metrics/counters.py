@@ -1,8 +1,8 @@
-"""What the service does over time: counted in each process, added up in Redis by stretches of time.
+"""Usage counters over time: counted in each process, summed in Redis by time interval.
 
 Counting costs a request less than a microsecond: one number in a dictionary. Every few seconds a process adds
-its numbers to those of all others: to the hash of the five minutes that it is, to that of the hour, and to
-the totals, which never end.
+its numbers to three hashes in Redis: that of the current five minutes, that of the current hour, and the
+totals, which never expire.
 """
 
 from __future__ import annotations
@@ -41,31 +41,31 @@ DAY = 24 * HOUR
 
 
 class Stretch(NamedTuple):
-    """A kind of stretch; ``length`` and ``kept`` in milliseconds."""
+    """A kind of time interval; ``length`` and ``kept`` (its retention) in milliseconds."""
 
     name: str
     length: int
     kept: int
 
     def begin(self, moment: int) -> int:
-        """When the stretch began that holds a moment."""
+        """The start of the interval that contains a moment."""
         return moment // self.length * self.length
 
     def key(self, moment: int) -> str:
-        """The hash of the stretch that holds a moment."""
+        """The name of the hash of the interval that contains a moment."""
         return f"activity:{self.name}:{self.begin(moment)}"
 
 
 FINE = Stretch("5m", 5 * MINUTE, 2 * DAY)
 COARSE = Stretch("1h", HOUR, 30 * DAY)
 
-# While Redis is away, the counts of so many stretches of five minutes are kept; older ones are lost.
+# While Redis is down, a process keeps the counts of this many intervals of five minutes; older ones are lost.
 MOST_WAITING = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What was done in ``[start, end)``, in milliseconds since 1970."""
+    """The counts of ``[start, end)``, in milliseconds since 1970."""
 
     start: int
     end: int
@@ -73,59 +73,59 @@ class Point:
 
 
 class Counters:
-    """The counters of one process, safe for threads, and what all processes have counted."""
+    """The counters of one process (thread-safe), and access to the sums of all processes."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
         self._lock = threading.Lock()
         self._counted: dict[Field, int] = {}
-        # One flush at a time. What waits for Redis, by the stretch in which it was counted.
+        # One flush at a time. Counts not yet in Redis, by the start of their interval.
         self._flushing = threading.Lock()
         self._waiting: dict[int, dict[Field, int]] = {}
 
     def request(self, group: Group, status: Status, seconds: float) -> None:
-        """A request was answered."""
+        """Count a request that was answered."""
         self._timed(seconds, REQUESTS, group, status)
 
     def cache(self, *, hits: int, stale: int, misses: int) -> None:
-        """So many calendars were looked up in the busy cache."""
+        """Count calendars that were looked up in the busy cache."""
         for name, count in (("hits", hits), ("stale", stale), ("misses", misses)):
             if count:
                 self._count((CACHE, name), count)
 
     def read(self, provider: str, seconds: float) -> None:
-        """A provider was read."""
+        """Count a read from a provider."""
         self._timed(seconds, READS, provider)
 
     def write(self, provider: str, seconds: float) -> None:
-        """An event was written at a provider, or was to be."""
+        """Count a write to a provider, successful or not."""
         self._timed(seconds, WRITES, provider)
 
     def failure(self, provider: str, reason: str) -> None:
-        """A read or a write failed."""
+        """Count a failed read or write."""
         self._count((FAILURES, provider, reason), 1)
 
     def jobs(self, fate: JobFate, count: int) -> None:
-        """So many jobs of a fan-out were asked of workers, left to another request's, or late."""
+        """Count jobs of a fan-out: enqueued for workers, left to another request's flight, or late."""
         if count:
             self._count((JOBS, fate), count)
 
     def flush(self, *, now: int | None = None) -> None:
-        """Add what was counted to what Redis has; what it does not take waits for the next time.
+        """Add the counts to those in Redis. If Redis fails, they are kept for the next flush.
 
-        When Redis does not say whether it has taken something, that is counted twice rather than lost.
+        If Redis fails after it applied them, they are counted twice rather than lost.
         """
         with self._flushing:
             self._put_by(_now() if now is None else now)
             try:
                 self._give()
             except RedisError as error:
-                log.warning("what was counted waits for Redis: %s", type(error).__name__)
+                log.warning("counters not flushed, kept for the next flush: %s", type(error).__name__)
 
     def points(self, since: int, until: int) -> list[Point]:
-        """What was done over ``[since, until)``, in milliseconds, by whole stretches, the oldest first.
+        """The counts of ``[since, until)``, in milliseconds, by whole intervals, the oldest first.
 
-        Stretches of five minutes if those of ``since`` are still kept, otherwise hours.
+        Intervals of five minutes if those of ``since`` still exist, otherwise hours.
 
         :raise redis.RedisError: when Redis is down
         """
@@ -151,7 +151,7 @@ class Counters:
             counted[took] = counted.get(took, 0) + round(seconds * 1e6)
 
     def _put_by(self, now: int) -> None:
-        """Have what was counted wait under the stretch that it is."""
+        """Move the counts to the pending counts of the current interval."""
         with self._lock:
             counted, self._counted = self._counted, {}
         if not counted:
@@ -161,7 +161,7 @@ class Counters:
             waiting[each] = waiting.get(each, 0) + by
         if len(self._waiting) > MOST_WAITING:
             del self._waiting[min(self._waiting)]
-            log.warning("the oldest of what was counted is lost: Redis was away for too long")
+            log.warning("oldest counters dropped: Redis was down for too long")
 
     def _give(self) -> None:
         if not self._waiting:
@@ -179,7 +179,7 @@ class Counters:
         self._waiting = {}
 
     def _hashes(self) -> Iterator[tuple[str, int, dict[Field, int]]]:
-        """Where what waits belongs, and for how long that is kept."""
+        """The hash, retention and counts of each pending interval."""
         for start, counted in self._waiting.items():
             for stretch in (FINE, COARSE):
                 yield stretch.key(start), stretch.kept, counted

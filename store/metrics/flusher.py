@@ -1,4 +1,4 @@
-"""A thread that writes down, every few seconds, what requests only note in memory."""
+"""A thread that flushes every few seconds, for example counters from memory to Redis."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ SECONDS = 5.0
 
 
 class Flusher:
-    """Calls each of ``flushes`` again and again, and a last time when the process ends.
+    """Calls each of ``flushes`` periodically, and a last time when the process ends.
 
-    It is started by the process that counts: a thread does not outlive a fork.
+    Start it in the process that counts, after any fork: threads do not survive a fork.
     """
 
     def __init__(self, flushes: Sequence[Callable[[], None]], *, seconds: float = SECONDS) -> None:
@@ -25,18 +25,18 @@ class Flusher:
         self._thread: threading.Thread | None = None
 
     def add(self, flush: Callable[[], None]) -> None:
-        """Call this too, the last time included."""
+        """Call this function too."""
         self._flushes.append(flush)
 
     def start(self) -> None:
-        """Begin; a second time changes nothing."""
+        """Start the thread; a second call has no effect."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="flusher", daemon=True)
             self._thread.start()
             atexit.register(self.close)
 
     def close(self) -> None:
-        """Flush a last time, and end."""
+        """Flush a last time and stop the thread."""
         atexit.unregister(self.close)
         self._over.set()
         if self._thread is not None:
@@ -53,5 +53,5 @@ class Flusher:
             try:
                 flush()
             except Exception:
-                # Whatever it is: the next time may do, and the others have nothing to do with it.
-                log.exception("what was noted could not be written down")
+                # Any error: the next flush may succeed, and the other functions must still be called.
+                log.exception("flush failed")

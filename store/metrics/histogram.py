@@ -1,4 +1,4 @@
-"""How long things took, counted in buckets: little to keep, and enough to estimate percentiles from."""
+"""Latency histograms with fixed buckets, from which percentiles are estimated."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import inf
 
-# In milliseconds; a bucket holds what took longer than the bound before it, and no longer than its own.
+# Upper bounds in milliseconds, inclusive. Each bucket begins, exclusive, at the bound before it.
 BOUNDS = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0, 10_000.0, inf)
 
 
 def bucket(seconds: float) -> int:
-    """The place in ``BOUNDS`` of something that took so long."""
+    """The index in ``BOUNDS`` of a duration."""
     return bisect_left(BOUNDS, seconds * 1000)
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How many took how long; ``buckets`` stand in the order of ``BOUNDS``."""
+    """Counts of durations; ``buckets`` are in the order of ``BOUNDS``."""
 
     buckets: tuple[int, ...] = (0,) * len(BOUNDS)
 
@@ -27,14 +27,14 @@ class Histogram:
 
     @property
     def total(self) -> int:
-        """How many there were."""
+        """The number of durations."""
         return sum(self.buckets)
 
     def percentile(self, percent: int) -> float | None:
-        """The milliseconds within which ``percent`` of a hundred were done; None when there were none.
+        """The estimated percentile in milliseconds; None when the histogram is empty.
 
-        Within a bucket they count as evenly spread. Of the last one only its beginning is known: what lies
-        there took at least as long as the answer says.
+        Durations count as evenly spread within their bucket. The last bucket has no upper bound: for it the
+        result is its lower bound.
         """
         rank = max(1, -(-self.total * percent // 100))
         for place, upto in enumerate(accumulate(self.buckets)):

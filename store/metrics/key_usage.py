@@ -1,4 +1,4 @@
-"""When API keys were used: noted in memory, written to the database now and then."""
+"""Last use of API keys: kept in memory and written to the database periodically."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from store.sql.queries import api_keys
 
 log = logging.getLogger(__name__)
 
-# Each process writes the use of a key so often, in seconds.
+# Seconds between two writes of a key's last use by one process.
 EACH = 60.0
 
-# Keys in one statement; the others come with the next.
+# Keys in one statement; the others are written by the next flush.
 MOST_AT_ONCE = 1000
 
 
 class KeyUsage:
-    """The keys that one process has seen; safe for threads."""
+    """The keys that one process has accepted; thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = threading.Lock()
-        # Not written yet, and written within the last minute.
+        # Times not written yet, and times of the writes of the last minute, by key id.
         self._used: dict[int, float] = {}
         self._written: dict[int, float] = {}
 
     def note(self, key_id: int) -> None:
-        """A key was accepted just now."""
+        """Note that a key was accepted just now."""
         with self._lock:
             self._used[key_id] = time.time()
 
     def flush(self, *, now: float | None = None) -> None:
-        """Write down what is due; what the database does not take waits for the next time."""
+        """Write the uses that are due. If the database fails, they are kept for the next flush."""
         now = time.time() if now is None else now
         used = self._due(now)
         if not used:
@@ -47,14 +47,14 @@ class KeyUsage:
                 moments = {key_id: datetime.fromtimestamp(at, UTC) for key_id, at in used.items()}
                 api_keys.note_use(session, moments)
         except SQLAlchemyError as error:
-            log.warning("when keys were used waits for the database: %s", type(error).__name__)
+            log.warning("last use of API keys not written, kept for the next flush: %s", type(error).__name__)
             with self._lock:
                 self._used = used | self._used
         else:
             self._written |= dict.fromkeys(used, now)
 
     def _due(self, now: float) -> dict[int, float]:
-        """Take what was not written within the last minute."""
+        """Remove and return the uses of keys that were not written within the last minute."""
         self._written = {key_id: at for key_id, at in self._written.items() if at > now - EACH}
         with self._lock:
             due = [key_id for key_id in self._used if key_id not in self._written][:MOST_AT_ONCE]

@@ -1,4 +1,4 @@
-"""What was counted of the service over some time: its words, and how they are kept in a Redis hash."""
+"""The schema of the usage counters, and how they are stored in a Redis hash."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Status = Literal["2xx", "3xx", "4xx", "5xx"]
 GROUPS: tuple[Group, ...] = get_args(Group)
 STATUSES: tuple[Status, ...] = get_args(Status)
 
-# What is counted: kind, names, and where it took time, the bucket.
+# A field of the hash: the kind, its labels and, for durations, the bucket.
 Field = tuple[str | int, ...]
 
 REQUESTS, CACHE, READS, WRITES, FAILURES = "requests", "cache", "reads", "writes", "failures"
@@ -27,7 +27,7 @@ Amount = TypeVar("Amount", int, Histogram)
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Calendars that requests wanted: ``hits`` were fresh, ``stale`` were old, ``misses`` had to be read."""
+    """Calendars that requests looked up: ``hits`` were fresh, ``misses`` had to be read."""
 
     hits: int = 0
     stale: int = 0
@@ -38,16 +38,16 @@ class Cache:
 
     @property
     def wanted(self) -> int:
-        """All of them."""
+        """The number of calendars looked up."""
         return self.hits + self.stale + self.misses
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was done. The methods add up what they are not asked to tell apart.
+    """The counts of some time. The methods sum over every label that is not given.
 
     ``answers`` is by route group and class of status; ``read``, ``written`` and ``failed`` are by provider,
-    the last also by reason. What never happened is absent.
+    the last also by reason. Counts of zero are absent.
     """
 
     answers: Mapping[tuple[str, str], Histogram] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class Counts:
         )
 
     def requests(self, group: Group | None = None, status: Status | None = None) -> Histogram:
-        """The requests below ``/v1``, and how long they took until their answers began."""
+        """The requests below ``/v1``, with their time to the first byte of the answer."""
         return _sum(
             latency
             for (of_group, of_status), latency in self.answers.items()
@@ -74,15 +74,15 @@ class Counts:
         )
 
     def reads(self, provider: str | None = None) -> Histogram:
-        """The reads from providers for requests, whatever came of them."""
+        """The reads from providers for requests, successful or not."""
         return _sum(each for name, each in self.read.items() if provider in (None, name))
 
     def writes(self, provider: str | None = None) -> Histogram:
-        """The changes of events at providers, whatever came of them."""
+        """The writes of events at providers, successful or not."""
         return _sum(each for name, each in self.written.items() if provider in (None, name))
 
     def failures(self, provider: str | None = None) -> dict[str, int]:
-        """How many reads and writes failed, by reason; one that failed in several ways counts for each."""
+        """Failed reads and writes by reason; one that failed for several reasons counts for each."""
         found: dict[str, int] = {}
         for (name, reason), count in self.failed.items():
             if provider in (None, name):
@@ -91,27 +91,27 @@ class Counts:
 
 
 def together(several: Iterable[Counts]) -> Counts:
-    """All of them added up."""
+    """The sum of several counts."""
     return sum(several, Counts())
 
 
 def name_of(counted: Field) -> str:
-    """A field as it stands in a hash."""
+    """The name of a field in a hash."""
     return ":".join(map(str, counted))
 
 
 def parse(kept: Mapping[bytes, bytes]) -> Counts:
-    """A hash as it is kept; what we have no word for is passed over."""
+    """Parse a hash from Redis; unknown fields are ignored."""
     answers: dict[tuple[str, str], list[int]] = {}
     calls: dict[tuple[str, str], list[int]] = {}
     failed: dict[tuple[str, str], int] = {}
     cache: dict[str, int] = {}
     for name, count in kept.items():
         match name.decode().split(":"):
-            case ["requests", group, status, place]:
-                answers.setdefault((group, status), _empty())[int(place)] = int(count)
-            case [("reads" | "writes") as deed, provider, place]:
-                calls.setdefault((deed, provider), _empty())[int(place)] = int(count)
+            case ["requests", group, status, index]:
+                answers.setdefault((group, status), _empty())[int(index)] = int(count)
+            case [("reads" | "writes") as kind, provider, index]:
+                calls.setdefault((kind, provider), _empty())[int(index)] = int(count)
             case ["failures", provider, reason]:
                 failed[provider, reason] = int(count)
             case ["cache", ("hits" | "stale" | "misses") as found]:
@@ -130,7 +130,7 @@ def _empty() -> list[int]:
 
 
 def _of(wanted: str, calls: Mapping[tuple[str, str], list[int]]) -> dict[str, Histogram]:
-    return {provider: Histogram(tuple(each)) for (deed, provider), each in calls.items() if deed == wanted}
+    return {provider: Histogram(tuple(each)) for (kind, provider), each in calls.items() if kind == wanted}
 
 
 def _added(one: Mapping[Key, Amount], other: Mapping[Key, Amount], nothing: Amount) -> dict[Key, Amount]:

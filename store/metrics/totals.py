@@ -1,7 +1,7 @@
-"""What all processes have counted since Redis was new: sums that only grow.
+"""Totals of all processes since Redis was last empty: sums that only grow.
 
-They stand in one hash that never ends. Beside what is kept by stretches it has the time that things took, as
-whole microseconds, and the jobs of fan-outs.
+They are in one hash that never expires. In addition to the counts that are kept by interval, it has the time
+spent, in whole microseconds, and the jobs of fan-outs.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from store.metrics.schema import Counts, parse
 
 KEY = "totals"
 
-# Kinds of fields that no stretch has.
+# Kinds of fields that only the totals have.
 TOOK, JOBS = "took", "jobs"
 
-# Of the jobs that requests want, some they have done, others they follow: another request has them done.
-# Those that have no answer at the deadline are late, besides.
+# A request enqueues some of its jobs for workers ("asked"). It follows others, which another request has
+# enqueued. Jobs without a result at the deadline count as late in addition.
 JobFate = Literal["asked", "followed", "late"]
 JOB_FATES: tuple[JobFate, ...] = get_args(JobFate)
 
@@ -29,7 +29,7 @@ MICROSECOND = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """``seconds`` are by what took them: a kind of count and its names. What never happened is absent."""
+    """``seconds`` is by a kind of count and its labels. Counts of zero are absent."""
 
     counts: Counts = field(default_factory=Counts)
     seconds: Mapping[tuple[str, ...], float] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Totals:
 
 
 def read(redis: Redis) -> Totals:
-    """All of them, as they were at one moment.
+    """The current totals, as a consistent snapshot.
 
     :raise redis.RedisError: when Redis is down
     """

@@ -1,4 +1,4 @@
-"""The form of an API key: a prefix that may be shown, a secret part that is kept only as a hash."""
+"""The format of API keys: a visible prefix and a secret part that is stored only as a hash."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ VISIBLE = 8
 
 
 def new_key(prefix: str) -> str:
-    """A key with 192 random bits behind ``prefix``."""
+    """A new key: ``prefix`` followed by 192 random bits."""
     return prefix + secrets.token_urlsafe(SECRET_BYTES)
 
 
 def digest(key: str) -> str:
-    """What is stored of a key. One SHA-256 is enough: a key is random, there is nothing to guess from."""
+    """The hash under which a key is stored. One SHA-256 is enough, because keys are random."""
     return hashlib.sha256(key.encode()).hexdigest()
 
 
 def visible_part(key: str, prefix: str) -> str:
-    """The start of a key, by which people tell their keys apart."""
+    """The start of a key, by which people distinguish their keys."""
     return key[: len(prefix) + VISIBLE]

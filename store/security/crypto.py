@@ -1,4 +1,4 @@
-"""Encryption at rest: AES-GCM under a ring of keys, every ciphertext bound to the row that holds it."""
+"""Encryption at rest: AES-GCM with several keys, every ciphertext bound to the row that holds it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ FORMAT = b"\x01"
 KEY_ID_BYTES = 4
 NONCE_BYTES = 12
 
-# What tells of a ciphertext by which key it was sealed.
+# The prefix of a ciphertext, which identifies the key.
 PREFIX_BYTES = len(FORMAT) + KEY_ID_BYTES
 
 
 class Undecipherable(Exception):
-    """No key of the ring opens this ciphertext in this place."""
+    """No key of the keyring decrypts this ciphertext in this place."""
 
 
 class Keyring:
-    """The first key encrypts, every key decrypts: put a new key in front to rotate.
+    """The first key encrypts, every key decrypts. To rotate, put a new key in front.
 
-    A ciphertext is ``format (1) | key id (4) | nonce (12) | AES-GCM``. ``place`` names table, row and
-    column; a ciphertext copied to another row does not open there.
+    A ciphertext is ``format (1) | key id (4) | nonce (12) | AES-GCM``. ``place`` is associated data: it names
+    table, row and column, so that a ciphertext copied to another row does not decrypt there.
     """
 
     def __init__(self, keys: Sequence[bytes]) -> None:
@@ -39,19 +39,19 @@ class Keyring:
 
     @property
     def prefix(self) -> bytes:
-        """How everything begins that the first key has sealed."""
+        """The prefix of every ciphertext of the first key."""
         return FORMAT + self._first
 
     def encrypt(self, text: str, place: str) -> bytes:
-        """``text`` sealed for ``place``."""
+        """Encrypt ``text`` for ``place``."""
         nonce = os.urandom(NONCE_BYTES)
         sealed = self._keys[self._first].encrypt(nonce, text.encode(), place.encode())
         return self.prefix + nonce + sealed
 
     def decrypt(self, sealed: bytes, place: str) -> str:
-        """The text sealed for ``place``.
+        """Decrypt a text that was encrypted for ``place``.
 
-        :raise Undecipherable: when it was sealed for another place, altered, or under a key we lack
+        :raise Undecipherable: when it was encrypted for another place, altered, or its key is not on the ring
         """
         key_id, rest = sealed[1 : 1 + KEY_ID_BYTES], sealed[1 + KEY_ID_BYTES :]
         key = self._keys.get(key_id)

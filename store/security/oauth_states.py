@@ -1,6 +1,6 @@
-"""Consents under way, in Redis by their ``state``, and the codes and grants that workers receive.
+"""Pending consents, in Redis by their ``state``, and codes and grants that the web tier leaves for workers.
 
-Each is sealed by the keyring, because it holds a PKCE verifier, a code or a token. Each can be taken once.
+Each is encrypted, because it holds a PKCE verifier, a code or a token. Each can be taken once.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from redis import Redis
 from store.security.crypto import Keyring
 from store.security.one_time_secrets import OneTimeSecrets
 
-# https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2 gives a code ten minutes; so long may consent take.
+# A consent may take as long as the lifetime of a code: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2
 STATE_SECONDS = 600
-# From the web tier to a worker, while the request waits for the answer.
+# From the web tier to a worker, while the request waits for the result.
 CODE_SECONDS = 60
 REVOCATION_SECONDS = 60
 
@@ -25,14 +25,14 @@ STATE_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class PendingConsent:
-    """The consent that a person was asked for.
+    """A consent that a person was asked for.
 
-    ``user_id`` is the internal id, which a rename does not change and which no later user gets.
+    ``user_id`` is the internal id, which a rename does not change and which is never reused.
     ``redirect_uri`` is where the provider sends the code: to this service when ``ours``, and then on to
-    ``return_url`` if there is one. ``asked_by`` is the visible part of the API key that asked, ``key_id`` its
-    id (None for an administrator), ``within`` the organization that the key is bound to.
+    ``return_url`` if there is one. ``asked_by`` is the visible part of the API key that requested it,
+    ``key_id`` its id (None for an administrator), ``within`` the organization that the key is bound to.
 
-    ``expected_email`` is the account that must be connected, if the caller named one. ``browser_digest`` is
+    ``expected_email`` is the account that must be connected, if the client named one. ``browser_digest`` is
     the hash of the cookie of the only browser that may finish this consent; None lets any browser finish it.
     """
 
@@ -64,51 +64,51 @@ class PendingRevocation:
 
 @dataclass(frozen=True, slots=True)
 class PendingExchange:
-    """A code, and the authorization that it answers."""
+    """An authorization code, and the consent that it belongs to."""
 
     authorization: PendingConsent
     code: str = field(repr=False)
 
 
 class OAuthStates:
-    """What waits, each under a name that nobody guesses."""
+    """Pending consents, exchanges and revocations, each under a random name."""
 
     def __init__(self, redis: Redis, keyring: Keyring) -> None:
         self._sealed = OneTimeSecrets(redis, keyring)
 
     def begin(self, authorization: PendingConsent) -> str:
-        """Remember what is asked for, ten minutes long; returns its ``state``."""
+        """Store a consent for ten minutes; returns its ``state``."""
         state = secrets.token_urlsafe(STATE_BYTES)
         self._sealed.put(_state_key(state), authorization, STATE_SECONDS)
         return state
 
     def take(self, state: str) -> PendingConsent | None:
-        """What a state stands for, once; None when it is unknown, has ended or was taken before."""
+        """Take the consent of a state, once; None when it is unknown, expired or was taken before."""
         return self._sealed.take(_state_key(state), PendingConsent)
 
     def hand_over(self, redemption: PendingExchange) -> str:
-        """Leave a code for a worker; returns the id by which it is found."""
+        """Store a code for a worker; returns its id."""
         name = secrets.token_hex(16)
         self._sealed.put(_code_key(name), redemption, CODE_SECONDS)
         return name
 
     def receive(self, name: str) -> PendingExchange | None:
-        """A code that was left, once."""
+        """Take a code, once; None when it is missing or expired."""
         return self._sealed.take(_code_key(name), PendingExchange)
 
     def hand_over_revocation(self, revocation: PendingRevocation) -> str:
-        """Leave a grant to revoke for a worker; returns the id by which it is found."""
+        """Store a grant that a worker is to revoke; returns its id."""
         name = secrets.token_hex(16)
         self._sealed.put(_revocation_key(name), revocation, REVOCATION_SECONDS)
         return name
 
     def receive_revocation(self, name: str) -> PendingRevocation | None:
-        """A grant that was left to be revoked, once."""
+        """Take a grant that is to be revoked, once; None when it is missing or expired."""
         return self._sealed.take(_revocation_key(name), PendingRevocation)
 
 
 def _state_key(state: str) -> str:
-    # Whoever reads Redis learns no state that could be presented.
+    # Hashed, so that read access to Redis does not reveal a usable state.
     return f"oauth-state:{hashlib.sha256(state.encode()).hexdigest()}"
 
 

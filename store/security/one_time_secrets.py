@@ -1,4 +1,4 @@
-"""What waits in Redis for a moment, sealed by the keyring: who takes it, has it alone."""
+"""Short-lived encrypted values in Redis that can be taken once."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class OneTimeSecrets:
         self._keyring = keyring
 
     def put(self, key: str, waiting: Any, seconds: int) -> None:
-        """Leave something for so long."""
+        """Store a dataclass for ``seconds``."""
         text = msgspec.json.encode(waiting).decode()
         self._redis.set(key, self._keyring.encrypt(text, key), ex=seconds)
 
     def take(self, key: str, kind: type[Waiting]) -> Waiting | None:
-        """What was left, once; None when it is not there, or its key is no longer on the ring."""
+        """Take a value, once; None when it is missing, or its encryption key is no longer on the ring."""
         sealed = self._redis.getdel(key)
         if not isinstance(sealed, bytes):
             return None
         try:
             return msgspec.json.decode(self._keyring.decrypt(sealed, key), type=kind)
         except Undecipherable:
-            log.warning("what waited as %s was lost: its encryption key is gone", key.partition(":")[0])
+            log.warning("one-time secret %s dropped: its encryption key is gone", key.partition(":")[0])
             return None
         except msgspec.DecodeError:
-            log.warning("what waited as %s was lost: another version has left it", key.partition(":")[0])
+            log.warning("one-time secret %s dropped: another version stored it", key.partition(":")[0])
             return None

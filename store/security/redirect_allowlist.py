@@ -1,4 +1,4 @@
-"""Which addresses a browser may be sent back to: an allow-list, compared as URLs rather than as text.
+"""The allow-list of URLs that browsers may be redirected to. Entries are compared as URLs, not as text.
 
 https://www.rfc-editor.org/rfc/rfc9700#section-2.1
 """
@@ -11,13 +11,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-# An entry with this end allows whatever lies below it.
+# An entry with this end allows every URL below it.
 BELOW = "/*"
 
-# What RFC 3986 lets a URL hold. Browsers mend the rest, a backslash into a slash say, each in its own way.
+# The characters that RFC 3986 allows in a URL. Browsers replace others, each in its own way: a backslash may
+# become a slash.
 _WRITTEN = re.compile(r"[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%-]+", re.ASCII)
 _HOST = re.compile(r"[a-z0-9.-]+|[0-9a-f:.]+", re.ASCII)
-# Servers and browsers resolve these before anybody compares paths: "%2e" is a dot, ";" may end a segment.
+# Path segments that servers and browsers resolve: "%2e" is a dot, ";" may end a segment.
 _DOTS = re.compile(r"(\.|%2e){1,2}(;.*)?", re.ASCII | re.IGNORECASE)
 _HIDDEN_SLASH = re.compile(r"%2f|%5c", re.IGNORECASE)
 
@@ -39,7 +40,7 @@ def allowed(url: str, entries: Iterable[str]) -> bool:
 
 
 def is_entry(text: str) -> bool:
-    """Whether this can stand on the list."""
+    """Whether this is a valid entry of the list."""
     whole = text.removesuffix("*") if text.endswith(BELOW) else text
     address = _parse(whole)
     return address is not None and "*" not in whole and not (text.endswith(BELOW) and address.query)
@@ -53,7 +54,7 @@ def _covers(entry: str, address: _Address) -> bool:
 
 
 def _parse(url: str) -> _Address | None:
-    """The parts that are compared; None for what no browser should be sent to."""
+    """The parts that are compared; None if no browser may be redirected there."""
     if not _WRITTEN.fullmatch(url):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Registrations on their way to a worker that tries them before they are saved."""
+"""Client registrations that a worker tries before they are saved."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from redis import Redis
 from store.security.crypto import Keyring
 from store.security.one_time_secrets import OneTimeSecrets
 
-# From the web tier to a worker, where somebody waits for the answer.
+# From the web tier to a worker, while a request waits for the result.
 PROPOSAL_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class RegistrationTrial:
-    """A registration that somebody has entered. ``redirect_uri`` is where consents will come back to."""
+    """A registration that an administrator entered. Consents will be redirected to ``redirect_uri``."""
 
     provider: str
     client_id: str
@@ -26,19 +26,19 @@ class RegistrationTrial:
 
 
 class RegistrationTrials:
-    """What is to be tried, each under a name that nobody guesses, sealed and there once."""
+    """Registrations to try, encrypted, each under a random name. Each can be taken once."""
 
     def __init__(self, redis: Redis, keyring: Keyring) -> None:
         self._sealed = OneTimeSecrets(redis, keyring)
 
     def hand_over(self, proposal: RegistrationTrial) -> str:
-        """Leave a registration for a worker; returns the id by which it is found."""
+        """Store a registration for a worker; returns its id."""
         name = secrets.token_hex(16)
         self._sealed.put(_key(name), proposal, PROPOSAL_SECONDS)
         return name
 
     def receive(self, name: str) -> RegistrationTrial | None:
-        """A registration that was left, once."""
+        """Take a registration, once; None when it is missing or expired."""
         return self._sealed.take(_key(name), RegistrationTrial)
 
 

@@ -1,4 +1,4 @@
-"""The SQL database: tables, queries and migrations.
+"""The SQL database: tables, queries, migrations and session events.
 
 Imported by ``app.accounts``, ``app.api``, ``app.availability``, ``app.cli``, ``app.dashboard``,
 ``app.events``, ``app.http``, ``app.observability``, ``app.openapi``, ``app.schemas``, ``store``,

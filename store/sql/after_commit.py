@@ -1,4 +1,4 @@
-"""Tells which webhook endpoints have something to hear, once the transaction has committed that says so."""
+"""After-commit hook: reports the webhook endpoints for which a transaction recorded events."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _ENDPOINTS = "webhook endpoints"
 
 
 def note(session: Session, endpoint_ids: Iterable[str]) -> None:
-    """Have these endpoints told of when the session's transaction commits."""
+    """Report these endpoints when the session's transaction commits."""
     session.info.setdefault(_ENDPOINTS, set()).update(endpoint_ids)
 
 
 def tell_after_commit(sessions: sessionmaker[Session], tell: Tell) -> None:
-    """Have ``tell`` called with the endpoints that transactions of ``sessions`` note."""
+    """Call ``tell`` after each commit of ``sessions`` with the endpoints that the transaction noted."""
 
     @event.listens_for(sessions, "after_commit")
     def committed(session: Session) -> None:

@@ -1,4 +1,4 @@
-"""Notices which transactions change what processes remember of the database."""
+"""Detects transactions that change rows which processes cache (``store.cache.versioned_cache``)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from store.sql.models import (
     WebhookEndpoint,
 )
 
-# Execution option of a statement that changes nothing anybody remembers.
+# Execution option of a statement that changes no cached value.
 UNREMEMBERED = "unremembered"
 
-# Channels are remembered, and may be for a while after they ended: what they tell stays true.
+# Models whose changes invalidate nothing. Channels are cached, but a notification of an ended channel is
+# still correct.
 _NEVER_REMEMBERED = (
     AuditRecord,
     Channel,
@@ -33,14 +34,14 @@ _NEVER_REMEMBERED = (
     WebhookDelivery,
     WebhookEndpoint,
 )
-# That a key or a session does not exist is not remembered either.
+# Inserts of these invalidate nothing: the absence of a key or a session is not cached.
 _NOT_WHEN_NEW = (Administrator, ApiKey, DashboardSession, *_NEVER_REMEMBERED)
 
 _CHANGES = "changes"
 
 
 def notice(sessions: sessionmaker[Session], changing: Callable[[], None]) -> None:
-    """Have ``changing`` called before such a transaction of ``sessions`` commits, and after."""
+    """Call ``changing`` before and after each commit of ``sessions`` that changes cached rows."""
 
     @event.listens_for(sessions, "do_orm_execute")
     def executed(state: ORMExecuteState) -> Result[Any] | None:
@@ -65,7 +66,7 @@ def notice(sessions: sessionmaker[Session], changing: Callable[[], None]) -> Non
     @event.listens_for(sessions, "before_commit")
     def committing(session: Session) -> None:
         if session.in_nested_transaction():
-            # A savepoint; what it changed is told with the rest.
+            # A savepoint: its changes are handled with the outer transaction.
             return
         session.flush()
         if session.info.get(_CHANGES):

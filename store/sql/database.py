@@ -1,4 +1,4 @@
-"""The SQL database: sessions that read, sessions that write, and its migrations."""
+"""The SQL database: read sessions, write sessions, and migrations."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from store.sql.after_commit import Tell, tell_after_commit
 from store.sql.cache_invalidation import notice
 
 if TYPE_CHECKING:
-    # Imported where it is used: it takes half a second, and most commands migrate nothing.
+    # Imported where it is used: the import takes half a second, and few commands migrate.
     from alembic.config import Config
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 class Standing(Enum):
-    """How far a database has been migrated."""
+    """The state of a database's migrations, relative to this version."""
 
     CURRENT = "current"
     OLDER = "older"
@@ -32,10 +32,10 @@ class Standing(Enum):
 
 
 class Database:
-    """One engine of a process. No session stays open while a provider or a worker is waited for.
+    """The database engine of a process. Code never waits for a provider or a worker with an open session.
 
-    ``changing`` is called before a transaction commits that changes what processes remember, and after;
-    ``tell`` after one with the webhook endpoints that have something to hear.
+    ``changing`` is called before and after each commit that changes rows which processes cache. ``tell`` is
+    called after a commit with the webhook endpoints for which events were recorded.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Database:
         if self.url.get_backend_name() == "sqlite":
             self.engine = _sqlite_engine(url)
         else:
-            # A lost connection is noticed before a request is answered with it.
+            # The ping detects a lost connection before a request uses it.
             self.engine = create_engine(
                 url, pool_pre_ping=True, pool_size=10, max_overflow=54, hide_parameters=True
             )
@@ -59,13 +59,13 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """A session for queries; nothing is committed."""
+        """A session for queries; it never commits."""
         with self._reads() as session:
             yield session
 
     @contextmanager
     def writing(self) -> Iterator[Session]:
-        """A session that commits at the end of the block, or not at all."""
+        """A session that commits at the end of the block, or rolls back if it raises."""
         with self._writes.begin() as session:
             yield session
 
@@ -112,7 +112,7 @@ class Database:
         return self.standing() is Standing.CURRENT
 
     def standing(self) -> Standing:
-        """Which migrations have run, beside those that this version knows."""
+        """Compare the migrations that have run with the ones of this version."""
         from alembic.runtime.migration import MigrationContext
         from alembic.script import ScriptDirectory
 
@@ -125,7 +125,7 @@ class Database:
         return Standing.OLDER if theirs is None or theirs in known else Standing.NEWER
 
     def close(self) -> None:
-        """Give every pooled connection back."""
+        """Close every pooled connection."""
         self.engine.dispose()
 
 
@@ -149,13 +149,13 @@ def _sqlite_engine(url: str) -> Engine:
     engine = create_engine(
         url,
         connect_args={"timeout": 10, "check_same_thread": False},
-        # What is stored has no business in an error's text.
+        # Error messages must not show stored values.
         hide_parameters=True,
     )
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _record: Any) -> None:
-        # The driver's own BEGIN comes late and never IMMEDIATE; `begin` below sends ours instead.
+        # The driver's own BEGIN comes late and is never IMMEDIATE. The listener `begin` sends it instead.
         connection.isolation_level = None
         cursor = connection.cursor()
         cursor.execute("PRAGMA journal_mode = WAL")
@@ -165,7 +165,8 @@ def _sqlite_engine(url: str) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        # A writer that starts as a reader fails at once when another wrote meanwhile; IMMEDIATE waits.
+        # A transaction that starts with a read fails if another has written before its first write. IMMEDIATE
+        # waits instead.
         writes = connection.get_execution_options().get("writes")
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 

@@ -1,4 +1,4 @@
-"""Sealing anew, with the first key, what other keys have sealed: then those may go."""
+"""Key rotation: re-encrypts values of other keys with the first key, so that the others may be removed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from store.sql.database import Database
 from store.sql.models import Base, IdempotencyKey, OAuthConnection, ProviderClient, WebhookEndpoint
 from store.sql.queries import connections, idempotency, provider_clients, webhooks
 
-# Rows of one transaction: SQLite lets one write at a time, and requests write too.
+# Rows of one transaction: SQLite allows one writer at a time, and requests write too.
 BATCH = 100
 
 
 class SealedColumn(NamedTuple):
-    """A column of ciphertexts; ``place`` says of a row's primary key what its value is bound to."""
+    """A column of ciphertexts. ``place`` makes the associated data of a value from its row's primary key."""
 
     model: type[Base]
     column: InstrumentedAttribute[Any]
@@ -30,7 +30,7 @@ class SealedColumn(NamedTuple):
         return f"{self.model.__tablename__}.{self.column.key}"
 
 
-# Every column that the keyring has sealed. What it seals in Redis is gone after ten minutes.
+# Every encrypted column. Encrypted values in Redis expire within ten minutes.
 EVERY = (
     SealedColumn(
         OAuthConnection, OAuthConnection.sealed_access_token, lambda id: connections.place(id, "access")
@@ -46,7 +46,7 @@ EVERY = (
 
 @dataclass(slots=True)
 class Progress:
-    """How far one column is: values sealed anew, and those that no key opens."""
+    """The progress of one column: values re-encrypted, and values that no key decrypts."""
 
     column: SealedColumn
     sealed: int = 0
@@ -54,9 +54,9 @@ class Progress:
 
 
 def reseal(database: Database, keyring: Keyring, *, batch: int = BATCH) -> Iterator[Progress]:
-    """Seal everything with the first key, and tell of it after each batch.
+    """Re-encrypt everything with the first key, and yield the progress after each batch.
 
-    What is stored meanwhile is never overwritten. It may be interrupted at any time, and begun again.
+    A value that changes meanwhile is never overwritten. The rotation may be interrupted and restarted.
     """
     for column in EVERY:
         progress = Progress(column)
@@ -72,7 +72,7 @@ def reseal(database: Database, keyring: Keyring, *, batch: int = BATCH) -> Itera
 
 
 def left(database: Database, keyring: Keyring) -> dict[str, int]:
-    """How many values of each column are not sealed with the first key; columns without any are absent."""
+    """The number of values in each column that another key has encrypted; columns without any are absent."""
     found: dict[str, int] = {}
     with database.reading() as session:
         for each in EVERY:
@@ -90,7 +90,7 @@ def _older(
     after: tuple[Any, ...] | None,
     limit: int,
 ) -> Sequence[Sequence[Any]]:
-    """The next rows that another key has sealed: their primary keys, and what is sealed at the end."""
+    """The next rows with a value of another key: the primary key's columns, then the ciphertext."""
     key = _key(sealed)
     query = select(*key, sealed.column).where(_other(keyring, sealed)).order_by(*key).limit(limit)
     if after is not None:
@@ -110,15 +110,15 @@ def _seal(database: Database, keyring: Keyring, rows: Sequence[Sequence[Any]], p
                 progress.closed += 1
                 continue
             row = [column == value for column, value in zip(_key(sealed), key, strict=True)]
-            # Only in the place of what was read: a token may have been renewed meanwhile.
-            anew = update(sealed.model).where(*row, sealed.column == old).values({sealed.column: new})
-            # What it says stays the same, so that nobody has to forget anything.
-            done = session.execute(anew.execution_options(**{UNREMEMBERED: True}))
+            # Only if the value is still the same: a token may have been refreshed meanwhile.
+            replace = update(sealed.model).where(*row, sealed.column == old).values({sealed.column: new})
+            # The plaintext stays the same, so no cache has to be invalidated.
+            done = session.execute(replace.execution_options(**{UNREMEMBERED: True}))
             progress.sealed += cast(CursorResult[Any], done).rowcount
 
 
 def _other(keyring: Keyring, sealed: SealedColumn) -> ColumnElement[bool]:
-    """Whether a value is there that the first key has not sealed."""
+    """Whether the value exists and another key has encrypted it."""
     return func.substr(sealed.column, 1, PREFIX_BYTES) != keyring.prefix
 
 

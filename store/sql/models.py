@@ -21,7 +21,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """An instant: stored in UTC, always aware; a naive datetime is refused."""
+    """An aware datetime, stored in UTC. A naive datetime raises ``ValueError``."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -34,19 +34,19 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        # SQLite keeps no offset; what we stored was UTC.
+        # SQLite stores no offset; stored values are UTC.
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 def now() -> datetime:
-    """This instant."""
+    """The current time in UTC."""
     return datetime.now(UTC)
 
 
 class Base(DeclarativeBase):
-    """Named constraints, so that migrations can name them and a race can be told by its constraint."""
+    """Constraints have names, so that migrations can refer to them and code can identify a violated one."""
 
     metadata = MetaData(
         naming_convention={
@@ -65,7 +65,7 @@ NEVER_REUSE_IDS = {"sqlite_autoincrement": True}
 
 
 class Membership(Base):
-    """A user's place in an organization."""
+    """A user's membership in an organization."""
 
     __tablename__ = "memberships"
 
@@ -79,7 +79,7 @@ class Membership(Base):
 
 
 class User(Base):
-    """A person whose calendars are read. ``custom_id`` is the caller's identifier; it may change."""
+    """A person whose calendars are read. ``custom_id`` is the client's identifier; it may change."""
 
     __tablename__ = "users"
     __table_args__ = NEVER_REUSE_IDS
@@ -88,7 +88,7 @@ class User(Base):
     custom_id: Mapped[str] = mapped_column(String(128), unique=True)
     created_at: Mapped[datetime] = mapped_column(default=now)
 
-    # Lazy loading is refused everywhere: a list of users costs the same statements whatever its length.
+    # Lazy loading raises: a list of users takes the same number of statements whatever its length.
     connections: Mapped[list[OAuthConnection]] = relationship(
         lazy="raise", order_by="OAuthConnection.provider", passive_deletes=True
     )
@@ -119,7 +119,7 @@ class OAuthConnection(Base):
     ``id`` is random and never reused, so that nothing cached for a replaced connection is taken for its
     successor's. ``account_id`` is the provider's own id of the account (``sub`` at Google, the user's ``id``
     in Graph), ``main_calendar_id`` the provider's id of its main calendar, ``mailbox`` the address of that
-    calendar's owner. Each is None until the provider has named it; ``email`` may be what the caller wrote.
+    calendar's owner. Each is None until the provider has reported it; ``email`` may be from the client.
     ``obtained``: the service got this grant by its own consent flow, and may revoke it.
     """
 
@@ -139,18 +139,19 @@ class OAuthConnection(Base):
     mailbox: Mapped[str | None] = mapped_column(String(320))
     obtained: Mapped[bool] = mapped_column(default=False, server_default=false())
     alive: Mapped[bool] = mapped_column(default=True)
-    # When the provider said that the grant is gone, and in which words; None while it is alive.
+    # When the provider reported that the grant is gone, and its message; None while the grant is alive.
     ended_at: Mapped[datetime | None]
     ended_because: Mapped[str | None] = mapped_column(String(300))
     created_at: Mapped[datetime] = mapped_column(default=now)
 
 
 class Channel(Base):
-    """A way for a provider to tell us of changes in one calendar: a watch channel or a subscription.
+    """A provider's notification channel for one calendar: a watch channel (Google) or a subscription (Graph).
 
-    ``id`` is ours, ``provider_id`` and ``resource`` are the provider's. Of the secret that proves a
-    notification there is the hash. The moments of its end are None until the provider has opened it,
-    ``confirmed_at`` until it has reached our address: from then until ``watch_until`` it watches.
+    ``id`` is ours, ``provider_id`` and ``resource`` are the provider's. The secret that authenticates
+    notifications is stored as a hash. ``renew_at``, ``watch_until`` and ``expires_at`` are None until the
+    provider has opened the channel, ``confirmed_at`` until a notification has arrived. From then until
+    ``watch_until`` the calendar is watched.
     """
 
     __tablename__ = "channels"
@@ -171,7 +172,7 @@ class Channel(Base):
 
 
 class ApiKey(Base):
-    """A caller's key: all of the service, or one organization; reading only, or everything."""
+    """An API key: for the whole service or one organization, read-only or with all rights."""
 
     __tablename__ = "api_keys"
     __table_args__ = NEVER_REUSE_IDS
@@ -188,17 +189,17 @@ class ApiKey(Base):
     created_at: Mapped[datetime] = mapped_column(default=now)
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
-    # To the minute: a request does not wait for it to be written.
+    # Up to a minute old: requests do not wait for it to be written.
     last_used_at: Mapped[datetime | None]
 
     organization: Mapped[Organization | None] = relationship(lazy="raise")
 
 
 class IdempotencyKey(Base):
-    """A request that a caller may repeat without its work being done twice.
+    """A request that a client may repeat without its work being done twice.
 
-    ``digest`` stands for the caller's key, ``fingerprint`` for the request. ``claim`` is the token of the
-    one that is under way. The answer is sealed by the keyring, bound to the row.
+    ``digest`` is a hash of the client's idempotency key, ``fingerprint`` of the request. ``claim`` is the
+    token of the request in progress. The answer is encrypted and bound to the row.
     """
 
     __tablename__ = "idempotency_keys"
@@ -213,7 +214,7 @@ class IdempotencyKey(Base):
 
 
 class AuditRecord(Base):
-    """Who did something that has to be answerable later; ``actor`` is a key's visible part."""
+    """An entry of the audit log; ``actor`` is the visible part of an API key, or a person's name."""
 
     __tablename__ = "audit_records"
 
@@ -225,10 +226,10 @@ class AuditRecord(Base):
 
 
 class WebhookEndpoint(Base):
-    """Where an integrator hears of events: those of one organization's users, or everybody's.
+    """A URL that receives webhook events: those of one organization's users, or of all users.
 
-    ``sealed_secret`` is sealed by the keyring, bound to ``id``. ``disabled_at``: it has answered that it is
-    gone for good, and nothing is sent there any more.
+    ``sealed_secret`` is encrypted and bound to ``id``. ``disabled_at``: when the endpoint answered that it is
+    gone for good; nothing is sent there since.
     """
 
     __tablename__ = "webhook_endpoints"
@@ -245,10 +246,11 @@ class WebhookEndpoint(Base):
 
 
 class WebhookDelivery(Base):
-    """An event on its way to one endpoint; ``id`` is the ``webhook-id`` of every attempt, and sorts by age.
+    """The delivery of an event to one endpoint.
 
-    It waits while ``next_attempt_at`` is set. ``claimed_until`` is the lease of the worker that sends it.
-    ``topic`` is what it tells of, while that may still be told by it: of one topic, one waits at most.
+    ``id`` is the ``webhook-id`` of every attempt, and sorts by age. The delivery is pending while
+    ``next_attempt_at`` is set. ``claimed_until`` is the lease of the worker that sends it. ``topic`` is set
+    while it is pending and not being sent: a later event of the same topic is then merged into it.
     """
 
     __tablename__ = "webhook_deliveries"
@@ -272,7 +274,7 @@ class WebhookDelivery(Base):
 
 
 class Administrator(Base):
-    """Somebody who signs in to the dashboard. ``password_hash`` is Argon2's, with its parameters."""
+    """A person who signs in to the dashboard. ``password_hash`` is Argon2's, with its parameters."""
 
     __tablename__ = "administrators"
     __table_args__ = NEVER_REUSE_IDS
@@ -284,9 +286,9 @@ class Administrator(Base):
 
 
 class DashboardSession(Base):
-    """A browser that an administrator has signed in with; of its secret there is the hash.
+    """A browser in which an administrator has signed in; its secret is stored as a hash.
 
-    ``id`` is what the list of sessions calls it. ``agent`` is what the browser says of itself.
+    ``id`` identifies it in the list of sessions. ``agent`` is the browser's ``User-Agent``.
     """
 
     __tablename__ = "dashboard_sessions"
@@ -304,7 +306,7 @@ class DashboardSession(Base):
 
 
 class Invitation(Base):
-    """A link that makes an administrator, once; of its secret there is the hash."""
+    """A link that creates an administrator, once; its secret is stored as a hash."""
 
     __tablename__ = "invitations"
 
@@ -314,9 +316,9 @@ class Invitation(Base):
 
 
 class ProviderClient(Base):
-    """Our registration with a provider, where the environment sets none.
+    """The OAuth client registered with a provider, for providers without one in the environment.
 
-    ``sealed_secret`` is sealed by the keyring, bound to ``provider``. ``tenant`` is Microsoft's.
+    ``sealed_secret`` is encrypted and bound to ``provider``. ``tenant`` is Microsoft's.
     """
 
     __tablename__ = "provider_clients"

@@ -1,4 +1,4 @@
-"""Alembic's entry: migrations run on the connection that ``Database.upgrade`` hands over."""
+"""Alembic's entry point: migrations run on the connection that ``Database.upgrade`` passes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Queries, one file per thing that is asked about. Each takes the caller's session."""
+"""Queries, one module for each subject. Each function takes the caller's session."""

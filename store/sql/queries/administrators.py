@@ -1,4 +1,4 @@
-"""Administrators of the dashboard, and the links that invite them."""
+"""Administrators of the dashboard, and their invitations."""
 
 from __future__ import annotations
 
@@ -33,39 +33,39 @@ def find(session: Session, name: str) -> Administrator | None:
 
 
 def every(session: Session) -> Sequence[Administrator]:
-    """All of them, the oldest first."""
+    """All administrators, the oldest first."""
     return session.scalars(select(Administrator).order_by(Administrator.id)).all()
 
 
 def count(session: Session) -> int:
-    """How many there are."""
+    """The number of administrators."""
     return session.scalars(select(func.count()).select_from(Administrator)).one()
 
 
 def renew_password(session: Session, administrator_id: int, password_hash: str) -> None:
-    """Store the hash of another password, and withdraw every open invitation.
+    """Store the hash of a new password, and delete every open invitation.
 
-    An intruder who knew the password before may have made one.
+    An intruder who knew the old password may have created one.
     """
     change_password(session, administrator_id, password_hash)
     session.execute(delete(Invitation))
 
 
 def change_password(session: Session, administrator_id: int, password_hash: str) -> None:
-    """Store another hash of the same password."""
+    """Store a new hash of the same password, without deleting invitations."""
     session.execute(
         update(Administrator).where(Administrator.id == administrator_id).values(password_hash=password_hash)
     )
 
 
 def remove(session: Session, administrator_id: int) -> None:
-    """Delete an administrator, with the sessions and every open link: one they had made brings them back."""
+    """Delete an administrator, their sessions and every open invitation: they could return by their own."""
     session.execute(delete(Administrator).where(Administrator.id == administrator_id))
     session.execute(delete(Invitation))
 
 
 def invite(session: Session) -> str:
-    """The secret of a new link, which is to be seen at this moment only; ended ones are cleared away."""
+    """Create an invitation; returns its secret, which is not stored. Expired invitations are deleted."""
     secret = secrets.token_urlsafe(SECRET_BYTES)
     session.execute(delete(Invitation).where(Invitation.expires_at <= now()))
     session.add(Invitation(digest=_digest(secret), expires_at=now() + INVITATION_LIFETIME))
@@ -73,13 +73,13 @@ def invite(session: Session) -> str:
 
 
 def invited(session: Session, secret: str) -> bool:
-    """Whether a link is still good."""
+    """Whether an invitation is still valid."""
     good = select(Invitation.digest).where(_good(secret))
     return session.scalars(good).one_or_none() is not None
 
 
 def accept(session: Session, secret: str) -> bool:
-    """Use a link up; False when it is not good any more. Of several at the same moment one has it."""
+    """Use up an invitation; False when it is no longer valid. Of concurrent calls, one succeeds."""
     used = delete(Invitation).where(_good(secret)).returning(Invitation.digest)
     return session.scalars(used).one_or_none() is not None
 

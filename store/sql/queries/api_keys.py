@@ -1,4 +1,4 @@
-"""API keys: made once, looked up by hash on every request."""
+"""API keys, looked up by hash."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from store.sql.models import ApiKey, UtcDateTime, now
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """What a valid key may do. ``organization_id`` None reaches every organization."""
+    """The rights of a valid key. ``organization_id`` is None for a key of all organizations."""
 
     id: int
     visible: str
@@ -27,7 +27,7 @@ class Caller:
 
     @property
     def expired(self) -> bool:
-        """Whether the key has ended since it was looked up."""
+        """Whether the key has expired since it was looked up."""
         return self.expires_at is not None and self.expires_at <= now()
 
 
@@ -41,7 +41,7 @@ def create(
     shows_tokens: bool = False,
     expires_at: datetime | None = None,
 ) -> str:
-    """Make a key and return it: the only moment at which it can be seen whole."""
+    """Create a key and return it. It is stored as a hash, so it cannot be shown again."""
     key = new_key(prefix)
     session.add(
         ApiKey(
@@ -58,7 +58,7 @@ def create(
 
 
 def caller(session: Session, key: str) -> Caller | None:
-    """Who calls with ``key``; None when it is unknown, revoked or expired."""
+    """The rights of ``key``; None when it is unknown, revoked or expired."""
     row = session.scalars(select(ApiKey).where(ApiKey.digest == digest(key), _in_force())).one_or_none()
     if row is None:
         return None
@@ -66,7 +66,7 @@ def caller(session: Session, key: str) -> Caller | None:
 
 
 def is_in_force(session: Session, key_id: int) -> bool:
-    """Whether a key is accepted now: neither deleted, nor revoked, nor expired."""
+    """Whether a key is valid now: neither deleted, nor revoked, nor expired."""
     query = select(ApiKey.id).where(ApiKey.id == key_id, _in_force())
     return session.scalars(query).one_or_none() is not None
 
@@ -78,29 +78,29 @@ def every(session: Session) -> Sequence[ApiKey]:
 
 
 def count_in_force(session: Session) -> int:
-    """How many keys are accepted now."""
+    """The number of keys that are valid now."""
     return session.scalars(select(func.count()).select_from(ApiKey).where(_in_force())).one()
 
 
 def note_use(session: Session, moments: Mapping[int, datetime]) -> None:
-    """Write down when each key was used last; what another process knows better stays."""
+    """Store when each key was last used, unless another process has stored a later time."""
     used = case({key: literal(at, UtcDateTime()) for key, at in moments.items()}, value=ApiKey.id)
     earlier = or_(ApiKey.last_used_at.is_(None), ApiKey.last_used_at < used)
     session.execute(
         update(ApiKey)
         .where(ApiKey.id.in_(moments), earlier)
         .values(last_used_at=used)
-        # What a key may do is remembered, not when it was used; and that is written all the time.
+        # Processes cache a key's rights, not its last use, which is written often.
         .execution_options(**{UNREMEMBERED: True}, synchronize_session=False)
     )
 
 
 def revoke(session: Session, which: str, *, prefix: str) -> list[str]:
-    """Revoke the keys of that name or visible part, or the one given whole; returns their visible parts."""
+    """Revoke the keys of that name or visible part, or one complete key; returns their visible parts."""
     same = or_(
         ApiKey.name == which,
         ApiKey.visible == visible_part(which, prefix),
-        # One made under another prefix shows another part.
+        # The visible part depends on the prefix that was configured when the key was created.
         ApiKey.digest == digest(which),
     )
     revoked = update(ApiKey).where(same, ApiKey.revoked_at.is_(None)).values(revoked_at=now())
@@ -115,9 +115,9 @@ def page(
     before: int | None = None,
     limit: int | None = None,
 ) -> Sequence[ApiKey]:
-    """Keys with their organization, the newest first, those before ``before``: in force, or those that ended.
+    """Keys with their organization, the newest first, beginning before ``before``: valid ones, or ended ones.
 
-    ``organization_id`` leaves those that are bound to it.
+    ``organization_id`` limits to keys that are bound to it.
     """
     query = select(ApiKey).options(selectinload(ApiKey.organization)).order_by(ApiKey.id.desc())
     query = query.where(_in_force() if in_force else ~_in_force())
@@ -129,13 +129,13 @@ def page(
 
 
 def count(session: Session, organization_id: int) -> int:
-    """How many keys in force are bound to an organization."""
+    """The number of valid keys that are bound to an organization."""
     query = select(func.count()).select_from(ApiKey)
     return session.scalars(query.where(ApiKey.organization_id == organization_id, _in_force())).one()
 
 
 def end(session: Session, key_id: int) -> str | None:
-    """Revoke one key; returns its visible part, or None when it is not in force."""
+    """Revoke one key; returns its visible part, or None when it is not valid."""
     ended = update(ApiKey).where(ApiKey.id == key_id, _in_force()).values(revoked_at=now())
     return session.scalars(ended.returning(ApiKey.visible)).one_or_none()
 

@@ -1,4 +1,4 @@
-"""The audit log: what has to be answerable later."""
+"""The audit log: security-relevant actions."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from sqlalchemy.orm import Session
 
 from store.sql.models import AuditRecord
 
-# The actor of what is done by whoever has a shell on the machine.
+# The actor of commands that are run in a shell on the machine.
 COMMAND_LINE = "command line"
 
 
 def record(session: Session, *, actor: str, action: str, subject: str) -> None:
-    """Write down who did what to whom, in the transaction of the deed."""
-    # Two long names together may be longer than the column: a deed must not fail for its record.
+    """Record an action in the transaction that performs it."""
+    # Truncated: two long names together may exceed the column, and the action must not fail for that.
     session.add(AuditRecord(actor=actor[:128], action=action, subject=subject[:256]))
 
 
 def page(
     session: Session, text: str = "", *, before: int | None = None, limit: int | None = None
 ) -> Sequence[AuditRecord]:
-    """Records, the newest first, those before ``before``.
+    """Records, the newest first, beginning before ``before``.
 
-    ``text`` is a part of who acted, of the deed or of its subject; letters, at least those of ASCII, in any
-    case. A deed is found with spaces between its words or without.
+    ``text`` is a part of the actor, action or subject. Case is ignored, at least for ASCII letters. An action
+    is found with or without spaces between its words.
     """
     query = select(AuditRecord).where(*_found(text))
     if before is not None:
@@ -35,7 +35,7 @@ def page(
 
 def _found(text: str) -> Iterator[ColumnElement[bool]]:
     if text:
-        # What stands for any character elsewhere stands for itself here.
+        # Wildcards of LIKE are escaped.
         columns = (AuditRecord.actor, AuditRecord.action, AuditRecord.subject)
         parts = [column.icontains(text, autoescape=True) for column in columns]
         yield or_(*parts, AuditRecord.action.icontains(text.replace(" ", ""), autoescape=True))

@@ -1,4 +1,4 @@
-"""Channels by which providers tell of changes: who may speak for which calendar, and until when."""
+"""Notification channels of providers: their secrets, calendars and lifetimes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from store.sql.models import Channel, OAuthConnection, now
 
 # A channel is renewed when a quarter of its life is left.
 RENEWED_FOR_THE_LAST = 0.25
-# A watch ends before its channel: clocks differ, and notifications take their time. By an eighth of the
-# channel's life when that is less.
+# A watch ends this much before its channel, or an eighth of the channel's life if that is less: clocks may
+# differ, and notifications may be late.
 MARGIN = timedelta(seconds=60)
 MARGIN_OF_LIFE = 0.125
-# One whose opening came to nothing, or whose provider has not reached us, is given up after so long.
+# A channel that was not opened or confirmed in this time is deleted.
 PATIENCE = timedelta(minutes=10)
 
 
@@ -38,12 +38,12 @@ class Speaker:
     mailbox: str | None = field(default=None, repr=False)
 
     def proves(self, secret: str) -> bool:
-        """Whether a secret is that of the channel; takes the same time for any."""
+        """Whether a secret is that of the channel, compared in constant time."""
         return hmac.compare_digest(self.secret_digest, digest(secret))
 
 
 def digest(secret: str) -> str:
-    """What is kept of a channel's secret, which is as random as a key."""
+    """The hash under which a channel's secret is stored. The secret is as random as an API key."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
@@ -53,15 +53,15 @@ def calendar_of(row: Channel) -> CalendarKey:
 
 
 def watches_for(row: Channel) -> float:
-    """For how many seconds a channel still watches; 0 or less for one that does not, or not yet."""
+    """The seconds for which a channel still watches; 0 or less if it does not, or not yet."""
     if row.confirmed_at is None or row.watch_until is None:
         return 0.0
     return (row.watch_until - now()).total_seconds()
 
 
 def add(session: Session, channel: str, key: CalendarKey, secret: str) -> bool:
-    """Note a channel that is about to be opened; False when its connection is gone."""
-    # Whoever deletes the connection waits for us, or has done so.
+    """Store a channel that is about to be opened; False when its connection was deleted."""
+    # The lock makes a concurrent deletion of the connection wait for this transaction.
     found = select(OAuthConnection.id).where(OAuthConnection.id == key.connection)
     if session.scalars(found.with_for_update(key_share=True, read=True)).one_or_none() is None:
         return False
@@ -74,7 +74,7 @@ def add(session: Session, channel: str, key: CalendarKey, secret: str) -> bool:
 def opened(
     session: Session, channel: str, *, provider_id: str, resource: str, expires_at: datetime
 ) -> Channel | None:
-    """Note what the provider has answered; None when the channel is gone."""
+    """Store the provider's answer to the opening; None when the channel was deleted."""
     return _set(
         session,
         channel,
@@ -85,31 +85,31 @@ def opened(
 
 
 def confirmed(session: Session, channel: str) -> Channel | None:
-    """Note that the provider has reached us; None when that is known, or the channel is gone."""
+    """Record that a notification arrived; None when that is recorded already, or the channel was deleted."""
     first = update(Channel).where(Channel.id == channel, Channel.confirmed_at.is_(None))
     return session.scalars(first.values(confirmed_at=now()).returning(Channel)).one_or_none()
 
 
 def extended(session: Session, channel: str, expires_at: datetime) -> Channel | None:
-    """Note that a channel lives for longer; None when it is gone."""
+    """Store a channel's new expiry; None when the channel was deleted."""
     return _set(session, channel, **_life(expires_at))
 
 
 def hurry(session: Session, channel: str) -> None:
-    """Have a channel renewed with the next round."""
+    """Make a channel due for renewal in the next round of upkeep."""
     opened = update(Channel).where(Channel.id == channel, Channel.expires_at.is_not(None))
     session.execute(opened.values(renew_at=now()))
 
 
 def later(session: Session, channel: str, seconds: float) -> None:
-    """Have a channel renewed when so much time has passed, not with the next round."""
+    """Postpone a channel's renewal by ``seconds``."""
     session.execute(
         update(Channel).where(Channel.id == channel).values(renew_at=now() + timedelta(seconds=seconds))
     )
 
 
 def speakers(session: Session, ids: Collection[str]) -> dict[str, Speaker]:
-    """Who the channels are, those that are there."""
+    """The channels with these ids that exist, each with its account, by id."""
     query = (
         select(
             Channel,
@@ -134,13 +134,13 @@ def of_connections(session: Session, connection_ids: Collection[str]) -> Sequenc
 
 
 def due(session: Session, *, limit: int) -> Sequence[Channel]:
-    """Channels that watch and are to be renewed, the most urgent first."""
+    """Channels that watch and are due for renewal, the most urgent first."""
     query = select(Channel).where(Channel.renew_at <= now(), Channel.confirmed_at.is_not(None))
     return session.scalars(query.order_by(Channel.expires_at, Channel.id).limit(limit)).all()
 
 
 def heir(session: Session, row: Channel) -> Channel | None:
-    """The channel that was opened last for the same calendar, if that was after this one."""
+    """The newest channel of the same calendar, if it was opened after this one."""
     query = select(Channel).where(
         Channel.connection_id == row.connection_id,
         Channel.calendar == row.calendar,
@@ -150,12 +150,12 @@ def heir(session: Session, row: Channel) -> Channel | None:
 
 
 def known(session: Session, ids: Collection[str]) -> set[str]:
-    """Those of the channels that are there."""
+    """The ids of these channels that exist."""
     return set(session.scalars(select(Channel.id).where(Channel.id.in_(ids)))) if ids else set()
 
 
 def watching(session: Session, *, after: str, limit: int) -> Sequence[Channel]:
-    """Channels that watch, the newest of each calendar, by id, those after ``after``."""
+    """Channels that watch, the newest of each calendar, ordered by id, beginning after ``after``."""
     newer = aliased(Channel)
     replaced = exists().where(
         newer.connection_id == Channel.connection_id,
@@ -172,7 +172,7 @@ def _watches(channel: type[Channel]) -> tuple[ColumnElement[bool], ...]:
 
 
 def over(session: Session, *, limit: int) -> Sequence[Channel]:
-    """Channels that have ended, or that came to nothing."""
+    """Channels that have expired, or were never opened or confirmed."""
     long_ago = now() - PATIENCE
     never = or_(Channel.confirmed_at.is_(None), Channel.expires_at.is_(None))
     query = select(Channel).where(or_(Channel.expires_at <= now(), never & (Channel.created_at <= long_ago)))
@@ -180,12 +180,12 @@ def over(session: Session, *, limit: int) -> Sequence[Channel]:
 
 
 def remove(session: Session, ids: Collection[str]) -> None:
-    """Forget channels: what comes by them is refused from now on, or soon."""
+    """Delete channels. Their notifications are refused from now on, or as soon as caches have expired."""
     session.execute(delete(Channel).where(Channel.id.in_(ids)))
 
 
 def _life(expires_at: datetime) -> dict[str, datetime]:
-    """The columns that hold the moments of a channel's end."""
+    """The columns with the times of a channel's renewal and expiry."""
     left = expires_at - now()
     return {
         "renew_at": expires_at - left * RENEWED_FOR_THE_LAST,

@@ -1,4 +1,4 @@
-"""OAuth connections: what the web tier may know of them, and what a worker opens them with."""
+"""OAuth connections: without tokens for the web tier, with tokens for workers."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from store.sql.models import Membership, OAuthConnection, User, UtcDateTime, now
 from store.sql.queries import webhooks
 from store.sql.queries.webhooks import Event
 
-# What the column takes of the reason for which a grant has ended.
+# Length of the column for the reason why a grant ended.
 BECAUSE_LENGTH = 300
 
-# For those that ended before the moment was kept: they stand behind all others.
+# For connections that ended before the time was recorded: they sort behind all others.
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionRef:
-    """A connection without its tokens: enough to decide what to read and to name what failed."""
+    """A connection without its tokens: enough to choose what to read and to report failures."""
 
     id: str
     user: str
@@ -56,7 +56,7 @@ class ConnectionRef:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What a token endpoint, or the caller who posts a connection, gave us."""
+    """Tokens from a token endpoint, or from a client that posts a connection."""
 
     access_token: str = field(repr=False)
     refresh_token: str | None = field(repr=False)
@@ -64,7 +64,7 @@ class Tokens:
 
 
 class SealedConnection(NamedTuple):
-    """What a worker needs of a row: as an object of the session it would cost three times as much."""
+    """The columns that a worker needs. Loading ORM objects would take three times as long."""
 
     id: str
     provider: str
@@ -82,7 +82,7 @@ class SealedConnection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A connection opened for a provider call. Exists inside workers only."""
+    """A connection with decrypted tokens, for a provider call. It exists in workers only."""
 
     id: str
     provider: str
@@ -97,7 +97,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class ProviderAccount:
-    """Whose calendars a grant opens: the provider's id of the account, and its address, as far as known."""
+    """The account of a grant: the provider's id and the e-mail address, as far as known."""
 
     provider: str
     id: str | None
@@ -105,7 +105,7 @@ class ProviderAccount:
 
 
 class RemovedConnection(NamedTuple):
-    """The remains of a connection whose row is deleted: enough to revoke its grant."""
+    """The data of a deleted connection that is needed to revoke its grant."""
 
     id: str
     user_id: int
@@ -119,19 +119,19 @@ class RemovedConnection(NamedTuple):
 
     @property
     def account(self) -> ProviderAccount:
-        """The account that it opened."""
+        """The account of the connection."""
         return ProviderAccount(self.provider, self.account_id, self.email)
 
 
 class Standing(NamedTuple):
-    """How many connections of a provider live, and how many have ended."""
+    """The numbers of live and ended connections of a provider."""
 
     alive: int = 0
     dead: int = 0
 
 
 class Ended(NamedTuple):
-    """A connection whose grant is gone; moment and reason are None when nobody has kept them."""
+    """A connection whose grant is gone; time and reason are None when they were not recorded."""
 
     id: str
     user: str
@@ -178,15 +178,15 @@ def find(session: Session, user_id: int, provider: str) -> OAuthConnection | Non
 
 
 def sealed(session: Session | Connection, ids: Collection[str]) -> dict[str, SealedConnection]:
-    """Connections as they are stored, in one statement; those deleted meanwhile are absent.
+    """Connections with encrypted tokens, in one statement; deleted ones are absent.
 
-    A plain connection will do: a session of its own costs a third of the statement.
+    A plain database connection is enough: a new session costs a third of the statement's time.
     """
     return {row.id: SealedConnection(*row) for row in session.execute(_SEALED, {"ids": list(ids)})}
 
 
 def opens(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
-    """How many of the newest and the oldest connections were tried, and how many of them do not open."""
+    """Try to decrypt the newest and oldest connections; returns how many were tried and how many failed."""
     by_age = select(*(getattr(OAuthConnection, name) for name in SealedConnection._fields))
     ends = (OAuthConnection.created_at.desc(), OAuthConnection.created_at)
     tried = {row.id: row for end in ends for row in session.execute(by_age.order_by(end).limit(most // 2))}
@@ -200,18 +200,18 @@ def opens(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
 
 
 def revocable_token(removed: RemovedConnection, keyring: Keyring) -> str:
-    """The token with which the grant of a removed connection is revoked.
+    """The token that revokes the grant of a removed connection.
 
     :raise Undecipherable: when its key is no longer on the ring
     """
-    # Either token ends the grant; a refresh token is still valid when the access token has expired.
+    # Either token revokes the grant; a refresh token is still valid when the access token has expired.
     if removed.sealed_refresh_token is not None:
         return keyring.decrypt(removed.sealed_refresh_token, place(removed.id, "refresh"))
     return keyring.decrypt(removed.sealed_access_token, place(removed.id, "access"))
 
 
 def open_credentials(row: SealedConnection | OAuthConnection, keyring: Keyring) -> Credentials:
-    """A connection opened for a provider call.
+    """Decrypt a connection's tokens for a provider call.
 
     :raise Undecipherable: when its key is no longer on the ring
     """
@@ -245,12 +245,12 @@ def replace(
     account_id: str | None = None,
     obtained: bool = False,
 ) -> tuple[OAuthConnection, RemovedConnection | None]:
-    """Store a connection in the place of an older one; returns it and the one it replaced.
+    """Store a connection, replacing an older one; returns both.
 
     ``obtained``: the service got the grant by its own consent flow. A connection that replaces a dead one is
     recorded as restored.
     """
-    # Whoever replaces at the same moment waits here, and replaces ours.
+    # A concurrent replacement waits here, then replaces this one.
     session.execute(select(User.id).where(User.id == user_id).with_for_update())
     older = next(iter(remove_of_user(session, user_id, provider)), None)
     new_id = secrets.token_hex(16)
@@ -273,9 +273,9 @@ def replace(
 
 
 def renew(session: Session, keyring: Keyring, connection_id: str, tokens: Tokens) -> None:
-    """Store refreshed tokens, which revive it; a connection deleted meanwhile stays deleted."""
+    """Store refreshed tokens and mark the connection alive; a deleted connection stays deleted."""
     connection = update(OAuthConnection).where(OAuthConnection.id == connection_id)
-    # Tokens are remembered by nobody, and renewed all the time.
+    # Tokens are not cached in processes, and they change often.
     session.execute(
         connection.values(**_sealed(connection_id, keyring, tokens)).execution_options(**{UNREMEMBERED: True})
     )
@@ -294,7 +294,7 @@ def identify(
 ) -> None:
     """Store the provider's id of the main calendar of a connection, and its owner's address.
 
-    Without ``invalidate``, other processes keep what they have cached of the connection until it expires.
+    Without ``invalidate``, other processes use their cached row of the connection until it expires.
     """
     values = {"main_calendar_id": main_calendar_id, "mailbox": mailbox}
     statement = update(OAuthConnection).where(OAuthConnection.id == connection_id).values(values)
@@ -302,7 +302,7 @@ def identify(
 
 
 def main_calendars(session: Session, ids: Collection[str]) -> dict[str, str]:
-    """The ids of the main calendars of these connections, as far as they are known."""
+    """The ids of the main calendars of these connections, as far as known."""
     query = select(OAuthConnection.id, OAuthConnection.main_calendar_id).where(
         OAuthConnection.id.in_(ids), OAuthConnection.main_calendar_id.is_not(None)
     )
@@ -310,9 +310,9 @@ def main_calendars(session: Session, ids: Collection[str]) -> dict[str, str]:
 
 
 def mark_dead(session: Session, connection_id: str, because: str) -> None:
-    """The provider says that the grant is gone; recorded once, until it is alive again.
+    """Mark a connection whose grant is gone. The event is recorded once, until the connection is alive again.
 
-    ``because`` is shown to people: a sentence without tokens or addresses, of which 300 characters are kept.
+    ``because`` is shown to people: a sentence without tokens or addresses, truncated to 300 characters.
     """
     living = update(OAuthConnection).where(OAuthConnection.id == connection_id, OAuthConnection.alive)
     dead = {"alive": False, "ended_at": now(), "ended_because": because[:BECAUSE_LENGTH]}
@@ -321,12 +321,12 @@ def mark_dead(session: Session, connection_id: str, because: str) -> None:
 
 
 def remove(session: Session, ids: Collection[str]) -> None:
-    """Forget connections and their tokens."""
+    """Delete connections and their tokens."""
     session.execute(delete(OAuthConnection).where(OAuthConnection.id.in_(ids)))
 
 
 def remove_of_user(session: Session, user_id: int, provider: str | None = None) -> list[RemovedConnection]:
-    """Delete a user's connections, or the one with ``provider``; returns what is left of them."""
+    """Delete a user's connections, or the one with ``provider``; returns the data to revoke their grants."""
     gone = delete(OAuthConnection).where(OAuthConnection.user_id == user_id)
     if provider is not None:
         gone = gone.where(OAuthConnection.provider == provider)
@@ -335,10 +335,10 @@ def remove_of_user(session: Session, user_id: int, provider: str | None = None) 
 
 
 def uses_account(session: Session, account: ProviderAccount, *, or_user: int) -> bool:
-    """Whether a living connection uses a provider account.
+    """Whether a live connection uses a provider account.
 
-    Accounts are the same by their id, or by their address where one id is unknown. A connection of
-    ``or_user`` with neither counts as one that uses it.
+    Accounts are compared by id, or by address if one id is unknown. A connection of ``or_user`` with neither
+    counts as using it.
     """
     email, calendar = func.lower(OAuthConnection.email), func.lower(OAuthConnection.main_calendar_id)
     nameless = and_(OAuthConnection.account_id.is_(None), OAuthConnection.email.is_(None))
@@ -359,9 +359,9 @@ def uses_account(session: Session, account: ProviderAccount, *, or_user: int) ->
 def expiring(
     session: Session, *, after: datetime, before: datetime, providers: Collection[str], limit: int
 ) -> Sequence[OAuthConnection]:
-    """Living connections that can be refreshed and whose access token ends between two moments.
+    """Live connections with a refresh token whose access token expires between two times.
 
-    The latest come first: one whose refresh fails round after round gives way to those not yet tried.
+    The latest come first, so that connections whose refresh fails repeatedly do not delay the others.
     """
     query = (
         select(OAuthConnection)
@@ -397,7 +397,7 @@ def dead(
     after: tuple[datetime | None, str] | None = None,
     limit: int | None = None,
 ) -> list[Ended]:
-    """Those that have ended, the latest first, those behind ``after``: ``(ended_at, id)`` of the last one.
+    """Ended connections, the latest first, beginning after ``after``: ``(ended_at, id)`` of the previous one.
 
     ``within`` limits to one organization's members.
     """
@@ -428,14 +428,14 @@ def dead(
 
 _ENDED_AT = func.coalesce(OAuthConnection.ended_at, literal(LONG_AGO, UtcDateTime()))
 
-# Built once: workers look up a few connections at a time, all the time.
+# Built once, because workers use it often.
 _SEALED = select(*(getattr(OAuthConnection, name) for name in SealedConnection._fields)).where(
     OAuthConnection.id.in_(bindparam("ids", expanding=True))
 )
 
 
 def _changes(session: Session, statement: Update) -> bool:
-    """Whether a statement has changed anything. Asked for rows, a database would not count them."""
+    """Whether a statement has changed a row. It must not return rows: rowcount would be undefined."""
     return bool(cast(CursorResult[Any], session.execute(statement)).rowcount)
 
 
@@ -500,5 +500,5 @@ def _sealed(connection_id: str, keyring: Keyring, tokens: Tokens) -> dict[str, A
 
 
 def place(connection_id: str, column: str) -> str:
-    """What a token is bound to; ``column`` is ``access`` or ``refresh``."""
+    """The associated data of an encrypted token; ``column`` is ``access`` or ``refresh``."""
     return f"oauth_connections/{connection_id}/{column}"

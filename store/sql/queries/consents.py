@@ -1,4 +1,4 @@
-"""Whether a consent may still be finished: by the rights of now, and not those of when its link was made."""
+"""Whether a consent may still be finished, by the current rights of the API key that requested it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from store.sql.queries import api_keys, users
 
 
 class Refusal(Enum):
-    """Why a consent connects nothing."""
+    """Why a consent is refused."""
 
     USER_GONE = "User not found"
     KEY_GONE = "The API key that made this link is no longer in force"
@@ -22,8 +22,8 @@ class Refusal(Enum):
 def check(session: Session, authorization: PendingConsent) -> User | Refusal:
     """The user to connect, locked until the transaction ends; else why the consent is refused.
 
-    The API key has to be in force still. A key that is bound to an organization has to reach the user still,
-    and no other organization may share the user.
+    The API key must still be valid. If it is bound to an organization, the user must still be a member there,
+    and of no other organization.
     """
     within = authorization.within
     if authorization.key_id is not None and not api_keys.is_in_force(session, authorization.key_id):

@@ -1,4 +1,4 @@
-"""The browsers that administrators have signed in with."""
+"""Sessions of administrators in the dashboard, one for each browser."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from sqlalchemy.orm import Session
 from store.sql.cache_invalidation import UNREMEMBERED
 from store.sql.models import Administrator, DashboardSession, now
 
-# Signed in for two weeks at most, and for two days without a look at the dashboard.
+# A session lasts two weeks at most, or two days without a request.
 LIFETIME = timedelta(days=14)
 IDLE_LIFETIME = timedelta(days=2)
-# How precisely it is known when a session was last seen: not every page view writes.
+# Precision of ``seen_at``: not every page view writes it.
 SEEN_STEP = timedelta(minutes=1)
 SECRET_BYTES = 32
 
 
 class SignedIn(NamedTuple):
-    """A browser that is signed in, and as whom."""
+    """A live session and its administrator."""
 
     id: str
     administrator_id: int
@@ -33,12 +33,12 @@ class SignedIn(NamedTuple):
 
     @property
     def ended(self) -> bool:
-        """Whether it has ended since it was looked up."""
+        """Whether it has expired since it was looked up."""
         return min(self.expires_at, self.seen_at + IDLE_LIFETIME) <= now()
 
 
 def begin(session: Session, administrator_id: int, *, address: str, agent: str) -> str:
-    """Sign a browser in; returns the secret that it is to keep. Sessions that have ended are cleared away."""
+    """Create a session; returns the secret for the browser's cookie. Expired sessions are deleted."""
     moment = now()
     session.execute(delete(DashboardSession).where(~_lives()))
     secret = secrets.token_urlsafe(SECRET_BYTES)
@@ -56,8 +56,8 @@ def begin(session: Session, administrator_id: int, *, address: str, agent: str) 
 
 
 def load(session: Session, secret: str) -> SignedIn | None:
-    """The living session with this secret."""
-    # Columns alone: every page asks, and objects would take it three times as long.
+    """The live session with this secret."""
+    # Columns only: every page needs it, and loading ORM objects would take three times as long.
     query = (
         select(
             DashboardSession.id,
@@ -74,14 +74,14 @@ def load(session: Session, secret: str) -> SignedIn | None:
 
 
 def seen(session: Session, session_id: str) -> None:
-    """It was used just now."""
+    """Record that a session was used just now."""
     used = update(DashboardSession).where(DashboardSession.id == session_id).values(seen_at=now())
-    # That it lives is remembered, and has not changed.
+    # Processes cache that the session is live, which has not changed.
     session.execute(used.execution_options(**{UNREMEMBERED: True}))
 
 
 def of_administrator(session: Session, administrator_id: int) -> Sequence[DashboardSession]:
-    """The living sessions of an administrator, the one seen last first."""
+    """The live sessions of an administrator, the most recently used first."""
     query = (
         select(DashboardSession)
         .where(DashboardSession.administrator_id == administrator_id, _lives())
@@ -91,7 +91,7 @@ def of_administrator(session: Session, administrator_id: int) -> Sequence[Dashbo
 
 
 def end(session: Session, administrator_id: int, session_id: str) -> bool:
-    """End one session of an administrator; whether there was such a session."""
+    """End one session of an administrator; returns whether it existed."""
     gone = delete(DashboardSession).where(
         DashboardSession.id == session_id, DashboardSession.administrator_id == administrator_id
     )

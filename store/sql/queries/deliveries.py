@@ -1,4 +1,4 @@
-"""Webhook deliveries: who sends one, what became of it, and when it is tried again."""
+"""Webhook deliveries: claims, outcomes and retries."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ Status = Literal["pending", "delivered", "failed"]
 
 LOG_LIFETIME = timedelta(days=30)
 
-# What was tried within this time is not tried ahead of its time: a success may come every second.
+# A delivery that was attempted within this time is not retried early: successes may come every second.
 LEAST_PAUSE = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A delivery that is this worker's to send, until a moment that also tells it from later claims."""
+    """A delivery that this worker has claimed. ``until`` ends the claim, and identifies it."""
 
     id: str
     endpoint_id: str
-    # What lies below its host may be a secret of the receiver's.
+    # The path may contain a secret of the receiver.
     url: str = field(repr=False)
     sealed_secret: bytes = field(repr=False)
     payload: dict[str, Any]
@@ -41,7 +41,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of an attempt; ``status`` None when nobody answered, ``error`` None after a success."""
+    """The outcome of an attempt; ``status`` is None without an answer, ``error`` is None after a success."""
 
     status: int | None
     error: str | None
@@ -49,7 +49,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A delivery beside where it goes and of whom it tells."""
+    """A delivery with the URL of its endpoint and the user that its event is about."""
 
     delivery: WebhookDelivery
     url: str = field(repr=False)
@@ -57,7 +57,7 @@ class Logged:
 
 
 class Counts(NamedTuple):
-    """How many deliveries of an endpoint the log has, by their status."""
+    """The numbers of an endpoint's deliveries in the log, by status."""
 
     pending: int = 0
     delivered: int = 0
@@ -65,10 +65,10 @@ class Counts(NamedTuple):
 
 
 def claim(session: Session, endpoint_id: str, *, until: datetime) -> Claimed | None:
-    """Take the delivery of an endpoint that has been due for longest: nobody else sends it before ``until``.
+    """Claim the delivery of an endpoint that has been due for longest; no other worker sends it meanwhile.
 
-    From here on it tells of nothing that happens later. When nothing is left, what tells an organization of
-    who is no longer its member is given up: it is never sent.
+    From then on no later event is merged into it. If none is due, pending deliveries about users who are no
+    longer members of the endpoint's organization are given up without being sent.
     """
     moment = now()
     oldest = (
@@ -78,7 +78,7 @@ def claim(session: Session, endpoint_id: str, *, until: datetime) -> Claimed | N
         .order_by(WebhookDelivery.next_attempt_at, WebhookDelivery.id)
         .limit(1)
     )
-    # Asked twice: of two who claim the same at once, the second finds it claimed.
+    # The condition is repeated: of two concurrent claims, the second finds it claimed.
     taken = (
         update(WebhookDelivery)
         .where(WebhookDelivery.id == oldest.scalar_subquery(), _waits(moment))
@@ -102,10 +102,10 @@ def claim(session: Session, endpoint_id: str, *, until: datetime) -> Claimed | N
 
 
 def delivered(session: Session, claimed: Claimed, answer: Answer, *, most_attempts: int) -> None:
-    """It has arrived. Deliveries that failed before are retried now, as the receiver seems to be well.
+    """Record a success. The endpoint's failed deliveries are retried now, as it appears to work again.
 
-    Each of these retries is an attempt of its delivery. The last one of ``most_attempts`` keeps its time: an
-    event that the receiver always refuses would else be given up within minutes of other successes.
+    Each such retry counts as an attempt. The last of ``most_attempts`` keeps its scheduled time: otherwise an
+    event that the receiver always refuses would be given up within minutes of other successes.
     """
     moment = now()
     session.execute(_end(claimed, answer).values(next_attempt_at=None, delivered_at=moment))
@@ -122,11 +122,11 @@ def delivered(session: Session, claimed: Claimed, answer: Answer, *, most_attemp
 
 
 def failed(session: Session, claimed: Claimed, answer: Answer, *, again_at: datetime | None) -> None:
-    """It has not arrived, and is tried again, or given up."""
+    """Record a failed attempt; it is retried at ``again_at``, or given up."""
     ended = _end(claimed, answer).values(next_attempt_at=again_at).returning(WebhookDelivery.id)
     if session.scalars(ended).one_or_none() is None or again_at is None:
         return
-    # Another may tell of the same by now; then both are sent.
+    # A newer delivery may have the same topic by now; then both are sent.
     with suppress(IntegrityError), session.begin_nested():
         session.execute(
             update(WebhookDelivery)
@@ -136,7 +136,7 @@ def failed(session: Session, claimed: Claimed, answer: Answer, *, again_at: date
 
 
 def gone(session: Session, claimed: Claimed, answer: Answer) -> None:
-    """The endpoint wants nothing any more: it is disabled, and all that waits for it is given up."""
+    """Record that the endpoint is gone: it is disabled, and its pending deliveries are given up."""
     failed(session, claimed, answer, again_at=None)
     session.execute(
         update(WebhookEndpoint).where(WebhookEndpoint.id == claimed.endpoint_id).values(disabled_at=now())
@@ -151,15 +151,15 @@ def gone(session: Session, claimed: Claimed, answer: Answer) -> None:
 
 
 def has_due(session: Session, endpoint_id: str) -> bool:
-    """Whether something can be sent to an endpoint now."""
+    """Whether a delivery to an endpoint is due now."""
     query = _of_enabled().where(WebhookDelivery.endpoint_id == endpoint_id, _due(now())).limit(1)
     return session.scalars(query).first() is not None
 
 
 def endpoints_due(session: Session, *, limit: int) -> Sequence[str]:
-    """Endpoints to which something can be sent now, in any order.
+    """Endpoints with deliveries that are due now, in random order.
 
-    Of more than ``limit`` others come each time: nobody is left out for good by those who always have more.
+    If there are more than ``limit``, each call returns others, so that busy endpoints do not starve the rest.
     """
     query = (
         _of_enabled()
@@ -174,9 +174,9 @@ def endpoints_due(session: Session, *, limit: int) -> Sequence[str]:
 def page(
     session: Session, endpoint_id: str, *, before: str | None = None, limit: int | None = None
 ) -> Sequence[WebhookDelivery]:
-    """The deliveries to an endpoint, the newest first, those before ``before``.
+    """The deliveries to an endpoint, the newest first, beginning before ``before``.
 
-    An organization's endpoint shows those of its members alone.
+    For an organization's endpoint, only deliveries about its current members are listed.
     """
     query = (
         select(WebhookDelivery)
@@ -196,7 +196,7 @@ def recent(
     before: str | None = None,
     limit: int | None = None,
 ) -> list[Logged]:
-    """Deliveries, the newest first, those before ``before``: of one status or endpoint, or of all."""
+    """Deliveries, the newest first, beginning before ``before``: of one status or endpoint, or all."""
     query = (
         select(WebhookDelivery, WebhookEndpoint.url, User.custom_id)
         .join(WebhookEndpoint, WebhookEndpoint.id == WebhookDelivery.endpoint_id)
@@ -213,7 +213,7 @@ def recent(
 
 
 def counts(session: Session, endpoint_ids: Collection[str]) -> dict[str, Counts]:
-    """How many deliveries each of these endpoints has, in one statement."""
+    """The numbers of deliveries of each of these endpoints, in one statement."""
     query = (
         select(WebhookDelivery.endpoint_id, *(func.count().filter(_IS[each]) for each in Counts._fields))
         .where(WebhookDelivery.endpoint_id.in_(endpoint_ids))
@@ -224,18 +224,16 @@ def counts(session: Session, endpoint_ids: Collection[str]) -> dict[str, Counts]
 
 
 def waiting(session: Session) -> int:
-    """How many wait for an attempt, of all endpoints that are not disabled."""
+    """The number of pending deliveries of all endpoints that are not disabled."""
     enabled = select(WebhookEndpoint.id).where(WebhookEndpoint.disabled_at.is_(None))
     query = select(func.count()).where(_IS["pending"], WebhookDelivery.endpoint_id.in_(enabled))
     return session.scalar(query) or 0
 
 
 def replay(session: Session, endpoint_id: str, delivery_id: str) -> WebhookDelivery | None:
-    """Send a delivery again as if it were new, whatever became of it; None when the log shows none.
+    """Send a delivery again as if it were new, whatever its status; None when the log has no such delivery.
 
-    Its attempts are counted from the beginning.
-
-    An endpoint that was disabled is enabled by it.
+    Its attempts are counted from zero. A disabled endpoint is enabled again.
     """
     again = (
         update(WebhookDelivery)
@@ -258,22 +256,22 @@ def replay(session: Session, endpoint_id: str, delivery_id: str) -> WebhookDeliv
 
 
 def status(row: WebhookDelivery) -> Status:
-    """Whether it is on its way, has arrived, or was given up."""
+    """Whether a delivery is pending, was delivered, or was given up."""
     if row.next_attempt_at is not None:
         return "pending"
     return "failed" if row.delivered_at is None else "delivered"
 
 
 def purge(session: Session, *, limit: int) -> int:
-    """Delete up to ``limit`` deliveries that nobody looks for any more; returns how many."""
+    """Delete up to ``limit`` deliveries that are older than ``LOG_LIFETIME``; returns how many."""
     over = and_(WebhookDelivery.created_at <= now() - LOG_LIFETIME, WebhookDelivery.next_attempt_at.is_(None))
     some = select(WebhookDelivery.id).where(over).limit(limit)
-    # Asked twice: one that is replayed between the query and the deletion stays.
+    # The condition is repeated: a delivery that is replayed between query and deletion stays.
     gone = delete(WebhookDelivery).where(WebhookDelivery.id.in_(some), over).returning(WebhookDelivery.id)
     return len(session.execute(gone).all())
 
 
-# As ``status`` tells it of a row.
+# The same as ``status``, in SQL.
 _IS: dict[str, ColumnElement[bool]] = {
     "pending": WebhookDelivery.next_attempt_at.is_not(None),
     "delivered": and_(WebhookDelivery.next_attempt_at.is_(None), WebhookDelivery.delivered_at.is_not(None)),
@@ -292,7 +290,7 @@ def _due(moment: datetime) -> ColumnElement[bool]:
 
 
 def _theirs() -> ColumnElement[bool]:
-    """Whether an endpoint may still hear of the user that a delivery tells of."""
+    """Whether the user of a delivery is still in the endpoint's scope."""
     member = (
         exists()
         .correlate(WebhookDelivery, WebhookEndpoint)
@@ -318,13 +316,13 @@ def _give_up_strangers(session: Session, endpoint_id: str, moment: datetime) -> 
 
 
 def _waits(moment: datetime) -> ColumnElement[bool]:
-    """Whether it is to be sent now, and nobody is about it."""
+    """Whether a delivery is due and not claimed."""
     unclaimed = or_(WebhookDelivery.claimed_until.is_(None), WebhookDelivery.claimed_until <= moment)
     return and_(WebhookDelivery.next_attempt_at <= moment, unclaimed)
 
 
 def _end(claimed: Claimed, answer: Answer) -> Update:
-    """The end of an attempt; nothing happens when the claim has passed to another."""
+    """The update that ends an attempt; it has no effect when another worker has claimed the delivery."""
     return (
         update(WebhookDelivery)
         .where(WebhookDelivery.id == claimed.id, WebhookDelivery.claimed_until == claimed.until)

@@ -1,4 +1,4 @@
-"""Idempotency keys: who does a request's work, and the answer that a repetition of it gets."""
+"""Idempotency keys: claims of a request's work, and stored answers for repeated requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from store.security.crypto import Keyring
 from store.sql.models import IdempotencyKey, now
 
-# Counted from the last time that work was begun or answered.
+# Counted from the last claim or answer.
 LIFETIME = timedelta(hours=24)
 
 _INSERT: Mapping[str, Callable[..., Any]] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
@@ -25,7 +25,7 @@ _NAME = (IdempotencyKey.api_key_id, IdempotencyKey.digest)
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to do the work of a key's request. ``token`` tells it from the claims before and after."""
+    """The right to do the work of a key's request. ``token`` distinguishes it from other claims."""
 
     api_key_id: int
     digest: str
@@ -34,7 +34,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The work was done; this was its answer."""
+    """The work was done with this answer."""
 
     answer: str = field(repr=False)
 
@@ -49,9 +49,9 @@ class Refusal(Enum):
 def claim(
     session: Session, keyring: Keyring, *, api_key_id: int, digest: str, fingerprint: str, until: datetime
 ) -> Claim | Answered | Refusal:
-    """Claim a key until a moment, for the request of that fingerprint.
+    """Claim a key until a given time, for the request with that fingerprint.
 
-    A claim that is over counts for nothing; so does whatever is older than ``LIFETIME``.
+    Expired claims, and rows older than ``LIFETIME``, do not prevent a claim.
     """
     mine = Claim(api_key_id, digest, secrets.token_hex(16))
     state: dict[str, Any] = {
@@ -62,7 +62,7 @@ def claim(
         "expires_at": now() + LIFETIME,
     }
     insert = _INSERT[session.get_bind().dialect.name](IdempotencyKey)
-    # One statement: of two at once, the database lets one through, and the other finds its claim.
+    # One statement, so that of two concurrent claims one succeeds and the other finds it.
     statement = (
         insert.values(api_key_id=api_key_id, digest=digest, **state)
         .on_conflict_do_update(index_elements=_NAME, set_=state, where=_free(fingerprint))
@@ -74,32 +74,32 @@ def claim(
 
 
 def keep(session: Session, keyring: Keyring, claim: Claim, answer: str) -> bool:
-    """Store the answer of the work that was claimed; False when the claim had passed to another."""
+    """Store the answer of the claimed work; False when another request has claimed the key since."""
     sealed = keyring.encrypt(answer, place(claim.api_key_id, claim.digest))
     return _end(session, claim, sealed_answer=sealed, expires_at=now() + LIFETIME)
 
 
 def release(session: Session, claim: Claim) -> bool:
-    """Let the same request be made again; False when the claim had passed to another."""
+    """Release a claim, so that the same request may be retried; False when another has claimed it since."""
     return _end(session, claim)
 
 
 def forget(session: Session, claim: Claim) -> None:
-    """Let the key be used for any request, as if it never had been."""
+    """Delete the key, so that it may be used for any request."""
     session.execute(delete(IdempotencyKey).where(_is(claim)))
 
 
 def purge(session: Session, *, limit: int) -> int:
-    """Delete up to ``limit`` keys that are over; returns how many."""
+    """Delete up to ``limit`` expired keys; returns how many."""
     over = IdempotencyKey.expires_at <= now()
     some = select(*_NAME).where(over).limit(limit)
-    # Asked twice: one that is claimed anew between the query and the deletion stays.
+    # The condition is repeated: a key that is claimed between query and deletion stays.
     gone = delete(IdempotencyKey).where(tuple_(*_NAME).in_(some), over).returning(IdempotencyKey.digest)
     return len(session.execute(gone).all())
 
 
 def _free(fingerprint: str) -> ColumnElement[bool]:
-    """Whether a key that is there may be claimed."""
+    """Whether an existing key may be claimed."""
     moment = now()
     unclaimed = or_(IdempotencyKey.claimed_until.is_(None), IdempotencyKey.claimed_until <= moment)
     same = and_(IdempotencyKey.fingerprint == fingerprint, IdempotencyKey.sealed_answer.is_(None))
@@ -107,9 +107,9 @@ def _free(fingerprint: str) -> ColumnElement[bool]:
 
 
 def _standing(session: Session, keyring: Keyring, wanted: Claim, fingerprint: str) -> Answered | Refusal:
-    """What kept us from claiming."""
+    """Why a key could not be claimed."""
     row = session.get(IdempotencyKey, (wanted.api_key_id, wanted.digest))
-    # Gone or given free since: whoever comes again finds it so.
+    # Deleted or released since the claim failed: a retry of the client will succeed.
     if row is None:
         return Refusal.UNDER_WAY
     if row.fingerprint != fingerprint:
@@ -130,7 +130,7 @@ def _end(session: Session, claim: Claim, **state: Any) -> bool:
 
 
 def _is(claim: Claim) -> ColumnElement[bool]:
-    """The row, as long as the claim has not passed to another."""
+    """Selects the row if this claim is still the current one."""
     return and_(
         IdempotencyKey.api_key_id == claim.api_key_id,
         IdempotencyKey.digest == claim.digest,
@@ -139,5 +139,5 @@ def _is(claim: Claim) -> ColumnElement[bool]:
 
 
 def place(api_key_id: int, digest: str) -> str:
-    """What an answer is bound to."""
+    """The associated data of an encrypted answer."""
     return f"idempotency_keys/{api_key_id}/{digest}/answer"

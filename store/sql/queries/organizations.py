@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session, subqueryload
 
 from store.sql.models import Membership, OAuthConnection, Organization, User
 
-# "Insert, unless it is there" is a dialect's own; both of ours spell it alike.
+# INSERT ... ON CONFLICT is specific to a dialect; SQLite and PostgreSQL use the same syntax.
 _INSERT: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
 
@@ -31,7 +31,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """An organization without most of its members: ``members`` are the first, ``member_count`` counts all."""
+    """An organization with its first members; ``member_count`` is the number of all."""
 
     slug: str
     name: str | None
@@ -41,7 +41,7 @@ class Preview:
 
 
 class Summary(NamedTuple):
-    """An organization in a list; ``dead`` are its members' connections whose grant has ended."""
+    """An organization in a list; ``dead`` is the number of its members' connections whose grant has ended."""
 
     id: int
     slug: str
@@ -52,7 +52,7 @@ class Summary(NamedTuple):
 
 
 def load(session: Session, slug: str, *, within: int | None, to_change: bool = False) -> Organization | None:
-    """One organization with its members, or None. ``to_change`` keeps other writers away from it."""
+    """One organization with its members, or None. ``to_change`` locks its row."""
     query = select(Organization).where(Organization.slug == slug).options(subqueryload(Organization.members))
     if to_change:
         query = query.with_for_update(of=Organization)
@@ -64,7 +64,7 @@ def load(session: Session, slug: str, *, within: int | None, to_change: bool = F
 def page(
     session: Session, *, within: int | None, after: str | None = None, limit: int | None = None
 ) -> Sequence[Organization]:
-    """Organizations with their members, ordered by slug, those after ``after``."""
+    """Organizations with their members, ordered by slug, beginning after ``after``."""
     query = select(Organization).options(subqueryload(Organization.members)).order_by(Organization.slug)
     if within is not None:
         query = query.where(Organization.id == within)
@@ -123,9 +123,9 @@ def previews(session: Session, user_ids: Select[int], *, within: int | None) -> 
 def search(
     session: Session, text: str = "", *, after: str | None = None, limit: int | None = None
 ) -> list[Summary]:
-    """Organizations ordered by slug, those after ``after``. ``text`` is a part of slug or name.
+    """Organizations ordered by slug, beginning after ``after``. ``text`` is a part of slug or name.
 
-    No member is loaded: those of one organization are found by ``users.search``, which reads ``text`` alike.
+    Members are not loaded; ``users.search`` finds those of one organization.
     """
     query = _summaries().where(*_found(text)).order_by(Organization.slug)
     if after is not None:
@@ -140,7 +140,7 @@ def summary(session: Session, slug: str) -> Summary | None:
 
 
 def count(session: Session, text: str = "") -> int:
-    """How many organizations a search finds."""
+    """The number of organizations that a search finds."""
     query = select(func.count()).select_from(Organization).where(*_found(text))
     return session.scalars(query).one()
 
@@ -148,7 +148,7 @@ def count(session: Session, text: str = "") -> int:
 def ids(
     session: Session, slugs: Collection[str], *, within: int | None, keep: bool = False
 ) -> dict[str, int]:
-    """The internal id of each of ``slugs`` that exists. ``keep``: none is deleted before we commit."""
+    """The internal id of each of ``slugs`` that exists. ``keep`` locks the rows against deletion."""
     query = select(Organization.slug, Organization.id).where(Organization.slug.in_(slugs))
     if keep:
         query = query.with_for_update(read=True, key_share=True)
@@ -163,18 +163,18 @@ def slug_of(session: Session, organization_id: int) -> str | None:
 
 
 def slugs(session: Session, *, limit: int) -> Sequence[str]:
-    """The first slugs."""
+    """The first slugs in alphabetical order."""
     return session.scalars(select(Organization.slug).order_by(Organization.slug).limit(limit)).all()
 
 
 def of_user(session: Session, user_id: int) -> Sequence[Organization]:
-    """The organizations that a user is a member of, bare."""
+    """The organizations that a user is a member of, without relations."""
     query = select(Organization).join(Membership, Membership.organization_id == Organization.id)
     return session.scalars(query.where(Membership.user_id == user_id).order_by(Organization.slug)).all()
 
 
 def add_members(session: Session, organization_id: int, user_ids: Collection[int]) -> int:
-    """Make users members; returns how many were not members before."""
+    """Add members; returns how many were not members before."""
     if not user_ids:
         return 0
     rows = [{"organization_id": organization_id, "user_id": user_id} for user_id in set(user_ids)]
@@ -184,7 +184,7 @@ def add_members(session: Session, organization_id: int, user_ids: Collection[int
 
 
 def remove_members(session: Session, organization_id: int, user_ids: Collection[int]) -> None:
-    """End memberships; those that do not exist are no error."""
+    """Remove members; users who are not members are ignored."""
     session.execute(
         delete(Membership).where(
             Membership.organization_id == organization_id, Membership.user_id.in_(user_ids)
@@ -223,6 +223,6 @@ def _summaries() -> Select[int, str, str | None, datetime, int, int]:
 
 def _found(text: str) -> Iterator[ColumnElement[bool]]:
     if text:
-        # What stands for any character elsewhere stands for itself here.
+        # Wildcards of LIKE are escaped.
         parts = (column.icontains(text, autoescape=True) for column in (Organization.slug, Organization.name))
         yield or_(*parts)

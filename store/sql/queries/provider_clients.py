@@ -1,4 +1,4 @@
-"""Our registrations with the providers, where the environment sets none."""
+"""OAuth clients registered with providers, for providers without one in the environment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INSERT: Mapping[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.
 
 
 class SealedClient(NamedTuple):
-    """A registration as it is stored; two of them are equal when nothing was saved in between."""
+    """A registration as stored. Two values are equal if the registration was not saved in between."""
 
     provider: str
     client_id: str
@@ -32,7 +32,7 @@ class SealedClient(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredClient:
-    """A registration opened for use. ``tenant`` is Microsoft's; None leaves it to the settings."""
+    """A registration with its decrypted secret. ``tenant`` is Microsoft's; None uses that of the settings."""
 
     client_id: str
     secret: str = field(repr=False)
@@ -45,7 +45,7 @@ def load(session: Session) -> dict[str, SealedClient]:
 
 
 def open_client(row: SealedClient, keyring: Keyring) -> StoredClient:
-    """A registration with its secret.
+    """Decrypt the secret of a registration.
 
     :raise Undecipherable: when its key is no longer on the ring
     """
@@ -53,7 +53,7 @@ def open_client(row: SealedClient, keyring: Keyring) -> StoredClient:
 
 
 def save(session: Session, keyring: Keyring, provider: str, client: StoredClient) -> None:
-    """Store a registration in the place of an older one."""
+    """Store a registration, replacing an older one."""
     values = {
         "client_id": client.client_id,
         "sealed_secret": keyring.encrypt(client.secret, place(provider)),
@@ -65,7 +65,7 @@ def save(session: Session, keyring: Keyring, provider: str, client: StoredClient
 
 
 def remove(session: Session, provider: str) -> bool:
-    """Forget a registration; False when there is none."""
+    """Delete a registration; False when there is none."""
     gone = session.execute(delete(ProviderClient).where(ProviderClient.provider == provider))
     return bool(cast(CursorResult[Any], gone).rowcount)
 
@@ -74,5 +74,5 @@ _ALL = select(*(getattr(ProviderClient, name) for name in SealedClient._fields))
 
 
 def place(provider: str) -> str:
-    """What a secret is bound to."""
+    """The associated data of an encrypted secret."""
     return f"provider_clients/{provider}/secret"

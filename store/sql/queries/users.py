@@ -1,4 +1,4 @@
-"""Users and what hangs on them."""
+"""Users with their connections and organizations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def load(
 
 
 def find(session: Session, custom_id: str, *, within: int | None, to_change: bool = False) -> User | None:
-    """One user, bare. ``to_change`` keeps other writers away from the user and its connections."""
+    """One user without relations. ``to_change`` locks the user's row against other writers."""
     query = _users(within, ()).where(User.custom_id == custom_id)
     return session.scalars(query.with_for_update(of=User) if to_change else query).one_or_none()
 
@@ -55,7 +55,7 @@ def page(
     limit: int | None = None,
     show_only: int | None = None,
 ) -> Page:
-    """Users ordered by identifier, those after ``after``; a constant number of statements.
+    """Users ordered by identifier, beginning after ``after``, in a constant number of statements.
 
     ``show_only`` limits the organizations of each user to that one.
     """
@@ -66,7 +66,7 @@ def page(
     rows = session.scalars(listed.options(*relations)).all()
     if "organizations" not in include:
         return Page(rows, {}, {})
-    # A subquery instead of the ids: a statement takes a limited number of parameters.
+    # A subquery instead of ids: the number of a statement's parameters is limited.
     listed_ids = listed.with_only_columns(User.id)
     memberships = organizations.memberships(session, listed_ids, within=show_only)
     return Page(rows, memberships, organizations.previews(session, listed_ids, within=show_only))
@@ -80,10 +80,10 @@ def search(
     after: str | None = None,
     limit: int | None = None,
 ) -> Sequence[User]:
-    """Users with their connections and organizations, ordered by identifier, those after ``after``.
+    """Users with their connections and organizations, ordered by identifier, beginning after ``after``.
 
-    ``text`` is a part of the identifier or of a connection's address; letters, at least those of ASCII, in
-    any case. ``within`` limits to one organization's members.
+    ``text`` is a part of the identifier or of a connection's address. Case is ignored, at least for ASCII
+    letters. ``within`` limits to one organization's members.
     """
     relations = (subqueryload(User.connections), subqueryload(User.organizations))
     query = select(User).where(*_found(text, within)).options(*relations).order_by(User.custom_id)
@@ -93,7 +93,7 @@ def search(
 
 
 def count(session: Session, text: str = "", *, within: int | None = None) -> int:
-    """How many users a search finds."""
+    """The number of users that a search finds."""
     query = select(func.count()).select_from(User).where(*_found(text, within))
     return session.scalars(query).one()
 
@@ -101,7 +101,7 @@ def count(session: Session, text: str = "", *, within: int | None = None) -> int
 def ids(
     session: Session, custom_ids: Collection[str], *, within: int | None, keep: bool = False
 ) -> dict[str, int]:
-    """The internal id of each of ``custom_ids`` that exists. ``keep``: none is deleted before we commit."""
+    """The internal id of each of ``custom_ids`` that exists. ``keep`` locks the rows against deletion."""
     query = select(User.custom_id, User.id).where(User.custom_id.in_(custom_ids))
     if keep:
         query = query.with_for_update(read=True, key_share=True, of=User)
@@ -119,13 +119,13 @@ def organization_ids(session: Session, user_id: int) -> set[int]:
 
 
 def remove(session: Session, user_id: int) -> None:
-    """Delete a user, with its memberships and whatever connections it still has."""
+    """Delete a user, with its memberships and remaining connections."""
     session.execute(delete(User).where(User.id == user_id))
 
 
 def _found(text: str, within: int | None) -> Iterator[ColumnElement[bool]]:
     if text:
-        # What stands for any character elsewhere stands for itself here.
+        # Wildcards of LIKE are escaped.
         address = OAuthConnection.email.icontains(text, autoescape=True)
         yield or_(User.custom_id.icontains(text, autoescape=True), User.connections.any(address))
     if within is not None:

@@ -30,31 +30,31 @@ from store.sql.models import (
 
 SECRET_BYTES = 24
 
-# Endpoints of one organization, and as many of keys of all: each event is recorded for every one of them.
+# Limit for each organization, and for endpoints of all organizations: an event is recorded for each endpoint.
 MOST_ENDPOINTS = 100
 
-# A calendar that changes all the time has a receiver that is ill tried about so often, and no more.
+# Shortest interval between attempts for a calendar that changes continuously while its receiver fails.
 SOON = timedelta(seconds=60)
 
-# Both providers know their main calendar by this name.
+# Both providers accept this alias for the main calendar.
 MAIN = "primary"
 
 _INSERT: Mapping[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
 
 class TooMany(Exception):
-    """There are ``MOST_ENDPOINTS`` already."""
+    """There are already ``MOST_ENDPOINTS`` endpoints."""
 
 
 class Listed(NamedTuple):
-    """An endpoint beside its organization's slug; None is that of keys of all."""
+    """An endpoint with its organization's slug, or None for an endpoint of all organizations."""
 
     endpoint: WebhookEndpoint
     organization: str | None
 
 
 class Event(StrEnum):
-    """What an endpoint can hear of."""
+    """The types of webhook events."""
 
     CALENDAR_CHANGED = "calendar.changed"
     CONNECTION_EXPIRED = "connection.expired"
@@ -64,11 +64,11 @@ class Event(StrEnum):
 def create(
     session: Session, keyring: Keyring, *, url: str, events: Sequence[str], within: int | None
 ) -> tuple[WebhookEndpoint, str]:
-    """Register an endpoint; returns it with its secret: the only moment at which that can be seen.
+    """Register an endpoint; returns it with its secret, which is not shown again.
 
-    :raise TooMany: when there is no room for it; several at once may find the last one together
+    :raise TooMany: when the limit is reached; concurrent calls may exceed it
     """
-    # IS, not =: the endpoints of keys of all have no organization.
+    # IS, not =: an endpoint of all organizations has NULL.
     beside = select(func.count()).where(WebhookEndpoint.organization_id.is_not_distinct_from(within))
     if session.scalars(beside).one() >= MOST_ENDPOINTS:
         raise TooMany
@@ -87,7 +87,7 @@ def create(
 
 
 def open_secret(endpoint_id: str, sealed: bytes, keyring: Keyring) -> str:
-    """The secret that signs what is sent to an endpoint.
+    """The secret that signs the deliveries to an endpoint.
 
     :raise Undecipherable: when its key is no longer on the ring
     """
@@ -95,7 +95,7 @@ def open_secret(endpoint_id: str, sealed: bytes, keyring: Keyring) -> str:
 
 
 def opens(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
-    """How many endpoints were tried, and of how many the secret does not open."""
+    """Try to decrypt secrets of endpoints; returns how many were tried and how many failed."""
     some = select(WebhookEndpoint.id, WebhookEndpoint.sealed_secret).limit(most)
     rows = session.execute(some.order_by(WebhookEndpoint.created_at)).all()
     closed = 0
@@ -110,7 +110,7 @@ def opens(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
 def page(
     session: Session, *, within: int | None, after: str | None = None, limit: int | None = None
 ) -> Sequence[WebhookEndpoint]:
-    """Endpoints ordered by id, those after ``after``. ``within`` limits to one organization's."""
+    """Endpoints ordered by id, beginning after ``after``. ``within`` limits to one organization's."""
     query = _endpoints(within).order_by(WebhookEndpoint.id)
     if after is not None:
         query = query.where(WebhookEndpoint.id > after)
@@ -118,7 +118,7 @@ def page(
 
 
 def listed(session: Session, *, after: str | None = None, limit: int | None = None) -> list[Listed]:
-    """Everybody's endpoints ordered by id, those after ``after``, with the organization that each is of."""
+    """All endpoints ordered by id, beginning after ``after``, each with its organization's slug."""
     query = (
         select(WebhookEndpoint, Organization.slug)
         .join(Organization, Organization.id == WebhookEndpoint.organization_id, isouter=True)
@@ -130,7 +130,7 @@ def listed(session: Session, *, after: str | None = None, limit: int | None = No
 
 
 def count(session: Session, organization_id: int) -> int:
-    """How many endpoints an organization has."""
+    """The number of endpoints of an organization."""
     query = select(func.count()).select_from(WebhookEndpoint)
     return session.scalars(query.where(WebhookEndpoint.organization_id == organization_id)).one()
 
@@ -141,16 +141,16 @@ def find(session: Session, endpoint_id: str, *, within: int | None) -> WebhookEn
 
 
 def remove(session: Session, endpoint_id: str) -> None:
-    """Delete an endpoint, with what waits for it and its log."""
+    """Delete an endpoint with its deliveries."""
     session.execute(delete(WebhookEndpoint).where(WebhookEndpoint.id == endpoint_id))
 
 
 def record(session: Session, event: Event, connection_id: str, *, calendar_id: str | None = None) -> None:
-    """Record an event of a connection for every endpoint that wants it, in the caller's transaction.
+    """Record an event of a connection for every subscribed endpoint, in the caller's transaction.
 
-    It is sent once that has committed. A calendar whose change is recorded and not yet being sent is not
-    recorded again: whoever hears of it reads what is there then. It is sent within ``SOON``, however late
-    its next attempt would have been.
+    It is sent after the commit. If a change of the same calendar is recorded and not yet being sent, no other
+    is recorded, because the receiver reads the current state anyway. The recorded one is sent within
+    ``SOON``, even if its next attempt was due later.
     """
     listeners = _listeners(session, event, connection_id)
     if not listeners:
@@ -176,7 +176,7 @@ def record(session: Session, event: Event, connection_id: str, *, calendar_id: s
     soon = now() + SOON
     once = insert.on_conflict_do_update(
         index_elements=[WebhookDelivery.endpoint_id, WebhookDelivery.topic],
-        # It reports the newer change, which has not had any attempt yet.
+        # The delivery now reports the newer change, which has had no attempt yet.
         set_={"next_attempt_at": soon, "attempts": 0},
         where=WebhookDelivery.next_attempt_at > soon,
     )
@@ -184,7 +184,7 @@ def record(session: Session, event: Event, connection_id: str, *, calendar_id: s
 
 
 def topic(payload: Mapping[str, Any]) -> str | None:
-    """What an event tells of, when a later one that tells of the same may stand for it."""
+    """The topic of an event, by which later events are merged into it; None if it is never merged."""
     if payload["type"] != Event.CALENDAR_CHANGED:
         return None
     data = payload["data"]
@@ -196,7 +196,7 @@ _Listener = Row[int, str, str, str | None, str | None, str, list[str]]
 
 
 def _listeners(session: Session, event: Event, connection_id: str) -> list[_Listener]:
-    """The endpoints that may and want to hear of a connection, each beside whose connection it is."""
+    """The endpoints that are subscribed to an event of a connection, each with the connection's user."""
     theirs = select(Membership.organization_id).where(Membership.user_id == User.id).correlate(User)
     query = (
         select(
@@ -215,17 +215,17 @@ def _listeners(session: Session, event: Event, connection_id: str) -> list[_List
             or_(WebhookEndpoint.organization_id.is_(None), WebhookEndpoint.organization_id.in_(theirs)),
         )
         .where(OAuthConnection.id == connection_id, WebhookEndpoint.disabled_at.is_(None))
-        # Two who record the same at once lock its rows in one order.
+        # One order for row locks, so that concurrent recordings do not deadlock.
         .order_by(WebhookEndpoint.id)
     )
     return [row for row in session.execute(query) if event in row.events]
 
 
 def _calendar_name(connection: _Listener, calendar_id: str) -> str:
-    """The one name that events use for a calendar.
+    """The name of a calendar in events.
 
-    Google's main calendar is ``primary``: its id is a person's address, which no event carries. Microsoft's
-    goes by its id as soon as Graph has named it.
+    Google's main calendar is ``primary``: its id is a person's address, which events must not contain.
+    Microsoft's is named by its id once Graph has reported it.
     """
     main = connection.main_calendar_id
     if connection.provider == "microsoft" and main is not None:
@@ -240,5 +240,5 @@ def _endpoints(within: int | None) -> Select[WebhookEndpoint]:
 
 
 def place(endpoint_id: str) -> str:
-    """What a secret is bound to."""
+    """The associated data of an encrypted secret."""
     return f"webhook_endpoints/{endpoint_id}/secret"

@@ -1,4 +1,4 @@
-"""Channels by which providers tell of changes."""
+"""Notification channels of providers."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""The dashboard: who signs in, registrations with providers, when a key was used and why a grant ended."""
+"""The dashboard: administrators, provider clients, last use of API keys, and why a grant ended."""
 
 import sqlalchemy as sa
 from alembic import op

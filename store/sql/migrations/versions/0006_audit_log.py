@@ -1,4 +1,4 @@
-"""The audit log: what is written there stays as it is."""
+"""The audit log, with triggers that prevent changes and deletions."""
 
 from alembic import op
 
@@ -18,7 +18,7 @@ def upgrade() -> None:
                 f"CREATE TRIGGER audit_records_no_{deed.lower()} BEFORE {deed} ON audit_records "
                 f"BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END"
             )
-        # INSERT OR REPLACE deletes without a word to the trigger above.
+        # INSERT OR REPLACE deletes without firing the trigger above.
         op.execute(
             f"CREATE TRIGGER audit_records_no_replace BEFORE INSERT ON audit_records {AGAIN} "
             f"BEGIN SELECT RAISE(ABORT, '{REFUSAL}'); END"

@@ -17,7 +17,7 @@ def upgrade() -> None:
     op.add_column("oauth_connections", sa.Column("account_id", sa.String(length=256), nullable=True))
     op.add_column("oauth_connections", sa.Column("main_calendar_id", sa.String(length=2048), nullable=True))
     op.add_column("oauth_connections", sa.Column("mailbox", sa.String(length=320), nullable=True))
-    # Nothing says how older grants were obtained: they are not revoked.
+    # How older grants were obtained is not recorded, so they are never revoked.
     op.add_column(
         "oauth_connections", sa.Column("obtained", sa.Boolean(), nullable=False, server_default=sa.false())
     )
