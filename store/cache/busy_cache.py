@@ -38,6 +38,7 @@ from redis.client import Pipeline
 from scheduling.intervals import Groups, Intervals, Times
 from store.cache.cache_tags import Tags
 from store.cache.fast_redis import FastRedis
+from store.lua import Script, named
 
 # 1: buckets of releases without reader sets. They count as missing.
 FORMAT = 2
@@ -50,107 +51,11 @@ NEVER = 2**62
 # Longer than any read from a provider takes. After it expires, the next read sets a new one.
 GENERATION_SECONDS = 86_400
 
-# The generation of a connection, which has one from now on: a new one if it had none.
-GENERATION = f"""
-local function generation(key, new)
-    local given = redis.call('GET', key)
-    if not given then
-        given = new
-        redis.call('SET', key, new, 'EX', {GENERATION_SECONDS})
-    end
-    return given
-end
-"""
-
-# KEYS: generations. ARGV: the new one.
-NOTE = (
-    GENERATION
-    + """
-local noted = {}
-for n, key in ipairs(KEYS) do noted[n] = generation(key, ARGV[1]) end
-return noted
-"""
-)
-
-# KEYS: generation, index, watch, buckets. ARGV: the generation noted, milliseconds to live, the same for a
-# calendar that is watched, buckets' values.
-STORE = """
-if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
-local lives = math.max(tonumber(ARGV[2]), math.min(tonumber(ARGV[3]), redis.call('PTTL', KEYS[3])))
-for n = 4, #KEYS do
-    -- A read that took long may come after one that began later: the newer picture stays. Bytes of a number
-    -- compare as it does when the greatest is first.
-    local kept = redis.call('GETRANGE', KEYS[n], 0, 15)
-    local same = string.sub(kept, 1, 8) == string.sub(ARGV[n], 1, 8)
-    local newer = string.reverse(string.sub(kept, 9)) > string.reverse(string.sub(ARGV[n], 9, 16))
-    if not (same and newer) then
-        redis.call('SET', KEYS[n], ARGV[n], 'PX', lives)
-        redis.call('SADD', KEYS[2], KEYS[n])
-    end
-end
--- Never before a bucket that stands in it.
-if redis.call('PTTL', KEYS[2]) < lives then redis.call('PEXPIRE', KEYS[2], lives) end
-return 1
-"""
-
-# KEYS: sets of readers, first those of mailboxes, then those of single calendars. ARGV: the new generation,
-# seconds to keep it, the number of sets of mailboxes, then connections to invalidate as a whole.
-INVALIDATE = """
-local whole, parts = {}, {}
-for n = 4, #ARGV do whole[ARGV[n]] = true end
-for n, key in ipairs(KEYS) do
-    for _, reader in ipairs(redis.call('SMEMBERS', key)) do
-        if n <= tonumber(ARGV[3]) then
-            whole[reader] = true
-        else
-            local connection = string.match(reader, '^[^:]*')
-            parts[connection] = parts[connection] or {}
-            table.insert(parts[connection], 'busy:' .. reader .. ':')
-        end
-    end
-    redis.call('DEL', key)
-end
-for connection, prefixes in pairs(parts) do
-    if not whole[connection] then
-        local index = 'busy-of:' .. connection
-        redis.call('SET', 'busy-generation:' .. connection, ARGV[1], 'EX', ARGV[2])
-        for _, name in ipairs(redis.call('SMEMBERS', index)) do
-            for _, prefix in ipairs(prefixes) do
-                if string.sub(name, 1, #prefix) == prefix then
-                    redis.call('DEL', name)
-                    redis.call('SREM', index, name)
-                end
-            end
-        end
-    end
-end
-for connection in pairs(whole) do
-    local index = 'busy-of:' .. connection
-    redis.call('SET', 'busy-generation:' .. connection, ARGV[1], 'EX', ARGV[2])
-    for _, name in ipairs(redis.call('SMEMBERS', index)) do redis.call('DEL', name) end
-    redis.call('DEL', index)
-end
-"""
-
-# KEYS: generation, watch. ARGV: the new generation, seconds to remember it for, channel, milliseconds to
-# watch for.
-WATCH = """
-redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
-redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
-"""
-
-# KEYS: generation, index, watch. ARGV: the new generation, seconds to remember it for, what the names of the
-# calendar's buckets begin with, the channel whose watch ends (none: it goes on).
-EMPTY = """
-redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
-if redis.call('GET', KEYS[3]) == ARGV[4] then redis.call('DEL', KEYS[3]) end
-for _, name in ipairs(redis.call('SMEMBERS', KEYS[2])) do
-    if string.sub(name, 1, #ARGV[3]) == ARGV[3] then
-        redis.call('DEL', name)
-        redis.call('SREM', KEYS[2], name)
-    end
-end
-"""
+_GENERATIONS = Script("cache/scripts/generations.lua")
+_STORE = Script("cache/scripts/store.lua")
+_INVALIDATE = Script("cache/scripts/invalidate.lua")
+_WATCH = Script("cache/scripts/watch.lua")
+_EMPTY = Script("cache/scripts/empty.lua")
 
 Rows = npt.NDArray[np.int64]
 
@@ -284,7 +189,7 @@ class BusyCache:
     def ask_generations(self, pipe: Pipeline, connection_ids: Sequence[str]) -> None:
         """Queue the same lookup on ``pipe``; its result is a list."""
         keys = [generation_key(each) for each in connection_ids]
-        pipe.eval(NOTE, len(keys), *keys, new_generation())
+        _GENERATIONS.queue(pipe, keys, new_generation(), GENERATION_SECONDS)
 
     def store(
         self,
@@ -317,7 +222,8 @@ class BusyCache:
             for first, last, border in zip(firsts, lasts, borders, strict=True)
         ]
         keys = [generation_key(key.connection), index_key(key.connection), watch_name(key), *names]
-        pipe.eval(STORE, len(keys), *keys, generation, self._ttl, self._watched, *values)
+        arguments = named(generation=generation.decode(), ttl=self._ttl, watched_ttl=self._watched)
+        _STORE.queue(pipe, keys, arguments, *values)
 
     def enter(self, reads: Mapping[CalendarKey, Tags]) -> None:
         """Add calendars that are about to be read to the reader sets of their tags, in one round trip.
@@ -344,8 +250,8 @@ class BusyCache:
         names = [readers_key(tag) for tag in dict.fromkeys(tags.mailboxes)]
         mailboxes = len(names)
         names += [readers_key(tag) for tag in dict.fromkeys(tags.calendars)]
-        told = new_generation(), GENERATION_SECONDS, mailboxes
-        self._redis.eval(INVALIDATE, len(names), *names, *told, *connection_ids)
+        arguments = _with_new_generation(mailboxes=mailboxes, connections=list(connection_ids))
+        _INVALIDATE.run(self._redis, names, arguments)
 
     def forget(self, connection_ids: Iterable[str]) -> None:
         """Invalidate everything that is cached for these connections, and their reads in progress."""
@@ -353,10 +259,10 @@ class BusyCache:
 
     def watch(self, key: CalendarKey, channel: str, seconds: float) -> None:
         """Start a watch: results of reads of this calendar from now on are kept longer, for ``seconds``."""
-        names = generation_key(key.connection), watch_name(key)
+        names = [generation_key(key.connection), watch_name(key)]
         if (milliseconds := int(seconds * 1000)) > 0:
-            told = new_generation(), GENERATION_SECONDS, channel, milliseconds
-            self._redis.eval(WATCH, len(names), *names, *told)
+            arguments = _with_new_generation(channel=channel, milliseconds=milliseconds)
+            _WATCH.run(self._redis, names, arguments)
 
     def watched(self, keys: Sequence[CalendarKey]) -> list[str | None]:
         """The channel that watches each calendar, in one round trip."""
@@ -368,14 +274,18 @@ class BusyCache:
 
         ``unwatch`` is a channel that no longer works: if it is the one in the calendar's watch, that ends.
         """
-        names = generation_key(key.connection), index_key(key.connection), watch_name(key)
-        told = new_generation(), GENERATION_SECONDS, _prefix(key), unwatch
-        self._redis.eval(EMPTY, len(names), *names, *told)
+        names = [generation_key(key.connection), index_key(key.connection), watch_name(key)]
+        arguments = _with_new_generation(prefix=_prefix(key), unwatch=unwatch)
+        _EMPTY.run(self._redis, names, arguments)
 
 
 def _prefix(key: CalendarKey) -> str:
     """The prefix of the names of a calendar's buckets; the bucket's number follows."""
     return f"busy:{key.connection}:{key.calendar}:"
+
+
+def _with_new_generation(**arguments: object) -> bytes:
+    return named(generation=new_generation(), generation_seconds=GENERATION_SECONDS, **arguments)
 
 
 def new_generation() -> str:

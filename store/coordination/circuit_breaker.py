@@ -27,13 +27,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from redis import Redis
 from redis.client import Pipeline
 from redis.exceptions import RedisError
 
-from store.coordination.redis_clock import MOMENT
+from store.lua import Script, named
 
 log = logging.getLogger(__name__)
 
@@ -48,144 +48,10 @@ STALE = 5.0
 YOUNG = 1.0
 YOUNG_SHARE = 0.25
 
-# For scripts that ask whether calls may begin. "key" is a breaker, "account" that of who asks.
-#
-# shut: milliseconds until it may be asked again, none or less when it may now; and for which who probes may
-# be waited for, none or less when nobody is to wait. A probe that is no longer young ends with its lease.
-# try: note who probes what is open, for how long its lease lasts and how long it is young; whether it does.
-LOOK = """
-local function breaker(key)
-    local kept = redis.call('HMGET', key, 'until', 'trying', 'by', 'young')
-    return {
-        key = key, due = tonumber(kept[1]), trying = tonumber(kept[2]) or 0, by = kept[3],
-        young = tonumber(kept[4]) or 0
-    }
-end
-local function shut(breaker, account, id, now, pause)
-    if not breaker.due or (breaker.by == id and breaker.trying > now) then return 0, 0 end
-    local rest = breaker.due - now
-    if rest <= 0 and breaker.trying > now then
-        if breaker.young > now then return 0, breaker.young - now end
-        return breaker.trying - now, 0
-    end
-    if rest <= 0 and redis.call('SISMEMBER', breaker.key .. ':failing', account) == 1 then
-        rest = breaker.due + pause - now
-    end
-    return rest, 0
-end
-local function try(breaker, account, id, now, lease, young)
-    if breaker.due then
-        breaker.trying, breaker.by, breaker.young = now + lease, id, now + young
-        redis.call('HSET', breaker.key, 'trying', breaker.trying, 'by', id, 'account', account,
-            'young', breaker.young)
-    end
-    return breaker.due
-end
-"""
-
-# Whole milliseconds: what is stored of them loses no digit.
-NOW = MOMENT + "local now = tonumber(ARGV[1]) or math.floor(moment())\n"
-
-# KEYS: the breakers of a provider and of an account, when the provider has last answered. ARGV: now or "",
-# whether the call is given up, after how many accounts and after how many failures they open (0: never),
-# milliseconds of the pause, for which to remember, and since the call began. Returns for both whether
-# they are open, and whether they have just been opened.
-FAILED = (
-    NOW
-    + """
-local provider, account = KEYS[1], KEYS[2]
-local breakers = {provider, account}
-local limits, pause, remembered = {tonumber(ARGV[3]), tonumber(ARGV[4])}, tonumber(ARGV[5]), tonumber(ARGV[6])
-local probed = {}
-for n, key in ipairs(breakers) do
-    local kept = redis.call('HMGET', key, 'trying', 'account')
-    probed[n] = kept[2] == account and tonumber(kept[1]) > now
-end
-local counts = {0, 0}
-if ARGV[2] == '1' or probed[1] or probed[2] then
-    counts[2] = redis.call('HINCRBY', account, 'failures', 1)
-    local overtaken = tonumber(redis.call('GET', KEYS[3]) or 0) > now - ARGV[7]
-    if not overtaken and redis.call('HSETNX', account, 'counted', 1) == 1 then
-        redis.call('SADD', provider .. ':failing', account)
-    end
-    counts[1] = redis.call('SCARD', provider .. ':failing')
-    for _, key in ipairs({account, provider, provider .. ':failing'}) do
-        redis.call('PEXPIRE', key, remembered)
-    end
-end
-local answer = {}
-for n, key in ipairs(breakers) do
-    local open = redis.call('HEXISTS', key, 'until')
-    local opens = open == 0 and limits[n] > 0 and counts[n] >= limits[n]
-    if opens or probed[n] then
-        redis.call('HSETNX', key, 'since', now)
-        redis.call('HSET', key, 'until', now + pause)
-        redis.call('HDEL', key, 'trying', 'by', 'account', 'young')
-        redis.call('PEXPIRE', key, remembered)
-        if n == 2 then
-            redis.call('ZREMRANGEBYSCORE', provider .. ':open', '-inf', now)
-            redis.call('ZADD', provider .. ':open', now + remembered, account)
-            redis.call('PEXPIRE', provider .. ':open', remembered)
-        end
-    end
-    answer[n] = (open == 1 or opens) and 1 or 0
-    answer[n + 2] = opens and 1 or 0
-end
-return answer
-"""
-)
-
-# KEYS: the breaker of a provider, when it has last answered, then the breakers of the accounts that it has
-# answered. ARGV: now or "", milliseconds for which to keep the moment, and since it.
-ANSWERED = (
-    NOW
-    + """
-local provider, failing, open = KEYS[1], KEYS[1] .. ':failing', KEYS[1] .. ':open'
-local kept = redis.call('HMGET', provider, 'until', 'account')
-local last = math.max(now - ARGV[3], tonumber(redis.call('GET', KEYS[2])) or 0)
-redis.call('SET', KEYS[2], last, 'PX', ARGV[2])
-for n = 3, #KEYS do
-    if redis.call('DEL', KEYS[n]) == 1 then redis.call('ZREM', open, KEYS[n]) end
-    if kept[1] and kept[2] == KEYS[n] then
-        -- What was held against accounts meanwhile was the provider's.
-        for _, each in ipairs(redis.call('SMEMBERS', failing)) do
-            redis.call('DEL', each)
-            redis.call('ZREM', open, each)
-        end
-        redis.call('DEL', provider)
-        kept = {}
-    end
-end
-if not kept[1] then redis.call('DEL', failing) end
-"""
-)
-
-# KEYS: breakers. ARGV: who probed and has learnt nothing.
-LEAVE = """
-for _, key in ipairs(KEYS) do
-    if redis.call('HGET', key, 'by') == ARGV[1] then
-        redis.call('HDEL', key, 'trying', 'by', 'account', 'young')
-    end
-end
-"""
-
-# KEYS: breakers of providers. ARGV: now or "". Returns for each for how long it has been open and in how long
-# it is due, in milliseconds, whether it is open, whether it is probed, and how many accounts' are open.
-STANDING = (
-    NOW
-    + """
-local answer = {}
-for _, key in ipairs(KEYS) do
-    local kept = redis.call('HMGET', key, 'since', 'until', 'trying')
-    answer[#answer + 1] = kept[2] and now - kept[1] or 0
-    answer[#answer + 1] = kept[2] and math.max(0, kept[2] - now) or 0
-    answer[#answer + 1] = kept[2] and 1 or 0
-    answer[#answer + 1] = (tonumber(kept[3]) or 0) > now and 1 or 0
-    answer[#answer + 1] = redis.call('ZCOUNT', key .. ':open', now, '+inf')
-end
-return answer
-"""
-)
+_FAILED = Script("coordination/scripts/breaker_failed.lua")
+_ANSWERED = Script("coordination/scripts/breaker_answered.lua")
+_END_PROBE = Script("coordination/scripts/breaker_end_probe.lua")
+_STATE = Script("coordination/scripts/breaker_state.lua")
 
 
 class Family(StrEnum):
@@ -253,9 +119,17 @@ class CircuitBreakers:
         """
         if not any(self._limits):
             return False
-        times = int(self.pause * 1000), REMEMBERED, int(took * 1000)
-        arguments = _clock(now), int(given_up), *self._limits, *times
-        keys = provider_key(guarded), account_key(guarded, account), _last_answer(guarded)
+        accounts, failures = self._limits
+        arguments = named(
+            now=_milliseconds(now),
+            given_up=given_up,
+            accounts=accounts,
+            failures=failures,
+            pause=int(self.pause * 1000),
+            remembered=REMEMBERED,
+            took=int(took * 1000),
+        )
+        keys = [provider_key(guarded), account_key(guarded, account), _last_answer(guarded)]
         with self._lock:
             if (guarded, account) in self._probes:
                 self._probes[guarded, account] = False
@@ -263,16 +137,20 @@ class CircuitBreakers:
             with self._redis.pipeline(transaction=False) as pipe:
                 # Answers that were noted before this failure.
                 self.tell(pipe, now=now)
-                pipe.eval(FAILED, len(keys), *keys, *arguments)
-                told = cast(list[int], pipe.execute()[-1])
+                _FAILED.queue(pipe, keys, arguments)
+                provider_open, account_open, provider_opened, account_opened = cast(
+                    list[int], pipe.execute()[-1]
+                )
         except RedisError as error:
-            log.warning("a provider's failure could not be shared: %s", type(error).__name__)
+            log.warning("circuit breaker: failure not recorded: %s", type(error).__name__)
             return False
-        if told[2]:
-            log.warning("%s does not answer (%s) and is not asked for %g seconds", *guarded, self.pause)
-        if told[3]:
-            log.info("an account is not asked for %g seconds", self.pause, extra={"connection": account})
-        return bool(told[0] or told[1])
+        if provider_opened:
+            log.warning("circuit breaker opened: %s does not answer (%s), pause %g s", *guarded, self.pause)
+        if account_opened:
+            log.info(
+                "circuit breaker of an account opened, pause %g s", self.pause, extra={"connection": account}
+            )
+        return bool(provider_open or account_open)
 
     def answered(self, guarded: CircuitKey, account: str) -> None:
         """Note that a call was answered; :meth:`tell` sends it to Redis."""
@@ -286,15 +164,15 @@ class CircuitBreakers:
         """Queue on ``pipe`` the accounts that were answered since the last call."""
         with self._lock:
             noted, self._answered = self._answered, {}
-        told_at = time.monotonic()
+        sent_at = time.monotonic()
         accounts: dict[CircuitKey, list[str]] = {}
         last: dict[CircuitKey, float] = {}
         for (guarded, account), moment in noted.items():
-            if moment >= told_at - STALE:
+            if moment >= sent_at - STALE:
                 accounts.setdefault(guarded, []).append(account)
                 last[guarded] = max(moment, last.get(guarded, moment))
         for guarded, each in accounts.items():
-            _answered(pipe, guarded, each, ago=told_at - last[guarded], now=now)
+            _answered(pipe, guarded, each, ago=sent_at - last[guarded], now=now)
 
     def probes(self, guarded: CircuitKey, account: str) -> None:
         """Note that a job of this process probes, until :meth:`leave`."""
@@ -310,7 +188,7 @@ class CircuitBreakers:
             answered = self._probes.pop((guarded, account), False)
         if answered:
             _answered(pipe, guarded, [account], ago=0.0)
-        pipe.eval(LEAVE, 2, provider_key(guarded), account_key(guarded, account), by)
+        _END_PROBE.queue(pipe, [provider_key(guarded), account_key(guarded, account)], by)
 
     def standing(
         self, every: Sequence[CircuitKey], *, now: float | None = None
@@ -320,8 +198,9 @@ class CircuitBreakers:
         :raise redis.RedisError: when Redis is down
         """
         keys = [provider_key(each) for each in every]
-        told = cast(list[Any], self._redis.eval(STANDING, len(keys), *keys, _clock(now)))
-        each = zip(told[::5], told[1::5], told[2::5], told[3::5], told[4::5], strict=True)
+        milliseconds = _milliseconds(now)
+        found = cast(list[int], _STATE.run(self._redis, keys, "" if milliseconds is None else milliseconds))
+        each = zip(found[::5], found[1::5], found[2::5], found[3::5], found[4::5], strict=True)
         return {
             guarded: CircuitState(bool(open_), ago / 1000, due / 1000, bool(probed), accounts)
             for guarded, (ago, due, open_, probed, accounts) in zip(every, each, strict=True)
@@ -336,11 +215,12 @@ def _answered(
         _last_answer(guarded),
         *(account_key(guarded, each) for each in accounts),
     ]
-    pipe.eval(ANSWERED, len(keys), *keys, _clock(now), REMEMBERED, int(ago * 1000))
+    arguments = named(now=_milliseconds(now), remembered=REMEMBERED, ago=int(ago * 1000))
+    _ANSWERED.queue(pipe, keys, arguments)
 
 
-def _clock(now: float | None) -> int | str:
-    return "" if now is None else int(now * 1000)
+def _milliseconds(now: float | None) -> int | None:
+    return None if now is None else int(now * 1000)
 
 
 def _last_answer(guarded: CircuitKey) -> str:

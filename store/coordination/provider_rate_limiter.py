@@ -28,7 +28,7 @@ from redis.exceptions import RedisError
 
 from store.coordination import circuit_breaker
 from store.coordination.circuit_breaker import CircuitKey, Family
-from store.coordination.redis_clock import MOMENT
+from store.lua import Script, named
 
 log = logging.getLogger(__name__)
 
@@ -46,131 +46,8 @@ ASK_FOR_LEASE = 50
 # Seconds. A provider that names a longer time has made a mistake, or will throttle the next call too.
 LONGEST_HOLD = 3600.0
 
-# KEYS: scopes, breakers, mailboxes. ARGV: now or "", milliseconds left, milliseconds of a lease,
-# horizon, ask again, ask for lease, calls at once, pause of a breaker, milliseconds for which a probe is
-# young, number of scopes, of breakers;
-# for each scope interval and tolerance; for each call the numbers of its scopes and of its breakers, first
-# the provider's, its cost, the number of its mailbox or 0, its lease. Returns for each call how many
-# milliseconds it has to wait, whether its turn is paid, and why it waits, or that it probes.
-ASK = (
-    MOMENT
-    + circuit_breaker.LOOK
-    + """
-local now = tonumber(ARGV[1]) or moment()
-local left, lease, horizon = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local again, again_for_lease, most = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
-local pause, young = tonumber(ARGV[8]), tonumber(ARGV[9])
-local count, guards = tonumber(ARGV[10]), tonumber(ARGV[11])
-local at = 12
-local scopes = {}
-for n = 1, count do
-    local kept = redis.call('HMGET', KEYS[n], 'paced', 'held', 'named')
-    scopes[n] = {
-        interval = tonumber(ARGV[at]), tolerance = tonumber(ARGV[at + 1]),
-        paced = tonumber(kept[1]) or 0, held = tonumber(kept[2]) or 0, named = tonumber(kept[3]) or 0
-    }
-    at = at + 2
-end
-local breakers = {}
-for n = 1, guards do breakers[n] = breaker(KEYS[count + n]) end
-local function closed(call)
-    local rest, probed = 0, 0
-    for _, each in ipairs(call.breakers) do
-        local more, tried = shut(each, call.account, call.id, now, pause)
-        rest, probed = math.max(rest, more), math.max(probed, tried)
-    end
-    return rest, probed
-end
-local answers, refused = {}, {}
-while at <= #ARGV do
-    local of = {scopes[tonumber(ARGV[at])], scopes[tonumber(ARGV[at + 1])]}
-    local call = {breakers = {breakers[tonumber(ARGV[at + 2])], breakers[tonumber(ARGV[at + 3])]}}
-    local cost, mailbox, id = tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5]), ARGV[at + 6]
-    at = at + 7
-    call.account, call.id, call.answer = call.breakers[2].key, id, #answers
-    local rest, probed = closed(call)
-    local held, named, delay = 0, 0, 0
-    for _, scope in ipairs(of) do
-        held = math.max(held, scope.held - now)
-        named = math.max(named, scope.named - now)
-        scope.after = math.max(scope.paced, now) + math.min(cost * scope.interval, scope.tolerance)
-        delay = math.max(delay, scope.after - scope.tolerance - now)
-    end
-    local wait, paid, why = 0, 0, 'pace'
-    if rest > 0 then
-        wait, why = rest, 'open'
-        refused[#refused + 1] = call
-    elseif probed > 0 then
-        wait, why = math.min(again, probed), 'probed'
-    elseif held > 0 then
-        wait, why = held, held > named and 'backoff' or 'told'
-    elseif cost > 0 and delay > math.min(horizon, left) then
-        wait = delay > left and delay or again
-    elseif cost > 0 then
-        wait, paid = delay, 1
-        for _, scope in ipairs(of) do
-            scope.paced, scope.changed = scope.after, true
-        end
-    end
-    if wait <= 0 and mailbox > 0 then
-        local key = KEYS[count + guards + mailbox]
-        redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
-        -- Redis may be asked twice when its answer is lost: who has a lease keeps it.
-        if redis.call('ZCARD', key) < most or redis.call('ZSCORE', key, id) then
-            redis.call('ZADD', key, now + lease, id)
-            if redis.call('PTTL', key) < lease then redis.call('PEXPIRE', key, lease) end
-        else
-            wait, why = again_for_lease, 'mailbox'
-        end
-    end
-    if wait <= 0 then
-        for _, each in ipairs(call.breakers) do
-            if try(each, call.account, id, now, lease, young) then why = 'probe' end
-        end
-    end
-    answers[#answers + 1] = math.ceil(wait)
-    answers[#answers + 1] = paid
-    answers[#answers + 1] = why
-end
--- Who has failed lets others probe first, and waits for them once they do.
-for _, call in ipairs(refused) do
-    local rest, probed = closed(call)
-    if rest <= 0 and probed > 0 then
-        answers[call.answer + 1], answers[call.answer + 3] = math.ceil(math.min(again, probed)), 'probed'
-    end
-end
-for n, scope in ipairs(scopes) do
-    if scope.changed then
-        redis.call('HSET', KEYS[n], 'paced', string.format('%.3f', scope.paced))
-        redis.call('PEXPIRE', KEYS[n], math.ceil(math.max(scope.paced, scope.held) - now) + 1)
-    end
-end
-return answers
-"""
-)
-
-# KEYS: scopes. ARGV: whether the provider has named the time; for each scope, milliseconds to hold it for.
-# Returns for how long one of them is held by a time that was named.
-HOLD = (
-    MOMENT
-    + """
-local now = moment()
-local longest = 0
-for n, key in ipairs(KEYS) do
-    local kept = redis.call('HMGET', key, 'held', 'named')
-    local held, named = tonumber(kept[1]) or 0, tonumber(kept[2]) or 0
-    local more = tonumber(ARGV[n + 1])
-    if more > 0 then
-        held = math.max(held, now + more)
-        if ARGV[1] == '1' then named = math.max(named, now + more) end
-        redis.call('HSET', key, 'held', string.format('%.3f', held), 'named', string.format('%.3f', named))
-        if redis.call('PTTL', key) < more then redis.call('PEXPIRE', key, more) end
-    end
-    longest = math.max(longest, named - now)
-end
-return math.ceil(longest)
-"""
-)
+_ACQUIRE = Script("coordination/scripts/rate_limit_acquire.lua")
+_HOLD = Script("coordination/scripts/rate_limit_hold.lua")
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,54 +165,56 @@ class ProviderRateLimiter:
         No permit is reserved beyond ``left``; a lease lasts ``lease``. ``now`` is another clock, for tests.
         """
         limits: dict[str, Limit] = {}
-        looked: dict[str, int] = {}
+        breakers: dict[str, int] = {}
         for each in asks:
-            limits[_project(each.provider)] = self._projects[each.provider]
-            limits[_account(each.provider, each.account)] = self._accounts[each.provider]
+            project, account = _scopes(each)
+            limits[project] = self._projects[each.provider]
+            limits[account] = self._accounts[each.provider]
             for breaker in _breakers(each):
-                looked.setdefault(breaker, len(looked) + 1)
+                breakers.setdefault(breaker, len(breakers) + 1)
         scopes = {name: number for number, name in enumerate(limits, 1)}
         leased = dict.fromkeys(_mailbox(each.mailbox) for each in asks if each.mailbox is not None)
         mailboxes = {name: number for number, name in enumerate(leased, 1)}
-        args: list[Any] = [
-            "" if now is None else now * 1000,
-            max(0, int(left * 1000)),
-            int(lease * 1000),
-            HORIZON,
-            ASK_AGAIN,
-            ASK_FOR_LEASE,
-            CALLS_AT_ONCE,
-            self._pause,
-            self._young,
-            len(scopes),
-            len(looked),
-        ]
-        for limit in limits.values():
-            args += limit.interval, limit.tolerance
-        for each in asks:
-            args += (
-                scopes[_project(each.provider)],
-                scopes[_account(each.provider, each.account)],
-                *(looked[breaker] for breaker in _breakers(each)),
-                each.calls,
-                0 if each.mailbox is None else mailboxes[_mailbox(each.mailbox)],
-                each.lease,
-            )
-        keys = [*scopes, *looked, *mailboxes]
-        pipe.eval(ASK, len(keys), *keys, *args)
+        arguments = named(
+            now=None if now is None else now * 1000,
+            left=max(0, int(left * 1000)),
+            lease=int(lease * 1000),
+            horizon=HORIZON,
+            retry=ASK_AGAIN,
+            lease_retry=ASK_FOR_LEASE,
+            concurrent=CALLS_AT_ONCE,
+            pause=self._pause,
+            young=self._young,
+            scopes=[{"interval": each.interval, "tolerance": each.tolerance} for each in limits.values()],
+            breakers=len(breakers),
+            calls=[
+                {
+                    "scopes": (
+                        scopes[_project(each.provider)],
+                        scopes[_account(each.provider, each.account)],
+                    ),
+                    "breakers": [breakers[name] for name in _breakers(each)],
+                    "cost": each.calls,
+                    "mailbox": 0 if each.mailbox is None else mailboxes[_mailbox(each.mailbox)],
+                    "lease": each.lease,
+                }
+                for each in asks
+            ],
+        )
+        _ACQUIRE.queue(pipe, [*scopes, *breakers, *mailboxes], arguments)
 
     @staticmethod
     def answers(result: object, asks: Sequence[AcquireRequest]) -> list[Permit]:
         """The permit for each request. If the script failed, every call may go: the providers limit them."""
         if isinstance(result, Exception):
-            log.error("calls are not paced: %s", result)
+            log.error("provider rate limiter failed, calls are not limited: %s", result)
             return [GO] * len(asks)
-        told = cast(list[Any], result)
+        values = cast(list[Any], result)
         return [
             Permit(max(0, wait) / 1000, bool(paid) or not ask.calls, _WHYS[why])
             if wait > 0 or _WHYS[why] is WaitReason.PROBE
             else GO
-            for ask, wait, paid, why in zip(asks, told[::3], told[1::3], told[2::3], strict=True)
+            for ask, wait, paid, why in zip(asks, values[::3], values[1::3], values[2::3], strict=True)
         ]
 
     @staticmethod
@@ -354,12 +233,16 @@ class ProviderRateLimiter:
         """
         milliseconds = int(min(seconds, LONGEST_HOLD) * 1000)
         keys = [_project(provider), _account(provider, account)]
-        args = [int(named), milliseconds, 0] if project else [int(named), 0, milliseconds]
+        times = (milliseconds, 0) if project else (0, milliseconds)
         try:
-            return float(cast(int, self._redis.eval(HOLD, len(keys), *keys, *args))) / 1000
+            return float(_HOLD.run(self._redis, keys, int(named), *times)) / 1000
         except RedisError as error:
-            log.warning("a provider's throttling could not be shared: %s", type(error).__name__)
+            log.warning("provider rate limiter: throttling not recorded: %s", type(error).__name__)
             return 0.0
+
+
+def _scopes(ask: AcquireRequest) -> tuple[str, str]:
+    return _project(ask.provider), _account(ask.provider, ask.account)
 
 
 def _breakers(ask: AcquireRequest) -> tuple[str, str]:

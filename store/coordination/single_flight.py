@@ -27,9 +27,9 @@ from typing import cast
 from redis import Redis
 from redis.client import Pipeline
 
-from store.cache.busy_cache import GENERATION, generation_key, new_generation
+from store.cache.busy_cache import GENERATION_SECONDS, generation_key, new_generation
 from store.coordination.circuit_breaker import YOUNG
-from store.coordination.redis_clock import MOMENT
+from store.lua import Script, named
 
 # Milliseconds. A worker that is alive renews its leases several times in this.
 LEASE = 3_000
@@ -39,101 +39,10 @@ RETOLD = 5_000
 # grace period after it, and the time that its result is kept. Every read leaves such a key.
 FINDABLE = 310_000
 
-# KEYS: the generations. ARGV: now, newer than, milliseconds a failure counts for, when the request began,
-# milliseconds of the lease, who waits or "", what nobody has used as a name, milliseconds to keep what was
-# read and what was not, then for each read its name, the number of the job, and the flight that is waited for
-# already or "".
-CLAIM = (
-    GENERATION
-    + MOMENT
-    + """
-local now, newer, failing, began = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local function old(young) return young and tonumber(young) <= moment() end
-local answers = {}
-for n, of in ipairs(KEYS) do
-    local name, number, before = ARGV[7 + 3 * n], ARGV[8 + 3 * n], ARGV[9 + 3 * n]
-    local waiter = ARGV[6] .. '|' .. number
-    local found = redis.call('HMGET', 'flight:' .. before, waiter, 'landed', 'young', 'for')
-    if found[1] and not found[2] and (found[4] == ARGV[6] or not old(found[3])) then
-        answers[n] = {2, before}
-    else
-        -- The one that is waited for is to be left.
-        if found[1] then redis.call('HDEL', 'flight:' .. before, waiter) end
-        local place = 'flight-of:' .. name .. ':' .. generation(of, ARGV[7])
-        local flight = redis.call('GET', place) or ''
-        local kept = redis.call('HMGET', 'flight:' .. flight, 'at', 'landed', 'failed', 'young')
-        local at, landed = tonumber(kept[1]), tonumber(kept[2])
-        local refused = kept[3] == '1' and moment() - landed < failing
-        if landed and at >= newer and (landed >= began or refused) then
-            answers[n] = {3, redis.call('HGET', 'flight:' .. flight, 'body')}
-        elseif at and not landed and at < newer then
-            answers[n] = {0, ''}
-        else
-            if landed or not at or old(kept[4]) then
-                flight = ARGV[7] .. '-' .. n
-                redis.call('SET', place, flight, 'PX', FINDABLE)
-                redis.call('HSET', 'flight:' .. flight, 'at', now, 'keep', ARGV[8], 'retell', ARGV[9])
-                redis.call('PEXPIRE', 'flight:' .. flight, ARGV[5])
-                answers[n] = {1, flight}
-            else
-                answers[n] = {2, flight}
-            end
-            if ARGV[6] ~= '' then redis.call('HSET', 'flight:' .. flight, waiter, number) end
-        end
-    end
-end
-return answers
-""".replace("FINDABLE", str(FINDABLE))
-)
-
-# KEYS: flights. ARGV: milliseconds of the lease.
-HOLD = """
-for _, key in ipairs(KEYS) do redis.call('PEXPIRE', key, ARGV[1]) end
-"""
-
-# KEYS: flights. ARGV: milliseconds for which others wait for them, who does for longer.
-PROBE = (
-    MOMENT
-    + """
-local young = moment() + ARGV[1]
-for _, key in ipairs(KEYS) do
-    if redis.call('EXISTS', key) == 1 then redis.call('HSET', key, 'young', young, 'for', ARGV[2]) end
-end
-"""
-)
-
-# KEYS: flights. ARGV: seconds to keep a reply that nobody fetches, who has been answered already, then for
-# each flight whether it has failed, whether it is whole, and what was read.
-LAND = (
-    MOMENT
-    + """
-local landed = moment()
-for n, key in ipairs(KEYS) do
-    local failed, whole, body = ARGV[3 * n], ARGV[1 + 3 * n], ARGV[2 + 3 * n]
-    local kept = redis.call('HGETALL', key)
-    local at, keep, retell
-    for i = 1, #kept, 2 do
-        local split = string.find(kept[i], '|', 1, true)
-        if kept[i] == 'at' then
-            at = kept[i + 1]
-        elseif kept[i] == 'keep' then
-            keep = kept[i + 1]
-        elseif kept[i] == 'retell' then
-            retell = kept[i + 1]
-        elseif split and string.sub(kept[i], 1, split - 1) ~= ARGV[2] then
-            local replies = string.sub(kept[i], 1, split - 1)
-            redis.call('RPUSH', replies, struct.pack('<I4', tonumber(kept[i + 1])) .. body)
-            redis.call('EXPIRE', replies, ARGV[1])
-        end
-    end
-    if keep then
-        redis.call('DEL', key)
-        redis.call('HSET', key, 'at', at, 'landed', landed, 'failed', failed, 'body', body)
-        redis.call('PEXPIRE', key, whole == '1' and keep or retell)
-    end
-end
-"""
-)
+_CLAIM = Script("coordination/scripts/flight_claim.lua")
+_RENEW = Script("coordination/scripts/flight_renew.lua")
+_PROBE = Script("coordination/scripts/flight_probe.lua")
+_COMPLETE = Script("coordination/scripts/flight_complete.lua")
 
 
 class ClaimState(IntEnum):
@@ -186,7 +95,6 @@ class SingleFlight:
         self, redis: Redis, *, failure_seconds: float, asking_seconds: float, young: float = YOUNG
     ) -> None:
         self._redis = redis
-        self._claim = redis.register_script(CLAIM)
         self._failure = int(failure_seconds * 1000)
         self._keep = max(self._failure, int(asking_seconds * 1000))
         self._retell = max(self._failure, min(self._keep, RETOLD))
@@ -194,7 +102,7 @@ class SingleFlight:
 
     def claim(
         self,
-        wishes: Sequence[ReadKey],
+        reads: Sequence[ReadKey],
         waiter: str,
         *,
         now: int,
@@ -213,30 +121,35 @@ class SingleFlight:
         were claimed before ``newer_than`` are not used. All times are in milliseconds. ``lease``, in seconds,
         is that of a flight until a worker renews it.
         """
-        arguments: list[float | str] = [
-            now,
-            newer_than or 0,
-            self._failure,
-            began,
-            max(1, int(lease * 1000)),
-            waiter,
-            new_generation(),
-            self._keep,
-            self._retell,
-        ]
-        for wish in wishes:
-            arguments += wish.name, wish.number, (waiting or {}).get(wish.number, "")
-        keys = [generation_key(wish.connection) for wish in wishes]
-        answers = cast(list[tuple[int, bytes]], self._claim(keys=keys, args=arguments))
-        return [(ClaimState(turn), value) for turn, value in answers]
+        following = waiting or {}
+        arguments = named(
+            now=now,
+            newer_than=newer_than or 0,
+            failure_lifetime=self._failure,
+            began=began,
+            lease=max(1, int(lease * 1000)),
+            waiter=waiter,
+            unique=new_generation(),
+            generation_seconds=GENERATION_SECONDS,
+            keep=self._keep,
+            keep_failed=self._retell,
+            findable=FINDABLE,
+            reads=[
+                {"name": each.name, "number": each.number, "following": following.get(each.number, "")}
+                for each in reads
+            ],
+        )
+        keys = [generation_key(each.connection) for each in reads]
+        claims = cast(list[tuple[int, bytes]], _CLAIM.run(self._redis, keys, arguments))
+        return [(ClaimState(state), value) for state, value in claims]
 
     def hold(self, pipe: Pipeline, flights: Sequence[str]) -> None:
         """Queue on ``pipe`` the renewal of these flights' leases."""
-        pipe.eval(HOLD, len(flights), *map(_key, flights), LEASE)
+        _RENEW.queue(pipe, [_key(each) for each in flights], LEASE)
 
     def probe(self, pipe: Pipeline, flights: Sequence[str], waiter: str) -> None:
         """Queue on ``pipe`` that these reads are probes, for whose end only ``waiter`` waits."""
-        pipe.eval(PROBE, len(flights), *map(_key, flights), self._young, waiter)
+        _PROBE.queue(pipe, [_key(each) for each in flights], self._young, waiter)
 
     def complete(self, pipe: Pipeline, landings: Sequence[Completion], *, told: str, leftover: int) -> None:
         """Queue on ``pipe`` a reply to each follower of these reads, except the reply list ``told``.
@@ -244,11 +157,13 @@ class SingleFlight:
         The results are in the cache already, or queued on ``pipe`` before this. A reply list that is not
         fetched expires ``leftover`` seconds later.
         """
-        arguments: list[int | str | bytes] = [leftover, told]
-        for each in landings:
-            arguments += int(each.failed), int(each.whole), each.body
-        keys = [_key(each.flight) for each in landings]
-        pipe.eval(LAND, len(keys), *keys, *arguments)
+        arguments = named(
+            **{"except": told},
+            leftover=leftover,
+            flights=[{"failed": each.failed, "whole": each.whole} for each in landings],
+        )
+        bodies = [each.body for each in landings]
+        _COMPLETE.queue(pipe, [_key(each.flight) for each in landings], arguments, *bodies)
 
     def abandon(self, redis: Redis, flights: Sequence[str]) -> None:
         """Delete, or queue on a pipeline, flights whose reads are not made; followers find them gone."""

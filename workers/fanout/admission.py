@@ -19,7 +19,7 @@ from redis import Redis
 from redis.client import Pipeline
 
 from store.coordination.heartbeats import AWAY_SECONDS, WORKERS
-from store.coordination.redis_clock import MOMENT
+from store.lua import Script, named
 from workers.queues import Queue
 
 # Of the threads of one web process; the rest answers what needs no worker.
@@ -29,25 +29,7 @@ MOST = {Queue.READS: 256, Queue.WRITES: 64}
 # Seconds by which a lease outlasts its request, which takes its last replies.
 MARGIN = 1.0
 
-# KEYS: the room, the workers. ARGV: who comes, milliseconds of the lease or 0 to look only, places, seconds
-# until a worker is away. Returns 1 when there was a place, 0 when not, -1 when there are no workers.
-ENTER = (
-    MOMENT
-    + """
-local now = math.floor(moment())
-local heard = 0
-for _, told in ipairs(redis.call('HVALS', KEYS[2])) do
-    heard = math.max(heard, tonumber(string.match(told, '^[^:]+')) * 1000)
-end
-if heard > 0 and now - heard > ARGV[4] * 1000 then return -1 end
-redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[3]) then return 0 end
-if tonumber(ARGV[2]) == 0 then return 1 end
-redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[1])
-if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-return 1
-"""
-)
+_ENTER = Script("coordination/scripts/admission.lua")
 
 
 class Overloaded(Exception):
@@ -74,7 +56,6 @@ class Admission:
     def __init__(self, redis: Redis, most: Mapping[Queue, int] = MOST) -> None:
         self._redis = redis
         self._most = most
-        self._enter = redis.register_script(ENTER)
         self._here = {queue: threading.BoundedSemaphore(places) for queue, places in MOST_HERE.items()}
 
     @contextmanager
@@ -104,8 +85,8 @@ class Admission:
         self._ask(queue, "", 0)
 
     def _ask(self, queue: Queue, name: str, lease: int) -> None:
-        arguments: list[str | float] = [name, lease, self._most[queue], AWAY_SECONDS]
-        found = self._enter(keys=[room(queue), WORKERS], args=arguments)
+        arguments = named(name=name, lease=lease, limit=self._most[queue], away=AWAY_SECONDS)
+        found = _ENTER.run(self._redis, [room(queue), WORKERS], arguments)
         if found == -1:
             raise NoWorker(f"no worker for {AWAY_SECONDS:.0f} seconds")
         if not found:

@@ -41,7 +41,7 @@ def test_a_provider_opens_once_so_many_accounts_have_failed_and_says_so_once(new
     assert (standing.open, standing.probed, standing.accounts) == (True, False, 0)
     assert 0 <= standing.ago < 5
     assert PAUSE - 5 < standing.due <= PAUSE
-    assert caplog.text.count("does not answer (busy) and is not asked for 10 seconds") == 1
+    assert caplog.text.count("does not answer (busy), pause 10 s") == 1
 
 
 def test_accounts_that_go_on_failing_while_others_are_answered_never_open_it(new):

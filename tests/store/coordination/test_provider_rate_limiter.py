@@ -248,13 +248,13 @@ def test_everything_is_forgotten_in_time(redis, unique_name):
 def test_what_redis_cannot_pace_goes_at_once(redis, unique_name, caplog):
     redis.set(f"throttle:google:{unique_name}", "foreign", ex=60)
     assert ask_all(redis, throttle(redis), [google(unique_name)]) == [GO]
-    assert "calls are not paced" in caplog.text
+    assert "calls are not limited" in caplog.text
 
 
 def test_without_redis_a_refusal_is_heard_by_its_own_call_alone(stores: Stores, monkeypatch, caplog):
     def away(*_args, **_more):
         raise ConnectionError("away")
 
-    monkeypatch.setattr(stores.redis, "eval", away)
+    monkeypatch.setattr(stores.redis, "evalsha", away)
     assert throttle(stores.redis).hold("google", "ada", 5.0) == 0
     assert "ConnectionError" in caplog.text

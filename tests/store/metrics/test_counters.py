@@ -152,10 +152,10 @@ def test_each_kind_of_stretch_ends_by_itself(activity, redis, now):
 COUNTING = """
 import sys
 from redis import Redis
-from store.metrics.counters import Activity
+from store.metrics.counters import Counters
 from store.metrics.flusher import Flusher
 
-activity = Activity(Redis(unix_socket_path=sys.argv[1]))
+activity = Counters(Redis(unix_socket_path=sys.argv[1]))
 Flusher([activity.flush], seconds=3600).start()
 for _ in range(1000):
     activity.request("busy", "2xx", 0.001)
@@ -195,7 +195,7 @@ def test_what_redis_cannot_take_waits_until_it_is_back(activity, server, now, ca
     activity.flush(now=now - 10 * MINUTE)
     activity.request("busy", "2xx", 0.001)
     activity.flush(now=now)
-    assert "waits for Redis" in caplog.text
+    assert "kept for the next flush" in caplog.text
     with pytest.raises(RedisError):
         activity.points(now - HOUR, now)
 
@@ -215,7 +215,7 @@ def test_what_waits_for_too_long_is_lost_the_oldest_first(activity, server, now,
     for stretches_ago in range(MOST_WAITING + 2, 0, -1):
         activity.request("busy", "2xx", 0.001)
         activity.flush(now=now - stretches_ago * FINE.length)
-    assert "is lost" in caplog.text
+    assert "oldest counters dropped" in caplog.text
     start()
     activity.flush(now=now)
 

@@ -124,7 +124,7 @@ def test_what_the_database_does_not_take_waits_for_the_next_time(database, caplo
     rename(database, "api_keys", "elsewhere")
     use.flush()
     rename(database, "elsewhere", "api_keys")
-    assert "waits for the database" in caplog.text
+    assert "kept for the next flush" in caplog.text
     assert last_use(database)["one"] is None
 
     use.flush()

@@ -41,7 +41,7 @@ def test_without_its_key_it_is_as_good_as_gone_and_the_log_says_so_without_its_n
     name = stores.registration_trials.hand_over(ENTERED)
 
     assert RegistrationTrials(stores.redis, Keyring([secrets.token_bytes(32)])).receive(name) is None
-    assert "registration was lost" in caplog.text
+    assert "registration dropped" in caplog.text
     assert name not in caplog.text
 
 
