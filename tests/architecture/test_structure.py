@@ -73,3 +73,9 @@ def test_the_procfile_starts_each_part_by_a_command_that_exists():
             if isinstance(found, click.Group):
                 found = found.commands[word]
         assert not isinstance(found, click.Group)
+
+
+def test_lua_is_in_files_of_its_own():
+    for package in ("app", "workers", "scheduling", "providers", "store"):
+        for file in (ROOT / package).rglob("*.py"):
+            assert "redis.call" not in file.read_text(), file

@@ -1,0 +1,246 @@
+"""Each Lua script by itself, on the embedded Redis: its keys, its arguments and its reply."""
+
+from __future__ import annotations
+
+import secrets
+import struct
+
+import pytest
+from redis import Redis
+
+from store.lua import STORE, Script, named
+from store.stores import Stores
+
+CACHE, COORDINATION = "cache/scripts", "coordination/scripts"
+FRAGMENTS = {"clock.lua", "breaker.lua", "generation.lua"}
+NOW = 1_800_000_000_000
+
+
+@pytest.fixture
+def redis(stores: Stores) -> Redis:
+    return stores.redis
+
+
+@pytest.fixture
+def key() -> str:
+    """A prefix of keys that no other test uses."""
+    return secrets.token_hex(6)
+
+
+def run(redis: Redis, path: str, keys: list[str], *arguments):
+    return Script(path).run(redis, keys, *arguments)
+
+
+def test_every_script_has_a_header_and_no_include_is_left():
+    files = [*STORE.glob("*/scripts/*.lua")]
+
+    assert len(files) > len(FRAGMENTS)
+    for file in files:
+        header = file.read_text().split("\n\n")[0]
+        assert header.startswith("-- "), file
+        assert "--" not in Script(str(file.relative_to(STORE))).text, file
+        if file.name not in FRAGMENTS:
+            assert "KEYS" in header, file
+            assert "ARGV" in header, file
+            assert "Reply" in header, file
+
+
+def test_a_script_that_redis_has_not_cached_is_sent_with_its_text(redis):
+    redis.script_flush()
+
+    for _ in range(2):
+        assert run(redis, f"{CACHE}/generations.lua", ["a"], "new", 60) == [b"new"]
+
+
+def test_arguments_that_are_none_are_left_out():
+    assert named(now=None, left=0) == b'{"left":0}'
+
+
+def test_generations_are_looked_up_and_made(redis, key):
+    redis.set(f"{key}:old", "old")
+
+    found = run(redis, f"{CACHE}/generations.lua", [f"{key}:old", f"{key}:none"], "new", 60)
+
+    assert found == [b"old", b"new"]
+    assert 0 < redis.ttl(f"{key}:none") <= 60
+
+
+def bucket(read_at: int) -> bytes:
+    return struct.pack("<qq", 2, read_at)
+
+
+def test_buckets_are_stored_under_an_unchanged_generation_only(redis, key):
+    redis.set(f"{key}:generation", "one")
+    keys = [f"{key}:{name}" for name in ("generation", "index", "watch", "1", "2")]
+    arguments = named(generation="one", ttl=5_000, watched_ttl=0)
+
+    assert run(redis, f"{CACHE}/store.lua", keys, arguments, bucket(NOW), bucket(NOW)) == 1
+    assert run(redis, f"{CACHE}/store.lua", keys, arguments, bucket(NOW - 1), bucket(NOW + 1)) == 1
+    assert redis.mget(keys[3:]) == [bucket(NOW), bucket(NOW + 1)]
+    assert redis.smembers(keys[1]) == {each.encode() for each in keys[3:]}
+    assert 0 < redis.pttl(keys[3]) <= 5_000
+
+    other = named(generation="two", ttl=5_000, watched_ttl=0)
+    assert run(redis, f"{CACHE}/store.lua", keys, other, bucket(NOW + 9), bucket(NOW + 9)) == 0
+    assert redis.get(keys[3]) == bucket(NOW)
+
+
+def test_invalidation_takes_connections_of_mailboxes_and_calendars_of_others(redis, key):
+    for connection in ("whole", "part", "named"):
+        for calendar in ("a", "b"):
+            name = f"busy:{key}{connection}:{calendar}:1"
+            redis.set(name, b"")
+            redis.sadd(f"busy-of:{key}{connection}", name)
+    redis.sadd(f"{key}:mailbox", f"{key}whole")
+    redis.sadd(f"{key}:calendar", f"{key}part:a")
+    arguments = named(generation="new", generation_seconds=60, mailboxes=1, connections=[f"{key}named"])
+
+    run(redis, f"{CACHE}/invalidate.lua", [f"{key}:mailbox", f"{key}:calendar"], arguments)
+
+    assert redis.keys(f"busy:{key}*") == [f"busy:{key}part:b:1".encode()]
+    for connection in ("whole", "part", "named"):
+        assert redis.get(f"busy-generation:{key}{connection}") == b"new"
+    assert not redis.exists(f"{key}:mailbox", f"{key}:calendar")
+
+
+def test_a_watch_begins_with_a_new_generation_and_an_emptied_calendar_ends_it(redis, key):
+    generation, index, watch = (f"{key}:{name}" for name in ("generation", "index", "watch"))
+    begin = named(generation="one", generation_seconds=60, channel="c", milliseconds=9_000)
+    run(redis, f"{CACHE}/watch.lua", [generation, watch], begin)
+    assert redis.mget(generation, watch) == [b"one", b"c"]
+    assert 0 < redis.pttl(watch) <= 9_000
+
+    redis.mset({f"{key}:a:1": "", f"{key}:b:1": ""})
+    redis.sadd(index, f"{key}:a:1", f"{key}:b:1")
+    for unwatch, left in (("other", b"c"), ("c", None)):
+        empty = named(generation="two", generation_seconds=60, prefix=f"{key}:a:", unwatch=unwatch)
+        run(redis, f"{CACHE}/empty.lua", [generation, index, watch], empty)
+        assert redis.get(watch) == left
+    assert redis.get(generation) == b"two"
+    assert redis.smembers(index) == {f"{key}:b:1".encode()}
+    assert not redis.exists(f"{key}:a:1")
+
+
+def claim(redis: Redis, key: str, waiter: str, *, unique: str):
+    arguments = named(
+        now=NOW,
+        newer_than=0,
+        failure_lifetime=2_000,
+        began=NOW,
+        lease=9_000,
+        waiter=waiter,
+        unique=unique,
+        generation_seconds=60,
+        keep=4_000,
+        keep_failed=3_000,
+        findable=9_000,
+        reads=[{"name": f"{key}:read", "number": 7, "following": ""}],
+    )
+    (found,) = run(redis, f"{COORDINATION}/flight_claim.lua", [f"{key}:generation"], arguments)
+    return found
+
+
+def test_a_flight_is_led_followed_renewed_and_completed(redis, key):
+    state, flight = claim(redis, key, f"{key}:leader", unique=key)
+    assert (state, flight) == (1, f"{key}-1".encode())
+    assert claim(redis, key, f"{key}:follower", unique="other") == [2, flight]
+    name = f"flight:{key}-1"
+
+    run(redis, f"{COORDINATION}/flight_renew.lua", [name, "flight:gone"], 20_000)
+    assert 9_000 < redis.pttl(name) <= 20_000
+    assert not redis.exists("flight:gone")
+
+    flights = [{"failed": False, "whole": True}]
+    arguments = named(**{"except": f"{key}:leader"}, leftover=30, flights=flights)
+    run(redis, f"{COORDINATION}/flight_complete.lua", [name], arguments, b"\x00body\xff")
+    assert redis.lrange(f"{key}:follower", 0, -1) == [struct.pack("<I4s", 7, b"\x00bod") + b"y\xff"]
+    assert not redis.exists(f"{key}:leader")
+    assert 3_000 < redis.pttl(name) <= 4_000
+
+
+def test_others_claim_a_read_again_when_its_probe_is_old(redis, key):
+    _, flight = claim(redis, key, f"{key}:leader", unique=key)
+
+    run(redis, f"{COORDINATION}/flight_probe.lua", [f"flight:{key}-1", "flight:gone"], 0, f"{key}:leader")
+
+    assert not redis.exists("flight:gone")
+    state, another = claim(redis, key, f"{key}:other", unique=f"{key}b")
+    assert state == 1
+    assert another != flight
+
+
+def test_breakers_open_on_failures_and_close_on_a_probe_that_is_answered(redis, key):
+    provider, account, last = f"{key}:p", f"{key}:p:a", f"{key}:last"
+    arguments = named(now=NOW, given_up=True, accounts=1, failures=2, pause=10_000, remembered=60_000, took=0)
+    failed = f"{COORDINATION}/breaker_failed.lua"
+    assert run(redis, failed, [provider, account, last], arguments) == [1, 0, 1, 0]
+    assert run(redis, failed, [provider, account, last], arguments) == [1, 1, 0, 1]
+    state = f"{COORDINATION}/breaker_state.lua"
+    assert run(redis, state, [provider], NOW + 4_000) == [4_000, 6_000, 1, 0, 1]
+
+    redis.hset(provider, mapping={"by": "job", "trying": NOW + 9_000, "account": account})
+    run(redis, f"{COORDINATION}/breaker_end_probe.lua", [provider, account], "another job")
+    assert redis.hget(provider, "by") == b"job"
+    assert run(redis, state, [provider], NOW)[3] == 1
+
+    answered = named(now=NOW, remembered=60_000, ago=5)
+    run(redis, f"{COORDINATION}/breaker_answered.lua", [provider, last, account], answered)
+    assert run(redis, state, [provider], NOW) == [0, 0, 0, 0, 0]
+    assert int(float(redis.get(last))) == NOW - 5
+
+
+def acquire(redis: Redis, key: str, *, now: int, cost: int = 1, mailbox: int = 0, lease: str = "job"):
+    keys = [f"{key}:p", f"{key}:a", f"{key}:bp", f"{key}:ba", f"{key}:m"][: 5 if mailbox else 4]
+    call = {"scopes": [1, 2], "breakers": [1, 2], "cost": cost, "mailbox": mailbox, "lease": lease}
+    arguments = named(
+        now=now,
+        left=60_000,
+        lease=5_000,
+        horizon=500,
+        retry=250,
+        lease_retry=50,
+        concurrent=1,
+        pause=10_000,
+        young=1_000,
+        scopes=[{"interval": 2_000, "tolerance": 2_000}] * 2,
+        breakers=2,
+        calls=[call],
+    )
+    return run(redis, f"{COORDINATION}/rate_limit_acquire.lua", keys, arguments)
+
+
+def test_permits_are_paced_held_leased_and_refused_by_open_breakers(redis, key):
+    assert acquire(redis, key, now=NOW) == [0, 1, b"pace"]
+    assert acquire(redis, key, now=NOW) == [250, 0, b"pace"]
+    assert acquire(redis, key, now=NOW, cost=0, mailbox=1, lease="one") == [0, 0, b"pace"]
+    assert acquire(redis, key, now=NOW, cost=0, mailbox=1, lease="two") == [50, 0, b"mailbox"]
+
+    redis.hset(f"{key}:bp", "until", NOW + 700)
+    assert acquire(redis, key, now=NOW, cost=0) == [700, 0, b"open"]
+    assert acquire(redis, key, now=NOW + 700, cost=0) == [0, 0, b"probe"]
+    assert acquire(redis, key, now=NOW + 700, cost=0, lease="another") == [250, 0, b"probed"]
+
+
+def test_a_time_that_the_provider_named_is_held_for_all(redis, key):
+    scopes = [f"{key}:p", f"{key}:a"]
+    hold = f"{COORDINATION}/rate_limit_hold.lua"
+    assert run(redis, hold, scopes, 0, 0, 5_000) <= 0
+    assert 8_000 < run(redis, hold, scopes, 1, 0, 9_000) <= 9_000
+    assert 8_000 < run(redis, hold, scopes, 1, 0, 0) <= 9_000
+
+
+def test_requests_are_admitted_up_to_the_limit_and_while_there_are_workers(redis, key):
+    queue, workers = f"{key}:queue", f"{key}:workers"
+
+    def enter(name: str, lease: int = 5_000) -> int:
+        arguments = named(name=name, lease=lease, limit=1, away=30)
+        return run(redis, f"{COORDINATION}/admission.lua", [queue, workers], arguments)
+
+    assert enter("look", lease=0) == 1
+    assert [enter("one"), enter("two")] == [1, 0]
+    redis.hset(workers, "worker", "1000.5:0:8")
+    assert enter("three") == -1
+    seconds, _ = redis.time()
+    redis.hset(workers, "worker", f"{seconds}:0:8")
+    redis.delete(queue)
+    assert enter("three") == 1
