@@ -44,7 +44,7 @@ class Script:
 
 
 def named(**arguments: Any) -> bytes:
-    """Arguments as one JSON object, for ``cjson.decode``. Those that are None are left out."""
+    """Arguments as one JSON object, for ``cjson.decode``. None values are left out."""
     return orjson.dumps({name: value for name, value in arguments.items() if value is not None})
 
 

@@ -1,4 +1,4 @@
-"""The breakers of one provider together with the throttle, as their tests ask them."""
+"""The circuit breakers and the rate limiter of one provider, as their tests use them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOSE = Limit(10**6, 60)
 
 @dataclass
 class Both:
-    """The breakers of one provider and the throttle that heeds them, on one Redis."""
+    """The circuit breakers of one provider and the rate limiter that checks them, on one Redis."""
 
     redis: Redis
     provider: str = "google"

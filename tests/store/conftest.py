@@ -39,7 +39,7 @@ def own_database(
 
 @pytest.fixture(scope="session")
 def shared_postgresql(migrated: Callable[[str], str]) -> Iterator[str]:
-    """One for many tests: to empty it takes a fiftieth of the time that a copy and its end take."""
+    """One database for many tests: emptying it takes a fiftieth of the time of a copy and its deletion."""
     with own_postgresql(migrated("postgresql")) as url:
         yield url
 
@@ -59,7 +59,7 @@ def fresh_database(
 
 
 def empty(database: Database) -> None:
-    """Make a PostgreSQL database as it was: without rows, also those that the service cannot delete."""
+    """Delete all rows of a PostgreSQL database, including rows that the service cannot delete."""
     with database.engine.begin() as connection:
         connection.execute(text("ALTER TABLE audit_records DISABLE TRIGGER USER"))
         for table in reversed(Base.metadata.sorted_tables):
@@ -75,7 +75,7 @@ def keyring() -> Keyring:
 
 @pytest.fixture(params=["embedded", "server"])
 def redis(request: pytest.FixtureRequest, stores: Stores) -> Iterator[Redis]:
-    """The Redis in the wheel, which is older, and the one of the machine."""
+    """The embedded server from the wheel, and the Redis server of the machine."""
     if request.param == "embedded":
         yield stores.redis
         return

@@ -1,4 +1,4 @@
-"""What a database holds, and what is lost of it from one revision to another."""
+"""The contents of a database, and the data lost between two revisions."""
 
 from __future__ import annotations
 

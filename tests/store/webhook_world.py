@@ -1,4 +1,4 @@
-"""People, endpoints, and what waits between them, in one database."""
+"""Users, webhook endpoints and deliveries in one database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SECOND = timedelta(seconds=1)
 
 
 class WebhookWorld:
-    """``told`` is whom the database has told of after its commits."""
+    """``told`` has the sets of endpoints that the after-commit hook reported."""
 
     def __init__(self, database: Database, keyring: Keyring) -> None:
         self.told: list[Any] = []
@@ -101,7 +101,7 @@ class WebhookWorld:
             return session.get_one(WebhookDelivery, delivery)
 
     def waiting(self, endpoint: str | None = None) -> Sequence[WebhookDelivery]:
-        """What is to be sent, or is being sent."""
+        """The pending deliveries, including the ones being sent."""
         query = select(WebhookDelivery).where(WebhookDelivery.next_attempt_at.is_not(None))
         if endpoint is not None:
             query = query.where(WebhookDelivery.endpoint_id == endpoint)

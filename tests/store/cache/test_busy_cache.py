@@ -1,4 +1,4 @@
-"""The busy cache: what it knows, what it says is missing, and what it never mixes up."""
+"""The busy cache: cached and missing buckets, generations, and separation of calendars."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def put(
 
 
 class Cached(NamedTuple):
-    """What is known of one calendar."""
+    """The cached data of one calendar."""
 
     busy: Intervals
     missing: tuple[int, int] | None

@@ -1,4 +1,4 @@
-"""Calendars that their provider watches: what is kept for longer, for how long, and what ends it."""
+"""Watched calendars: their longer lifetime in the cache, and the end of a watch."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_only_the_channel_that_watches_ends_the_watch(cache):
     assert cache.watched([KEY]) == ["new"]
     cache.empty(KEY, unwatch="new")
     assert cache.watched([KEY]) == [None]
-    # Nobody watches: an empty name is nobody's.
+    # There is no watch: an empty channel name matches none.
     cache.empty(KEY)
 
 

@@ -1,8 +1,8 @@
-"""The cache under every order of events: nobody who asks after a write was answered sees what was before it.
+"""Coherence of the cache: a request that begins after a write was answered never sees the state before it.
 
-Clients, readers, writers and providers' notifications take their steps in whatever order Hypothesis finds,
-against a real Redis. Readers are slow, fail, die, or are only thought dead; buckets and leases end; Redis is
-emptied; notifications come late, twice, out of order, or never.
+Hypothesis chooses the order of the steps of clients, readers, writers and notifications, against a real
+Redis. Readers may be slow, fail, die or seem dead; buckets and leases expire; Redis is emptied; notifications
+are late, duplicated, out of order or lost.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ seen: Counter[str] = Counter()
 
 @dataclass(eq=False)
 class Client:
-    """Who asks at ``began``, and must not be told of a picture before ``floor``."""
+    """A request that began at ``began`` and must not get a state older than ``floor``."""
 
     waiter: str
     floor: int
@@ -50,7 +50,7 @@ class Client:
 
 @dataclass(eq=False)
 class Reader:
-    """A read under way: its flight, if any, and what it knows so far."""
+    """A read in progress: its flight, if any, and its state so far."""
 
     client: Client
     flight: bytes
@@ -60,7 +60,7 @@ class Reader:
 
 
 class History(RuleBasedStateMachine):
-    """One calendar. Its picture is a number that every change makes greater by one."""
+    """One calendar. Its state is a number that every change increments."""
 
     def __init__(self, redis: Redis) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class History(RuleBasedStateMachine):
         self.key = CalendarKey(secrets.token_hex(6), "primary")
         self.clock = 1_800_000_000_000
         self.truth = 0
-        # What everybody who asks from now on must see.
+        # The oldest state that a request may see that begins now.
         self.answered = 0
         self.looked: list[Client] = []
         self.waiting: list[Client] = []
@@ -87,17 +87,17 @@ class History(RuleBasedStateMachine):
 
     def told(self, client: Client, picture: int, how: str) -> None:
         seen[how] += 1
-        assert picture >= client.floor, f"{how}: the picture {picture}, although {client.floor} was answered"
+        assert picture >= client.floor, f"{how}: state {picture}, although {client.floor} was answered"
 
     @invariant()
-    def whoever_asked_now_would_see_it(self) -> None:
-        """What the cache holds at any moment is good enough for somebody who begins then."""
+    def cached_state_is_current(self) -> None:
+        """At any moment, a request that begins then may use the cached state."""
         known = self.cache.load([self.key], 0, BUCKET)
         assert known.missing or int(known.busy.starts[0]) >= self.answered
 
     @initialize(kept=st.booleans())
     def begin(self, kept: bool) -> None:
-        """Failures answer for all of this history, whose moments are too short to end them, or not at all."""
+        """Failures are kept for the whole history, which is shorter than their lifetime, or not at all."""
         self.single_flight = SingleFlight(
             self.redis, failure_seconds=60.0 if kept else 0.0, asking_seconds=60.0
         )
@@ -106,10 +106,10 @@ class History(RuleBasedStateMachine):
 
     @rule(fresh=st.sampled_from([False, False, False, True]), at_once=st.booleans())
     def ask(self, fresh: bool, at_once: bool) -> None:
-        """Look into the cache; what is not there is wanted at once, or some time after."""
+        """Look into the cache; a missing state is claimed at once, or some time later."""
         asked, began = self.now(), time.time() * 1000
         waiter = f"replies:{self.key.connection}:{asked}"
-        # Who wants it fresh is told of everything that happened before, whoever did it.
+        # A request for fresh data must see every earlier change, wherever it was made.
         floor = self.truth if fresh else self.answered
         client = Client(waiter, floor, began, asked if fresh else None)
         known = self.cache.load([self.key], 0, BUCKET, newer_than=client.newer_than)
@@ -123,7 +123,7 @@ class History(RuleBasedStateMachine):
     @precondition(lambda self: self.looked)
     @rule(data=st.data())
     def claim(self, data: st.DataObject) -> None:
-        """Want it read, after whatever happened since."""
+        """Claim the read of a request that looked into the cache earlier."""
         client = self.looked.pop(data.draw(st.integers(0, len(self.looked) - 1)))
         self._claim(client)
 
@@ -149,7 +149,7 @@ class History(RuleBasedStateMachine):
     @precondition(lambda self: self.waiting)
     @rule(impatient=st.booleans())
     def receive(self, impatient: bool) -> None:
-        """Take the replies that have come; where none has, perhaps the reader is dead."""
+        """Take the replies that have arrived; an impatient client without one claims the read again."""
         for client in list(self.waiting):
             if reply := self.redis.lpop(client.waiter):
                 self.waiting.remove(client)
@@ -171,7 +171,7 @@ class History(RuleBasedStateMachine):
     @precondition(lambda self: self.readers)
     @rule(data=st.data(), steps=st.integers(1, 3))
     def go_on(self, data: st.DataObject, steps: int) -> None:
-        """The next steps of a read: its beginning, what the provider says, its end."""
+        """The next steps of a read: its beginning, the provider's answer, its end."""
         reader = self._reader(data)
         for _ in range(steps):
             if reader in self.readers:
@@ -208,13 +208,13 @@ class History(RuleBasedStateMachine):
 
     @rule(data=st.data(), what=st.sampled_from(["refusal", "death", "leases", "buckets", "restart"]))
     def misfortune(self, data: st.DataObject, what: str) -> None:
-        """What goes wrong, and what ends by itself."""
+        """A failure, or an expiry."""
         if what == "refusal" and self.readers:
             self._finish(self._reader(data), FAILED, failed=True)
         elif what == "death" and self.readers:
             self.readers.remove(self._reader(data))
         elif what == "leases" and self.flown:
-            # Of the dead, and of those who were only stopped for too long.
+            # Of dead readers, and of readers that were only paused for too long.
             self.redis.delete(*self.flown)
         elif what == "buckets":
             self.redis.delete(f"busy:{self.key.connection}:primary:0")
@@ -226,7 +226,7 @@ class History(RuleBasedStateMachine):
 
     @rule(elsewhere=st.booleans(), lost=st.booleans())
     def change(self, elsewhere: bool, lost: bool) -> None:
-        """A write of ours reaches the provider, or somebody else's, of which it tells us or does not."""
+        """Our write reaches the provider, or another client's write, of which we are notified or not."""
         self.truth += 1
         if not elsewhere:
             self.writes.append(self.truth)
@@ -236,7 +236,7 @@ class History(RuleBasedStateMachine):
     @precondition(lambda self: self.writes)
     @rule(data=st.data())
     def answer_the_write(self, data: st.DataObject) -> None:
-        """What is cached is dropped, then the write is answered."""
+        """The cache is invalidated, then the write is answered."""
         written = self.writes.pop(data.draw(st.integers(0, len(self.writes) - 1)))
         self.cache.forget([self.key.connection])
         self.answered = max(self.answered, written)

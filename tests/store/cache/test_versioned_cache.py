@@ -1,4 +1,4 @@
-"""What a process remembers of the database: nothing that has changed, and everything that has not."""
+"""The versioned cache: rows that have changed are loaded again, others are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quotas of keys: a sliding minute, by the clock of Redis, in one round trip."""
+"""The rate limiter of API keys: a sliding minute by Redis's clock, in one round trip."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from store.coordination.api_rate_limiter import ApiRateLimiter
 
 @pytest.fixture
 def key(redis: Redis) -> Iterator[int]:
-    """The number of a key that nobody has used."""
+    """The id of a key that no other test uses."""
     number = secrets.randbits(48)
     yield number
     redis.delete(*names(number))
@@ -26,7 +26,7 @@ def names(key: int) -> tuple[str, str]:
 
 
 def pass_time(redis: Redis, key: int, seconds: float) -> None:
-    """As if both counters were older by so many seconds."""
+    """Age both counters by ``seconds``."""
     for name in names(key):
         left = redis.pttl(name) - int(seconds * 1000)
         if left > 0:
@@ -66,7 +66,7 @@ def test_who_waits_as_told_is_heard(redis, key):
 
     again = quotas.take(key)
     assert not again.refused
-    # The minute slides: what was asked a minute ago comes back one by one.
+    # The window slides: quota grows again one by one, as requests of a minute ago recede.
     assert quotas.take(key).refused
     assert again.reset <= 60 // 4
 

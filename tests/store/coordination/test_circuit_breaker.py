@@ -1,4 +1,4 @@
-"""Who does not answer is left alone, one probe finds out, and who fails by itself opens no other's."""
+"""Circuit breakers: when they open, how a probe closes them, and which failures do not count."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from store.coordination.provider_rate_limiter import ASK_AGAIN, WaitReason
 from store.stores import Stores
 from tests.store.breaking import FAILURES, LEASE, PAUSE, START, Both
 
-# Seconds for which others wait for a probe, where not for all of its lease.
+# Seconds for which other jobs wait for a probe, in tests where it is less than the probe's lease.
 YOUNG = 2.0
 
 
 @pytest.fixture
 def new(redis: Redis) -> Callable[..., Both]:
-    """Breakers of a provider that nobody else uses, on either Redis."""
+    """Breakers of a provider that no other test uses, on either Redis."""
     return lambda **changed: Both(redis, provider=f"provider-{secrets.token_hex(6)}", **changed)
 
 
@@ -53,7 +53,7 @@ def test_accounts_that_go_on_failing_while_others_are_answered_never_open_it(new
     for each in ("ada", "bob", "cid", "dan"):
         assert not both.fail(each)
     assert not both.standing().open
-    # One more that has been well so far, and nobody is answered.
+    # One more account, which was answered before, fails, and no account is answered since.
     assert both.fail("well")
 
 
@@ -71,7 +71,7 @@ def test_who_began_before_another_was_answered_stands_for_nobody_else(new):
     for each in "abcdef":
         assert not both.fail(each, took=5, now=now + 6)
     assert not both.standing(now).open
-    # They do when they are asked again and nobody is answered.
+    # Their failures count when they are called again and no account is answered since.
     assert [both.fail(each, took=3, now=now + 9) for each in "abc"] == [False, False, True]
 
 
@@ -96,16 +96,16 @@ def test_of_all_who_ask_after_the_pause_one_probes_and_its_answer_closes(new):
         both.fail(each)
     asked = [both.ask(f"new-{n}") for n in range(5)]
     assert [each.why is WaitReason.PROBE for each in asked] == [True] + [False] * 4
-    # Nobody is refused who can wait to hear of it.
+    # The others are not refused: they can wait for the probe.
     assert all((each.why, each.wait) == (WaitReason.PROBED, ASK_AGAIN / 1000) for each in asked[1:])
     assert both.standing().probed
-    # What another account was answered is from before.
+    # Another account's answer is from before the breaker opened.
     both.answer("dan")
     assert both.standing().open
     both.answer("new-0")
     assert both.standing() == circuit_breaker.CircuitState()
     assert not any(both.ask(each).wait for each in ("ada", "bob", "new-1"))
-    # Nothing is held against anybody.
+    # No failure is still counted.
     assert not both.redis.keys(f"breaker:{both.provider}*")
 
 
@@ -116,13 +116,13 @@ def test_who_asks_waits_for_a_probe_while_it_is_young_and_no_longer():
     began = now + PAUSE
     assert both.ask("dan", by="job", now=began).why is WaitReason.PROBE
     last = began + YOUNG - 0.1
-    # Who waits asks again when it is over, if not before; those that have failed are no exception.
+    # Other jobs retry when the probe is no longer young, or earlier; so do accounts that have failed.
     for each, moment, wait in (("eve", began, ASK_AGAIN / 1000), ("eve", last, 0.1), ("ada", last, 0.1)):
         told = both.ask(each, now=moment)
         assert (told.why, round(told.wait, 3)) == (WaitReason.PROBED, wait)
     told = both.ask_all(["eve", "ada"], now=began + YOUNG)
     assert [(each.why, round(each.wait, 3)) for each in told] == [(WaitReason.OPEN, LEASE - YOUNG)] * 2
-    # Who probes goes on, and the next probe is young again.
+    # The probe continues, and the next probe is young again.
     assert both.ask("dan", by="job", now=began + YOUNG).why is WaitReason.PROBE
     both.leave("dan", "job")
     assert both.ask("eve", now=began + YOUNG).why is WaitReason.PROBE
@@ -267,7 +267,7 @@ def test_everything_is_forgotten_in_time(new):
 
 @pytest.fixture
 def cut_off(stores: Stores, monkeypatch) -> Both:
-    """Breakers whose Redis does not come, until the test mends it."""
+    """Breakers whose Redis is down until the test restores it."""
     both = Both(stores.redis, provider=f"provider-{secrets.token_hex(6)}")
 
     def away(*_args, **_more):

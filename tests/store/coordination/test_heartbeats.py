@@ -1,4 +1,4 @@
-"""Who is there: told by themselves, gone when they are silent."""
+"""Heartbeats: workers and beat count as alive until their heartbeats stop."""
 
 from __future__ import annotations
 

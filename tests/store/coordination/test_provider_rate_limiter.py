@@ -1,4 +1,4 @@
-"""The throttle: paced as a slow and obvious oracle says, held for all, and never stuck on the dead."""
+"""The provider rate limiter: compared with a simple oracle, backoff for all workers, expiring leases."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def unique_name() -> str:
     steps=st.lists(st.tuples(st.integers(0, 1500), st.integers(1, 3)), max_size=60),
 )
 def test_no_window_ever_has_more_than_the_limit(limit, seconds, steps):
-    """``steps``: milliseconds that pass, and how many ask then; who waits begins when its turn has come."""
+    """``steps``: milliseconds that pass, and the number of requests then. A request begins after its wait."""
     redis = fakeredis.FakeRedis()
     paced = throttle(redis, project=Limit(limit, seconds))
     now, starts = 1_800_000_000_000, []
@@ -71,7 +71,7 @@ def test_no_window_ever_has_more_than_the_limit(limit, seconds, steps):
             if answer.paid:
                 starts.append(now + answer.wait * 1000)
     for start in starts:
-        # A millisecond is rounded up to where a turn begins.
+        # Waits are rounded up to a millisecond.
         assert sum(start <= other < start + seconds * 1000 - 1 for other in starts) <= limit
 
 

@@ -1,4 +1,4 @@
-"""Each Lua script by itself, on the embedded Redis: its keys, its arguments and its reply."""
+"""Each Lua script on the embedded Redis: keys, arguments and reply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Single flight: one leads, the others wait, and nobody waits for the dead."""
+"""Single flight: one leader, followers, completion, and flights of dead workers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WISH = ReadKey(CONNECTION, "read", 7)
 
 @pytest.fixture(params=["embedded", "server"])
 def redis(request, stores: Stores):
-    """The Redis in the wheel, which is older, and the one of the machine."""
+    """The embedded server from the wheel, and the Redis server of the machine."""
     if request.param == "server":
         services.redis_server().require()
     with stores.redis if request.param == "embedded" else Redis.from_url(services.REDIS) as found:
@@ -44,7 +44,7 @@ def flights(redis):
 
 @pytest.fixture
 def claim(flights):
-    """Claim one read: its turn, and what came with it."""
+    """Claim one read; returns the state, and the flight or the result."""
 
     def one(waiter=FIRST, *, wish=WISH, now=NOW, began=None, newer_than=None, lease=60.0, waiting=None):
         began = moment() if began is None else began
@@ -260,7 +260,7 @@ def test_who_waits_goes_on_waiting_whatever_is_written_meanwhile(redis, claim):
     redis.set(generation_key(CONNECTION), secrets.token_hex(8))
     assert claim(FIRST, waiting={7: flight.decode()}) == (ClaimState.FOLLOWER, flight)
     assert claim(SECOND, waiting={7: flight.decode()}) == (ClaimState.FOLLOWER, flight)
-    # Somebody who has not been waiting for it.
+    # A request that did not follow it before.
     assert claim("another", waiting={7: flight.decode()})[0] is ClaimState.LEADER
 
 

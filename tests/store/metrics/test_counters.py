@@ -1,4 +1,4 @@
-"""Counters over time: added up by all processes, kept for as long as they are looked at."""
+"""Counters over time: sums over all processes, by interval, and their retention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The thread that writes down what is noted in memory."""
+"""The flusher thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Percentiles from buckets, beside those of the very times that were put into them."""
+"""Percentiles estimated from buckets, compared with exact ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def latency_of(seconds):
 
 
 def exact(seconds, percent):
-    """The smallest time within which so many of a hundred were done, in milliseconds."""
+    """The exact percentile, in milliseconds."""
     done = sorted(seconds)
     return next(each for n, each in enumerate(done, 1) if n * 100 >= len(done) * percent) * 1000
 

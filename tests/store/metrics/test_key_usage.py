@@ -1,4 +1,4 @@
-"""When keys were used last: written now and then, to the minute, and remembered by nobody."""
+"""Last use of API keys: written at most once a minute, and without an invalidation of caches."""
 
 from __future__ import annotations
 

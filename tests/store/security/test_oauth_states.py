@@ -1,4 +1,4 @@
-"""Consents under way: there once, not for long, and sealed."""
+"""Pending consents: taken once, short-lived and encrypted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The allow-list of addresses: what is on it, what lies below it, and the tricks that are neither."""
+"""The redirect allow-list: exact entries, entries with ``/*``, and URLs that try to bypass them."""
 
 from __future__ import annotations
 

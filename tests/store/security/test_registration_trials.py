@@ -1,4 +1,4 @@
-"""Registrations on their way to a worker: there once, not for long, and sealed."""
+"""Registrations for a worker to try: taken once, short-lived and encrypted."""
 
 from __future__ import annotations
 

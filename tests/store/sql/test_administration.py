@@ -1,4 +1,4 @@
-"""What the pages of an organization, and of the keys, ask of the database."""
+"""The queries of the dashboard's pages of an organization and of API keys."""
 
 from __future__ import annotations
 

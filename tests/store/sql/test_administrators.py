@@ -1,4 +1,4 @@
-"""Administrators, and the links that make one."""
+"""Administrators and their invitations."""
 
 from __future__ import annotations
 

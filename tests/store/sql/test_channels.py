@@ -1,4 +1,4 @@
-"""Channels in the database: who may speak, when each is renewed, what is over."""
+"""Channels in the database: secrets, renewal and expiry."""
 
 from __future__ import annotations
 

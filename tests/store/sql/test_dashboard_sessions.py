@@ -1,4 +1,4 @@
-"""Browsers that are signed in: for how long, and until when."""
+"""Sessions of the dashboard and their lifetimes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_session_is_kept_as_a_hash_and_known_by_its_secret_alone(fresh_databas
         (row,) = connection.execute(text("SELECT * FROM dashboard_sessions"))
     assert secret not in str(row)
     assert known(fresh_database, secret) == row.id
-    # What the page lists does not sign anybody in.
+    # The values that the page lists are not usable as the secret.
     assert known(fresh_database, row.id) is None
     assert known(fresh_database, row.digest) is None
 

@@ -1,4 +1,4 @@
-"""Sessions: what commits, what does not, and writers that meet."""
+"""Database sessions: commit, rollback and concurrent writers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How connections fare: counted, and those that have ended listed."""
+"""Counts of live and ended connections, and the list of ended ones."""
 
 from __future__ import annotations
 

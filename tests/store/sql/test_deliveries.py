@@ -1,4 +1,4 @@
-"""A webhook delivery is one worker's at a time, and is tried until it has arrived or is given up."""
+"""A webhook delivery is claimed by one worker at a time, and retried until it is delivered or given up."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def endpoint(world):
 
 @pytest.fixture
 def recorded(world, endpoint):
-    """Record so many events; returns the ids of their deliveries, the oldest first."""
+    """Record ``count`` events; returns the ids of their deliveries, the oldest first."""
     connection = world.connection()
 
     def record(count=1):
@@ -84,7 +84,7 @@ def test_who_lost_the_claim_decides_nothing(world, endpoint):
     claimed = world.claim(endpoint)
     world.fail(late, pause=3600)
     row = world.row(delivery)
-    # It is being sent: nothing that happens now may be told by it.
+    # It is being sent, so no later event may be merged into it.
     assert (row.claimed_until, row.topic) == (claimed.until, None)
     world.succeed(claimed)
     world.fail(late, pause=3600)

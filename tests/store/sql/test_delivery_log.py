@@ -1,4 +1,4 @@
-"""Endpoints and deliveries of everybody, as those see them who run the service."""
+"""All endpoints and deliveries, as the dashboard shows them to administrators."""
 
 from __future__ import annotations
 

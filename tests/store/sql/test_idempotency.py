@@ -1,4 +1,4 @@
-"""Idempotency keys in the database: who may work, what is remembered, and for how long."""
+"""Idempotency keys in the database: claims, stored answers and lifetimes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Another encryption key: everything is sealed anew, nothing that was stored meanwhile is lost."""
+"""Key rotation: every value is re-encrypted, and concurrent writes are not lost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def tokens(database, keyring):
 
 
 def run(database, keyring, batch=2):
-    """What was sealed anew in each column, and what no key opens."""
+    """The values re-encrypted in each column, and the values that no key decrypts."""
     told = {
         str(each.column): (each.sealed, each.closed)
         for each in key_rotation.reseal(database, keyring, batch=batch)

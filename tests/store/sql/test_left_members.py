@@ -1,4 +1,4 @@
-"""Whoever leaves an organization is not told of to it any more, whatever was recorded before."""
+"""Events of a user who has left an organization are no longer sent to it, even if recorded before."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_a_migration_that_breaks_foreign_keys_on_sqlite_is_rolled_back(tmp_path:
 
 
 def fill(connection: Connection) -> None:
-    """A row in every table; what it refers to has the same values in the same columns."""
+    """Insert a row into every table, with equal values in equal columns, so that foreign keys match."""
     for table in Base.metadata.sorted_tables:
         connection.execute(insert(table).values({column: value(column) for column in table.columns}))
 

@@ -1,4 +1,4 @@
-"""Our registrations at rest."""
+"""OAuth clients of providers in the database."""
 
 from __future__ import annotations
 

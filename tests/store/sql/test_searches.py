@@ -1,4 +1,4 @@
-"""Users and organizations found by a part of what people know of them."""
+"""Searches of users and organizations by a part of a name."""
 
 from __future__ import annotations
 

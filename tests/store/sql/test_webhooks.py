@@ -1,4 +1,4 @@
-"""What is recorded for webhook endpoints: for whom, how often, and in which transaction."""
+"""Recording of events for webhook endpoints: which endpoints, how often, and in which transaction."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_a_change_moves_up_the_one_that_waits_for_long(world):
     # The newer change has all attempts before it.
     assert moved.attempts == 0
     assert world.told == [{endpoint}] * 2
-    # Nor is it put off by the next one, or told of again.
+    # The next change neither postpones it nor reports the endpoint again.
     world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
     assert world.row(moved.id).next_attempt_at == moved.next_attempt_at
     assert world.told == [{endpoint}] * 2
@@ -243,7 +243,7 @@ def test_endpoints_are_told_of_after_the_commit(world):
         connections.mark_dead(session, connection, "the grant has ended")
         assert world.told == []
     assert world.told == [{endpoint}]
-    # What is recorded already is on its way.
+    # Further changes are merged into the delivery that is pending already.
     world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
     world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
     assert world.told == [{endpoint}] * 2
