@@ -1,24 +1,19 @@
-"""How a process logs: read before every other setting, so that their faults are logged alike."""
+"""Log format and level. They are read before every other setting, so that errors in those are logged too."""
 
 from __future__ import annotations
 
 import logging
 import os
 from dataclasses import dataclass
-from typing import Literal, TypeVar, get_args
+from typing import Literal, cast
 
-from environs import FileAwareEnv
+from store.config import declaration, setting_files
+from store.config.setting import Setting, SettingsError, Values
 
-from store.config import setting_files
-from store.config.settings import SettingsError
-
-Word = TypeVar("Word", bound=str)
 Format = Literal["text", "json"]
-Level = Literal["debug", "info", "warning", "error"]
 
-FORMAT = "ALMANAC_LOG_FORMAT"
-# What starts other processes hands the level on to them.
-LEVEL = "ALMANAC_LOG_LEVEL"
+# A process that starts others passes the level on in this variable.
+LEVEL = declaration.LOG_LEVEL.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,27 +25,23 @@ class LogSettings:
 
 
 def read_log_settings() -> LogSettings:
-    """Read the environment. Each variable may name a file instead, as other settings do.
+    """Read the environment. Each variable can name a file instead, as for other settings.
 
     :raise SettingsError: naming the variable that is malformed, or whose file cannot be read
     """
-    names = {each for name in (FORMAT, LEVEL) for each in (name, name + setting_files.SUFFIX)}
-    try:
-        setting_files.check({name: value for name, value in os.environ.items() if name in names})
-    except setting_files.UnreadableFile as error:
-        raise SettingsError(str(error)) from error
-    env = FileAwareEnv(strip_whitespace=True)
-    with env.prefixed("ALMANAC_"):
-        form: str = env.str("LOG_FORMAT", "") or "text"
-        level: str = env.str("LOG_LEVEL", "") or "warning"
+    settings = (declaration.LOG_FORMAT, declaration.LOG_LEVEL)
+    # Files of other settings are not checked here: `almanac keys secrets` starts before it writes them.
+    names = {name for setting in settings for name in (setting.name, setting.file_variable)}
+    setting_files.check({name: value for name, value in os.environ.items() if name in names})
+    values = Values(settings)
     return LogSettings(
-        _one_of(FORMAT, form, get_args(Format)),
-        logging.getLevelNamesMapping()[_one_of(LEVEL, level, get_args(Level)).upper()],
+        cast(Format, _choice(declaration.LOG_FORMAT, values)),
+        logging.getLevelNamesMapping()[_choice(declaration.LOG_LEVEL, values).upper()],
     )
 
 
-def _one_of(name: str, written: str, words: tuple[Word, ...]) -> Word:
-    for word in words:
-        if word == written.lower():
-            return word
-    raise SettingsError(f"{name} must be one of {', '.join(words)}")
+def _choice(setting: Setting[str], values: Values) -> str:
+    value = values[setting].lower()
+    if value not in setting.choices:
+        raise SettingsError(f"{setting.name} must be one of {', '.join(setting.choices)}")
+    return value

@@ -1,4 +1,4 @@
-"""The addresses of database, Redis and broker: checked, and written as their clients take them."""
+"""Checks the URLs of database, Redis and broker, and converts them to the form that their clients take."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
+from store.config.setting import SettingsError
+
 _DATABASE_DRIVERS = ("sqlite", "sqlite+pysqlite", "postgresql+psycopg")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 _SOCKET_SCHEMES = ("unix", "redis+socket")
 _BROKER_SCHEMES = (*_REDIS_SCHEMES, "redis+socket", "amqp", "amqps", "pyamqp")
 
 
-class BadURL(ValueError):
-    """An address that its setting does not take. The message does not repeat it: it may hold a password."""
+class BadURL(SettingsError):
+    """A URL that its setting does not accept. The message does not repeat it: it may hold a password."""
 
 
 def database(url: str) -> str:
-    """PostgreSQL addresses as people write them, on the driver that we ship; the empty one as it is.
+    """The URL with the PostgreSQL driver that Almanac ships. An empty URL stays empty.
 
-    :raise BadURL: for another database, or what cannot be parsed
+    :raise BadURL: for another database, or a malformed URL
     """
     if not url:
         return url
@@ -39,9 +41,9 @@ def database(url: str) -> str:
 
 
 def redis(url: str) -> str:
-    """The address as it is, or empty.
+    """The URL unchanged, or empty.
 
-    :raise BadURL: when it is not one of Redis
+    :raise BadURL: if it is not a Redis URL
     """
     if url and not _is_one_of(url, _REDIS_SCHEMES):
         raise BadURL(
@@ -51,11 +53,11 @@ def redis(url: str) -> str:
 
 
 def broker(url: str) -> str:
-    """The address as Celery's transports take it.
+    """The URL in the form that Celery's transports take.
 
-    :raise BadURL: when it is neither of Redis nor of RabbitMQ
+    :raise BadURL: if it is neither a Redis nor a RabbitMQ URL
     """
-    # Several of RabbitMQ may stand in one setting, separated by semicolons.
+    # One setting can hold several RabbitMQ URLs, separated by semicolons.
     if not all(_is_one_of(each, _BROKER_SCHEMES) for each in url.split(";")):
         raise BadURL(
             "ALMANAC_BROKER_URL must be like redis://host:6379/0, unix:///path or "
@@ -67,20 +69,20 @@ def broker(url: str) -> str:
 def _is_one_of(url: str, schemes: tuple[str, ...]) -> bool:
     try:
         parts = urlsplit(url)
-        # Parsed when it is read: this raises for a port that is none.
+        # The property parses the port, and raises if it is malformed.
         _ = parts.port
     except ValueError:
         return False
     if parts.scheme not in schemes or "://" not in url:
         return False
     if parts.scheme in _SOCKET_SCHEMES:
-        # With two slashes, the first part of the path would be taken for a host and dropped.
+        # With two slashes, the parser takes the first part of the path for a host and drops it.
         return bool(parts.path.strip("/")) and not parts.hostname
     return True
 
 
 def _redis_socket(url: str) -> str:
-    """A Unix socket in the words of kombu: another scheme, and other names for database and password."""
+    """A Unix socket as kombu names it: another scheme, and other names for database and password."""
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
     sign_in = parts.netloc

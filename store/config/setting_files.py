@@ -1,32 +1,32 @@
-"""Settings in files, as containers are given their secrets: ``ALMANAC_..._FILE`` names the file."""
+"""Files with the values of settings, as containers receive secrets: ``ALMANAC_..._FILE`` names the file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-PREFIX = "ALMANAC_"
-SUFFIX = "_FILE"
+from store.config.setting import FILE_SUFFIX, PREFIX, SettingsError
 
 
-class UnreadableFile(ValueError):
-    """A file is not there, says nothing, or competes with the variable itself; the message names both."""
+class UnreadableFile(SettingsError):
+    """A file is missing, empty or malformed, or its setting has a variable too. The message names both."""
 
 
 def check(environment: Mapping[str, str]) -> None:
-    """See to it that each file can be read and says something.
+    """Check that each file can be read and holds a value.
 
-    An empty one would count as "not set", and without an address of the database that is the embedded one.
+    Otherwise an empty file would count as "not set", and without a database URL the embedded database is
+    used.
 
-    :raise UnreadableFile: for the first that is wrong
+    :raise UnreadableFile: for the first file that fails a check
     """
     for name, path in environment.items():
-        if path and name.startswith(PREFIX) and name.endswith(SUFFIX):
+        if path and name.startswith(PREFIX) and name.endswith(FILE_SUFFIX):
             _check(name, Path(path), environment)
 
 
 def _check(name: str, path: Path, environment: Mapping[str, str]) -> None:
-    setting = name.removesuffix(SUFFIX)
+    setting = name.removesuffix(FILE_SUFFIX)
     if environment.get(setting):
         raise UnreadableFile(f"{setting} and {name} are both set: remove one of them")
     try:

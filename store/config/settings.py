@@ -1,4 +1,7 @@
-"""Every setting, read once from the environment; what production needs and lacks refuses to start."""
+"""The settings of web and worker processes, read once from the environment.
+
+A process does not start if a setting is malformed or a required one is missing.
+"""
 
 from __future__ import annotations
 
@@ -13,32 +16,35 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from environs import Env, EnvError, FileAwareEnv, ValidationError, validate
-
-from store.config import service_urls, setting_files
+from store.config import declaration, service_urls, setting_files
+from store.config.setting import Setting, SettingsError, Values
 from store.security import redirect_allowlist
 
-DAY = 86_400_000
+__all__ = [
+    "RETRY_SECONDS",
+    "TRACES",
+    "ProviderSettings",
+    "Settings",
+    "SettingsError",
+    "make_data_dir",
+    "new_secrets",
+    "read_settings",
+    "socket_path",
+    "traces",
+]
 
-TRACES = "OTEL_EXPORTER_OTLP_ENDPOINT"
+DAY_MILLISECONDS = 86_400_000
 
-# In MiB. With less, a worker would be replaced again and again.
-LEAST_MEMORY = 200
+TRACES = declaration.OTLP_ENDPOINT.name
+RETRY_SECONDS = declaration.WEBHOOKS_RETRY_SECONDS.default
 
 # sockaddr_un holds 108 bytes on Linux and 104 on macOS.
 LONGEST_SOCKET_PATH = 100
 
-# Almost two days in all: a receiver may be away for a night and the day after.
-RETRY_SECONDS = [5.0, 30.0, 120.0, 600.0, 1800.0, 7200.0, 21_600.0, 43_200.0, 86_400.0]
-
-
-class SettingsError(Exception):
-    """A setting is missing or cannot be read; the message names it and says how to mend it."""
-
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:
-    """Addresses and client credentials of both providers; empty credentials mean "not configured"."""
+    """URLs and client credentials of both providers. Empty credentials mean "not configured"."""
 
     google_client_id: str
     google_client_secret: str = field(repr=False)
@@ -56,7 +62,7 @@ class ProviderSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What one process runs with. Times are in the unit that the name says."""
+    """The settings of one process. The unit of a duration is in its name."""
 
     data_dir: Path
     database_url: str = field(repr=False)
@@ -100,18 +106,18 @@ class Settings:
 
     @property
     def redis_socket(self) -> Path:
-        """Where the embedded Redis listens."""
+        """The Unix socket of the embedded Redis."""
         return socket_path(self.data_dir)
 
     @property
     def busy_bucket(self) -> int:
         """The length of a cache bucket in milliseconds."""
-        return self.busy_bucket_days * DAY
+        return self.busy_bucket_days * DAY_MILLISECONDS
 
     def push_address(self, provider: str) -> str | None:
-        """Where a provider is to tell us of changes; None where it cannot, or is not to.
+        """The URL for a provider's change notifications; None if push is off or cannot work.
 
-        The real providers send to https alone; the sandbox, which is reached by http, sends to either.
+        The real providers send to https URLs only. The sandbox, whose API URL is http, sends to either.
         """
         apis = {"google": self.providers.google_api_url, "microsoft": self.providers.microsoft_graph_url}
         reachable = self.public_url.startswith("https:") or apis[provider].startswith("http:")
@@ -121,7 +127,7 @@ class Settings:
 
 
 def socket_path(data_dir: Path) -> Path:
-    """A socket in the data folder, or in the temporary one where the data folder's name is too long."""
+    """A socket in the data folder, or in the temporary folder if the data folder's path is too long."""
     inside = data_dir.resolve() / "redis.sock"
     if len(str(inside)) <= LONGEST_SOCKET_PATH:
         return inside
@@ -132,75 +138,23 @@ def socket_path(data_dir: Path) -> Path:
 def read_settings(data_dir: Path | None = None) -> Settings:
     """Read the environment.
 
-    Without database and Redis addresses this is the embedded default: SQLite and a Redis of our own in
-    the data folder, with secrets made at first start and kept there.
+    Without URLs of a database and of Redis, this is the embedded default: SQLite and an embedded Redis in
+    the data folder, with secrets that are generated at the first start and kept there.
 
-    Each variable may name a file instead, by ``_FILE`` at its end: secrets of containers are files.
+    Each variable can name a file instead, by the suffix ``_FILE``, because container secrets are files.
 
     :raise SettingsError: naming every variable that is missing or malformed
     """
-    try:
-        setting_files.check(os.environ)
-    except setting_files.UnreadableFile as error:
-        raise SettingsError(str(error)) from error
-    env = FileAwareEnv(eager=False, strip_whitespace=True)
-    with env.prefixed("ALMANAC_"):
-        folder = data_dir or Path(env.str("DATA_DIR", ".almanac") or ".almanac")
-        database_url: str = env.str("DATABASE_URL", "")
-        redis_url: str = env.str("REDIS_URL", "")
-        broker_url: str = env.str("BROKER_URL", "")
-        embedded = not database_url and not redis_url
-        secret_key: str = env.str("SECRET_KEY", "")
-        encryption_keys: list[str] = env.list("ENCRYPTION_KEYS", [])
-        prefix: str = env.str("API_KEY_PREFIX", "alm_")
-        deadline: float = env.float("FANOUT_DEADLINE", 10.0, validate=validate.Range(min=0.1, max=120))
-        # Two tasks keep two worker processes busy; each pulls until the list is empty.
-        tasks: int = env.int("FANOUT_TASKS", 2, validate=validate.Range(min=1, max=64))
-        # With requests, a process spends about 1.5 ms of one core on a read: 64 at 200 ms fill half of it.
-        in_flight: int = env.int("READS_IN_FLIGHT", 64, validate=validate.Range(min=1, max=1000))
-        # The quotas of a Google project made since May 2026; older ones, and those raised on request, have
-        # others.
-        google: int = env.int("GOOGLE_PER_MINUTE", 10_000, validate=validate.Range(min=2))
-        google_user: int = env.int("GOOGLE_PER_MINUTE_AND_USER", 600, validate=validate.Range(min=2))
-        mailbox: int = env.int("MICROSOFT_PER_MAILBOX", 10_000, validate=validate.Range(min=2))
-        # More accounts than fail by chance before one is answered; more failures than a hiccup makes.
-        accounts: int = env.int("BREAKER_ACCOUNTS", 10, validate=validate.Range(min=0))
-        failures: int = env.int("BREAKER_FAILURES", 3, validate=validate.Range(min=0))
-        pause: float = env.float("BREAKER_PAUSE", 15.0, validate=validate.Range(min=0.1, max=600))
-        ttl: float = env.float("BUSY_TTL", 60.0, validate=validate.Range(min=0, max=86_400))
-        stale: float = env.float("BUSY_STALE", 0.0, validate=validate.Range(min=0, max=86_400))
-        failure_ttl: float = env.float("FAILURE_TTL", 5.0, validate=validate.Range(min=0, max=60))
-        bucket_days: int = env.int("BUSY_BUCKET_DAYS", 7, validate=validate.Range(min=1, max=60))
-        push_ttl: float = env.float("PUSH_TTL", 21_600.0, validate=validate.Range(min=0, max=86_400))
-        push_audit: float = env.float("PUSH_AUDIT", 3600.0, validate=validate.Range(min=1, max=86_400))
-        range_days: int = env.int("MAX_RANGE_DAYS", 366, validate=validate.Range(min=1, max=3660))
-        most_slots: int = env.int("MAX_SLOTS", 1_000_000, validate=validate.Range(min=1))
-        # Off: keys are given to programs that are known, and a limit that nobody chose surprises them.
-        rate_limit: int = env.int("RATE_LIMIT", 0, validate=validate.Range(min=0))
-        # Two workers have as many threads for tasks; who comes later could only wait behind all of them.
-        waiting_reads: int = env.int("WAITING_READS", 256, validate=validate.Range(min=1))
-        # People write one event at a time.
-        waiting_writes: int = env.int("WAITING_WRITES", 64, validate=validate.Range(min=1))
-        memory: int = env.int("WORKER_MEMORY", 512, validate=[validate.Range(min=0), _room_to_start])
-        metrics_token: str = env.str("METRICS_TOKEN", "")
-        public_url: str = env.str("PUBLIC_URL", "").rstrip("/")
-        proxies: int = env.int("TRUSTED_PROXIES", 0, validate=validate.Range(min=0, max=10))
-        redirect_urls: list[str] = env.list("REDIRECT_URLS", [])
-        cors_origins: list[str] = env.list("CORS_ORIGINS", [])
-        allow_private: bool = env.bool("WEBHOOKS_ALLOW_PRIVATE", False)
-        retries: list[float] = env.list("WEBHOOKS_RETRY_SECONDS", RETRY_SECONDS, subcast=float)
-        flower_user: str = env.str("FLOWER_USER", "almanac") or "almanac"
-        flower_password: str = env.str("FLOWER_PASSWORD", "")
-        providers = _read_providers(env)
+    setting_files.check(os.environ)
     traces()
-    try:
-        env.seal()
-        redis = service_urls.redis(redis_url) or f"unix://{socket_path(folder)}"
-        database = service_urls.database(database_url) or f"sqlite:///{folder.resolve() / 'almanac.db'}"
-        broker = service_urls.broker(broker_url or redis)
-    except (EnvError, service_urls.BadURL) as error:
-        raise SettingsError(str(error)) from error
-    if embedded:
+    values = Values(declaration.SETTINGS)
+    folder = data_dir or Path(values[declaration.DATA_DIR])
+    database_url, redis_url = values[declaration.DATABASE_URL], values[declaration.REDIS_URL]
+    redis = service_urls.redis(redis_url) or f"unix://{socket_path(folder)}"
+    database = service_urls.database(database_url) or f"sqlite:///{folder.resolve() / 'almanac.db'}"
+    broker = service_urls.broker(values[declaration.BROKER_URL] or redis)
+    secret_key, encryption_keys = values[declaration.SECRET_KEY], values[declaration.ENCRYPTION_KEYS]
+    if not database_url and not redis_url:
         secret_key, encryption_keys = _embedded_secrets(folder, secret_key, encryption_keys)
     _require(
         ALMANAC_SECRET_KEY=secret_key,
@@ -214,45 +168,45 @@ def read_settings(data_dir: Path | None = None) -> Settings:
         embedded_redis=not redis_url,
         secret_key=secret_key,
         encryption_keys=tuple(_encryption_key(key) for key in encryption_keys),
-        api_key_prefix=prefix,
-        fanout_deadline_seconds=deadline,
-        fanout_tasks=tasks,
-        reads_in_flight=in_flight,
-        google_per_minute=google,
-        google_per_minute_and_user=google_user,
-        microsoft_per_mailbox=mailbox,
-        breaker_accounts=accounts,
-        breaker_failures=failures,
-        breaker_pause_seconds=pause,
-        busy_ttl_seconds=ttl,
-        busy_stale_seconds=stale,
-        failure_ttl_seconds=failure_ttl,
-        busy_bucket_days=bucket_days,
-        push_ttl_seconds=push_ttl,
-        push_audit_seconds=push_audit,
-        longest_range_days=range_days,
-        most_slots=most_slots,
-        rate_limit=rate_limit,
-        waiting_reads=waiting_reads,
-        waiting_writes=waiting_writes,
-        worker_memory=memory,
-        metrics_token=metrics_token,
-        public_url=_public_url(public_url),
-        trusted_proxies=proxies,
-        redirect_urls=tuple(_redirect_url(url.strip()) for url in redirect_urls),
-        cors_origins=tuple(_origin(url.strip()) for url in cors_origins),
-        webhooks_allow_private=allow_private,
-        webhooks_retry_seconds=_retry_seconds(retries),
-        flower_user=flower_user,
-        flower_password=flower_password,
-        providers=providers,
+        api_key_prefix=values[declaration.API_KEY_PREFIX],
+        fanout_deadline_seconds=values[declaration.FANOUT_DEADLINE],
+        fanout_tasks=values[declaration.FANOUT_TASKS],
+        reads_in_flight=values[declaration.READS_IN_FLIGHT],
+        google_per_minute=values[declaration.GOOGLE_PER_MINUTE],
+        google_per_minute_and_user=values[declaration.GOOGLE_PER_MINUTE_AND_USER],
+        microsoft_per_mailbox=values[declaration.MICROSOFT_PER_MAILBOX],
+        breaker_accounts=values[declaration.BREAKER_ACCOUNTS],
+        breaker_failures=values[declaration.BREAKER_FAILURES],
+        breaker_pause_seconds=values[declaration.BREAKER_PAUSE],
+        busy_ttl_seconds=values[declaration.BUSY_TTL],
+        busy_stale_seconds=values[declaration.BUSY_STALE],
+        failure_ttl_seconds=values[declaration.FAILURE_TTL],
+        busy_bucket_days=values[declaration.BUSY_BUCKET_DAYS],
+        push_ttl_seconds=values[declaration.PUSH_TTL],
+        push_audit_seconds=values[declaration.PUSH_AUDIT],
+        longest_range_days=values[declaration.MAX_RANGE_DAYS],
+        most_slots=values[declaration.MAX_SLOTS],
+        rate_limit=values[declaration.RATE_LIMIT],
+        waiting_reads=values[declaration.WAITING_READS],
+        waiting_writes=values[declaration.WAITING_WRITES],
+        worker_memory=values[declaration.WORKER_MEMORY],
+        metrics_token=values[declaration.METRICS_TOKEN],
+        public_url=_public_url(values[declaration.PUBLIC_URL].rstrip("/")),
+        trusted_proxies=values[declaration.TRUSTED_PROXIES],
+        redirect_urls=tuple(_redirect_url(url.strip()) for url in values[declaration.REDIRECT_URLS]),
+        cors_origins=tuple(_origin(url.strip()) for url in values[declaration.CORS_ORIGINS]),
+        webhooks_allow_private=values[declaration.WEBHOOKS_ALLOW_PRIVATE],
+        webhooks_retry_seconds=_retry_seconds(values[declaration.WEBHOOKS_RETRY_SECONDS]),
+        flower_user=values[declaration.FLOWER_USER],
+        flower_password=values[declaration.FLOWER_PASSWORD],
+        providers=_read_providers(values),
     )
 
 
 def traces() -> bool:
-    """Whether traces are to be sent, by the variable that OpenTelemetry itself reads.
+    """Whether traces are sent: whether the variable that OpenTelemetry itself reads is set.
 
-    :raise SettingsError: when they are, and what sends them is not installed
+    :raise SettingsError: if it is, and the exporter is not installed
     """
     if not os.environ.get(TRACES):
         return False
@@ -263,25 +217,23 @@ def traces() -> bool:
     return True
 
 
-def _read_providers(env: Env) -> ProviderSettings:
-    def address(name: str, default: str) -> str:
-        return str(env.str(name, default)).rstrip("/")
+def _read_providers(values: Values) -> ProviderSettings:
+    def url(setting: Setting[str]) -> str:
+        return values[setting].rstrip("/")
 
     return ProviderSettings(
-        google_client_id=env.str("GOOGLE_CLIENT_ID", ""),
-        google_client_secret=env.str("GOOGLE_CLIENT_SECRET", ""),
-        google_api_url=address("GOOGLE_API_URL", "https://www.googleapis.com/calendar/v3"),
-        google_auth_url=address("GOOGLE_AUTH_URL", "https://accounts.google.com/o/oauth2/v2/auth"),
-        google_token_url=address("GOOGLE_TOKEN_URL", "https://oauth2.googleapis.com/token"),
-        google_revoke_url=address("GOOGLE_REVOKE_URL", "https://oauth2.googleapis.com/revoke"),
-        google_userinfo_url=address(
-            "GOOGLE_USERINFO_URL", "https://openidconnect.googleapis.com/v1/userinfo"
-        ),
-        microsoft_client_id=env.str("MICROSOFT_CLIENT_ID", ""),
-        microsoft_client_secret=env.str("MICROSOFT_CLIENT_SECRET", ""),
-        microsoft_tenant=env.str("MICROSOFT_TENANT", "common"),
-        microsoft_graph_url=address("MICROSOFT_GRAPH_URL", "https://graph.microsoft.com/v1.0"),
-        microsoft_login_url=address("MICROSOFT_LOGIN_URL", "https://login.microsoftonline.com"),
+        google_client_id=values[declaration.GOOGLE_CLIENT_ID],
+        google_client_secret=values[declaration.GOOGLE_CLIENT_SECRET],
+        google_api_url=url(declaration.GOOGLE_API_URL),
+        google_auth_url=url(declaration.GOOGLE_AUTH_URL),
+        google_token_url=url(declaration.GOOGLE_TOKEN_URL),
+        google_revoke_url=url(declaration.GOOGLE_REVOKE_URL),
+        google_userinfo_url=url(declaration.GOOGLE_USERINFO_URL),
+        microsoft_client_id=values[declaration.MICROSOFT_CLIENT_ID],
+        microsoft_client_secret=values[declaration.MICROSOFT_CLIENT_SECRET],
+        microsoft_tenant=values[declaration.MICROSOFT_TENANT],
+        microsoft_graph_url=url(declaration.MICROSOFT_GRAPH_URL),
+        microsoft_login_url=url(declaration.MICROSOFT_LOGIN_URL),
     )
 
 
@@ -302,7 +254,7 @@ def _redirect_url(url: str) -> str:
 
 
 def _origin(url: str) -> str:
-    """An origin as browsers write it."""
+    """An origin in the form that browsers send."""
     parts = urlsplit(url)
     whole = url == f"{parts.scheme}://{parts.netloc}" and "@" not in url
     if parts.scheme not in ("https", "http") or not parts.hostname or not whole:
@@ -319,11 +271,6 @@ def _retry_seconds(seconds: list[float]) -> tuple[float, ...]:
             "ALMANAC_WEBHOOKS_RETRY_SECONDS must be seconds separated by commas, a week each at most"
         )
     return tuple(seconds)
-
-
-def _room_to_start(mebibytes: int) -> None:
-    if 0 < mebibytes < LEAST_MEMORY:
-        raise ValidationError(f"Must be 0 or at least {LEAST_MEMORY}: a worker that has done nothing has 120")
 
 
 def _require(**values: object) -> None:
@@ -346,12 +293,12 @@ def _encryption_key(text: str) -> bytes:
 
 
 def new_secrets() -> tuple[str, str]:
-    """A fresh secret key and a fresh encryption key, as their settings take them."""
+    """A new secret key and a new encryption key, in the format of their settings."""
     return secrets.token_urlsafe(32), base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
 
 
 def _embedded_secrets(folder: Path, secret_key: str, keys: list[str]) -> tuple[str, list[str]]:
-    """The data folder's own secrets, made once; what the environment sets goes before them."""
+    """The secrets in the data folder, generated once. Values from the environment take precedence."""
     if secret_key and keys:
         return secret_key, keys
     file = folder / "secrets"
@@ -363,12 +310,12 @@ def _embedded_secrets(folder: Path, secret_key: str, keys: list[str]) -> tuple[s
 
 
 def make_data_dir(folder: Path) -> None:
-    """The folder of the embedded default: people's addresses and sealed tokens are its owner's alone."""
+    """Create the data folder for its owner only: it holds email addresses and encrypted tokens."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _write_once(file: Path, text: str) -> None:
-    """Create ``file`` whole and readable by its owner only; the first of several writers wins."""
+    """Create ``file`` atomically, readable by its owner only. The first of several writers wins."""
     with tempfile.NamedTemporaryFile("w", dir=file.parent) as draft:
         draft.write(text)
         draft.flush()

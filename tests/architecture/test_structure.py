@@ -11,8 +11,13 @@ import click
 import pytest
 
 from app.cli.main import main
+from store.config import document
+from store.config.declaration import SETTINGS
 
 ROOT = Path(__file__).parents[2]
+
+# Variables of the assistants' server, which is a client of the API.
+OF_CLIENTS = {"ALMANAC_API_KEY"}
 
 
 def test_packages_import_only_what_they_may():
@@ -25,17 +30,26 @@ def test_packages_import_only_what_they_may():
     assert linted.returncode == 0, linted.stdout
 
 
-def test_every_setting_is_documented():
-    code = "".join(file.read_text() for file in (ROOT / "store/config").glob("*settings.py"))
-    read = set(re.findall(r'(?:env\.(?:str|int|float|bool|list)|address)\(\s*"([A-Z_]+)"', code))
-    documented = {
-        name
-        for name in re.findall(r"`ALMANAC_([A-Z_]+)`", (ROOT / "docs/settings.md").read_text())
-        if not name.endswith("_FILE")
-    }
+@pytest.mark.parametrize(
+    ("file", "generate"), [(document.DOCUMENT, document.document), (document.DOTENV, document.dotenv)]
+)
+def test_every_setting_is_documented_as_it_is_declared(file, generate):
+    """After a change of a declaration, `python -m store.config.document` writes both files."""
+    text = file.read_text()
 
-    assert read
-    assert read == documented
+    assert text == generate(text)
+
+
+def test_code_names_no_other_variables_than_declared_settings():
+    declared = [setting.name for setting in SETTINGS]
+    code = "".join(
+        file.read_text() for package in ("app", "workers", "store") for file in (ROOT / package).rglob("*.py")
+    )
+
+    named = set(re.findall(r"\bALMANAC_[A-Z_]+[A-Z]\b", code))
+
+    assert len(set(declared)) == len(declared)
+    assert {name.removesuffix("_FILE") for name in named} - OF_CLIENTS <= set(declared)
 
 
 def test_plain_make_lists_every_command():

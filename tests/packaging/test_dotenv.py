@@ -13,13 +13,14 @@ import pytest
 
 from app.cli import secrets
 from store.config import log_settings
+from store.config.declaration import SETTINGS
 from store.config.flower_settings import FlowerSettings, read_flower_settings
 from store.config.settings import Settings, SettingsError, read_settings
 from tests.packaging.files import ROOT, compose, dockerfile, of
 
 SERVICES = {name: service for name, service in compose()["services"].items() if service["image"] == "almanac"}
 
-# Another value than the default for each setting of docs/settings.md.
+# For each declared setting a value that differs from the default; "4" for the others.
 SAMPLES = {
     "ALMANAC_API_KEY_PREFIX": "acme_",
     "ALMANAC_BREAKER_ACCOUNTS": "4",
@@ -37,7 +38,7 @@ SAMPLES = {
     "ALMANAC_FANOUT_DEADLINE": "4",
     "ALMANAC_FANOUT_TASKS": "4",
     "ALMANAC_FLOWER_PASSWORD": "another",
-    "ALMANAC_FLOWER_USER": "somebody",
+    "ALMANAC_FLOWER_USER": "another",
     "ALMANAC_LOG_FORMAT": "json",
     "ALMANAC_LOG_LEVEL": "info",
     "ALMANAC_METRICS_TOKEN": "another",
@@ -59,16 +60,9 @@ def sample(name: str) -> str:
     return SAMPLES.get(name, "4")
 
 
-def documented() -> list[str]:
-    names = set(re.findall(r"`(ALMANAC_\w+)`", (ROOT / "docs/settings.md").read_text()))
-    return sorted(name for name in names if not name.endswith("_FILE"))
-
-
-def elsewhere() -> set[str]:
-    """What .env.example says does not belong into .env."""
-    text = (ROOT / ".env.example").read_text()
-    (paragraph,) = re.findall(r"except:\n((?:#   .*\n)+)", text)
-    return set(re.findall(r"ALMANAC_\w+", paragraph))
+DECLARED = {setting.name for setting in SETTINGS}
+# docker-compose.yml sets these itself.
+OF_COMPOSE = {setting.name for setting in SETTINGS if not setting.in_dotenv}
 
 
 @pytest.fixture
@@ -91,7 +85,7 @@ def container(tmp_path: Path):
 
 
 def interpolated(value: str, dotenv: dict[str, str]) -> str:
-    """``${NAME:-default}``, as compose reads it with the same .env."""
+    """Replace ``${NAME:-default}``, as compose does with the same .env."""
     return re.sub(r"\$\{(\w+):-([^}]*)\}", lambda found: dotenv.get(found[1]) or found[2], value)
 
 
@@ -107,7 +101,7 @@ def read_flower(environment: dict[str, str]) -> tuple[FlowerSettings, log_settin
 
 @contextmanager
 def only(environment: dict[str, str]) -> Iterator[None]:
-    """Set these variables, and no other whose name begins with ALMANAC_."""
+    """Set these variables, and remove all others whose names start with ALMANAC_."""
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith("ALMANAC_")]:
             patch.delenv(name)
@@ -116,19 +110,21 @@ def only(environment: dict[str, str]) -> Iterator[None]:
         yield
 
 
-def test_what_does_not_belong_into_it_is_a_setting():
-    assert elsewhere()
-    assert elsewhere() < set(documented())
+def test_the_example_names_the_settings_that_the_compose_file_sets():
+    text = (ROOT / ".env.example").read_text()
+    (paragraph,) = re.findall(r"except:\n((?:#   .*\n)+)", text)
+
+    assert set(re.findall(r"ALMANAC_\w+", paragraph)) == OF_COMPOSE
 
 
 @pytest.mark.parametrize("name", sorted(set(SERVICES) - {"flower"}))
-def test_every_other_setting_counts_in_every_container(container, name):
-    usual = read(container(name, {}))
+def test_every_other_setting_takes_effect_in_every_container(container, name):
+    default = read(container(name, {}))
 
-    for setting in set(documented()) - elsewhere():
+    for setting in sorted(DECLARED - OF_COMPOSE):
         changed = read(container(name, {setting: sample(setting)}))
 
-        assert changed != usual, f"{setting} in .env changes nothing"
+        assert changed != default, f"{setting} in .env has no effect"
 
 
 @pytest.mark.parametrize(
@@ -138,7 +134,7 @@ def test_every_other_setting_counts_in_every_container(container, name):
         *("ALMANAC_LOG_FORMAT", "ALMANAC_LOG_LEVEL"),
     ],
 )
-def test_what_flower_needs_counts_in_its_container(container, setting):
+def test_settings_of_flower_take_effect_in_its_container(container, setting):
     changed = container("flower", {setting: sample(setting)})
 
     assert read_flower(changed) != read_flower(container("flower", {}))
@@ -148,8 +144,8 @@ SECRETS = {"ALMANAC_DATABASE_URL", "ALMANAC_SECRET_KEY", "ALMANAC_ENCRYPTION_KEY
 
 
 @pytest.mark.parametrize("setting", sorted(SECRETS))
-def test_a_secret_in_it_is_refused_by_its_name(container, setting):
-    assert setting in elsewhere()
+def test_a_secret_in_dotenv_is_rejected_by_its_name(container, setting):
+    assert setting in OF_COMPOSE
 
     with pytest.raises(SettingsError, match=f"{setting} and {setting}_FILE are both set"):
         read(container("web", {setting: sample(setting)}))
@@ -158,7 +154,7 @@ def test_a_secret_in_it_is_refused_by_its_name(container, setting):
 @pytest.mark.parametrize(
     ("setting", "name"), [("ALMANAC_DATA_DIR", "web"), ("ALMANAC_FLOWER_PASSWORD", "flower")]
 )
-def test_a_setting_that_the_compose_file_fixes_is_not_read_from_it(container, setting, name):
-    assert elsewhere() - SECRETS == {"ALMANAC_DATA_DIR", "ALMANAC_FLOWER_PASSWORD"}
+def test_a_setting_that_the_compose_file_sets_is_not_read_from_dotenv(container, setting, name):
+    assert {"ALMANAC_DATA_DIR", "ALMANAC_FLOWER_PASSWORD"} == OF_COMPOSE - SECRETS
 
     assert container(name, {setting: sample(setting)}) == container(name, {})

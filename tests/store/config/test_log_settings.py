@@ -1,4 +1,4 @@
-"""How a process is told to log."""
+"""The settings of log format and log level."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def clean_environment(monkeypatch):
         monkeypatch.delenv(f"{name}_FILE", raising=False)
 
 
-def test_without_settings_it_is_text_from_warnings_on():
+def test_the_default_is_text_at_level_warning():
     assert read_log_settings() == LogSettings("text", logging.WARNING)
 
 
-def test_format_and_level_are_words_in_any_case(monkeypatch):
+def test_format_and_level_are_accepted_in_any_case(monkeypatch):
     monkeypatch.setenv(FORMAT, "JSON")
     monkeypatch.setenv(LEVEL, "Debug")
 
@@ -31,14 +31,14 @@ def test_format_and_level_are_words_in_any_case(monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "words"), [(FORMAT, "text, json"), (LEVEL, "debug, info, warning, error")])
-def test_another_word_is_refused_with_those_that_are_taken(monkeypatch, name, words):
+def test_an_unknown_choice_is_rejected_with_the_list_of_choices(monkeypatch, name, words):
     monkeypatch.setenv(name, "loud")
 
     with pytest.raises(SettingsError, match=f"{name} must be one of {words}"):
         read_log_settings()
 
 
-def test_both_may_be_kept_in_files(monkeypatch, tmp_path):
+def test_both_can_be_in_files(monkeypatch, tmp_path):
     for name, value in ((FORMAT, "json"), (LEVEL, "debug")):
         file = tmp_path / name
         file.write_text(f"{value}\n")
@@ -55,8 +55,8 @@ def test_a_file_that_cannot_be_read_is_named(monkeypatch, tmp_path, name):
         read_log_settings()
 
 
-def test_a_file_of_another_setting_is_not_looked_at(monkeypatch, tmp_path):
-    # `almanac keys secrets` writes such files: it must start before they are there.
+def test_files_of_other_settings_are_not_checked(monkeypatch, tmp_path):
+    # `almanac keys secrets` writes such files, and must start before they exist.
     monkeypatch.setenv("ALMANAC_SECRET_KEY_FILE", str(tmp_path / "nowhere"))
 
     assert read_log_settings() == LogSettings()

@@ -1,4 +1,4 @@
-"""Settings: the embedded default, what production requires, and errors that say how to mend them."""
+"""Settings: the embedded default, required settings, and error messages that name the setting."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def set_environment(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
         monkeypatch.setenv(f"ALMANAC_{name}", value)
 
 
-def test_without_any_setting_everything_is_in_the_data_folder(tmp_path: Path):
+def test_the_default_keeps_everything_in_the_data_folder(tmp_path: Path):
     settings = read_settings(tmp_path)
 
     assert settings.database_url == f"sqlite:///{tmp_path / 'almanac.db'}"
@@ -40,7 +40,7 @@ def test_without_any_setting_everything_is_in_the_data_folder(tmp_path: Path):
     assert settings.embedded_redis
 
 
-def test_the_embedded_secrets_are_made_once_and_for_the_owner_only(tmp_path: Path):
+def test_the_embedded_secrets_are_generated_once_and_readable_by_the_owner_only(tmp_path: Path):
     first, second = read_settings(tmp_path), read_settings(tmp_path)
 
     assert first.secret_key == second.secret_key
@@ -49,7 +49,7 @@ def test_the_embedded_secrets_are_made_once_and_for_the_owner_only(tmp_path: Pat
     assert read_settings(tmp_path / "another").secret_key != first.secret_key
 
 
-def test_a_long_data_folder_still_has_a_socket_that_can_be_opened(tmp_path: Path):
+def test_the_socket_path_is_short_for_a_long_data_folder(tmp_path: Path):
     deep = tmp_path / ("d" * 120)
 
     assert len(str(read_settings(deep).redis_socket)) < 104
@@ -64,7 +64,7 @@ def test_production_without_a_secret_refuses_to_start(monkeypatch, missing):
         read_settings()
 
 
-def test_production_settings_are_taken_as_they_are(monkeypatch):
+def test_production_settings_are_read(monkeypatch):
     set_environment(monkeypatch, **PRODUCTION)
 
     settings = read_settings()
@@ -108,27 +108,27 @@ def test_an_encryption_key_of_the_wrong_size_is_refused(monkeypatch, key):
         ("PUSH_AUDIT", "0"),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_named(monkeypatch, tmp_path, name, value):
+def test_a_malformed_setting_is_named(monkeypatch, tmp_path, name, value):
     set_environment(monkeypatch, **{name: value})
 
     with pytest.raises(SettingsError, match=name):
         read_settings(tmp_path)
 
 
-def test_push_is_on_where_the_real_providers_reach_us(monkeypatch, tmp_path):
-    def addresses(**environment):
+def test_push_needs_an_https_url_for_the_real_providers(monkeypatch, tmp_path):
+    def push_urls(**environment):
         set_environment(monkeypatch, **environment)
         settings = read_settings(tmp_path)
         return {settings.push_address(provider) for provider in ("google", "microsoft")}
 
-    assert addresses() == {None}
-    assert addresses(PUBLIC_URL="http://calendar.example.com") == {None}
-    reached = {f"https://calendar.example.com/v1/push/{name}" for name in ("google", "microsoft")}
-    assert addresses(PUBLIC_URL="https://calendar.example.com") == reached
-    assert addresses(PUSH_TTL="0") == {None}
+    assert push_urls() == {None}
+    assert push_urls(PUBLIC_URL="http://calendar.example.com") == {None}
+    expected = {f"https://calendar.example.com/v1/push/{name}" for name in ("google", "microsoft")}
+    assert push_urls(PUBLIC_URL="https://calendar.example.com") == expected
+    assert push_urls(PUSH_TTL="0") == {None}
 
 
-def test_addresses_for_browsers_are_taken_without_blanks_and_slashes(monkeypatch, tmp_path):
+def test_urls_for_browsers_lose_spaces_and_trailing_slashes(monkeypatch, tmp_path):
     urls = "https://app.example.com/connected, http://localhost:3000/*"
     set_environment(monkeypatch, PUBLIC_URL="https://calendar.example.com/", REDIRECT_URLS=urls)
 
@@ -150,7 +150,7 @@ def test_addresses_for_browsers_are_taken_without_blanks_and_slashes(monkeypatch
         ("REDIRECT_URLS", "https://*.example.com/connected"),
     ],
 )
-def test_an_address_that_no_browser_should_be_sent_to_is_refused(monkeypatch, tmp_path, name, value):
+def test_an_unsafe_url_for_browsers_is_rejected(monkeypatch, tmp_path, name, value):
     set_environment(monkeypatch, **{name: value})
 
     with pytest.raises(SettingsError, match=f"ALMANAC_{name}"):
@@ -166,7 +166,7 @@ def test_settings_show_no_secret(monkeypatch):
     assert KEY not in shown
 
 
-def test_fresh_secrets_are_good_settings(monkeypatch):
+def test_new_secrets_are_valid_settings(monkeypatch):
     secret, encryption = new_secrets()
     set_environment(monkeypatch, **PRODUCTION | {"SECRET_KEY": secret, "ENCRYPTION_KEYS": encryption})
 
@@ -174,7 +174,7 @@ def test_fresh_secrets_are_good_settings(monkeypatch):
 
 
 @pytest.mark.parametrize(("written", "read"), [(None, 0), ("0", 0), ("2", 2)])
-def test_no_proxy_is_trusted_unless_the_setting_says_so(monkeypatch, tmp_path, written, read):
+def test_no_proxy_is_trusted_by_default(monkeypatch, tmp_path, written, read):
     if written is not None:
         set_environment(monkeypatch, TRUSTED_PROXIES=written)
 
@@ -182,7 +182,7 @@ def test_no_proxy_is_trusted_unless_the_setting_says_so(monkeypatch, tmp_path, w
 
 
 @pytest.mark.parametrize("written", ["-1", "11", "yes", "10.0.0.1"])
-def test_proxies_are_trusted_by_their_number(monkeypatch, tmp_path, written):
+def test_a_malformed_number_of_proxies_is_rejected(monkeypatch, tmp_path, written):
     set_environment(monkeypatch, TRUSTED_PROXIES=written)
 
     with pytest.raises(SettingsError, match="TRUSTED_PROXIES"):
@@ -203,7 +203,7 @@ def test_proxies_are_trusted_by_their_number(monkeypatch, tmp_path, written):
         ),
     ],
 )
-def test_redis_is_the_broker_unless_another_is_named(monkeypatch, redis, broker):
+def test_redis_is_the_default_broker(monkeypatch, redis, broker):
     set_environment(monkeypatch, **PRODUCTION | {"REDIS_URL": redis})
 
     settings = read_settings()
@@ -211,7 +211,7 @@ def test_redis_is_the_broker_unless_another_is_named(monkeypatch, redis, broker)
     assert (settings.redis_url, settings.broker_url) == (redis, broker)
 
 
-def test_a_broker_may_be_a_socket_too(monkeypatch):
+def test_a_broker_can_be_a_unix_socket(monkeypatch):
     set_environment(monkeypatch, **PRODUCTION, BROKER_URL="unix:///run/broker.sock")
 
     assert read_settings().broker_url == "redis+socket:///run/broker.sock"
@@ -223,7 +223,7 @@ def test_a_broker_may_be_a_socket_too(monkeypatch):
         ("REDIS_URL", "cache:6379"),
         ("REDIS_URL", "redis://planted@cache:70000/0"),
         ("REDIS_URL", "amqp://planted@rabbit//"),
-        # One slash too few: the client would look for /redis.sock.
+        # One slash is missing: the client would open /redis.sock.
         ("REDIS_URL", "unix://run/redis.sock"),
         ("REDIS_URL", "unix://"),
         ("BROKER_URL", "sqs://planted@"),
@@ -233,7 +233,7 @@ def test_a_broker_may_be_a_socket_too(monkeypatch):
         ("DATABASE_URL", "postgresql://planted@db:port/almanac"),
     ],
 )
-def test_an_address_of_something_else_is_refused_and_not_shown(monkeypatch, name, value):
+def test_an_unsupported_url_is_rejected_and_not_shown(monkeypatch, name, value):
     set_environment(monkeypatch, **PRODUCTION | {name: value})
 
     with pytest.raises(SettingsError, match=f"ALMANAC_{name} must be like") as refused:
