@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
 import orjson
 
-from app.cli.doctor import Diagnosis, State, examine
+from app.cli.doctor import Diagnosis, State, environment, examine
 from store.config.settings import Settings, SettingsError
 
 Say = Callable[[str], object]
@@ -37,7 +38,7 @@ def _examined(read: Callable[[], Settings]) -> Iterator[Diagnosis]:
         advice = "docs/settings.md has every setting; almanac keys secrets prints fresh secrets"
         yield Diagnosis("settings", State.WRONG, str(error), advice)
         return
-    yield Diagnosis("settings", State.OK, "Each can be read")
+    yield Diagnosis("settings", *environment.settings(os.environ))
     yield from examine(settings)
 
 

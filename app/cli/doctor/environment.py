@@ -1,0 +1,44 @@
+"""The check of the settings: unknown ``ALMANAC_`` variables, and settings that are not at their default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+
+from app.cli.doctor.diagnosis import Found, State
+from store.config.declaration import SETTINGS
+from store.config.setting import FILE_SUFFIX, PREFIX, Values, value_text
+
+# Variables of `almanac mcp`, which is a client of the API.
+OF_CLIENTS = frozenset({"ALMANAC_API_KEY"})
+
+
+def settings(environment: Mapping[str, str]) -> Found:
+    """Check the names of the variables. Their values have been read without an error before."""
+    changed = ", ".join(_changed()) or "none"
+    sentence = f"Each can be read; not at their default: {changed}"
+    unknown = sorted(_unknown(environment))
+    if not unknown:
+        return State.OK, sentence, ""
+    verb = "is not a setting" if len(unknown) == 1 else "are not settings"
+    advice = "; ".join(_advice(name) for name in unknown)
+    return State.WARNING, f"{', '.join(unknown)} {verb}. {sentence}", advice
+
+
+def _changed() -> Iterator[str]:
+    values = Values(SETTINGS)
+    for setting in SETTINGS:
+        if (value := values[setting]) != setting.default:
+            yield f"{setting.name} (secret)" if setting.secret else f"{setting.name}={value_text(value)}"
+
+
+def _unknown(environment: Mapping[str, str]) -> Iterator[str]:
+    names = {setting.name for setting in SETTINGS} | OF_CLIENTS
+    for name in environment:
+        if name.startswith(PREFIX) and name not in names and name.removesuffix(FILE_SUFFIX) not in names:
+            yield name
+
+
+def _advice(name: str) -> str:
+    similar = get_close_matches(name, [setting.name for setting in SETTINGS], n=1, cutoff=0.85)
+    return f"Rename {name} to {similar[0]}" if similar else f"Remove {name}, or correct its name"
