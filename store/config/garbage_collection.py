@@ -1,24 +1,25 @@
-"""How often Python looks for garbage that refers to itself."""
+"""How often Python's cyclic garbage collector runs."""
 
 from __future__ import annotations
 
 import gc
 
-# Objects made before it looks. A large organization's answer makes so many that nothing is garbage of, that
-# with Python's own 700 a tenth of its time went into looking.
+# Net new objects before a collection in a web process. A large organization's answer allocates many objects,
+# none of them garbage: with Python's default of 700, a tenth of the time went into collections.
 OF_ANSWERS = 20_000
-# A job makes few, and statements and failures leave some that refer to themselves: 3 MiB with as many.
+# The same in a worker. A job allocates few objects, but SQL statements and errors leave reference cycles:
+# 3 MiB at this threshold.
 OF_JOBS = 5_000
-# Looks at what is new, and then one at what was in use during those. With Python's own 10, what requests and
-# statements leave behind was several MiB, some of it for a quarter of an hour.
-LOOKS = 1
+# Collections of the young generation before one of the middle generation. With Python's default of 10,
+# requests and statements left several MiB of cycles, some of them for a quarter of an hour.
+YOUNG_COLLECTIONS = 1
 
 
 def collect_seldom(objects: int) -> None:
-    """For a process that has just started: what it has loaded stays, and is not looked at again.
+    """Exempt all objects that a process has loaded at its start from collection, and collect less often.
 
-    ``objects`` may be made before each look.
+    ``objects`` is the threshold of the young generation.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(objects, LOOKS)
+    gc.set_threshold(objects, YOUNG_COLLECTIONS)

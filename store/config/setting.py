@@ -1,4 +1,7 @@
-"""What a setting is: one declaration of its name, type, default, range, secrecy and help text."""
+"""Declarations of settings, and parsing of their values.
+
+A declaration has the name, type, default, range, secrecy and help text of one setting.
+"""
 
 from __future__ import annotations
 

