@@ -1,4 +1,4 @@
-"""Celery's clock, which tells that it goes."""
+"""Celery's beat scheduler, with a heartbeat."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from redis.exceptions import RedisError
 
 log = logging.getLogger(__name__)
 
-# A tick is told at most once in so many seconds.
-TOLD_SECONDS = 4.0
+# Shortest interval between two heartbeats, in seconds.
+HEARTBEAT_SECONDS = 4.0
 
 
 class Clock(PersistentScheduler):  # type: ignore[misc]  # Celery has no type hints
     """The schedule in its file, as Celery keeps it."""
 
-    _told = float("-inf")
+    _heartbeat_at = float("-inf")
 
     def tick(self, *args: Any, **more: Any) -> Any:
-        """Do what is due, and tell that somebody looked."""
-        if time.monotonic() - self._told >= TOLD_SECONDS:
-            self._told = time.monotonic()
+        """Send the tasks that are due, and a heartbeat."""
+        if time.monotonic() - self._heartbeat_at >= HEARTBEAT_SECONDS:
+            self._heartbeat_at = time.monotonic()
             try:
                 self.app.runtime.stores.heartbeats.tick()
             except RedisError as error:
-                log.warning("a tick is not told: %s", type(error).__name__)
+                log.warning("beat heartbeat failed: %s", type(error).__name__)
         return super().tick(*args, **more)

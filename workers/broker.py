@@ -1,4 +1,4 @@
-"""The broker asked how it is, over a connection of its own, which gives up within a second or so."""
+"""Health checks of the broker, over a connection of their own with short timeouts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from store.config.settings import Settings
 from workers.celery_app import Almanac
 from workers.queues import Queue
 
-# Each step, in seconds.
+# Timeout of each step, in seconds.
 PATIENCE = 1.0
 
 # Between two attempts to connect, in seconds.
@@ -21,7 +21,7 @@ RETRY_SECONDS = 0.5
 
 
 class Unreachable(Exception):
-    """The broker does not take connections; the message says where it was looked for, without a password."""
+    """The broker does not accept connections. The message has its address, without the password."""
 
 
 def lengths(settings: Settings) -> dict[Queue, int]:
@@ -34,13 +34,13 @@ def lengths(settings: Settings) -> dict[Queue, int]:
 
 
 def any_worker(celery: Almanac, settings: Settings, *, seconds: float) -> bool:
-    """Whether a worker answers in time; raises as ``lengths``."""
+    """Whether any worker answers a ping within ``seconds``; raises like ``lengths``."""
     with _connected(settings) as connection:
         return bool(celery.control.ping(timeout=seconds, limit=1, connection=connection))
 
 
 def wait_for(settings: Settings, seconds: float) -> None:
-    """Return when the broker takes connections.
+    """Return as soon as the broker accepts connections.
 
     :raise Unreachable: when it has not within ``seconds``
     """
@@ -75,8 +75,8 @@ def _connection(settings: Settings) -> Iterator[Any]:
 
 
 def _length(connection: Any, queue: Queue) -> int:
-    """0 also for a queue that is not there: Redis has no empty ones, RabbitMQ none that nobody has used."""
-    # RabbitMQ closes the channel on which such a queue was asked for.
+    """The length of a queue; 0 for one that does not exist: empty in Redis, or unused in RabbitMQ."""
+    # RabbitMQ closes the channel when the queue does not exist.
     channel = connection.channel()
     try:
         return int(channel.queue_declare(queue, passive=True).message_count)

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 RENEWAL_SECONDS = 300.0
 PURGE_SECONDS = 3600.0
-# What is due for another attempt waits so long at most.
+# Longest delay of a webhook retry that is due.
 SWEEP_SECONDS = 10.0
 CHANNELS_SECONDS = 300.0
 LONGEST_TICK = 5.0
 
 
 class Almanac(Celery):  # type: ignore[misc]  # Celery has no type hints
-    """Celery with what our tasks need beside it."""
+    """A Celery app with the runtime that its tasks use."""
 
     runtime: Runtime
 
@@ -32,7 +32,7 @@ class Almanac(Celery):  # type: ignore[misc]  # Celery has no type hints
 def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
     """The Celery app of this process, for sending tasks as well as for running them.
 
-    It shares the stores of who has some.
+    A process that has opened its stores already passes them as ``stores``.
     """
     # Imported here: the tasks bind to the app that is current when they are first used.
     from workers import tasks
@@ -49,33 +49,34 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
     worker_shutdown.connect(lambda **_: app.runtime.leave(), weak=False)
     app.conf.update(
         task_serializer="json",
-        # A task's arguments are ids and instants; nothing else is ever decoded.
+        # Task arguments are ids and timestamps; no other format is decoded.
         accept_content=["json"],
         # Replies travel on the request's own Redis list; results would only cost round trips.
         task_ignore_result=True,
         task_default_queue=Queue.READS,
-        # A task's first word is its queue, whoever sends it.
+        # The first part of a task's name is its queue.
         task_routes={f"{queue}.*": {"queue": queue} for queue in Queue},
         task_queues=[KombuQueue(queue) for queue in Queue],
         # One request's task must not wait behind another's in the same process while a process is idle.
         worker_prefetch_multiplier=1,
-        # After a lost connection Celery would fetch less, and more again with every task that begins: its
-        # thread tells RabbitMQ so on the connection that the main thread reads. They take each other's
-        # bytes, and the worker stands still until RabbitMQ lets go of it, three minutes later.
+        # After a lost connection, Celery would lower the prefetch count and raise it again with every task
+        # that starts. The thread of the task sends that to RabbitMQ on the connection that the main thread
+        # reads. The two threads consume each other's bytes, and the worker hangs until RabbitMQ closes the
+        # connection, three minutes later.
         worker_enable_prefetch_count_reduction=False,
-        # A read that was cut short is not worth repeating: its request has its answer by then.
+        # A read that was interrupted is not repeated: its request has been answered by then.
         task_acks_late=False,
-        # A web request that cannot reach the broker answers 503 at once instead of waiting: kombu's own
-        # patience with a connection is six seconds. Workers wait for their broker by other settings.
+        # A web request that cannot reach the broker answers 503 at once; kombu would retry for six
+        # seconds. Workers wait for their broker by other settings.
         task_publish_retry=False,
         broker_connection_retry_on_startup=True,
         broker_transport_options=transport_options(settings.broker_url),
-        # Flower lists the tasks from these; there are few tasks, however many reads they do.
+        # Flower lists tasks from these events. There are few tasks, however many reads each one performs.
         worker_send_task_events=True,
-        # Logging is the command line's, once for all processes.
+        # ``workers.main`` configures logging, in the same way for all processes.
         worker_hijack_root_logger=False,
         timezone="UTC",
-        # Its ticks are seen by all processes; it makes one in so many seconds at least.
+        # Each tick can send a heartbeat, so the interval between two ticks is limited.
         beat_scheduler="workers.beat:Clock",
         beat_max_loop_interval=LONGEST_TICK,
         beat_schedule={
@@ -96,25 +97,25 @@ def _prepare(app: Almanac, hostname: str) -> None:
 
     memory.watch(app.runtime, hostname)
     tracing.start(hostname.partition("@")[0])
-    # Other workers hand jobs to this one alone by this queue.
+    # Other workers hand jobs over to this worker through this queue.
     app.amqp.queues.select_add(own_queue(hostname))
     app.runtime.prepare(hostname)
 
 
 def _every(seconds: float, task: str) -> dict[str, object]:
-    # Missed while no worker ran: the next one does the same work.
+    # A task that no worker took in time is dropped: the next one does the same work.
     return {"task": task, "schedule": seconds, "options": {"expires": seconds}}
 
 
 def transport_options(url: str) -> dict[str, float]:
-    """The patience of a connection to this broker."""
+    """Timeouts and retries of a connection to this broker."""
     options: dict[str, float] = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
     if url.startswith(("redis", "unix")):
         options["socket_connect_timeout"] = 2.0
-        # It answers at once, or within the second that a worker's pop takes; a network that has lost the
-        # connection never does, and without this a worker would wait for ever.
+        # Redis answers at once, or within the second that a worker's pop takes. Without a timeout, a worker
+        # whose network has lost the connection would wait forever.
         options["socket_timeout"] = 5.0
-        # The pop itself is outside of that: kombu looks after so many seconds whether it has been answered,
-        # and lets go of a connection within twice as many.
+        # The timeout does not cover the pop itself. kombu checks at this interval, in seconds, whether the
+        # pop was answered, and closes a dead connection within twice the interval.
         options["health_check_interval"] = 5
     return options

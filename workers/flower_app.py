@@ -20,7 +20,7 @@ from workers.telemetry import logs
 
 @setup_logging.connect  # type: ignore[untyped-decorator]
 def _log(**_: Any) -> None:
-    """Log as the other processes do."""
+    """Log in the same format as the other processes."""
     logs.configure("flower", read_log_settings())
 
 

@@ -1,4 +1,4 @@
-"""The app that ``celery -A workers.main`` finds: made from the environment, in worker and beat."""
+"""The app for ``celery -A workers.main``, created from the environment, for workers and beat."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from workers import broker
 from workers.celery_app import Almanac, create_celery
 from workers.telemetry import logs
 
-# Celery's commands by which a process is known; a worker has a name of its own.
+# Celery's commands, which name the process in its log lines; a worker has a name of its own.
 _COMMANDS = ("worker", "beat")
 _name = next((word for word in sys.argv[1:] if word in _COMMANDS), "celery")
 
-
-# A broker that starts together with the workers may need so long, in seconds. After that the worker ends, and
-# whatever runs it sees that and may start it again.
+# Seconds that a worker waits for a broker that starts at the same time. After that the worker exits, and its
+# supervisor can restart it.
 BROKER_SECONDS = 10.0
 
 
 @celeryd_init.connect  # type: ignore[untyped-decorator]
 def _start(sender: str, **_: Any) -> None:
-    """Name the worker by the part of its host name that tells it apart; end without a broker."""
+    """Name the worker by the first part of its host name; exit if the broker cannot be reached."""
     global _name
     _name = sender.partition("@")[0]
     try:
@@ -36,7 +35,7 @@ def _start(sender: str, **_: Any) -> None:
 
 @setup_logging.connect  # type: ignore[untyped-decorator]
 def _log(**_: Any) -> None:
-    """In place of Celery's own set-up: its lines go the way of all others."""
+    """Replace Celery's logging set-up with the one that all processes use."""
     logs.configure(_name, read_log_settings())
 
 

@@ -1,8 +1,8 @@
-"""A ceiling for the memory of a worker: one that has grown above it becomes a new one.
+"""A memory limit for workers: a worker that exceeds it restarts itself.
 
-Threads share one process, so that Celery's own ceilings, which end processes of a pool, do not apply. The
-worker waits for a moment in which it does nothing, ends as if it had been told to, and at its very end starts
-its own command in its place: the process id stays, so that whatever started it has nothing to do.
+Celery's own limits end processes of a prefork pool; they do not apply to a pool of threads. The worker waits
+until it is idle, shuts down, and as its last step executes its own command again. The process id stays the
+same, so that a supervisor does not notice.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ log = logging.getLogger(__name__)
 
 MEBIBYTE = 2**20
 
-# Seconds between two looks at the memory, and at whether it is quiet once there is too much.
-LOOK, LOOK_FOR_QUIET = 5.0, 0.1
+# Seconds between two checks of the memory and, above the limit, of whether the worker is idle.
+CHECK, CHECK_IDLE = 5.0, 0.1
 
-# Seconds after which a worker goes that is never quiet: longer than any round of upkeep. What it has begun is
-# finished all the same, but until then it takes nothing new.
+# Seconds after which a worker that is never idle shuts down all the same: longer than any upkeep task.
+# It takes no new tasks from then on, and finishes those that it has begun.
 PATIENCE = 300.0
 
 _STATM = Path("/proc/self/statm")
 
 
 def resident() -> int:
-    """Bytes of memory that this process holds; where the system does not say, the most that it ever held."""
+    """Resident memory of this process in bytes; its peak on systems that do not report the current value."""
     try:
         return int(_STATM.read_text().split()[1]) * resource.getpagesize()
     except OSError:
@@ -49,9 +49,9 @@ def resident() -> int:
 
 
 class Ceiling:
-    """Waits until this worker, ``name``, holds more than ``limit`` bytes, and then for a moment to ``leave``.
+    """Waits until worker ``name`` uses more than ``limit`` bytes and is idle, then calls ``leave``.
 
-    ``quiet`` says whether it does nothing just now. Of several workers one leaves at a time.
+    ``quiet`` returns whether the worker is idle. Several workers leave one after the other.
     """
 
     def __init__(
@@ -69,15 +69,15 @@ class Ceiling:
         self._leave = leave
 
     def watch(self) -> None:
-        """Return once it has left."""
+        """Block until the worker has left."""
         while resident() <= self._limit:
-            time.sleep(LOOK)
+            time.sleep(CHECK)
         log.warning(
-            "%d MiB are more than ALMANAC_WORKER_MEMORY: this worker starts anew", resident() // MEBIBYTE
+            "%d MiB are more than ALMANAC_WORKER_MEMORY: this worker restarts", resident() // MEBIBYTE
         )
         give_up = time.monotonic() + PATIENCE
         while not (self._quiet() or time.monotonic() > give_up) or not self._first():
-            time.sleep(LOOK_FOR_QUIET)
+            time.sleep(CHECK_IDLE)
         self._leave()
 
     def _first(self) -> bool:
@@ -85,14 +85,14 @@ class Ceiling:
         try:
             return self._presence.step_out(self._name)
         except RedisError:
-            # Whoever cannot be told of work has none.
+            # Without Redis a worker gets no jobs, so that it can leave.
             return True
 
 
 def watch(runtime: Runtime, name: str) -> None:
-    """Keep this worker below the ceiling of the settings, if there is one.
+    """Restart this worker when it exceeds the memory limit of the settings, if there is one.
 
-    Called before anything that has to be closed at the end is opened.
+    Call this before anything registers an exit handler: exit handlers run in reverse order.
     """
     if not (limit := runtime.settings.worker_memory * MEBIBYTE):
         return
@@ -101,7 +101,7 @@ def watch(runtime: Runtime, name: str) -> None:
         name,
         limit,
         runtime.stores.heartbeats,
-        # Tasks that it has taken, and reads for the cache that outlast theirs.
+        # Tasks that it has taken, and reads that continue after their task.
         quiet=lambda: not state.reserved_requests and not runtime.pool.used,
         leave=replacement.begin,
     )
@@ -109,25 +109,25 @@ def watch(runtime: Runtime, name: str) -> None:
 
 
 class _Replacement:
-    """The end of this process as a worker, and its beginning as another."""
+    """Shuts this worker down and starts its command again in the same process."""
 
     def __init__(self) -> None:
         self._begun = False
-        # Last of all, as it is the first: by then all is written down, and all threads are over.
-        atexit.register(self._start_anew)
-        # Whoever tells the worker to end means it, also when it is about to start anew.
-        worker_shutting_down.connect(self._told_to_end, weak=False)
+        # The first handler registered runs last: when all data is written and all threads have ended.
+        atexit.register(self._restart)
+        # A shutdown from outside cancels the restart.
+        worker_shutting_down.connect(self._cancel, weak=False)
 
     def begin(self) -> None:
-        """What SIGTERM does, without the signal: one that comes from outside is told apart."""
+        """Shut down as on SIGTERM, but without a signal, so that a signal from outside can be recognized."""
         if state.should_stop is None:
             self._begun = True
             state.should_stop = os.EX_OK
 
-    def _told_to_end(self, **_: Any) -> None:
+    def _cancel(self, **_: Any) -> None:
         self._begun = False
 
-    def _start_anew(self) -> None:
+    def _restart(self) -> None:
         if self._begun:
             sys.stdout.flush()
             sys.stderr.flush()

@@ -6,13 +6,13 @@ from enum import StrEnum
 
 
 class Queue(StrEnum):
-    """What a worker may be asked to consume."""
+    """The queues that a worker can consume."""
 
-    # Somebody waits for the answer; a task expires with its request's deadline.
+    # A request waits for the answer; a task expires at the deadline of its request.
     READS = "reads"
-    # Changes at a provider: never sent twice blindly.
+    # Changes at a provider, which must not be repeated without a check.
     WRITES = "writes"
-    # What beat sends: nobody waits.
+    # Scheduled and background tasks; no request waits for them.
     UPKEEP = "upkeep"
-    # What integrators hear from us: their receivers may be slow.
+    # Webhooks; the endpoints of API clients may be slow.
     WEBHOOKS = "webhooks"

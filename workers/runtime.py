@@ -1,4 +1,4 @@
-"""What the tasks of one process share: stores, providers, and the pool that reads."""
+"""The objects that the tasks of one process share: stores, providers, and the thread pool for reads."""
 
 from __future__ import annotations
 
@@ -26,29 +26,28 @@ from workers.webhooks.fair_queue import FairQueue
 
 log = logging.getLogger(__name__)
 
-
-# Receivers of webhooks that a process sends to at once: those that hang must leave it threads for reads.
+# Webhook endpoints that one process serves at once. Endpoints that hang must leave threads for reads.
 RECEIVERS = 16
 
-# Places that all upkeep of a process may hold at once: a provider that hangs leaves the others to requests.
+# Threads that upkeep may hold at once in one process, so that a provider that hangs leaves some to requests.
 UPKEEP = 8
 
 
 class Runtime:
-    """Opened when first used: the web tier makes the same Celery app and never reads."""
+    """Opens the shared objects on first use, because the web tier creates the same app and never reads."""
 
     def __init__(self, settings: Settings, stores: Stores | None = None) -> None:
         self.settings = settings
         self.stores = stores or Stores(settings)
         self.webhook_queue = FairQueue(RECEIVERS)
-        # The worker that this is, if it is one.
+        # The name of this worker; None in other processes.
         self._name: str | None = None
         self.upkeep = BoundedSemaphore(max(1, min(UPKEEP, settings.reads_in_flight // 2)))
 
     def prepare(self, worker: str) -> None:
-        """Open now what the first request would have to wait for; what is down is tried again by it.
+        """Open connections before the first request needs them, and start the heartbeat of this worker.
 
-        From now on it says every few seconds that this worker is there.
+        A database or Redis that is down is logged; the first request connects again.
         """
         transport.prepare()
         _ = self.providers, self.pool
@@ -56,19 +55,19 @@ class Runtime:
             try:
                 ping()
             except (SQLAlchemyError, RedisError) as error:
-                log.warning("not there yet: %s", type(error).__name__)
+                log.warning("database or Redis is not available yet: %s", type(error).__name__)
         self.announce(worker)
         with suppress(RedisError):
             self.stores.heartbeats.come_back(worker)
-        self.stores.flusher.add(self._say_so)
+        self.stores.flusher.add(self._send_heartbeat)
         self.stores.flusher.start()
         collect_seldom(OF_JOBS)
 
     def announce(self, worker: str) -> None:
-        """Send a heartbeat as the worker of this name, and watch from now on which providers it reaches."""
+        """Send a heartbeat under this name, and start to check which providers this worker reaches."""
         self._name = worker
         self.egress.start(worker)
-        self._say_so()
+        self._send_heartbeat()
 
     def retire(self) -> None:
         """The worker takes no new tasks: other workers must not hand it any jobs."""
@@ -77,7 +76,7 @@ class Runtime:
         threading.Thread(target=self._deregister, name="retire", daemon=True).start()
 
     def leave(self) -> None:
-        """The worker ends."""
+        """Stop the heartbeat of this worker, which ends."""
         self.egress.stop()
         self._deregister()
 
@@ -87,7 +86,7 @@ class Runtime:
             with suppress(RedisError):
                 self.stores.heartbeats.leave(name)
 
-    def _say_so(self) -> None:
+    def _send_heartbeat(self) -> None:
         if self._name is not None:
             try:
                 self.stores.heartbeats.work(
@@ -101,29 +100,29 @@ class Runtime:
 
     @cached_property
     def registrations(self) -> Registrations:
-        """Both providers, at the addresses of the settings, with the registrations that count."""
+        """Both providers, at the addresses of the settings, with the OAuth registrations in force."""
         return Registrations(self.settings.providers, self.stores)
 
     @property
     def providers(self) -> Mapping[ProviderName, Provider]:
-        """Both providers; a registration saved elsewhere counts within a second."""
+        """Both providers; a registration that another process saved is seen within a second."""
         return self.registrations.recent()
 
     @property
     def grace(self) -> float:
-        """Seconds for which a read goes on after its request has given up.
+        """Seconds for which a read continues after its request has timed out.
 
-        Long enough for a provider that is slow just now, so that who asks again is answered from the cache;
-        no longer, as the place that it holds is lacking elsewhere.
+        Long enough for a slow provider to answer, so that a repeated request finds the result in the cache.
+        No longer, because the read occupies a thread of the pool.
         """
         return self.settings.fanout_deadline_seconds / 2
 
     @cached_property
     def egress(self) -> Egress:
         """Whether this process can reach the providers."""
-        return Egress(self.stores.heartbeats, egress.hosts(self.settings.providers), self._say_so)
+        return Egress(self.stores.heartbeats, egress.hosts(self.settings.providers), self._send_heartbeat)
 
     @cached_property
     def pool(self) -> FairPool:
-        """As many reads at once as this process may have in flight, across all requests."""
+        """The thread pool for the reads of all requests in this process."""
         return FairPool(self.settings.reads_in_flight)

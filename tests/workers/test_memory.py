@@ -34,7 +34,7 @@ class Scene:
 @pytest.fixture
 def scene(runtime, monkeypatch) -> Callable[..., Scene]:
     monkeypatch.setattr(memory, "LOOK", 0.001)
-    monkeypatch.setattr(memory, "LOOK_FOR_QUIET", 0.001)
+    monkeypatch.setattr(memory, "CHECK_IDLE", 0.001)
 
     def make(name: str = "worker1", *, sizes: list[int], busy: int = 0) -> Scene:
         made = Scene(runtime.stores.heartbeats, name, sizes, busy)
@@ -102,12 +102,12 @@ def test_a_worker_that_was_told_to_end_ends(ended):
     replacement = memory._Replacement()
     replacement.begin()
     memory.worker_shutting_down.send(sender="worker", sig="SIGTERM", how="Warm", exitcode=0)
-    replacement._start_anew()
+    replacement._restart()
     assert ended == []
 
     memory.state.should_stop = None
     replacement.begin()
-    replacement._start_anew()
+    replacement._restart()
     assert len(ended) == 1
 
 
@@ -115,5 +115,5 @@ def test_a_worker_that_is_ending_already_does_not_begin_anew(ended):
     memory.state.should_stop = 0
     replacement = memory._Replacement()
     replacement.begin()
-    replacement._start_anew()
+    replacement._restart()
     assert ended == []
