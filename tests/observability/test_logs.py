@@ -203,7 +203,7 @@ def test_no_secret_no_query_and_no_address_is_in_any_line(talkative, ada, sandbo
     refused_by_the_server(talkative, b"GET /v1/users HTTP/1.1\r\nplanted-query \x00: lovelace\r\n\r\n")
     talkative.call("DELETE", f"/users/{user}")
 
-    until(lambda: "is over" in talkative.output("worker1") + talkative.output("worker2"))
+    until(lambda: "has finished" in talkative.output("worker1") + talkative.output("worker2"))
     said = talkative.output()
     assert "planted" not in said, [line for line in said.splitlines() if "planted" in line][:3]
     found = {what: secret for what, secret in planted.items() if secret in said}

@@ -33,7 +33,7 @@ class Scene:
 
 @pytest.fixture
 def scene(runtime, monkeypatch) -> Callable[..., Scene]:
-    monkeypatch.setattr(memory, "LOOK", 0.001)
+    monkeypatch.setattr(memory, "CHECK", 0.001)
     monkeypatch.setattr(memory, "CHECK_IDLE", 0.001)
 
     def make(name: str = "worker1", *, sizes: list[int], busy: int = 0) -> Scene:

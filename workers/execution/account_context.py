@@ -1,4 +1,4 @@
-"""One connection as a provider adapter wants it, and what a provider's answer means for the connection."""
+"""Prepares a connection for a provider adapter, and marks it dead when the provider has revoked its grant."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from workers.telemetry import request_ids
 
 log = logging.getLogger(__name__)
 
-# Of the deadline of a request: a provider that takes so long is down for whoever waits.
+# A call that has waited for this share of a request's deadline counts as a failure of the provider.
 PATIENCE = 0.25
 
 
 def open_account(
     runtime: Runtime, credentials: Credentials, family: Family, *, grace: float = 0.0
 ) -> tuple[CalendarProvider, Account]:
-    """The adapter for a connection, and the account it is to be used with, for one family of calls."""
+    """The adapter for a connection, and the account to pass to it, for one family of calls."""
     provider = runtime.providers[ProviderName(credentials.provider)]
     tokens = ConnectionTokens(runtime.stores, provider.oauth, credentials)
     traffic = traffic_of(runtime, credentials, family)
@@ -36,7 +36,7 @@ def open_account(
 
 
 def traffic_of(runtime: Runtime, credentials: Credentials, family: Family) -> AccountTraffic:
-    """What one family of an account's calls has to do with everybody else's."""
+    """The rate limiter and circuit breaker for one family of an account's calls."""
     return AccountTraffic(
         runtime.stores.provider_rate_limiter,
         runtime.stores.circuit_breakers,
@@ -49,7 +49,7 @@ def traffic_of(runtime: Runtime, credentials: Credentials, family: Family) -> Ac
 
 
 def _is_ours(runtime: Runtime, credentials: Credentials, project: str | None) -> bool:
-    """Whether the quota of a Google Cloud project is that of our own registration.
+    """Whether a Google Cloud project is the one of this installation's OAuth registration.
 
     Google's client ids begin with the number of their project. Where one of the two numbers is unknown, only
     a grant that this service obtained counts against our project.
@@ -62,7 +62,7 @@ def _is_ours(runtime: Runtime, credentials: Credentials, project: str | None) ->
 
 @contextmanager
 def mark_dead_on_revoked_grant(runtime: Runtime, connection_id: str) -> Iterator[None]:
-    """Mark the connection dead when the provider says that its grant is gone, and log every failure."""
+    """Log every provider failure, and mark the connection dead if its grant is gone."""
     try:
         yield
     except ProviderError as error:

@@ -1,4 +1,4 @@
-"""How a job takes part in the throttling: how often it calls, on whose account, who hears of refusals."""
+"""How jobs use the rate limiter and circuit breakers: their number of calls, and the failures they report."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ TITLES: dict[str, str] = {
 
 
 class AccountTraffic:
-    """The ``Traffic`` of one account, for one family of calls: what happens to it is heard by all workers.
+    """The ``Traffic`` of one account for one family of calls. It shares outcomes with all workers.
 
-    Made as its job begins. ``patience``: who has not waited for so many seconds cannot say that nobody
-    answers. ``ours`` says whether the limit of a Google Cloud project is this installation's, by the number
-    of the project if Google names it. ``egress`` learns of answers and of calls that get none.
+    Create it when the job begins. A timeout counts as a failure of the provider only after ``patience``
+    seconds. ``ours`` returns whether the limit of a Google Cloud project is this installation's, given the
+    project's number if Google names it. ``egress`` is notified of answers and of calls without an answer.
     """
 
     def __init__(
@@ -74,18 +74,19 @@ class AccountTraffic:
         self._began = time.monotonic()
 
     def answered(self) -> None:
-        """The provider answers, to this account at least."""
-        # The next call is another one.
+        """Report an answer of the provider to this account."""
+        # The time of the next call counts from here.
         self._began = time.monotonic()
         self._egress.answered(self._guarded.provider)
         self._breakers.answered(self._guarded, self._connection)
 
     def failed(self, error: ProviderError, pause: float, *, given_up: bool) -> float | None:
-        """Hold the account, or all accounts, when the provider throttles; count it when it does not answer.
+        """Report a failed call. Returns the seconds to wait before a retry, or None for no retry.
 
-        The limit of another project than ours holds the account that answered so, and no other.
-        The call itself waits for what the provider has told anyone, but not for others' guesses: it is how
-        we learn that the throttling is over.
+        A rate limit pauses this account, or all accounts if it is that of our own project. The limit of
+        another project pauses this account only. A missing answer counts for the circuit breaker.
+        The call waits for pauses that the provider has named to any worker, but not for estimated ones:
+        its retry shows when the rate limit is over.
         """
         if isinstance(error, NoAnswer):
             if self._egress.failed(self._guarded.provider, error):
@@ -94,7 +95,7 @@ class AccountTraffic:
             self._egress.answered(self._guarded.provider)
         if isinstance(error, RateLimited):
             self.answered()
-        elif self._tells(error, given_up=given_up) and self._breakers.failed(
+        elif self._counts_as_failure(error, given_up=given_up) and self._breakers.failed(
             self._guarded, self._connection, given_up=given_up, took=time.monotonic() - self._began
         ):
             return None
@@ -107,32 +108,32 @@ class AccountTraffic:
         )
         return max(pause, held)
 
-    def _tells(self, error: ProviderError, *, given_up: bool) -> bool:
-        """Whether a failure tells of the provider: one that is slow answers when it is given more time."""
+    def _counts_as_failure(self, error: ProviderError, *, given_up: bool) -> bool:
+        """Whether a failure counts for the circuit breaker. A short timeout does not."""
         if isinstance(error, LocalResourceExhausted):
             return False
         return not isinstance(error, TimedOut) or (given_up and error.waited >= self._patience)
 
 
 def ask(job: Job, row: SealedConnection, lease: str) -> AcquireRequest | None:
-    """What to ask of the throttle before a job; None for one that calls no calendar."""
+    """The permit that a job needs from the rate limiter; None for a job that calls no calendar API."""
     cost = calls(ProviderName(row.provider), job)
     if not cost:
         return None
     if row.main_calendar_id is None and allows(
         ProviderName(row.provider), row.scope, Operation.LIST_CALENDARS
     ):
-        # The call that learns it.
+        # One more call, which reads the id of the main calendar.
         cost += 1
     return AcquireRequest(row.provider, row.id, cost, leased_mailbox(row), lease, family(job))
 
 
 def leased_mailbox(row: SealedConnection | Credentials) -> str | None:
-    """The mailbox whose calls at once are limited, which only Graph does; None for a Google account.
+    """The mailbox whose concurrent calls Graph limits; None for a Google account.
 
-    The key is the address, or the main calendar's id, that Graph has named. The e-mail of a connection is
-    what its caller wrote: keyed by that, one tenant could take the leases of another tenant's mailbox. Until
-    Graph has named the mailbox, a connection has leases of its own.
+    The key is the mailbox address, or the main calendar's id, that Graph returned. It is not the e-mail of
+    the connection, which the API client can choose: one tenant could take the leases of another tenant's
+    mailbox. Until Graph has returned either, a connection has leases of its own.
     """
     if row.provider != ProviderName.MICROSOFT:
         return None
@@ -140,7 +141,7 @@ def leased_mailbox(row: SealedConnection | Credentials) -> str | None:
 
 
 def family(job: Job) -> Family:
-    """What a job is after; a list of calendars that it reads on its way is no part of that."""
+    """The family of a job's main calls. A calendar list that it also reads does not count."""
     match job:
         case ListCalendars() | ShowCalendars():
             return Family.CALENDARS
@@ -152,7 +153,7 @@ def family(job: Job) -> Family:
 
 
 def calls(provider: ProviderName, job: Job) -> int:
-    """How many calls a job makes when none has to be made again and no page has a next one.
+    """The number of provider calls of a job, without retries and further pages.
 
     Each part of a batch of Graph counts as one.
     """
@@ -161,7 +162,7 @@ def calls(provider: ProviderName, job: Job) -> int:
         case ReadBusy():
             number = len(job.calendars or ("primary",))
             if microsoft:
-                # With each batch, or with the list, goes a question for the mailbox's zone.
+                # Each batch, and the list, includes a request for the mailbox's time zone.
                 return number + 1 if job.calendars else number + 3
             queries = -(-number // CALENDARS_PER_QUERY) * -(-(job.end - job.start) // RANGE_PER_QUERY)
             return queries if job.calendars else queries + 1
@@ -172,33 +173,33 @@ def calls(provider: ProviderName, job: Job) -> int:
         case GetEvent():
             return 1 + microsoft
         case CreateEvent() | UpdateEvent() | DeleteEvent():
-            # The event is read before it is changed, or looked for after it was created.
+            # The job reads the event before it changes it, or searches for it after it created it.
             return 2
     return 0
 
 
 def throttled(row: SealedConnection, answer: Permit) -> Failed:
-    """What has become of a job that has no turn before its deadline; nothing of it was done."""
+    """The failure of a job that gets no permit before its deadline. The job was not started."""
     if answer.why is WaitReason.PROBED:
         return refused(row, answer)
     if answer.why is WaitReason.MAILBOX:
-        # The calls before it have not come to an end.
+        # Earlier calls to this mailbox have not finished.
         return overdue(row)
     wait = None if answer.why is WaitReason.BACKOFF else answer.wait
     return Failed(Reason.RATE_LIMITED, f"{TITLES[row.provider]} asks us to slow down", retry_after=wait)
 
 
 def refused(row: SealedConnection, answer: Permit) -> Failed:
-    """What becomes of a job while nobody is asked."""
+    """The failure of a job while the circuit is open. The provider was not called."""
     return replace(Failed.because(unanswered(row.provider, answer)), asked=False)
 
 
 def unanswered(provider: str, answer: Permit) -> Unavailable:
-    """The error for a call that is not made, as those before it were not answered."""
+    """The error for a call that is not made because the circuit is open."""
     message = f"{TITLES[provider]} has not been answering; try again in a moment"
     return Unavailable(message, retry_after=answer.wait)
 
 
 def overdue(row: SealedConnection) -> Failed:
-    """A read that has no answer at the deadline, as the adapter puts it."""
+    """The failure of a read without an answer at the deadline, worded as in the adapter."""
     return Failed.because(late(TITLES[row.provider], Operation.FREE_BUSY))

@@ -1,4 +1,4 @@
-"""Trades an authorization code for a connection: the second half of a consent."""
+"""Exchanges an authorization code for tokens and stores the connection."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
-# Of a code, never of a connection: nothing is connected yet.
+# These failures concern the code: there is no connection yet.
 CODE_REFUSED = Failed(Reason.AUTHORIZATION_INVALID, "The code is no longer valid; start again")
 NO_CALENDARS = Failed(
     Reason.AUTHORIZATION_INVALID,

@@ -1,8 +1,8 @@
-"""The provider's names for the account of a connection, learned once and stored with the connection.
+"""Reads the provider's ids for the account of a connection once, and stores them with the connection.
 
-The cache tags of a connection and the names of its calendars follow from it. It has to be known before
-anything is cached and before anything is written: otherwise two connections of one mailbox would not know
-that they share it.
+The cache tags of a connection and of its calendars are derived from these ids. They must be known before a
+cache entry or an event is written. Otherwise a write through one connection would not invalidate what another
+connection of the same mailbox has cached.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from store.stores import Stores
 
 log = logging.getLogger(__name__)
 
-# Seconds until a provider is asked again that refused to name the main calendar.
+# Seconds until a retry after a provider has refused to return the main calendar.
 REFUSED_SECONDS = 3600
-# Seconds until reads ask again a provider that did not answer.
+# Seconds until reads retry after a provider has not answered.
 FAILED_SECONDS = 10
-# How many new main calendars invalidate the caches of the other processes within some seconds. The caches
-# expire after a minute. An upgrade identifies thousands of connections, and each of them would empty them.
+# Per interval, only this many newly read main calendars invalidate the caches of other processes, which
+# expire after a minute. Otherwise an upgrade would empty them for each of thousands of connections.
 INVALIDATIONS, INVALIDATION_SECONDS = 20, 5
 
-# The lengths of the columns.
+# The lengths of the database columns.
 LONGEST_ID = 2048
 LONGEST_ADDRESS = 320
 
@@ -45,10 +45,10 @@ def identified(
     *,
     deadline: float,
 ) -> Credentials:
-    """The connection with its main calendar's id, asked of the provider if it is not stored.
+    """The connection with its main calendar's id, read from the provider if it is not stored.
 
-    A connection whose scopes do not allow the question, or whose provider refuses to answer it, stays as it
-    is: then the e-mail stands in for the address.
+    A connection whose scopes do not allow that call, or whose provider refuses it, is returned unchanged. Its
+    e-mail is then used as the address.
 
     :raise ProviderError: when the provider did not answer, or ended the grant
     """
@@ -78,8 +78,8 @@ def owners(
 ) -> Mapping[str, str]:
     """The address of another mailbox that shares each calendar, ``""`` for the account's own.
 
-    Google calendars have none, as their ids are global. Graph is asked for the list of calendars if one of
-    them is not known.
+    Google calendars have none, because their ids are global. For Graph, the calendar list is read if an
+    owner is unknown.
 
     :raise ProviderError: when the list cannot be read
     """
@@ -90,7 +90,7 @@ def owners(
     if len(known) < len(shared):
         found = provider.calendars(replace(account, grace=0.0), deadline=deadline)
         listed = {each.id: each.owner for each in listing(credentials, found)}
-        # One that is on no list cannot be read: it is not looked for again.
+        # A calendar on no list cannot be read. It is stored, so that it is not searched again.
         known = dict.fromkeys(shared, "") | listed
         stores.calendar_lists.store_owners(credentials.id, known)
     return known
@@ -105,7 +105,7 @@ def listing(credentials: Credentials, calendars: Sequence[Calendar]) -> tuple[Li
 
 
 def note_list(stores: Stores, credentials: Credentials, calendars: Sequence[Calendar]) -> Credentials:
-    """Keep what a list that was just read says of the main calendar and of the calendars' owners.
+    """Store the main calendar and the calendars' owners from a list that was just read.
 
     A main calendar with another id or address than the stored one belongs to an account that was renamed.
     """
@@ -124,7 +124,7 @@ def note_list(stores: Stores, credentials: Credentials, calendars: Sequence[Cale
 
 
 def enter(stores: Stores, credentials: Credentials, calendars: Sequence[str], of: Mapping[str, str]) -> None:
-    """Tell the cache which calendars are about to be read; ``of`` has their owners."""
+    """Register calendars with the cache before they are read; ``of`` has their owners."""
     stores.busy.enter(
         {
             CalendarKey(credentials.id, each): read_tags(credentials, each, of.get(each, ""))
@@ -160,12 +160,12 @@ def _store(stores: Stores, credentials: Credentials, main: MainCalendar) -> Cred
 
 
 def failed_lately(stores: Stores, connection_id: str) -> bool:
-    """Whether the provider did not answer the same question a few seconds ago."""
+    """Whether the provider did not answer the same call a few seconds ago."""
     return bool(stores.redis.exists(_failed(connection_id)))
 
 
 def note_failure(stores: Stores, connection_id: str) -> None:
-    """Keep reads from asking a provider that did not answer for some seconds."""
+    """Suppress this call for some seconds after the provider did not answer."""
     stores.redis.set(_failed(connection_id), 1, ex=FAILED_SECONDS)
 
 

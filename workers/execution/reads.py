@@ -1,4 +1,4 @@
-"""What a worker reads for one connection."""
+"""Performs the jobs of the reads queue."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
-# The share of the time that may go into learning what the provider calls an account.
+# The share of the time that a read may spend on the provider's ids for the account.
 IDENTITY_SHARE = 0.4
 
 
@@ -30,7 +30,7 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
         raise TypeError(f"{job!r} is not a read")
     grace = runtime.grace if continues_past_deadline(job) else 0.0
     provider, account = open_account(runtime, credentials, family(job), grace=grace)
-    # A list that is not to be had says nothing of busy periods, nor one that is.
+    # Calendar lists have a circuit of their own: their failures say nothing about busy periods.
     lister = replace(account, traffic=traffic_of(runtime, credentials, Family.CALENDARS))
     reader = _Reader(runtime, credentials, provider, account, lister, deadline)
     if isinstance(job, ReadBusy):
@@ -43,9 +43,9 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
 
 
 def continues_past_deadline(job: Job) -> bool:
-    """Whether a job that is under way at its deadline goes on for the cache's sake.
+    """Whether a job in flight at its deadline continues, to fill the cache.
 
-    One that lists the calendars first does not: the list that it has by then is a part of the answer.
+    A job that lists the calendars first does not: it must answer in time with the list that it has.
     """
     return isinstance(job, ReadBusy) and job.calendars is not None
 
@@ -77,7 +77,7 @@ class _Reader:
         try:
             with mark_dead_on_revoked_grant(self._runtime, job.connection):
                 if job.calendars is None:
-                    # It names the main calendar too.
+                    # The list includes the main calendar.
                     listed = self._list()
                 calendars = job.calendars or tuple(calendar.asked_as for calendar in listed or ())
                 if calendars:
@@ -86,12 +86,12 @@ class _Reader:
                         self._account, calendars, job.start, job.end, deadline=self._deadline
                     )
         except ProviderError as error:
-            # With the list, when that much was read: then each calendar can be named.
+            # With the list, if it was read, the failure can be reported for each calendar.
             return Reply(read_at, failed=Failed.because(error), listed=listed)
         return Reply(read_at, listed=listed, outcomes=outcomes)
 
     def read(self, job: Job) -> Reply:
-        """Anything else that is read."""
+        """Any read other than busy periods."""
         provider, account, deadline = self._provider, self._account, self._deadline
         match job:
             case ListCalendars():
@@ -111,20 +111,20 @@ class _Reader:
         raise TypeError(f"{job!r} is not a read")
 
     def _prepare(self, calendars: Sequence[str]) -> None:
-        """Enter the calendars into the sets of readers of their tags.
+        """Register this connection as a reader of the calendars' cache tags.
 
-        If the tags cannot be learned, a write through another connection could not invalidate this read. It
+        If the tags are unknown, a write through another connection could not invalidate this read. The read
         then gets a generation of its own, so that it is neither cached nor joined by later requests.
         """
         if not self._known(lambda: self._enter(calendars)):
             self._runtime.stores.busy.forget([self._credentials.id])
 
     def _name(self) -> None:
-        """Learn the id of the main calendar for the answer; the answer can do without."""
+        """Read the id of the main calendar for the answer, which is also valid without it."""
         self._known(self._identify)
 
     def _known(self, learn: Callable[[], None]) -> bool:
-        """Whether the provider's names for the account could be learned. The read does not depend on it."""
+        """Whether ``learn`` could read the provider's ids for the account. The read can continue without."""
         stores, connection = self._runtime.stores, self._credentials.id
         if self._credentials.main_calendar_id is None and identity.failed_lately(stores, connection):
             return False
@@ -145,7 +145,7 @@ class _Reader:
         )
 
     def _soon(self) -> float:
-        """The deadline of calls that must leave time for the read itself."""
+        """An earlier deadline for calls that must leave time for the read itself."""
         now = time.monotonic()
         return now + max(0.0, self._deadline - now) * IDENTITY_SHARE
 
@@ -158,7 +158,7 @@ class _Reader:
         return tuple(found)
 
     def _enter(self, calendars: Sequence[str]) -> None:
-        """After the drain's note of the generation, and before the provider is asked."""
+        """Call this after the drain has read the generation, and before the provider is called."""
         self._identify()
         stores = self._runtime.stores
         of = identity.owners(

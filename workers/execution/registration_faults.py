@@ -1,4 +1,4 @@
-"""What an operator has to know when a provider refuses our registration itself."""
+"""Tells the operator what to check when a provider refuses this installation's OAuth registration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 @contextmanager
 def minding_the_registration(provider: ProviderName) -> Iterator[None]:
-    """Log what to check when the provider refuses client id and secret."""
+    """Log what to check when the provider refuses the client id and secret."""
     try:
         yield
     except Misconfigured:

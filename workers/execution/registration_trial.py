@@ -1,4 +1,4 @@
-"""Tries a registration with its provider before it is saved."""
+"""Tests an OAuth registration with its provider before it is saved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 def check(runtime: Runtime, job: CheckRegistration, deadline: float) -> Reply:
-    """Ask the provider about the registration that waits under the job's id; no finding when none does."""
+    """Test the registration that is stored under the job's id; no finding if it has expired."""
     proposal = runtime.stores.registration_trials.receive(job.proposal)
     if proposal is None:
         return Reply()

@@ -1,4 +1,4 @@
-"""The providers with the registrations that count: the environment's, else what is saved in the database."""
+"""The providers with the OAuth registrations in force: from the environment, else from the database."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from store.stores import Stores
 
 log = logging.getLogger(__name__)
 
-# How long what is saved in one process may be unknown to reads in another, in seconds.
+# Seconds for which a registration saved by one process may be unknown to reads in another.
 LOOK_SECONDS = 1.0
 
 Providers = Mapping[ProviderName, Provider]
 
 
 class Registrations:
-    """Both providers, safe for threads. Where the environment sets both registrations, nothing is looked up.
+    """Both providers; thread-safe. If the environment sets both registrations, the database is not read.
 
-    A new registration replaces a provider's OAuth server alone: calendars and channels know nothing of it.
+    A new registration replaces only the OAuth client of a provider, on which nothing else depends.
     """
 
     def __init__(self, there: ProviderSettings, stores: Stores) -> None:
@@ -63,14 +63,14 @@ class Registrations:
         self._look_at = 0.0
 
     def current(self) -> Providers:
-        """As of now, which costs a round trip to Redis, and a statement when anything has changed.
+        """The current state. Costs a round trip to Redis, and a statement if anything has changed.
 
-        :raise sqlalchemy.exc.SQLAlchemyError: when the database is down and would have to be asked
+        :raise sqlalchemy.exc.SQLAlchemyError: if the database has to be read and is down
         """
         return self._take(self._load()) if self._unset else self._known
 
     def recent(self) -> Providers:
-        """As of a second ago at most, at no cost in between; older when the database is down."""
+        """The state of a second ago at most, without a round trip; older if the database is down."""
         if self._unset and time.monotonic() >= self._look_at:
             with self._looking:
                 if time.monotonic() >= self._look_at:
@@ -78,11 +78,11 @@ class Registrations:
         return self._known
 
     def set_by_environment(self, name: ProviderName) -> bool:
-        """Whether the environment has the id and the secret: then nothing else counts."""
+        """Whether the environment sets the id and the secret, which then take precedence."""
         return name not in self._unset
 
     def oauth(self, name: ProviderName, client: StoredClient) -> OAuth:
-        """A provider's OAuth server, for those who are registered like this."""
+        """A provider's OAuth client with this registration."""
         ours = Client(client.client_id, Token(client.secret))
         if name is ProviderName.GOOGLE:
             return GoogleOAuth(self._google, ours)
@@ -93,7 +93,7 @@ class Registrations:
         try:
             self.current()
         except SQLAlchemyError as error:
-            log.warning("registrations stay as they were: %s", type(error).__name__)
+            log.warning("provider registrations could not be refreshed: %s", type(error).__name__)
         self._look_at = time.monotonic() + LOOK_SECONDS
 
     def _load(self) -> Mapping[str, SealedClient]:
@@ -118,7 +118,7 @@ class Registrations:
         try:
             client = provider_clients.open_client(row, self._stores.keyring)
         except Undecipherable:
-            # Once: it is not opened again before something else is saved.
+            # Logged once: it is not opened again until the operator saves another registration.
             log.error(
                 "the registration with %s cannot be opened, its encryption key is gone: save it again",
                 provider.oauth.title,

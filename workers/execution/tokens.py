@@ -1,4 +1,4 @@
-"""Tokens of one connection, for a provider adapter: refreshed once, whoever needs them."""
+"""Tokens of one connection for a provider adapter, refreshed by one worker at a time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from store.stores import Stores
 from workers.execution.registration_faults import minding_the_registration
 from workers.runtime import Runtime
 
-# A token that ends sooner could end on the way to the provider.
+# A token that expires sooner could expire on the way to the provider.
 MARGIN = timedelta(seconds=60)
 
 ENDED = "The account's access has ended; connect it again"
 
 
 class ConnectionTokens:
-    """A ``TokenSource``: what the row holds, renewed under one lock for each connection."""
+    """A ``TokenSource``: the stored tokens, refreshed under a lock for each connection."""
 
     def __init__(self, stores: Stores, oauth: OAuth, credentials: Credentials) -> None:
         self._stores = stores
@@ -31,7 +31,7 @@ class ConnectionTokens:
         self._tokens = credentials.tokens
 
     def access_token(self, *, deadline: float) -> Token:
-        """The stored token, or a fresh one when it is about to end and can be refreshed.
+        """The stored token, or a new one if it expires soon and can be refreshed.
 
         :raise AuthorizationInvalid: if the grant is gone
         """
@@ -41,7 +41,7 @@ class ConnectionTokens:
         return Token(current.access_token)
 
     def renewed(self, rejected: Token, *, deadline: float) -> Token:
-        """A token other than ``rejected``, from the row if somebody else has just refreshed it.
+        """A token other than ``rejected``; the stored one if another worker has just refreshed it.
 
         :raise GrantGone: if only new tokens help: the grant is gone, or there is nothing to refresh with and
             the access token has expired
@@ -79,9 +79,9 @@ class ConnectionTokens:
 
 
 def freshen(runtime: Runtime, credentials: Credentials, deadline: float) -> None:
-    """See to it that the stored access token is in force, refreshed when it ends within a minute.
+    """Refresh the stored access token if it expires within a minute.
 
-    :raise ProviderError: when it has ended and cannot be refreshed
+    :raise ProviderError: if it has expired and cannot be refreshed
     """
     tokens = credentials.tokens
     if tokens.refresh_token is None and tokens.expires_at and tokens.expires_at <= datetime.now(UTC):
@@ -91,11 +91,11 @@ def freshen(runtime: Runtime, credentials: Credentials, deadline: float) -> None
 
 
 def ends_soon(expires_at: datetime | None) -> bool:
-    """Whether a token ends within a minute, or has ended; one that nobody knows the end of does not."""
+    """Whether a token has expired or expires within a minute; False if its expiry is unknown."""
     return expires_at is not None and expires_at - MARGIN <= datetime.now(UTC)
 
 
 def _tokens(grant: Grant, old_refresh: str) -> Tokens:
-    # Google answers a refresh without a refresh token: the old one stays in force.
+    # Google's answer to a refresh has no refresh token: the old one stays valid.
     rotated = grant.refresh_token.reveal if grant.refresh_token else old_refresh
     return Tokens(grant.access_token.reveal, rotated, grant.expires_at)

@@ -1,4 +1,4 @@
-"""What a worker changes at a provider."""
+"""Performs the jobs of the writes queue."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _tags(
     calendar: str,
     deadline: float,
 ) -> Tags:
-    """The cache tags that a write to a calendar invalidates. They are learned before the write."""
+    """The cache tags that a write to a calendar invalidates. They are read before the write."""
     stores = runtime.stores
     credentials = identity.identified(stores, credentials, provider, lister, deadline=deadline)
     owners = identity.owners(stores, credentials, provider, lister, [calendar], deadline=deadline)
@@ -152,11 +152,11 @@ def _update(provider: CalendarProvider, account: Account, job: UpdateEvent, dead
 def _fault(
     provider: CalendarProvider, account: Account, job: UpdateEvent, event_id: str, deadline: float
 ) -> str | None:
-    """Why a provider refuses a new start or end; it does not say so itself, and only the event shows it."""
+    """Why a provider refuses a new start or end. The answer has no reason; only the stored event shows it."""
     try:
         event = provider.event(account, job.calendar, event_id, deadline=deadline)
     except ProviderError:
-        # The provider's own sentence is then the answer.
+        # The caller then keeps the provider's own message.
         return None
     return job.changes.fault_in(event)
 

@@ -1,5 +1,4 @@
-"""The fan-out: the web tier sends jobs to workers and joins their replies; workers take jobs and perform
-them.
+"""The fan-out: the web tier sends jobs to workers and collects the replies; workers perform the jobs.
 
 Imported by ``app``, ``app.accounts``, ``app.api``, ``app.availability``, ``app.dashboard``, ``app.events``,
 ``app.http``, ``app.server``, ``workers``, ``workers.execution``, ``workers.telemetry``, ``workers.upkeep``.

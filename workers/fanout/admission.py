@@ -1,12 +1,10 @@
-"""How many requests may wait for workers at once. Who comes when it is full is told to come back, at once.
+"""Admission: limits how many requests wait for workers at once. Further requests are refused immediately.
 
-A request that waits holds a thread of its web process and, where they are behind, has only others to wait
-for. So each process keeps threads for what needs no worker, and all processes together let no more wait than
-workers can attend to. Reads and writes have rooms of their own: a provider that hangs does not keep anybody
-from writing at the other.
+A waiting request occupies a thread of its web process. So each process reserves threads for requests that
+need no worker, and all processes together admit no more requests than the workers can serve. Reads and writes
+are limited separately: a provider that hangs does not block writes at the other.
 
-Who waits has a lease in Redis until its deadline: the place of a process that was killed comes free by
-itself.
+An admitted request has a lease in Redis until its deadline. The lease of a process that was killed expires.
 """
 
 from __future__ import annotations
@@ -22,36 +20,37 @@ from store.coordination.heartbeats import AWAY_SECONDS, WORKERS
 from store.lua import Script, named
 from workers.queues import Queue
 
-# Of the threads of one web process; the rest answers what needs no worker.
+# Limits for one web process; its other threads serve requests that need no worker.
 MOST_HERE = {Queue.READS: 64, Queue.WRITES: 32}
+# Limits for all processes.
 MOST = {Queue.READS: 256, Queue.WRITES: 64}
 
-# Seconds by which a lease outlasts its request, which takes its last replies.
+# Seconds for which a lease outlasts the deadline, while the request collects its last replies.
 MARGIN = 1.0
 
 _ENTER = Script("coordination/scripts/admission.lua")
 
 
 class Overloaded(Exception):
-    """Nothing was asked of any worker. ``retry_after`` is in seconds."""
+    """The request was refused before any job was sent. ``retry_after`` is in seconds."""
 
     retry_after = 1
 
 
 class QueueFull(Overloaded):
-    """As many requests wait as may."""
+    """The limit of waiting requests is reached."""
 
     retry_after = 2
 
 
 class NoWorker(Overloaded):
-    """There were workers, and none has been there for a while."""
+    """There were workers, but none has sent a heartbeat for a while."""
 
     retry_after = 5
 
 
 class Admission:
-    """``most`` may wait at once, for each queue, over all processes."""
+    """Admits at most ``most`` requests at once for each queue, over all processes."""
 
     def __init__(self, redis: Redis, most: Mapping[Queue, int] = MOST) -> None:
         self._redis = redis
@@ -60,43 +59,43 @@ class Admission:
 
     @contextmanager
     def here(self, queue: Queue) -> Iterator[None]:
-        """One of the places of this process.
+        """Admit a request to this process.
 
-        :raise Full: when there is none
+        :raise QueueFull: if the limit of this process is reached
         """
         places = self._here[queue]
         if not places.acquire(blocking=False):
-            raise QueueFull(f"as many {queue} as may wait in this process")
+            raise QueueFull(f"the limit of waiting {queue} in this process is reached")
         try:
             yield
         finally:
             places.release()
 
     def enter(self, queue: Queue, name: str, seconds: float) -> None:
-        """One of the places of all processes, until it is left or so many seconds are over.
+        """Admit a request to all processes, until ``leave`` or for this number of seconds.
 
-        :raise Overloaded: when there is none, or nobody to wait for
+        :raise Overloaded: if the limit is reached, or no worker is alive
         :raise redis.RedisError: when Redis is down
         """
-        self._ask(queue, name, int((seconds + MARGIN) * 1000))
+        self._run(queue, name, int((seconds + MARGIN) * 1000))
 
     def look(self, queue: Queue) -> None:
-        """Take no place; raises as ``enter``, for work that can as well be left undone."""
-        self._ask(queue, "", 0)
+        """Check without admitting; raises like ``enter``. For optional work, which can be skipped."""
+        self._run(queue, "", 0)
 
-    def _ask(self, queue: Queue, name: str, lease: int) -> None:
+    def _run(self, queue: Queue, name: str, lease: int) -> None:
         arguments = named(name=name, lease=lease, limit=self._most[queue], away=AWAY_SECONDS)
-        found = _ENTER.run(self._redis, [room(queue), WORKERS], arguments)
-        if found == -1:
+        result = _ENTER.run(self._redis, [room(queue), WORKERS], arguments)
+        if result == -1:
             raise NoWorker(f"no worker for {AWAY_SECONDS:.0f} seconds")
-        if not found:
-            raise QueueFull(f"as many {queue} as may wait")
+        if not result:
+            raise QueueFull(f"the limit of waiting {queue} is reached")
 
     def leave(self, pipe: Pipeline, queue: Queue, name: str) -> None:
-        """Queue on ``pipe`` that a place is free."""
+        """Queue on ``pipe`` that the request has ended."""
         pipe.zrem(room(queue), name)
 
 
 def room(queue: Queue) -> str:
-    """The set of those who wait, each until its lease ends."""
+    """The Redis key of the admitted requests, scored by the end of their leases."""
     return f"waiting:{queue}"

@@ -1,4 +1,6 @@
-"""Who else waits for the jobs of one drain: other requests that want the same are answered with its own."""
+"""The flights that one drain leads: their leases, completion and abandonment.
+
+Changes are collected and sent with the next pipeline of the drain."""
 
 from __future__ import annotations
 
@@ -10,66 +12,66 @@ from redis.client import Pipeline
 from store.coordination.single_flight import Completion, SingleFlight
 from workers.fanout.client import LEFTOVER_SECONDS
 
-# Seconds after which the leases of flights are renewed: a few times before they end.
+# Interval in seconds at which leases of flights are renewed; shorter than the lease.
 RENEW = 1.0
 
 
 class Coalescing:
-    """The flights of one drain, and what is to be said of them with its next round trip."""
+    """The flights of one drain, and their changes for its next round trip."""
 
     def __init__(self, flights: SingleFlight) -> None:
         self._flights = flights
-        # Of all jobs that were taken and are not over.
+        # The flights of all jobs that were taken and have not ended.
         self._held: dict[str, None] = {}
-        self._landings: list[Completion] = []
+        self._completions: list[Completion] = []
         self._abandoned: list[str] = []
         self._probing: list[str] = []
         self._renew = time.monotonic() + RENEW
 
     def take(self, flights: Iterable[str | None]) -> None:
-        """Hold these from now on; None is a job that nobody else has."""
+        """Hold the leases of these flights; None stands for a job without a flight."""
         self._held |= {each: None for each in flights if each is not None}
 
     def complete(self, flight: str | None, body: bytes, *, failed: bool, whole: bool) -> None:
-        """Have those answered who wait for a read that is over; see ``Completion``."""
+        """Complete a flight, which answers its followers; see ``Completion``."""
         if flight is not None:
             self._held.pop(flight, None)
-            self._landings.append(Completion(flight, body, failed, whole))
+            self._completions.append(Completion(flight, body, failed, whole))
 
     def probe(self, flight: str | None) -> None:
-        """Have nobody else wait for long for a read that finds out whether somebody answers."""
+        """Mark a flight as a circuit breaker's probe, so that followers do not wait long for it."""
         if flight is not None:
             self._probing.append(flight)
 
     def abandon(self, flights: Iterable[str | None]) -> None:
-        """Leave these to whoever asks next."""
+        """End these flights without a result: the next request leads a new one."""
         for each in flights:
             if each is not None:
                 self._held.pop(each, None)
                 self._abandoned.append(each)
 
     def release(self, flight: str | None) -> None:
-        """Hold a flight no longer: another worker does, or its lease ends."""
+        """Stop renewing the lease of a flight, which another worker holds or which may expire."""
         if flight is not None:
             self._held.pop(flight, None)
 
     def urgent(self, now: float) -> bool:
-        """Whether something is to be said that nobody is waiting to say."""
-        to_say = self._landings or self._abandoned or self._probing
-        return bool(to_say) or (bool(self._held) and self._renew <= now)
+        """Whether changes, or leases to renew, must be sent now."""
+        changes = self._completions or self._abandoned or self._probing
+        return bool(changes) or (bool(self._held) and self._renew <= now)
 
     def until(self) -> list[float]:
-        """When a lease is to be renewed next, if there is any."""
+        """The moment of the next renewal, if there is a lease."""
         return [self._renew] if self._held else []
 
-    def tell(self, pipe: Pipeline, told: str) -> None:
-        """Queue on ``pipe`` what is to be said; the list ``told`` has its replies beside it."""
+    def send(self, pipe: Pipeline, replies: str) -> None:
+        """Queue all changes on ``pipe``; ``replies`` is the reply list of this drain's own request."""
         if self._probing:
-            self._flights.probe(pipe, self._probing, told)
+            self._flights.probe(pipe, self._probing, replies)
             self._probing = []
-        if self._landings:
-            self._flights.complete(pipe, self._landings, told=told, leftover=LEFTOVER_SECONDS)
-            self._landings = []
+        if self._completions:
+            self._flights.complete(pipe, self._completions, told=replies, leftover=LEFTOVER_SECONDS)
+            self._completions = []
         if self._abandoned:
             self._flights.abandon(pipe, self._abandoned)
             self._abandoned = []

@@ -194,7 +194,7 @@ class Drain:
             for each in finished:
                 self._finish(pipe, each)
             # Before the replies: who has its own and asks again has begun after the landing.
-            self._sharing.tell(pipe, replies)
+            self._sharing.send(pipe, replies)
             if self._answered:
                 pipe.rpush(replies, *self._answered)
                 pipe.expire(replies, LEFTOVER_SECONDS)

@@ -1,10 +1,10 @@
-"""Whether this worker can reach the providers, and which worker can when it cannot.
+"""Checks whether this worker can reach the providers, and finds another worker that can.
 
-A worker that is alive but has no way to a provider would fail its share of all requests. The circuit
-breakers do not notice, because the calls of the other workers succeed. So each worker watches its own calls
-at the level of connections. When calls get no HTTP answer for a moment, it probes the provider with a cheap
-request. Without an answer to the probe the provider is unreachable from here. The worker reports that with
-its heartbeat and probes every second until there is an answer.
+A worker that is alive but cannot connect to a provider would fail its share of all requests. The circuit
+breakers stay closed, because the calls of the other workers succeed. So each worker watches whether its own
+calls get an HTTP response. If they do not for a moment, it probes the provider with a cheap request. Without
+a response to the probe, the provider is unreachable from this worker. The worker reports that with its
+heartbeat, and probes every second until there is a response.
 
 A worker is isolated from a provider when it cannot reach it and another worker does not report the same
 (``store.coordination.heartbeats``). It then hands jobs for that provider to that other worker
@@ -31,15 +31,15 @@ from store.coordination.heartbeats import Heartbeats, LiveProcesses
 
 log = logging.getLogger(__name__)
 
-# Seconds without an answer, while calls are in flight, that are a reason to probe.
+# Seconds without a response, while calls are in flight, before a probe.
 QUIET_SECONDS = 1.0
-# A provider that is well answers a request for nothing within a fraction of this.
+# Timeout of a probe in seconds; a healthy provider answers within a fraction of it.
 PROBE_SECONDS = 1.0
-# Between two probes of one provider.
+# Seconds between two probes of one provider.
 PROBE_EVERY = 1.0
-# Between two looks at the calls in flight.
-LOOK_SECONDS = 0.25
-# For so long the heartbeats of the other workers count as known.
+# Seconds between two checks of the calls in flight.
+CHECK_SECONDS = 0.25
+# Seconds for which the heartbeats of the other workers are cached.
 KNOWN_SECONDS = 1.0
 
 Probe = Callable[[str], bool]
@@ -47,10 +47,10 @@ Probe = Callable[[str], bool]
 
 @dataclass(slots=True)
 class Attempt:
-    """One job on its way through this worker.
+    """One job while this worker performs it.
 
-    ``movable``: another worker may do it instead. ``sent``: a call may have arrived at the provider.
-    ``left``: a call failed and was not retried here, because another worker is to do the job.
+    ``movable``: another worker may perform it instead. ``sent``: a call may have reached the provider.
+    ``left``: a call failed and was not retried here, because the job goes to another worker.
     """
 
     movable: bool
@@ -63,7 +63,7 @@ _attempt: ContextVar[Attempt | None] = ContextVar("attempt", default=None)
 
 
 class Route:
-    """The way to one provider, as its calls show it. Safe for threads."""
+    """Whether one provider is reachable, from the results of calls. Thread-safe."""
 
     def __init__(self) -> None:
         self.unreachable = False
@@ -75,7 +75,7 @@ class Route:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """The time during which a job may be waiting for the provider."""
+        """Context for a job that may be waiting for the provider."""
         token = object()
         with self._lock:
             self._in_flight[token] = time.monotonic()
@@ -86,16 +86,16 @@ class Route:
                 del self._in_flight[token]
 
     def answered(self) -> None:
-        """Note an HTTP answer."""
+        """Record an HTTP response."""
         self._answered = time.monotonic()
         self._failed = False
 
     def failed(self) -> None:
-        """Note a call that got none."""
+        """Record a call without a response."""
         self._failed = True
 
     def suspicious(self, now: float) -> bool:
-        """Whether it is time for a probe."""
+        """Whether a probe is due."""
         if now - self._probed < PROBE_EVERY:
             return False
         with self._lock:
@@ -103,7 +103,7 @@ class Route:
         return self.unreachable or self._failed or now - max(oldest, self._answered) >= QUIET_SECONDS
 
     def probed(self, *, answered: bool) -> bool:
-        """Note the result of a probe; whether that changes the state."""
+        """Record the result of a probe; returns whether the state has changed."""
         self._probed = time.monotonic()
         if answered:
             self.answered()
@@ -113,7 +113,7 @@ class Route:
 
 
 class Egress:
-    """The ways from this process to the providers. ``probe`` says whether one answers.
+    """Which providers this process can reach. ``probe`` returns whether an address answers.
 
     ``publish`` is called after each change, to send a heartbeat at once.
     """
@@ -137,7 +137,7 @@ class Egress:
         self._known_at = 0.0
 
     def start(self, worker: str) -> None:
-        """Watch the calls of this process, the worker of that name."""
+        """Start to watch the calls of this process, the worker of that name."""
         self._name = worker
         for provider in self._routes:
             threading.Thread(
@@ -145,7 +145,7 @@ class Egress:
             ).start()
 
     def stop(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         self._over.set()
 
     @property
@@ -162,7 +162,9 @@ class Egress:
         return any(self.isolated(provider) for provider in self.unreachable)
 
     def peer(self, provider: str | None) -> str | None:
-        """Another worker that may reach a provider, or all of them: one of the two with most free places."""
+        """Another worker that may reach a provider, or all providers for None.
+
+        It is one of the two workers with most free threads."""
         present = self._present()
         if present is None:
             return None
@@ -173,7 +175,7 @@ class Egress:
 
     @contextmanager
     def performing(self, provider: str | None, attempt: Attempt) -> Iterator[None]:
-        """The time in which this thread performs a job for a provider."""
+        """Context in which this thread performs a job for a provider."""
         token = _attempt.set(attempt)
         try:
             if provider is None:
@@ -185,15 +187,15 @@ class Egress:
             _attempt.reset(token)
 
     def answered(self, provider: str) -> None:
-        """Note an HTTP answer of a provider, also an error."""
+        """Record an HTTP response of a provider, including errors."""
         self._routes[provider].answered()
         if (attempt := _attempt.get()) is not None:
             attempt.sent = True
 
     def failed(self, provider: str, error: NoAnswer) -> bool:
-        """Note a call without an answer; whether its job is left to another worker.
+        """Record a call without a response; returns whether its job is left to another worker.
 
-        Such a call is not repeated here, and says nothing about the provider.
+        Such a call is not retried here, and does not count as a failure of the provider.
         """
         self._routes[provider].failed()
         attempt = _attempt.get()
@@ -208,7 +210,7 @@ class Egress:
         return attempt.left
 
     def look(self, provider: str) -> None:
-        """Probe a provider if there is a reason to."""
+        """Probe a provider if a probe is due."""
         route = self._routes[provider]
         if not route.suspicious(time.monotonic()):
             return
@@ -222,18 +224,18 @@ class Egress:
         self._publish()
 
     def _watch(self, provider: str) -> None:
-        while not self._over.wait(LOOK_SECONDS):
+        while not self._over.wait(CHECK_SECONDS):
             try:
                 self.look(provider)
             except Exception:
-                # Without this thread the worker would keep its last state for ever.
-                log.exception("the way to %s could not be checked", provider)
+                # If this thread ended, the worker would keep its last state forever.
+                log.exception("the check whether %s is reachable failed", provider)
 
     def _answers(self, provider: str) -> bool:
         return all(transport.answers(url, seconds=PROBE_SECONDS) for url in self._hosts[provider])
 
     def _present(self) -> LiveProcesses | None:
-        """The heartbeats of all workers, known for a moment; None while Redis is down."""
+        """The heartbeats of all workers, cached for a moment; None while Redis is down."""
         now = time.monotonic()
         if self._known is None or now - self._known_at >= KNOWN_SECONDS:
             try:

@@ -1,4 +1,4 @@
-"""What a job answers that has failed by our own doing."""
+"""Failures of a job whose cause is in Almanac, not at the provider."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ DOWN = Failed(
 
 
 def because(error: Exception) -> Failed:
-    """The database or Redis is down, which passes; or nobody knows what it is."""
+    """The failure for an exception: an outage of the database or Redis, or an unexpected error."""
     return DOWN if isinstance(error, SQLAlchemyError | RedisError) else BROKEN
 
 
 def by_us(failed: Failed | None) -> bool:
-    """Whether it says nothing of the account."""
+    """Whether the cause is in Almanac, so that it says nothing about the account."""
     return failed is not None and (failed == BROKEN or failed.problem is Problem.OUT_OF_SERVICE)

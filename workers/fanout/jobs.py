@@ -1,4 +1,4 @@
-"""What travels between the web tier and the workers: ids and instants one way, outcomes the other."""
+"""The messages between the web tier and the workers: jobs with ids and timestamps, and their replies."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from store.cache.calendar_lists import ListedCalendar
 HEADER = struct.Struct("<I")
 NUMBER = struct.Struct("<I")
 
-# Bytes of a digest: more than enough that no two reads of one connection share a name.
+# Bytes of a digest: enough that no two reads of one connection have the same name.
 DIGEST = 15
 
 
 class DecodeError(ValueError):
-    """A message that nobody of this version has packed."""
+    """A message that cannot be decoded; this version has not packed it."""
 
 
-# What the shapes of others lead to.
+# Errors from decoding a message of another format.
 _SHAPE_ERRORS = (struct.error, KeyError, TypeError, ValueError, OverflowError, msgspec.ValidationError)
 
 
@@ -55,7 +55,7 @@ class ListCalendars:
 
 @dataclass(frozen=True, slots=True)
 class ShowCalendars:
-    """Read the calendars of one connection, whole."""
+    """Read the calendars of one connection with all details."""
 
     connection: str
 
@@ -121,7 +121,7 @@ class FreshToken:
 
 @dataclass(frozen=True, slots=True)
 class Revoke:
-    """Revoke the grant of a removed connection; account and token wait sealed under this id."""
+    """Revoke the grant of a removed connection; account and token are stored encrypted under this id."""
 
     revocation: str
     connection: None = None
@@ -129,14 +129,14 @@ class Revoke:
 
 @dataclass(frozen=True, slots=True)
 class StopChannels:
-    """Have the provider tell no more of changes in one connection's calendars."""
+    """Close the notification channels of one connection at its provider."""
 
     connection: str
 
 
 @dataclass(frozen=True, slots=True)
 class ExchangeCode:
-    """Trade an authorization code for a connection; code and verifier wait sealed under this id."""
+    """Exchange an authorization code; code and verifier are stored encrypted under this id."""
 
     authorization: str
     connection: None = None
@@ -144,7 +144,7 @@ class ExchangeCode:
 
 @dataclass(frozen=True, slots=True)
 class CheckRegistration:
-    """Ask a provider whether it knows a registration; that waits sealed under this id."""
+    """Test an OAuth registration at its provider; it is stored encrypted under this id."""
 
     proposal: str
     connection: None = None
@@ -173,11 +173,11 @@ KINDS: dict[str, type[Job]] = {kind.__name__: kind for kind in get_args(Job)}
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What became of one job. ``failed`` concerns the whole account; ``outcomes`` each calendar.
+    """The result of one job. ``failed`` concerns the whole account; ``outcomes`` is for each calendar.
 
-    ``listed`` is the account's calendar list when the job had to read it; ``read_at`` is the moment in
-    milliseconds before the provider was asked. ``events`` are by calendar as it was asked; ``made`` says
-    that this very job has created the one in it. ``finding`` is that of a check.
+    ``listed`` is the account's calendar list if the job had to read it. ``read_at`` is the time, in
+    milliseconds, before the provider was called. ``events`` has the calendar ids of the job as keys; ``made``
+    is whether this job has created the event in it. ``finding`` is the result of ``CheckRegistration``.
     """
 
     read_at: int = 0
@@ -195,7 +195,7 @@ class Reply:
         return self.failed is None and not any(isinstance(each, Failed) for each in parts)
 
     def refused(self) -> bool:
-        """Whether nothing at all was read, and the provider did not say when that would change."""
+        """Whether nothing was read, and the provider did not say when to retry."""
         failed = [each for each in self.outcomes.values() if isinstance(each, Failed)]
         if self.failed is not None:
             failed = [self.failed]
@@ -211,14 +211,14 @@ class Reply:
 
 
 class Address(NamedTuple):
-    """Where the reply to a job goes: its number, and the flight that it makes for others too, if any."""
+    """Where the reply to a job goes: its number in the request, and the flight that it leads, if any."""
 
     number: Annotated[int, msgspec.Meta(ge=0, lt=2 ** (8 * NUMBER.size))]
     flight: str | None = None
 
 
 class Packed(NamedTuple):
-    """A job as it travels; ``number`` and ``flight`` as in :class:`Address`."""
+    """A decoded job; ``number`` and ``flight`` as in :class:`Address`."""
 
     number: int
     job: Job
@@ -226,14 +226,14 @@ class Packed(NamedTuple):
 
 
 def pack_job(number: int, job: Job, flight: str | None = None) -> bytes:
-    """A job, its place in the request's list, and its flight."""
+    """Encode a job, its number in the request, and its flight."""
     return msgspec.json.encode([number, type(job).__name__, job, flight])
 
 
 def unpack_job(data: bytes) -> Packed:
-    """The other side of ``pack_job``.
+    """Decode the result of ``pack_job``.
 
-    :raise DecodeError: for anything else
+    :raise DecodeError: for any other input
     """
     try:
         number, name, fields, *flight = orjson.loads(data)
@@ -244,7 +244,7 @@ def unpack_job(data: bytes) -> Packed:
 
 
 def address(data: bytes) -> Address | None:
-    """Whom a job is for, whatever it asks; None when not even that can be read."""
+    """The address of a job of any kind; None if it cannot be decoded."""
     try:
         number, _, _, *flight = orjson.loads(data)
         return msgspec.convert((number, *flight), Address)
@@ -253,25 +253,25 @@ def address(data: bytes) -> Address | None:
 
 
 def same_read(job: Job) -> str:
-    """A name that all jobs have that ask for the same."""
-    asked = msgspec.json.encode([type(job).__name__, job])
-    return hashlib.blake2s(asked, digest_size=DIGEST).hexdigest()
+    """A digest that is equal for equal jobs."""
+    encoded = msgspec.json.encode([type(job).__name__, job])
+    return hashlib.blake2s(encoded, digest_size=DIGEST).hexdigest()
 
 
 def pack_reply(number: int, reply: Reply) -> bytes:
-    """The number of a job, then what became of it."""
+    """Encode a reply: the number of its job, then the body."""
     return numbered(number, pack_body(reply))
 
 
 def numbered(number: int, body: bytes) -> bytes:
-    """What became of a job, under its number in one request's list."""
+    """An encoded reply from a number and an encoded body."""
     return NUMBER.pack(number) + body
 
 
 def unpack_reply(data: bytes) -> tuple[int, Reply]:
-    """The other side of ``pack_reply``.
+    """Decode the result of ``pack_reply``.
 
-    :raise DecodeError: for anything else
+    :raise DecodeError: for any other input
     """
     if len(data) < NUMBER.size:
         raise DecodeError("not a reply")
@@ -304,9 +304,9 @@ def pack_body(reply: Reply) -> bytes:
 
 
 def unpack_body(data: bytes) -> Reply:
-    """The other side of ``pack_body``.
+    """Decode the result of ``pack_body``.
 
-    :raise DecodeError: for anything else; periods that are missing are never free time
+    :raise DecodeError: for any other input; periods that are missing are never free time
     """
     try:
         return _unpack_body(data)

@@ -1,4 +1,4 @@
-"""The inner pool: threads that wait on providers, shared fairly by every fan-out of a process."""
+"""The thread pool of a process, shared fairly by all its fan-outs."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 
-# One place in so many comes on top, for whoever has none: a provider that hangs and holds all the others
-# does not lock a newcomer out.
+# One spare place for this many regular ones, for shares that hold none. A provider that hangs and holds all
+# regular places does not lock out a new fan-out.
 SPARE = 16
 
 
 class FairPool:
-    """``size`` threads, each a place for one read, and a few spare ones.
+    """A pool of ``size`` threads, plus a few spare ones. A place is one thread for one piece of work.
 
-    Whoever has work opens a share and says how many places more it wants. A place that is free goes to the
-    share that wants one and holds fewest, of equals to the one that has wanted for longest: a small request
-    is served before a large one that has some already, large ones come to hold about as many, and a single
-    one holds all. Most work that has no place yet stays on its Redis list, where another process can take it.
+    Each fan-out opens a share and requests places. A free place goes to the requesting share with the fewest
+    places; among equals, to the one that has waited longest. So a small request is served before a large one
+    that has places already, large ones get about the same number, and a single one gets all. Most work
+    without a place stays on its Redis list, where another process can take it.
     """
 
     def __init__(self, size: int) -> None:
@@ -36,25 +36,25 @@ class FairPool:
         self._threads = ThreadPoolExecutor(size + self._spare, thread_name_prefix="read")
         self.lock = threading.Lock()
         self._held = 0
-        # In the order in which they began to want.
+        # The shares that request places, in order of their requests.
         self._wanting: dict[PoolShare[Any], None] = {}
 
     @property
     def size(self) -> int:
-        """How many places there are, without the spare ones."""
+        """The number of places, without the spare ones."""
         return self._size
 
     @property
     def used(self) -> int:
-        """How many are held just now; with spare ones it can be more than there are."""
+        """How many places are held. This can exceed ``size``, because of the spare ones."""
         return self._held
 
     def share(self) -> PoolShare[Any]:
-        """A share that holds no place yet; to be closed by who opened it."""
+        """Open a share without places. The caller must close it."""
         return PoolShare(self)
 
     def changed(self, share: PoolShare[Any], held: int) -> None:
-        """Note that a share holds so many more places, or wants another number; the lock is held."""
+        """Apply a change: ``held`` more places of a share, or another number wanted. The lock is held."""
         self._held += held
         if share.wants:
             self._wanting.setdefault(share)
@@ -62,7 +62,7 @@ class FairPool:
             self._wanting.pop(share, None)
         while self._wanting:
             first = min(self._wanting, key=lambda each: each.holds)
-            # Who holds fewest holds none, or nobody here is without.
+            # Spare places are for shares that hold none.
             if self._held >= self._size + (0 if first.holds else self._spare):
                 return
             self._held += 1
@@ -75,38 +75,38 @@ class FairPool:
 
 
 class PoolShare(Generic[Result]):
-    """The places of one piece of work, and what came of what ran in them. Used by one thread."""
+    """The places of one fan-out, and the results of the work in them. Used by one thread."""
 
     def __init__(self, places: FairPool) -> None:
         self._places = places
         self._news = threading.Condition(places.lock)
         self._granted = 0
         self._finished: list[Result] = []
-        self._stock: deque[Callable[[], Result]] = deque()
+        self._prefetched: deque[Callable[[], Result]] = deque()
         self._running = 0
         self.wants = 0
         self.holds = 0
 
     def want(self, places: int) -> None:
-        """Say how many places it wants beyond those that it holds."""
+        """Request this many places in addition to those that it holds."""
         with self._places.lock:
-            # What was granted and not yet seen is a part of it.
+            # Places that were granted, but not yet returned by ``wait``, are included.
             self.wants = max(0, places - self._granted)
             self._places.changed(self, 0)
 
     def wait(self, until: float | None = None, *, gather: float = 0.0) -> tuple[list[Result], int]:
-        """What has finished, and how many places were granted, since it was last asked.
+        """The results, and the number of places granted, since the last call.
 
-        Waits for the first of either, or until a moment of ``time.monotonic()``. What has finished is joined
-        by what does so within ``gather`` seconds.
+        Waits for the first of either, or until a moment of ``time.monotonic()``. After a result it waits
+        another ``gather`` seconds, to collect more results.
         """
         with self._news:
             while not self._finished and not self._granted:
                 left = None if until is None else until - time.monotonic()
                 if (left is not None and left <= 0) or not self._news.wait(left):
                     break
-            more = bool(self._finished)
-        if more and gather:
+            any_finished = bool(self._finished)
+        if any_finished and gather:
             time.sleep(gather)
         with self._news:
             finished, self._finished = self._finished, []
@@ -114,44 +114,44 @@ class PoolShare(Generic[Result]):
             return finished, granted
 
     def run(self, work: Callable[[], Result]) -> None:
-        """Run ``work`` in a place that was granted; the place is given back when it ends."""
+        """Run ``work`` in a granted place, which is released when the work ends."""
         work = partial(copy_context().run, work)
         with self._places.lock:
             self._begin(work)
 
     def prefetch(self, work: Callable[[], Result]) -> None:
-        """Run ``work`` in the next place that is granted: the owner need not be awake for it."""
-        # The thread that grants it the place may work for somebody else.
+        """Run ``work`` in the next place that is granted, without waiting for the owner's thread."""
+        # The thread that grants the place may belong to another share and have its context.
         work = partial(copy_context().run, work)
         with self._places.lock:
-            self._stock.append(work)
+            self._prefetched.append(work)
 
     @property
     def prefetched(self) -> int:
-        """How much work waits in stock."""
-        return len(self._stock)
+        """How much prefetched work waits for a place."""
+        return len(self._prefetched)
 
     def give_back(self, places: int) -> None:
-        """Return places that were granted and not used."""
+        """Release places that were granted and not used."""
         with self._places.lock:
             self.holds -= places
             self._places.changed(self, -places)
 
     def close(self) -> None:
-        """Want nothing more. What runs runs on, and gives its place back; what is in stock never runs."""
+        """Request no more places. Running work continues; prefetched work is dropped."""
         with self._places.lock:
-            self._stock.clear()
+            self._prefetched.clear()
             unused = self.holds - self._running
             self.wants = self._granted = 0
             self.holds -= unused
             self._places.changed(self, -unused)
 
     def grant(self) -> bool:
-        """Take one place more; whether another is wanted. The lock is held."""
+        """Add one place; returns whether the share requests another. The lock is held."""
         self.holds += 1
         self.wants -= 1
-        if self._stock:
-            self._begin(self._stock.popleft())
+        if self._prefetched:
+            self._begin(self._prefetched.popleft())
         else:
             self._granted += 1
             self._news.notify()
@@ -167,7 +167,7 @@ class PoolShare(Generic[Result]):
         try:
             results.append(work())
         except Exception:
-            log.exception("work in a place failed")
+            log.exception("work in the thread pool failed")
         with self._places.lock:
             self._finished += results
             self._running -= 1

@@ -1,4 +1,4 @@
-"""Logs, traces and metrics of the workers, and the context that a task carries.
+"""Logs, traces and metrics of the workers, and the request context that a task carries.
 
 Imported by ``app.cli``, ``app.http``, ``app.observability``, ``app.server``, ``workers``,
 ``workers.execution``, ``workers.fanout``.

@@ -1,6 +1,6 @@
-"""What a task brings along from whoever sent it: the id of the HTTP request, and its trace, in its headers.
+"""Passes the id of the HTTP request, and its trace, to tasks in their headers.
 
-A request has a list of jobs of its own: what its drains bring along is true of each of them.
+Every fan-out belongs to one request, so that the context of a drain task is that of all its jobs.
 """
 
 from __future__ import annotations
@@ -20,20 +20,18 @@ log = logging.getLogger(__name__)
 REQUEST = "almanac_request"
 
 _began: ContextVar[float] = ContextVar("began")
-
-
 _span: ContextVar[ExitStack | None] = ContextVar("span", default=None)
 
 
 def install() -> None:
-    """Have tasks bring it along; a second time changes nothing."""
+    """Connect the signal handlers; safe to call twice."""
     before_task_publish.connect(_send, weak=False)
     task_prerun.connect(_begin, weak=False)
     task_postrun.connect(_end, weak=False)
 
 
 def _send(sender: str, headers: dict[str, Any], **_: object) -> None:
-    # A delivery may go on with others', whose events came of other requests.
+    # A delivery task also sends events that other requests have recorded.
     if sender.startswith("webhooks."):
         return
     if (request := request_ids.current.get()) is not None:
@@ -49,17 +47,17 @@ def _begin(task: Any, **_: object) -> None:
 
 
 def _end(task: Any, state: str | None = None, **_: object) -> None:
-    took = round((time.perf_counter() - _began.get()) * 1000, 1)
-    log.info("task %s is over", task.name, extra={"task": task.name, "state": state, "ms": took})
+    duration = round((time.perf_counter() - _began.get()) * 1000, 1)
+    log.info("task %s has finished", task.name, extra={"task": task.name, "state": state, "ms": duration})
     if (opened := _span.get()) is not None:
         opened.close()
-    # The thread goes on to other tasks.
+    # The thread will run other tasks.
     _span.set(None)
     request_ids.current.set(None)
 
 
 def _open(task: Any) -> ExitStack:
-    """The span of a task, below that of who has sent it; beat's tasks have nothing above them."""
+    """The span of a task. Its parent is the span of the sender; tasks of beat have none."""
     names = ("traceparent", "tracestate")
     carrier = {name: value for name in names if (value := task.request.get(name))}
     opened = ExitStack()

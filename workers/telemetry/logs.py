@@ -1,4 +1,4 @@
-"""Logs: a line for each record on standard error, as text or as JSON, the same in every process."""
+"""Log set-up for every process: one line for each record on standard error, as text or as JSON."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pythonjsonlogger.orjson import OrjsonFormatter
 from store.config.log_settings import LogSettings
 from workers.telemetry import request_ids
 
-# From which level on a logger and those below it are heard, whatever the settings say. What a library tells
-# of its work at length names addresses and arguments; of tasks we tell ourselves, and urllib3 quotes whole
-# URLs in its warnings.
+# Lowest level of a logger and those below it, whatever the settings say. Verbose lines of libraries contain
+# e-mail addresses and arguments, and urllib3's warnings contain whole URLs. Celery's lines about tasks are
+# replaced by those of ``workers.telemetry.context``.
 LEAST = dict.fromkeys(("app", "workers", "scheduling", "providers", "store"), logging.DEBUG) | {
     "gunicorn": logging.INFO,
     "celery": logging.INFO,
@@ -26,15 +26,15 @@ LEAST = dict.fromkeys(("app", "workers", "scheduling", "providers", "store"), lo
     "urllib3": logging.ERROR,
 }
 
-# The fields of a record that are no field of ours; Celery adds the arguments of tasks as "data".
+# Attributes of a record that are not logged as fields; Celery adds task arguments as "data".
 RESERVED = frozenset({*RESERVED_ATTRS, "data", "message", "asctime", "taskName"})
 
-# An exception's text is not always of our making, and quotes what it is about.
+# Exception texts of libraries can contain e-mail addresses.
 ADDRESS = re.compile(r"[^\s@'\"<>=(]+@[^\s@'\"<>)]+\.[^\s@'\"<>)]+")
 
 
 def configure(process: str, settings: LogSettings) -> None:
-    """Log what this process has to say, under its name, to standard error."""
+    """Log to standard error, with the name of this process."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Json(process) if settings.format == "json" else Text(process))
     handler.addFilter(lambda record: record.levelno >= least(record.name))
@@ -43,7 +43,7 @@ def configure(process: str, settings: LogSettings) -> None:
 
 @cache
 def least(logger: str) -> int:
-    """From which level on a logger is heard."""
+    """The lowest level that is logged for a logger."""
     if logger in LEAST:
         return LEAST[logger]
     above, dot, _ = logger.rpartition(".")
@@ -61,18 +61,18 @@ class Text(logging.Formatter):
         return _moment(record)
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """The line, and after it what else is known."""
+        """The line, followed by the extra fields."""
         line = super().formatMessage(record)
         more = " ".join(f"{name}={value}" for name, value in fields(record).items())
         return f"{line} [{more}]" if more else line
 
     def formatException(self, ei: Any) -> str:
-        """The traceback, without anybody's address."""
+        """The traceback, without e-mail addresses."""
         return ADDRESS.sub("…", super().formatException(ei))
 
 
 class Json(OrjsonFormatter):
-    """An object: ``time``, ``level``, ``logger``, ``process``, ``message``, then what else is known."""
+    """An object: ``time``, ``level``, ``logger``, ``process``, ``message``, then the extra fields."""
 
     def __init__(self, process: str) -> None:
         super().__init__()
@@ -94,12 +94,12 @@ class Json(OrjsonFormatter):
             log_data["exception"] = traceback
 
     def formatException(self, ei: Any) -> str:
-        """The traceback, without anybody's address."""
+        """The traceback, without e-mail addresses."""
         return ADDRESS.sub("…", str(super().formatException(ei)))
 
 
 def fields(record: logging.LogRecord) -> dict[str, Any]:
-    """The id of the request, and what a line carries as ``extra``."""
+    """The extra fields of a line: the id of the request, and what was passed as ``extra``."""
     request = request_ids.current.get()
     own = {name: value for name, value in record.__dict__.items() if name not in RESERVED}
     return own if request is None else {"request": request, **own}

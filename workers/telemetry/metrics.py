@@ -1,4 +1,4 @@
-"""What is counted of the calls that workers make for requests: reads of calendars, and writes of events."""
+"""Counts the calls that workers make for requests: reads of calendars, and writes of events."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from store.metrics.counters import Counters
 from store.sql.queries.connections import SealedConnection
 from workers.fanout.jobs import CalendarRead, EventWrite, Job, Reply
 
-# Whatever else is asked of a provider concerns a grant or a channel, and no calendar.
+# Other jobs concern a grant or a channel and are not counted.
 _READS, _WRITES = get_args(CalendarRead), get_args(EventWrite)
 
 
 def done(activity: Counters, job: Job, row: SealedConnection | None, reply: Reply, seconds: float) -> None:
-    """Count a job that took so long, with the refresh of its token and all that was sent again."""
+    """Count a finished job and its duration, which includes the refresh of its token and retries."""
     if row is not None and isinstance(job, _READS):
         activity.read(row.provider, seconds)
     elif row is not None and isinstance(job, _WRITES):
@@ -24,9 +24,9 @@ def done(activity: Counters, job: Job, row: SealedConnection | None, reply: Repl
 
 
 def failed(activity: Counters, job: Job, row: SealedConnection | None, failures: Iterable[Failed]) -> None:
-    """Count why a job has failed, each reason once, however many calendars it concerns.
+    """Count the reasons of a failed job, each one once, however many calendars it concerns.
 
-    What is wrong with an event is its writer's affair and no failure of the provider.
+    An invalid event is a mistake of the API client and not counted as a failure of the provider.
     """
     if row is not None and isinstance(job, _READS + _WRITES):
         for reason in {each.reason for each in failures if each.problem is None}:

@@ -1,7 +1,7 @@
-"""Traces by OpenTelemetry, when ``OTEL_EXPORTER_OTLP_ENDPOINT`` says where to: one for each HTTP request.
+"""OpenTelemetry traces, one for each HTTP request, if ``OTEL_EXPORTER_OTLP_ENDPOINT`` is set.
 
-The spans are our own: of the request, its fan-out, the tasks, their jobs, and each call to a provider. They
-carry ids, names and numbers, and nothing that a person has written. Where it is off, none of it is imported.
+The spans are those of the request, its fan-out, the tasks, their jobs, and each call to a provider. They
+have ids, names and numbers, and no content of users. Without that setting, OpenTelemetry is not imported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OFF: AbstractContextManager[None] = nullcontext()
 
 
 def start(process: str) -> None:
-    """Trace from now on, if the settings say so; in the process that works, as no thread outlives a fork."""
+    """Start tracing if it is set up. Call this in the process that works: threads do not survive a fork."""
     global _tracer
     if not traces() or _tracer is not None:
         return
@@ -48,7 +48,7 @@ def start(process: str) -> None:
 
 
 def on() -> bool:
-    """Whether anything is traced."""
+    """Whether tracing is set up."""
     return _tracer is not None
 
 
@@ -59,9 +59,9 @@ def span(
     *,
     carrier: Mapping[str, str] | None = None,
 ) -> Opened:
-    """A span around a block; below that in ``carrier``, if there is one, else below the current one.
+    """A span around a block. Its parent is the one in ``carrier``, if any, else the current one.
 
-    An exception marks it by the name of its class: its text may quote what it is about.
+    An exception marks the span with the name of its class only: its text may contain personal data.
     """
     return _OFF if _tracer is None else _span(_tracer, name, kind, attributes or {}, carrier)
 
@@ -70,18 +70,18 @@ def job(job: Job, row: SealedConnection | None) -> Opened:
     """The span of one job of a fan-out."""
     if _tracer is None:
         return _OFF
-    told = {} if row is None else {"almanac.provider": row.provider, "almanac.connection": row.id}
-    return span(type(job).__name__, attributes=told)
+    attributes = {} if row is None else {"almanac.provider": row.provider, "almanac.connection": row.id}
+    return span(type(job).__name__, attributes=attributes)
 
 
 def failed(span: Span | None, failure: Failed | None) -> None:
-    """Mark a span with a failure that was expected, by its reason."""
+    """Mark a span with the reason of an expected failure."""
     if span is not None and failure is not None:
         mark(span, failure.reason.value)
 
 
 def inject(carrier: MutableMapping[str, str]) -> None:
-    """Have whoever gets this go on with the trace: the header ``traceparent``."""
+    """Add the header ``traceparent``, with which the receiver continues the trace."""
     if _tracer is not None:
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -113,9 +113,9 @@ def _span(
 
 @contextmanager
 def _call(call: send.Call) -> Iterator[Callable[[int], None]]:
-    """The span of a call to a provider, by its operation: paths and bodies name people."""
-    told = {"almanac.provider": call.provider, "http.request.method": call.method}
-    with span(call.operation, "client", told) as opened:
+    """The span of a provider call, named after the operation: paths and bodies contain personal data."""
+    attributes = {"almanac.provider": call.provider, "http.request.method": call.method}
+    with span(call.operation, "client", attributes) as opened:
 
         def answered(status: int) -> None:
             if opened is not None:
@@ -127,7 +127,7 @@ def _call(call: send.Call) -> Iterator[Callable[[int], None]]:
 
 
 def mark(span: Span, error: str) -> None:
-    """What a span is of has failed; ``error`` is a word of a small set."""
+    """Mark a span as failed; ``error`` is one of a small set of values."""
     from opentelemetry.trace import StatusCode
 
     span.set_attribute("error.type", error)

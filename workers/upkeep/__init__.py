@@ -1,4 +1,4 @@
-"""Scheduled work: tokens are renewed, channels kept, old records purged.
+"""Scheduled work: renews tokens, maintains notification channels, and purges old records.
 
 Imported by ``app.accounts``, ``workers``, ``workers.execution``, ``workers.webhooks``.
 """

@@ -1,4 +1,4 @@
-"""A round of upkeep: many small pieces of work for nobody in particular, a few at once."""
+"""Runs many small upkeep jobs, a few at a time, in the thread pool of the process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
 
-# Of the places that upkeep may hold, a round takes no more: two rounds of beat go on beside each other.
+# Threads that one batch takes at most, of those for upkeep: two scheduled batches can run at the same time.
 AT_ONCE = 4
 SECONDS_FOR_EACH = 10.0
 PURGED_AT_ONCE = 1000
@@ -23,11 +23,11 @@ Item = TypeVar("Item")
 
 
 class Batch(Generic[Item]):
-    """Work on each item, in the places of this process that are upkeep's.
+    """Calls ``work`` for each item, in the threads of this process that are reserved for upkeep.
 
-    Nothing begins in the last ten seconds before ``deadline``: whatever is begun has its full time. ``work``
-    tells whether it has done its piece. When all of upkeep's places are taken, a round ``waits`` for one, or
-    leaves everything.
+    No item begins in the last ten seconds before ``deadline``, so that each one has its full time. ``work``
+    returns whether it succeeded. If all threads for upkeep are in use, a batch ``waits`` for one, or does not
+    begin any item.
     """
 
     def __init__(
@@ -49,16 +49,17 @@ class Batch(Generic[Item]):
 
     @property
     def left(self) -> list[Item]:
-        """What was not begun."""
+        """The items that were not begun."""
         return list(self._waiting)
 
     def run(self) -> int:
-        """Work until nothing waits or time is up, and everything started has ended; how many were done."""
-        self._take_room()
+        """Run until time is up or all items have ended. Returns how many succeeded."""
+        self._reserve_threads()
         self._share: PoolShare[bool] = self._runtime.pool.share()
         done = 0
         try:
-            while self._anything_left():
+            while self._in_flight or self._startable():
+                self._share.want(self._startable())
                 finished, granted = self._share.wait(None if self._in_flight else self._last_start)
                 done += sum(finished)
                 self._in_flight -= len(finished)
@@ -69,19 +70,18 @@ class Batch(Generic[Item]):
                 self._runtime.upkeep.release(self._room)
         return done
 
-    def _take_room(self) -> None:
-        """Take as many of upkeep's places as are free and of use, the first after waiting for it."""
+    def _reserve_threads(self) -> None:
+        """Take as many threads for upkeep as are free and useful. Waits for the first one only."""
         upkeep, most = self._runtime.upkeep, min(AT_ONCE, len(self._waiting))
-        patience = max(0.0, self._last_start - time.monotonic()) if self._waits else 0.0
-        while self._room < most and upkeep.acquire(timeout=0.0 if self._room else patience):
+        timeout = max(0.0, self._last_start - time.monotonic()) if self._waits else 0.0
+        while self._room < most and upkeep.acquire(timeout=0.0 if self._room else timeout):
             self._room += 1
 
-    def _anything_left(self) -> bool:
-        """Whether the round goes on; says how many places it can use."""
-        in_time = time.monotonic() < self._last_start
-        startable = min(self._room - self._in_flight, len(self._waiting)) if in_time else 0
-        self._share.want(startable)
-        return bool(self._in_flight or startable)
+    def _startable(self) -> int:
+        """How many more items can begin now."""
+        if time.monotonic() >= self._last_start:
+            return 0
+        return min(self._room - self._in_flight, len(self._waiting))
 
     def _start(self, places: int) -> None:
         in_time = time.monotonic() < self._last_start
@@ -92,16 +92,16 @@ class Batch(Generic[Item]):
         self._share.give_back(places - starting)
 
     def _work(self, item: Item) -> bool:
-        """Runs in a place. Whatever happens, the round learns that it is over."""
+        """Runs in a pool thread. Catches every exception, so that the item counts as finished."""
         try:
             return self._perform(item)
         except Exception:
-            log.exception("a piece of upkeep failed unexpectedly")
+            log.exception("an upkeep job failed unexpectedly")
             return False
 
 
 def purge(runtime: Runtime, delete: Callable[..., int]) -> int:
-    """Delete in transactions of moderate size what ``delete(session, limit=...)`` finds; returns how much."""
+    """Call ``delete(session, limit=...)`` in small transactions until no rows are left; returns how many."""
     purged = 0
     while True:
         with runtime.stores.database.writing() as session:

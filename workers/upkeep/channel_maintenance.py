@@ -1,4 +1,4 @@
-"""The rounds that keep channels: renewed before they end, given up when they came to nothing, audited."""
+"""Scheduled maintenance of notification channels: renews, removes and audits them."""
 
 from __future__ import annotations
 
@@ -37,29 +37,29 @@ from workers.upkeep.rate_limit import acquire
 
 log = logging.getLogger(__name__)
 
-# What is left over comes with the next round.
+# Channels for one run; the next run takes the rest.
 MOST_AT_ONCE = 2000
 PAGE = 1000
 
-# Seconds until a renewal is tried again that failed or cannot be finished yet.
+# Seconds until the retry of a renewal that failed or cannot be finished yet.
 AGAIN_SECONDS = 60.0
-# The same for the channel of a calendar that nobody uses: it is left to end, unless somebody does by then.
+# The same for the channel of an unused calendar: it expires unless a request reads the calendar by then.
 UNUSED_SECONDS = 3600.0
 
-# What an audit looks at: the time from now on for which most people ask.
+# Milliseconds from now that an audit compares: the range of most requests.
 AUDITED = 28 * 86_400_000
 
 
 def keep(runtime: Runtime, *, deadline: float) -> None:
-    """One round, done by ``deadline``. Nothing is done while another round goes on."""
+    """Run all maintenance until ``deadline``. Does nothing while another run holds the lock."""
     try:
         with round_lock(runtime.stores.redis, "channels", deadline=deadline):
             _renew_all(runtime, deadline)
-            _give_up(runtime, deadline)
+            _remove_ended(runtime, deadline)
             _restore_watches(runtime)
             _audit_all(runtime, deadline)
     except LockTimeout:
-        log.info("the round before is still keeping channels")
+        log.info("the previous run is still maintaining channels")
 
 
 def _renew_all(runtime: Runtime, deadline: float) -> None:
@@ -74,7 +74,7 @@ def _renew_all(runtime: Runtime, deadline: float) -> None:
 
 
 def _renew(runtime: Runtime, row: Channel) -> bool:
-    """Extend a channel, or open another in its place and close it once that one watches."""
+    """Extend a channel, or open a successor; the old one is closed when that is confirmed."""
     credentials = credentials_of(runtime, row.connection_id)
     if credentials is None or runtime.settings.push_address(credentials.provider) is None:
         _later(runtime, row, UNUSED_SECONDS)
@@ -96,7 +96,9 @@ def _renew(runtime: Runtime, row: Channel) -> bool:
         if error.retryable:
             _later(runtime, row, AGAIN_SECONDS)
             return False
-        log.warning("a channel is lost: %s", error.reason, extra={"connection": row.connection_id})
+        log.warning(
+            "a channel could not be renewed: %s", error.reason, extra={"connection": row.connection_id}
+        )
         lose(runtime.stores, channels.calendar_of(row), row.id)
         return open_one(runtime, channels.calendar_of(row))
     if expires_at is None:
@@ -110,11 +112,11 @@ def _renew(runtime: Runtime, row: Channel) -> bool:
 
 
 def _succeeded(runtime: Runtime, row: Channel, heir: Channel) -> bool:
-    """End a channel in whose place another was opened; not before that one watches."""
+    """Close a channel that has a successor, if the successor is open and confirmed."""
     if channels.watches_for(heir) <= 0:
         _later(runtime, row, AGAIN_SECONDS)
         return False
-    # From now on the watch is the heir's, and ends when the heir is lost.
+    # The cache now relies on the successor, and stops when the successor is lost.
     watch(runtime.stores, heir)
     _close(runtime, row)
     with runtime.stores.database.writing() as session:
@@ -122,14 +124,14 @@ def _succeeded(runtime: Runtime, row: Channel, heir: Channel) -> bool:
     return True
 
 
-def _give_up(runtime: Runtime, deadline: float) -> None:
-    """Forget channels that have ended, and those by which no provider has reached us."""
+def _remove_ended(runtime: Runtime, deadline: float) -> None:
+    """Remove channels that have expired, and those on which no provider notification has arrived."""
     with runtime.stores.database.reading() as session:
         rows = channels.over(session, limit=MOST_AT_ONCE)
-    Batch(runtime, rows, lambda row: _bury(runtime, row), deadline).run()
+    Batch(runtime, rows, lambda row: _remove(runtime, row), deadline).run()
 
 
-def _bury(runtime: Runtime, row: Channel) -> bool:
+def _remove(runtime: Runtime, row: Channel) -> bool:
     key = channels.calendar_of(row)
     if row.confirmed_at is None and row.expires_at is not None:
         log.warning(
@@ -138,13 +140,13 @@ def _bury(runtime: Runtime, row: Channel) -> bool:
         )
         _close(runtime, row)
         runtime.stores.channel_usage.hold(key, REFUSED_SECONDS)
-    # The provider may have reached us since.
+    # This also handles a notification that has arrived meanwhile.
     forget(runtime.stores, key, row.id)
     return True
 
 
 def _restore_watches(runtime: Runtime) -> None:
-    """Set the watches anew that Redis has lost."""
+    """Store the watches again that Redis has lost."""
     stores = runtime.stores
     for rows in _pages(runtime):
         watches = stores.busy.watched([channels.calendar_of(row) for row in rows])
@@ -155,14 +157,14 @@ def _restore_watches(runtime: Runtime) -> None:
 
 @dataclass(slots=True)
 class _Audit:
-    """A channel of which nothing was heard, and what the cache keeps of its calendar, by bucket."""
+    """A channel without notifications, and the cached busy periods of its calendar, by bucket."""
 
     row: Channel
     kept: dict[tuple[int, int], Intervals] = field(default_factory=dict)
 
 
 def _audit_all(runtime: Runtime, deadline: float) -> None:
-    """Compare what is kept of calendars whose channels are silent with what the provider says."""
+    """Compare the cached busy periods of calendars without notifications with the provider's."""
     for rows in _pages(runtime):
         heard = runtime.stores.channel_usage.heard([row.id for row in rows])
         silent = [_Audit(row) for row, spoke in zip(rows, heard, strict=True) if not spoke]
@@ -185,28 +187,30 @@ def _load(runtime: Runtime, audits: Sequence[_Audit]) -> None:
 
 
 def _audit(runtime: Runtime, audit: _Audit) -> bool:
-    """Whether a channel is found to be as good as before."""
+    """Audit one channel; returns whether it can still be relied on."""
     row, stores = audit.row, runtime.stores
     credentials = credentials_of(runtime, row.connection_id)
     if credentials is None:
         return False
     outcome = _read(runtime, credentials, audit)
     if isinstance(outcome, Failed):
-        _distrust(runtime, row, outcome.reason)
+        _handle_failed_read(runtime, row, outcome.reason)
         return False
     (heard,) = stores.channel_usage.heard([row.id])
     same = all(_same(kept, outcome.busy, *edges) for edges, kept in audit.kept.items())
     if heard or same:
         stores.channel_usage.hear(row.id, runtime.settings.push_audit_seconds)
         return True
-    log.warning("a provider has not told of a change", extra={"connection": row.connection_id})
+    log.warning(
+        "a provider has not sent a notification for a change", extra={"connection": row.connection_id}
+    )
     after_notification(stores, credentials, channels.calendar_of(row))
     _end(runtime, row)
     return False
 
 
 def _read(runtime: Runtime, credentials: Credentials, audit: _Audit) -> Outcome:
-    """What the provider says of the calendar, over all that is kept of it."""
+    """Read the calendar from the provider, over the cached range."""
     provider, account = open_account(runtime, credentials, Family.BUSY)
     calendar = audit.row.calendar
     start, end = min(audit.kept)[0], max(audit.kept)[1]
@@ -222,33 +226,37 @@ def _read(runtime: Runtime, credentials: Credentials, audit: _Audit) -> Outcome:
         return Failed.because(error)
 
 
-def _distrust(runtime: Runtime, row: Channel, reason: Reason) -> None:
-    """Keep no picture of a calendar that cannot be read, and no channel of one that is out of our reach."""
+def _handle_failed_read(runtime: Runtime, row: Channel, reason: Reason) -> None:
+    """Invalidate the cache of an unreadable calendar; close its channel if access is lost."""
     match reason:
         case Reason.RATE_LIMITED:
-            # Nothing was said of the calendar, and more reads make it worse: the next round asks again.
+            # This says nothing about the calendar, and a retry now makes it worse: the next run retries.
             return
         case Reason.PROVIDER_ERROR:
             runtime.stores.busy.empty(channels.calendar_of(row))
         case _:
-            log.warning("a watched calendar is lost: %s", reason, extra={"connection": row.connection_id})
+            log.warning(
+                "a watched calendar cannot be read any more: %s",
+                reason,
+                extra={"connection": row.connection_id},
+            )
             _end(runtime, row)
 
 
 def _end(runtime: Runtime, row: Channel) -> None:
-    """Rely on a channel no more, and have its provider end it."""
+    """Stop relying on a channel, and close it at its provider."""
     lose(runtime.stores, channels.calendar_of(row), row.id)
     _close(runtime, row)
 
 
 def _same(kept: Intervals, read: Intervals, start: int, end: int) -> bool:
-    """Whether a bucket holds what was read."""
+    """Whether a cached bucket equals what was read."""
     now = clip(read, start, end)
     return np.array_equal(kept.starts, now.starts) and np.array_equal(kept.ends, now.ends)
 
 
 def _pages(runtime: Runtime) -> Iterator[Sequence[Channel]]:
-    """The channels that watch, one for each calendar."""
+    """The channels on which the cache relies, one for each calendar, in pages."""
     after = ""
     while True:
         with runtime.stores.database.reading() as session:

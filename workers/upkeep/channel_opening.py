@@ -1,4 +1,4 @@
-"""Channels by which providers tell of changes: opened for calendars in use, ended with their connections."""
+"""Opens notification channels for calendars in use, and closes them with their connections."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from workers.upkeep.rate_limit import acquire
 
 log = logging.getLogger(__name__)
 
-# Seconds after which a calendar is tried again whose channel could not be opened: because the provider was
-# not there, or because it refused.
+# Seconds until the retry for a calendar whose channel could not be opened: after an outage of the provider,
+# and after a refusal.
 FAILED_SECONDS = 600.0
 REFUSED_SECONDS = 3600.0
 
@@ -38,32 +38,32 @@ CALENDARS_PER_TASK = 500
 
 
 def note_use(celery: Almanac, read: Sequence[tuple[str, CalendarKey]]) -> None:
-    """Note which calendars were read, and have channels opened for those that nobody watches yet."""
+    """Record which calendars were read, and enqueue a task that opens channels for those without one."""
     runtime = celery.runtime
-    telling = {name for name in ProviderName if runtime.settings.push_address(name)}
-    keys = [key for provider, key in read if provider in telling]
+    notifying = {name for name in ProviderName if runtime.settings.push_address(name)}
+    keys = [key for provider, key in read if provider in notifying]
     if not keys:
         return
     stores = runtime.stores
     try:
         stores.channel_usage.use(keys)
         watched = stores.busy.watched(keys)
-        alone = [key for key, channel in zip(keys, watched, strict=True) if channel is None]
-        wanted = stores.channel_usage.claim(alone, FAILED_SECONDS) if alone else []
+        unwatched = [key for key, channel in zip(keys, watched, strict=True) if channel is None]
+        wanted = stores.channel_usage.claim(unwatched, FAILED_SECONDS) if unwatched else []
         for first in range(0, len(wanted), CALENDARS_PER_TASK):
             calendars = wanted[first : first + CALENDARS_PER_TASK]
             # Shown in Flower: the id of a calendar may be a person's address.
             shown = f"{{'calendars': {len(calendars)}}}"
             celery.send_task("upkeep.open_channels", kwargs={"calendars": calendars}, kwargsrepr=shown)
     except (RedisError, BrokerError) as error:
-        # The reads are answered; who reads these calendars later finds them as they are.
-        log.warning("no channels are opened just now: %s", type(error).__name__)
+        # The reads have been answered. The next read of these calendars tries again.
+        log.warning("channels could not be requested: %s", type(error).__name__)
 
 
 def open_channels(runtime: Runtime, keys: Sequence[CalendarKey], *, deadline: float) -> int:
-    """Open a channel for each calendar; returns how many were.
+    """Open a channel for each calendar; returns the number of channels opened.
 
-    Those for which there is no room or no time are left to who reads them next.
+    Calendars for which there is no thread or no time are released: the next read of one tries again.
     """
     opening = Batch(runtime, keys, lambda key: open_one(runtime, key), deadline, waits=False)
     opened = opening.run()
@@ -73,13 +73,13 @@ def open_channels(runtime: Runtime, keys: Sequence[CalendarKey], *, deadline: fl
 
 
 def open_one(runtime: Runtime, key: CalendarKey) -> bool:
-    """Open a channel for a calendar. A failure is remembered, so that not every read tries again."""
+    """Open a channel for a calendar. After a failure, reads do not retry for a while."""
     credentials = credentials_of(runtime, key.connection)
     if credentials is None or (address := runtime.settings.push_address(credentials.provider)) is None:
         return False
     stores = runtime.stores
     wanted = ChannelWanted(secrets.token_hex(16), Token(secrets.token_urlsafe(32)), address)
-    # Known before the provider is asked: it may speak to us before it has answered.
+    # Stored before the call: the provider may send a notification before its answer arrives.
     with stores.database.writing() as session:
         if not channels.add(session, wanted.id, key, wanted.secret.reveal):
             return False
@@ -104,7 +104,7 @@ def open_one(runtime: Runtime, key: CalendarKey) -> bool:
         # The connection was deleted meanwhile.
         close(runtime, credentials, opened.id, opened.resource)
         return False
-    # Until it ends there is no need for another, whether or not it comes to be confirmed.
+    # No other channel is opened until this one expires, whether or not it is confirmed.
     stores.channel_usage.hold(key, (opened.expires_at - now()).total_seconds())
     watch(stores, row)
     return True
@@ -120,28 +120,28 @@ def watch(stores: Stores, row: Channel) -> None:
     with stores.database.reading() as session:
         known = channels.known(session, [row.id])
     if not known:
-        # Forgotten meanwhile, perhaps before there was a watch to end.
+        # Another worker has removed the channel meanwhile, perhaps before this watch was set.
         stores.busy.empty(key, unwatch=row.id)
 
 
 def lose(stores: Stores, key: CalendarKey, channel: str) -> None:
-    """Rely no more on a channel that is gone; who reads the calendar next has another opened."""
+    """Stop relying on a channel that is gone; the next read of the calendar opens another."""
     forget(stores, key, channel)
     stores.channel_usage.release(key)
 
 
 def forget(stores: Stores, key: CalendarKey, channel: str) -> None:
-    """Remove a channel and end its watch, in whatever order others set it."""
-    # Before its row goes: when Redis is down the channel stays, and is found and forgotten again.
+    """Remove a channel and its watch, also if another worker sets the watch at the same time."""
+    # Before the row is deleted: if Redis is down, the row stays, and the next run removes the channel.
     stores.busy.empty(key, unwatch=channel)
     with stores.database.writing() as session:
         channels.remove(session, [channel])
-    # And after: whoever sets a watch looks for the row once it is set, and finds none from now on.
+    # And after: a worker that sets a watch then checks for the row, which is gone from now on.
     stores.busy.empty(key, unwatch=channel)
 
 
 def close_all(runtime: Runtime, credentials: Credentials, deadline: float) -> None:
-    """End the channels of a connection at its provider."""
+    """Close the channels of a connection at its provider."""
     with runtime.stores.database.reading() as session:
         rows = channels.of_connections(session, [credentials.id])
     for row in rows:
@@ -157,7 +157,7 @@ def close(
     *,
     deadline: float | None = None,
 ) -> None:
-    """End a channel at its provider, if it lets us; else it ends by itself, and what it tells is refused."""
+    """Close a channel at its provider. If that fails, it expires, and its notifications are refused."""
     _, account = open_account(runtime, credentials, Family.CHANNELS)
     provider = runtime.providers[ProviderName(credentials.provider)]
     deadline = deadline or _deadline()
@@ -169,7 +169,7 @@ def close(
 
 
 def credentials_of(runtime: Runtime, connection: str) -> Credentials | None:
-    """A living connection with its tokens; None when there is none that opens."""
+    """A connection with its tokens; None if it is dead or removed, or its tokens cannot be decrypted."""
     with runtime.stores.database.reading() as session:
         row = connections.sealed(session, [connection]).get(connection)
     if row is None or not row.alive:

@@ -1,4 +1,4 @@
-"""The turn of upkeep's calls to a provider: they count among those of requests, and give way to them."""
+"""Rate limiting of upkeep's provider calls, which share the limits with requests and yield to them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from store.sql.queries.connections import Credentials
 from workers.execution.call_policy import TITLES, leased_mailbox, unanswered
 from workers.runtime import Runtime
 
-# Seconds to wait in all: whoever waits holds a place that requests lack.
+# Longest wait in seconds, because a waiting batch occupies a thread that requests need.
 PATIENCE = 1.0
 # Seconds for which a lease outlasts the deadline of its calls.
 MARGIN = 1.0
@@ -31,10 +31,10 @@ MARGIN = 1.0
 def acquire(
     runtime: Runtime, credentials: Credentials, calls: int, family: Family, *, deadline: float
 ) -> Iterator[None]:
-    """Wait a moment until an account may be called so often; its calls end by ``deadline``.
+    """Acquire a permit for ``calls`` calls to an account, which end by ``deadline``; waits for a moment.
 
-    :raise RateLimited: when that takes longer than a moment
-    :raise Unavailable: while the account, or its provider, is not asked as it does not answer
+    :raise RateLimited: if the permit is not granted in time
+    :raise Unavailable: while the circuit of the account or of its provider is open
     """
     until = min(deadline, time.monotonic() + PATIENCE)
     answer = GO

@@ -1,4 +1,4 @@
-"""What is done on the clock, for nobody in particular."""
+"""Scheduled renewal of access tokens and purge of idempotency keys."""
 
 from __future__ import annotations
 
@@ -19,18 +19,16 @@ from workers.upkeep.batches import SECONDS_FOR_EACH, Batch, purge
 
 log = logging.getLogger(__name__)
 
-# What is left over comes with the next round, or is refreshed when somebody asks.
+# Tokens for one run. The next run takes the rest, or a request refreshes them.
 MOST_RENEWALS = 2000
-# Shorter than the beat, with the lock's margin: a round that died does not cost the next one.
+# With the margin of the lock shorter than the interval of beat: a run that died does not block the next.
 ROUND_SECONDS = 240.0
-
-# Keys deleted in one transaction: on SQLite, everybody else's writes wait for it.
 
 
 def renew_tokens(runtime: Runtime, *, after: datetime, before: datetime, deadline: float) -> int:
-    """Refresh the access tokens that end between two moments; returns how many were renewed.
+    """Refresh the access tokens that expire between two moments; returns how many were renewed.
 
-    Done by ``deadline``, a moment of ``time.monotonic()``. Nothing is done while another round goes on.
+    Ends by ``deadline``, on ``time.monotonic()``. Does nothing while another run holds the lock.
     """
     configured = [name for name, provider in runtime.providers.items() if provider.configured]
     try:
@@ -41,12 +39,12 @@ def renew_tokens(runtime: Runtime, *, after: datetime, before: datetime, deadlin
                 )
             return Batch(runtime, rows, lambda row: _renew(runtime, row), deadline).run()
     except LockTimeout:
-        log.info("the round before is still renewing tokens")
+        log.info("the previous run is still renewing tokens")
         return 0
 
 
 def purge_idempotency_keys(runtime: Runtime) -> int:
-    """Delete the keys that are over, with the answers they kept; returns how many."""
+    """Delete expired keys with their stored answers; returns how many."""
     return purge(runtime, idempotency.purge)
 
 
@@ -58,7 +56,7 @@ def _renew(runtime: Runtime, row: OAuthConnection) -> bool:
         with mark_dead_on_revoked_grant(runtime, row.id):
             account.tokens.renewed(Token(credentials.tokens.access_token), deadline=deadline)
     except ProviderError:
-        # Logged where it happened; a grant that is gone is marked, anything else is tried next time.
+        # Already logged. A dead grant has been marked; any other failure is retried by the next run.
         return False
     except Undecipherable:
         log.exception("tokens cannot be opened", extra={"connection": row.id})

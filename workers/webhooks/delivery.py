@@ -1,4 +1,4 @@
-"""Sends what was recorded for webhook endpoints, signed by the Standard Webhooks scheme.
+"""Sends recorded events to webhook endpoints, signed by the Standard Webhooks scheme.
 
 https://www.standardwebhooks.com
 """
@@ -28,24 +28,24 @@ from workers.webhooks.ssrf_guard import Refused
 
 log = logging.getLogger(__name__)
 
-# One endpoint is served for so long without a pause, in seconds.
+# Longest time in seconds for which one endpoint is served without a pause.
 TURN_SECONDS = 30.0
-# And for so long while others wait for a place.
+# The same while other endpoints wait.
 SHORT_TURN_SECONDS = 5.0
-# Longer than an attempt can take: until then nobody else makes it.
+# Lease of a claimed delivery: longer than an attempt can take, so that no other worker repeats it.
 LEASE = timedelta(seconds=90)
 
-# Endpoints that one round serves.
+# Endpoints that one sweep enqueues.
 MOST_ENDPOINTS = 1000
 
-# An attempt comes up to this share of its pause later, so that those of one outage part.
+# Random extra delay as a share of the pause, so that retries after one outage do not coincide.
 JITTER = 0.1
 
 GONE = 410
 
 
 def calendar_changed(stores: Stores, connection_id: str, calendar_id: str) -> None:
-    """Record that a calendar has changed; whatever happens, the change itself is done."""
+    """Record that a calendar has changed. A failure is logged, because the change itself is done."""
     try:
         with stores.database.writing() as session:
             webhooks.record(session, Event.CALENDAR_CHANGED, connection_id, calendar_id=calendar_id)
@@ -54,16 +54,16 @@ def calendar_changed(stores: Stores, connection_id: str, calendar_id: str) -> No
 
 
 def due(runtime: Runtime) -> Sequence[str]:
-    """The endpoints to which something is due."""
+    """The endpoints that have a delivery due."""
     with runtime.stores.database.reading() as session:
         return deliveries.endpoints_due(session, limit=MOST_ENDPOINTS)
 
 
 def deliver(runtime: Runtime, endpoint_id: str) -> None:
-    """Send what is due to an endpoint, one after the other, unless somebody is about it.
+    """Send the due deliveries of an endpoint, one after the other, unless another worker serves it.
 
-    Who finds no place waits for one. Whoever has had a turn goes on with those who wait, though not for
-    ever: a worker that is asked to stop has to come to its end.
+    If this process serves its maximum of endpoints, the endpoint waits in the queue. After its own endpoint,
+    this call serves waiting ones, but for a limited time, so that the worker can shut down.
     """
     runtime.webhook_queue.come(endpoint_id)
     until = time.monotonic() + TURN_SECONDS
@@ -85,10 +85,10 @@ def _is_due(runtime: Runtime, endpoint_id: str) -> bool:
 
 
 def _serve(runtime: Runtime, endpoint_id: str) -> None:
-    """One turn of an endpoint, which ends at once when somebody else is about it."""
+    """Serve an endpoint once; does nothing if another worker holds its lock."""
     began = time.monotonic()
     try:
-        # What is recorded while the lock is given back finds it held: looked for once more.
+        # A task for an event recorded before the lock is released finds the lock held: check again.
         while _is_due(runtime, endpoint_id):
             with round_lock(runtime.stores.redis, f"webhooks:{endpoint_id}", deadline=began + TURN_SECONDS):
                 if not _send_all(runtime, endpoint_id, began):
@@ -98,7 +98,7 @@ def _serve(runtime: Runtime, endpoint_id: str) -> None:
 
 
 def _send_all(runtime: Runtime, endpoint_id: str, began: float) -> bool:
-    """Whether everything due was sent in this turn; who does not answer once is not asked for the rest."""
+    """Send everything due; returns whether that is done. After one call without an answer, the rest waits."""
     while not _is_over(runtime, began):
         with runtime.stores.database.writing() as session:
             claimed = deliveries.claim(session, endpoint_id, until=datetime.now(UTC) + LEASE)
@@ -126,13 +126,13 @@ def _attempt(runtime: Runtime, claimed: Claimed) -> Answer:
     except NoAnswer as error:
         return Answer(None, str(error))
     except Undecipherable:
-        log.exception("a webhook's secret cannot be opened", extra={"endpoint": claimed.endpoint_id})
+        log.exception("a webhook secret cannot be decrypted", extra={"endpoint": claimed.endpoint_id})
         return Answer(None, "the secret cannot be opened")
     return Answer(status, None if 200 <= status < 300 else f"answered {status}")
 
 
 def _signed(runtime: Runtime, claimed: Claimed, body: bytes) -> dict[str, str]:
-    """The headers of one attempt: signed anew, as receivers refuse what was signed long ago."""
+    """The headers of one attempt. Each attempt has a new signature, because receivers refuse old ones."""
     secret = webhooks.open_secret(claimed.endpoint_id, claimed.sealed_secret, runtime.stores.keyring)
     moment = datetime.now(UTC)
     return {

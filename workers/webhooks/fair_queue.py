@@ -1,4 +1,4 @@
-"""Whose turn it is among the receivers of webhooks: so many at once, the others as they came."""
+"""FIFO queue of webhook endpoints with limited concurrency per process."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import threading
 
 
 class FairQueue:
-    """The endpoints that one process serves, and those that wait for it to have a place for them."""
+    """Limits how many endpoints a process serves at once; the others wait in order of arrival."""
 
     def __init__(self, places: int) -> None:
         self._lock = threading.Lock()
         self._free = places
-        # In the order in which they came; each waits once.
+        # In order of arrival, without duplicates.
         self._waiting: dict[str, None] = {}
 
     @property
     def crowded(self) -> bool:
-        """Whether somebody waits for a place."""
+        """Whether an endpoint is waiting."""
         return bool(self._waiting)
 
     def come(self, endpoint_id: str) -> None:
-        """Have an endpoint wait for its turn."""
+        """Add an endpoint, unless it is waiting already."""
         with self._lock:
             self._waiting.setdefault(endpoint_id)
 
     def take(self) -> str | None:
-        """Take a place for whoever has waited for longest, to be left after its turn; None without either."""
+        """The endpoint that has waited longest, to serve until ``leave``; None if none waits or may begin."""
         with self._lock:
             if not self._free or not self._waiting:
                 return None
@@ -35,6 +35,6 @@ class FairQueue:
             return first
 
     def leave(self) -> None:
-        """Give a place back."""
+        """End the service of one endpoint."""
         with self._lock:
             self._free += 1

@@ -1,4 +1,4 @@
-"""One webhook on the wire: a POST to an address that was checked, of whose answer only the status counts."""
+"""Sends one webhook: a POST to a checked address. Only the status of the response is used."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionErro
 from providers.http.transport import tls
 from workers.webhooks.ssrf_guard import Target, parse, resolve
 
-# Connect, and then each read, in seconds.
+# Timeout for the connection, and for each read, in seconds.
 TIMEOUT = 5.0
-# For all of it at one address, in seconds: an answer that drips is hung up on.
+# Limit in seconds for one address as a whole, which also ends a response that arrives byte by byte.
 MOST_SECONDS = 10.0
-# Of the addresses of a name, so many are tried.
+# How many addresses of a host name are tried.
 MOST_ADDRESSES = 3
 
 USER_AGENT = "Almanac webhooks"
 
 
 class NoAnswer(Exception):
-    """Nobody answered; the message says how far it came, and nothing of what was sent."""
+    """The endpoint did not answer. The message names the stage that failed, and nothing that was sent."""
 
 
 def post(url: str, headers: Mapping[str, str], body: bytes, *, allow_private: bool) -> int:
-    """Send, and return the status of the answer; its body is not read, redirects are not followed.
+    """Send, and return the status of the response. Its body is not read; redirects are not followed.
 
-    The name is resolved once, and what it was found to mean is connected to: no later answer of its name
-    server leads elsewhere.
+    The host name is resolved once, and the connection goes to the checked address. A later DNS answer cannot
+    redirect it.
 
-    :raise Refused: when the URL leads where nothing is sent
-    :raise NoAnswer: when nobody answered in time
+    :raise Refused: if webhooks must not be sent to the URL
+    :raise NoAnswer: if the endpoint did not answer in time
     """
     target = parse(url, allow_private=allow_private)
     began = time.monotonic()
@@ -61,7 +61,7 @@ def post(url: str, headers: Mapping[str, str], body: bytes, *, allow_private: bo
 def _connection(target: Target, address: str) -> HTTPConnection:
     if not target.tls:
         return HTTPConnection(address, target.port, timeout=TIMEOUT)
-    # The certificate has to be the name's, whatever the address.
+    # The certificate is checked for the host name, not for the address.
     return HTTPSConnection(
         address, target.port, timeout=TIMEOUT, ssl_context=tls(), server_hostname=target.host
     )
@@ -80,9 +80,9 @@ def _exchange(connection: HTTPConnection, target: Target, headers: Mapping[str, 
 
 @contextmanager
 def _hung_up_in_time(connection: HTTPConnection) -> Iterator[None]:
-    """Hang up when it takes too long.
+    """Close the connection when the time limit has passed.
 
-    :raise TimeoutError: then, also where a head that was cut off looks whole
+    :raise TimeoutError: then, even if a truncated response head looks complete
     """
     late = Event()
 
@@ -104,7 +104,7 @@ def _hung_up_in_time(connection: HTTPConnection) -> Iterator[None]:
 
 
 def _in_words(error: Exception) -> str:
-    """What went wrong; a library's own words could hold an address of our network."""
+    """A message for a failure. A library's own message could contain an internal address."""
     match error:
         case ssl.SSLCertVerificationError():
             return "the certificate is not valid for the host"

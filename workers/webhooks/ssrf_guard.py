@@ -1,4 +1,4 @@
-"""Which addresses a webhook may be sent to: those that anybody on the internet could reach."""
+"""Checks that a webhook goes to a public address on the internet (protection against SSRF)."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import socket
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-# Printable ASCII without the backslash, which some take for a slash.
+# Printable ASCII without the backslash, which some parsers read as a slash.
 _WRITTEN = re.compile(r"[!-\[\]-~]+", re.ASCII)
 _HOST = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+", re.ASCII)
 _PORTS = {"http": 80, "https": 443}
 
-# All that is routed on the internet; whatever stands for an IPv4 address lies elsewhere, but for 6to4.
+# All routed IPv6 addresses. Other forms of IPv4 addresses lie outside, except for 6to4.
 _GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
 
-# Protocol assignments and 6to4 relays: nobody's hosts, though the registry calls some of them global.
-_NOBODYS = (ipaddress.IPv4Network("192.0.0.0/24"), ipaddress.IPv4Network("192.88.99.0/24"))
+# Protocol assignments and 6to4 relays: no hosts, although the registry lists some of them as global.
+_NO_HOSTS = (ipaddress.IPv4Network("192.0.0.0/24"), ipaddress.IPv4Network("192.88.99.0/24"))
 
 
 class Refused(Exception):
-    """Nothing is sent there; the message completes "url ..."."""
+    """The URL is not allowed; the message completes "url ..."."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A URL, taken apart once: what is checked is what is connected to. ``path`` includes the query."""
+    """A URL, parsed once, so that the check and the connection agree. ``path`` includes the query."""
 
     tls: bool
     host: str
@@ -38,7 +38,7 @@ class Target:
 def parse(url: str, *, allow_private: bool) -> Target:
     """The parts of a URL.
 
-    :raise Refused: for what is not a URL that webhooks are sent to, whoever listens there
+    :raise Refused: if webhooks must not be sent to such a URL, whatever its address
     """
     try:
         parts = urlsplit(url) if _WRITTEN.fullmatch(url) else None
@@ -58,9 +58,9 @@ def parse(url: str, *, allow_private: bool) -> Target:
 
 
 def resolve(target: Target, *, allow_private: bool) -> list[str]:
-    """The addresses that a name has now; none when it has none.
+    """The current addresses of a host name; an empty list if it has none.
 
-    :raise Refused: when one of them is not to be reached from here
+    :raise Refused: if one of them is not public and private ones are not allowed
     """
     try:
         found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
@@ -73,12 +73,12 @@ def resolve(target: Target, *, allow_private: bool) -> list[str]:
 
 
 def is_public(text: str) -> bool:
-    """Whether an address is one of the internet."""
+    """Whether an address is public."""
     address = ipaddress.ip_address(text)
     if isinstance(address, ipaddress.IPv6Address) and (
         address not in _GLOBAL_UNICAST or address.sixtofour is not None
     ):
         return False
-    if any(address in network for network in _NOBODYS):
+    if any(address in network for network in _NO_HOSTS):
         return False
     return address.is_global and not address.is_multicast and not address.is_reserved

@@ -1,4 +1,4 @@
-"""The tasks that send webhooks: right after an event, and again for what did not arrive."""
+"""The tasks that send webhooks, right after an event and again for failed deliveries."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from workers.webhooks import delivery
 
 log = logging.getLogger(__name__)
 
-# Not taken by then, it would come beside the next round's.
+# A task that was not taken by then would duplicate one of the next sweep.
 EXPIRES_SECONDS = 10.0
 
 
 def send(celery: Celery, endpoints: Iterable[str]) -> None:
-    """Have a worker send what is due to these endpoints."""
+    """Enqueue the delivery of what is due to these endpoints."""
     try:
         for endpoint in endpoints:
             celery.send_task("webhooks.deliver", kwargs={"endpoint": endpoint}, expires=EXPIRES_SECONDS)
     except (OperationalError, RedisError) as error:
-        # What is recorded is found by the next round.
-        log.warning("webhooks wait for the next round: %s", type(error).__name__)
+        # The next sweep finds the recorded events.
+        log.warning("webhooks wait for the next sweep: %s", type(error).__name__)
 
 
 @shared_task(name="webhooks.deliver", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
@@ -36,11 +36,11 @@ def deliver(self: Any, *, endpoint: str) -> None:
 
 @shared_task(name="webhooks.sweep", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
 def sweep(self: Any) -> None:
-    """Find the endpoints to which something is due: another attempt, or what a worker that died has left."""
+    """Enqueue the endpoints with something due: a retry, or a delivery of a worker that died."""
     send(self.app, delivery.due(self.app.runtime))
 
 
 @shared_task(name="upkeep.purge_webhook_deliveries", bind=True, ignore_result=True)  # type: ignore[untyped-decorator]
 def purge_webhook_deliveries(self: Any) -> None:
-    """Shorten the delivery log."""
+    """Delete old entries of the delivery log."""
     delivery.purge(self.app.runtime)
