@@ -33,7 +33,7 @@ MEBIBYTE = 2**20
 CHECK, CHECK_IDLE = 5.0, 0.1
 
 # Seconds after which a worker that is never idle shuts down all the same: longer than any upkeep task.
-# It takes no new tasks from then on, and finishes those that it has begun.
+# It takes no new tasks from then on, and finishes the tasks that it has begun.
 PATIENCE = 300.0
 
 _STATM = Path("/proc/self/statm")

@@ -88,7 +88,7 @@ class PoolShare(Generic[Result]):
         self.holds = 0
 
     def want(self, places: int) -> None:
-        """Request this many places in addition to those that it holds."""
+        """Request this many places in addition to the ones it holds."""
         with self._places.lock:
             # Places that were granted, but not yet returned by ``wait``, are included.
             self.wants = max(0, places - self._granted)

@@ -33,7 +33,7 @@ def tell(runtime, shared):
 
     def send() -> None:
         with runtime.stores.redis.pipeline(transaction=False) as pipe:
-            shared.tell(pipe, "replies")
+            shared.send(pipe, "replies")
             pipe.execute()
 
     return send
