@@ -16,3 +16,7 @@ class Queue(StrEnum):
     UPKEEP = "upkeep"
     # Webhooks; the endpoints of API clients may be slow.
     WEBHOOKS = "webhooks"
+
+
+# The task that performs the jobs of one request, by queue.
+DRAIN = {Queue.READS: "reads.drain", Queue.WRITES: "writes.drain"}

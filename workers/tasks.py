@@ -10,7 +10,7 @@ from celery import shared_task
 
 from store.cache.busy_cache import CalendarKey
 from workers.execution import reads, writes
-from workers.fanout.client import work_list
+from workers.fanout.codec import work_list
 from workers.fanout.drain import Drain, Perform
 from workers.fanout.handover import HandOver
 from workers.queues import Queue

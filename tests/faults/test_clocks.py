@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.measured import AT_ONCE, BACK
 from tests.waiting import until
-from workers.fanout.jobs import numbered, unpack_reply
+from workers.fanout.codec import numbered, unpack_reply
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 

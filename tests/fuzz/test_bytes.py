@@ -21,12 +21,8 @@ from store.security.oauth_states import OAuthStates, PendingConsent, PendingExch
 from store.security.registration_trials import RegistrationTrial, RegistrationTrials
 from tests.fuzz.counting import count
 from tests.fuzz.operations import KEY, WRITTEN
-from workers.fanout.jobs import (
-    CreateEvent,
+from workers.fanout.codec import (
     DecodeError,
-    ListCalendars,
-    ReadBusy,
-    Reply,
     pack_body,
     pack_job,
     pack_reply,
@@ -34,6 +30,7 @@ from workers.fanout.jobs import (
     unpack_job,
     unpack_reply,
 )
+from workers.fanout.jobs import CreateEvent, ListCalendars, ReadBusy, Reply
 
 WEEK = 7 * 86_400_000
 CALENDAR = CalendarKey("connection", "primary")

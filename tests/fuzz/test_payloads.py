@@ -19,7 +19,8 @@ from tests.fuzz.counting import count
 from tests.fuzz.operations import OPERATIONS, READS
 from tests.fuzz.strict import uncovered
 from tests.fuzz.truth import Claims, claims
-from workers.fanout.jobs import Reply, pack_body, unpack_body
+from workers.fanout.codec import pack_body, unpack_body
+from workers.fanout.jobs import Reply
 
 # A seed that fails says all: a smaller one is another mutation.
 AS_THEY_COME = settings(phases=[Phase.explicit, Phase.reuse, Phase.generate], print_blob=True)

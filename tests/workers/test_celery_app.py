@@ -14,9 +14,8 @@ from workers.celery_app import (
     SWEEP_SECONDS,
     create_celery,
 )
-from workers.fanout.client import DRAIN
 from workers.fanout.handover import own_queue
-from workers.queues import Queue
+from workers.queues import DRAIN, Queue
 
 TASKS = {
     "reads.drain": Queue.READS,

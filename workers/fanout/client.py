@@ -24,30 +24,27 @@ from store.metrics.counters import Counters
 from store.stores import LONGEST_POP
 from workers.celery_app import Almanac
 from workers.fanout.admission import Admission
-from workers.fanout.failures import BROKEN
-from workers.fanout.jobs import (
+from workers.fanout.codec import (
+    LEFTOVER_SECONDS,
     NUMBER,
     DecodeError,
-    Job,
-    Reply,
     address,
     numbered,
     pack_job,
+    reply_list,
     same_read,
     unpack_reply,
+    work_list,
 )
-from workers.queues import Queue
+from workers.fanout.failures import BROKEN
+from workers.fanout.jobs import Job, Reply
+from workers.queues import DRAIN, Queue
 from workers.telemetry import tracing
 
 log = logging.getLogger(__name__)
 
-DRAIN = {Queue.READS: "reads.drain", Queue.WRITES: "writes.drain"}
-
 # One task keeps this many reads in flight before a second process is worth a message of its own.
 JOBS_PER_TASK = 16
-
-# Replies that arrive after the join are deleted by time.
-LEFTOVER_SECONDS = 60
 
 # How much of the time workers may use: what they give up on themselves still arrives, with its reason.
 WORKERS_SHARE = 0.97
@@ -61,16 +58,6 @@ LOOK = 1.0
 LOOK_FOR_EACH = 0.001
 
 LATE = Failed(Reason.PROVIDER_ERROR, "The provider did not answer in time")
-
-
-def work_list(fanout: str) -> str:
-    """The Redis list of jobs that nobody has taken."""
-    return f"fanout:{fanout}:work"
-
-
-def reply_list(fanout: str) -> str:
-    """The Redis list of replies that the request has not seen."""
-    return f"fanout:{fanout}:replies"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from redis.client import Pipeline
 
 from store.coordination.single_flight import Completion, SingleFlight
-from workers.fanout.client import LEFTOVER_SECONDS
+from workers.fanout.codec import LEFTOVER_SECONDS
 
 # Interval in seconds at which leases of flights are renewed; shorter than the lease.
 RENEW = 1.0

@@ -25,25 +25,24 @@ from store.sql.queries.connections import Credentials
 from workers.execution import call_policy
 from workers.execution.reads import continues_past_deadline
 from workers.fanout import failures
-from workers.fanout.client import LEFTOVER_SECONDS, reply_list, work_list
 from workers.fanout.coalescing import Coalescing
-from workers.fanout.drain_state import FinishedJob, TakenJob, WaitingJob
-from workers.fanout.egress import Attempt
-from workers.fanout.failures import BROKEN
-from workers.fanout.handover import HandOver
-from workers.fanout.jobs import (
-    CalendarRead,
+from workers.fanout.codec import (
+    LEFTOVER_SECONDS,
     DecodeError,
-    Job,
     Packed,
-    ReadBusy,
-    Reply,
     address,
     numbered,
     pack_body,
     pack_reply,
+    reply_list,
     unpack_job,
+    work_list,
 )
+from workers.fanout.drain_state import FinishedJob, TakenJob, WaitingJob
+from workers.fanout.egress import Attempt
+from workers.fanout.failures import BROKEN
+from workers.fanout.handover import HandOver
+from workers.fanout.jobs import CalendarRead, Job, ReadBusy, Reply
 from workers.fanout.pool import PoolShare
 from workers.runtime import Runtime
 from workers.telemetry import metrics, tracing

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from providers.base import Failed
 from store.coordination.provider_rate_limiter import AcquireRequest
 from store.sql.queries.connections import SealedConnection
+from workers.fanout.codec import pack_job
 from workers.fanout.failures import BROKEN
-from workers.fanout.jobs import Job, Reply, pack_job
+from workers.fanout.jobs import Job, Reply
 
 
 @dataclass(slots=True)

@@ -18,9 +18,9 @@ from kombu.exceptions import OperationalError
 from redis import Redis
 from redis.exceptions import RedisError
 
-from workers.fanout.client import DRAIN, work_list
+from workers.fanout.codec import work_list
 from workers.fanout.egress import Egress
-from workers.queues import Queue
+from workers.queues import DRAIN, Queue
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,8 @@ import pytest
 from providers.oauth.registration_probe import Verdict
 from store.security.registration_trials import RegistrationTrial
 from workers.execution.writes import perform
-from workers.fanout.jobs import CheckRegistration, Reply, pack_job, pack_reply, unpack_job, unpack_reply
+from workers.fanout.codec import pack_job, pack_reply, unpack_job, unpack_reply
+from workers.fanout.jobs import CheckRegistration, Reply
 from workers.runtime import Runtime
 
 REDIRECT = "https://almanac.example.com/v1/oauth/callback"

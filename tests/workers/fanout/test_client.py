@@ -21,10 +21,11 @@ from tests.conftest import settings_of
 from tests.workers.conftest import busy_jobs, period_end, read_one
 from workers.celery_app import create_celery
 from workers.fanout import drain
-from workers.fanout.client import DRAIN, LATE, Fanout, work_list
+from workers.fanout.client import LATE, Fanout
+from workers.fanout.codec import pack_job, pack_reply, work_list
 from workers.fanout.failures import BROKEN
-from workers.fanout.jobs import ListCalendars, Reply, pack_job, pack_reply
-from workers.queues import Queue
+from workers.fanout.jobs import ListCalendars, Reply
+from workers.queues import DRAIN, Queue
 
 
 def in_seconds(seconds):

@@ -34,10 +34,10 @@ from tests.workers.conftest import (
     run_drain,
     start_redis,
 )
-from workers.fanout.client import reply_list, work_list
+from workers.fanout.codec import pack_job, reply_list, same_read, work_list
 from workers.fanout.drain import BATCH, GONE, PROCESSES_BESIDE
 from workers.fanout.failures import BROKEN, DOWN
-from workers.fanout.jobs import ReadBusy, Reply, pack_job, same_read
+from workers.fanout.jobs import ReadBusy, Reply
 from workers.fanout.pool import FairPool
 from workers.runtime import Runtime
 

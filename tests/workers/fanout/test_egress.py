@@ -19,7 +19,7 @@ from tests.observability.installation import free_port
 from tests.waiting import until
 from tests.workers.conftest import DAY, put_work, replies
 from workers.execution import reads, writes
-from workers.fanout.client import work_list
+from workers.fanout.codec import work_list
 from workers.fanout.drain import Drain
 from workers.fanout.egress import QUIET_SECONDS, Attempt, Egress
 from workers.fanout.handover import HandOver, own_queue

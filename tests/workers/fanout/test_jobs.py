@@ -13,6 +13,7 @@ from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding, Verdict
 from scheduling.intervals import Intervals
 from store.cache.calendar_lists import ListedCalendar
+from workers.fanout.codec import pack_job, pack_reply, unpack_job, unpack_reply
 from workers.fanout.jobs import (
     CheckRegistration,
     CreateEvent,
@@ -27,10 +28,6 @@ from workers.fanout.jobs import (
     Revoke,
     ShowCalendars,
     UpdateEvent,
-    pack_job,
-    pack_reply,
-    unpack_job,
-    unpack_reply,
 )
 
 # Whatever a provider may call a calendar; JSON has no surrogates.

@@ -16,8 +16,9 @@ from tests.waiting import until
 from tests.workers.conftest import busy_jobs, run_drain
 from tests.workers.reading import PATIENCE, REFUSED, Reading, now, waiting
 from workers.celery_app import create_celery
-from workers.fanout.client import LATE, CoalescingPolicy, Fanout, reply_list, work_list
-from workers.fanout.jobs import Reply, pack_job, pack_reply, same_read, unpack_reply
+from workers.fanout.client import LATE, CoalescingPolicy, Fanout
+from workers.fanout.codec import pack_job, pack_reply, reply_list, same_read, unpack_reply, work_list
+from workers.fanout.jobs import Reply
 from workers.queues import Queue
 
 
