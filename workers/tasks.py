@@ -11,8 +11,9 @@ from celery import shared_task
 from store.cache.busy_cache import CalendarKey
 from workers.execution import reads, writes
 from workers.fanout.codec import work_list
-from workers.fanout.drain import Drain, Perform
+from workers.fanout.drain import Drain
 from workers.fanout.handover import HandOver
+from workers.fanout.performing import Perform
 from workers.queues import Queue
 from workers.runtime import Runtime
 from workers.upkeep import channel_maintenance, channel_opening, renewals

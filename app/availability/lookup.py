@@ -33,8 +33,9 @@ from store.cache.calendar_lists import CalendarList
 from store.cache.versioned_cache import VERSION_KEY
 from store.sql.queries.connections import ConnectionRef
 from workers.fanout.admission import Overloaded
-from workers.fanout.client import LATE, CoalescingPolicy
+from workers.fanout.client import LATE
 from workers.fanout.jobs import Job, ListCalendars, ReadBusy, Reply
+from workers.fanout.request import CoalescingPolicy
 from workers.queues import Queue
 
 log = logging.getLogger(__name__)

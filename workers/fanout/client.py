@@ -1,25 +1,23 @@
-"""The web tier's side of a fan-out: put the jobs on a list, send a few tasks, join what comes back.
+"""The web tier's side of a fan-out: enqueue the jobs, send a few tasks, and collect the replies.
 
-The jobs of one request are a Redis list of its own; each of a handful of identical tasks pulls from it
-until it is empty, and pushes replies to the request's reply list. The join is a blocking pop on that
-list under one deadline: what has not arrived by then has failed, what did arrive counts.
+The jobs of one request are on a Redis list of its own. A few identical tasks take jobs from it until it is
+empty, and push replies to the request's reply list. The request reads that list with a blocking pop until its
+deadline. A job without a reply by then has failed; the replies that did arrive count.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import cast
 
 from redis import Redis
 
 from providers.base import Failed
 from providers.errors import Reason
-from store.coordination.single_flight import ClaimState, ReadKey, SingleFlight
+from store.coordination.single_flight import ClaimState, SingleFlight
 from store.metrics.counters import Counters
 from store.stores import LONGEST_POP
 from workers.celery_app import Almanac
@@ -31,49 +29,32 @@ from workers.fanout.codec import (
     address,
     numbered,
     pack_job,
-    reply_list,
-    same_read,
     unpack_reply,
-    work_list,
 )
 from workers.fanout.failures import BROKEN
 from workers.fanout.jobs import Job, Reply
+from workers.fanout.named_results import NamedResults
+from workers.fanout.request import CoalescingPolicy, PendingRequest
 from workers.queues import DRAIN, Queue
 from workers.telemetry import tracing
 
 log = logging.getLogger(__name__)
 
-# One task keeps this many reads in flight before a second process is worth a message of its own.
+# One task keeps this many reads in flight; more jobs are spread over more tasks.
 JOBS_PER_TASK = 16
 
-# How much of the time workers may use: what they give up on themselves still arrives, with its reason.
+# The share of the time that workers may use, so that the failures that they report at their deadline still
+# arrive.
 WORKERS_SHARE = 0.97
 
-# Redis before 7 counts a pop's time in milliseconds, and takes 0 for ever.
+# Redis before version 7 rounds a pop's timeout to milliseconds, and 0 means no timeout.
 SHORTEST_POP = 0.01
-
-# Seconds after which a request looks whether those are alive who read for it, and more for each job that is
-# not done.
-LOOK = 1.0
-LOOK_FOR_EACH = 0.001
 
 LATE = Failed(Reason.PROVIDER_ERROR, "The provider did not answer in time")
 
 
-@dataclass(frozen=True, slots=True)
-class CoalescingPolicy:
-    """That other requests' reads of the same will do; moments in milliseconds.
-
-    ``began`` is when the request looked into the cache or before: what was read until then is found there.
-    None that was claimed before ``newer_than`` will do.
-    """
-
-    began: float
-    newer_than: int | None = None
-
-
 class Fanout:
-    """Hands jobs to the workers and waits for them."""
+    """Sends jobs to the workers and waits for the replies."""
 
     def __init__(
         self,
@@ -89,8 +70,8 @@ class Fanout:
         self._redis = redis
         self._flights = flights
         self._tasks = tasks
-        self._activity = activity
-        self._room = room or Admission(redis)
+        self._counters = activity
+        self._admission = room or Admission(redis)
 
     def prepare(self) -> None:
         """Connect to the broker.
@@ -113,114 +94,100 @@ class Fanout:
     ) -> list[Reply]:
         """A reply for each job, in order. ``deadline`` is a moment of ``time.monotonic()``.
 
-        ``shared``: of all requests that have a job in common, one has it done. ``finishing``: the jobs belong
-        to what has been begun, and are not turned away.
+        ``shared``: equal jobs of several requests are performed once. ``finishing``: the jobs finish work
+        that has begun, and are not subject to admission.
 
-        :raise Overloaded: when too many wait already, or no worker is there; nothing was sent
+        :raise Overloaded: when too many requests wait, or no worker is alive; nothing was sent
         :raise redis.RedisError, kombu.exceptions.OperationalError: when Redis or the broker is down
         """
         if not jobs:
             return []
-        request = _Request(secrets.token_hex(12), dict(enumerate(jobs)), queue, deadline, shared)
+        request = _request(jobs, queue, deadline, shared)
         if finishing:
             return self._gather(request)
-        with self._room.here(queue):
-            self._room.enter(queue, request.name, request.left)
+        with self._admission.here(queue):
+            self._admission.enter(queue, request.name, request.left)
             return self._gather(request)
 
-    def _gather(self, request: _Request) -> list[Reply]:
+    def refresh(
+        self, jobs: Sequence[Job], *, queue: Queue, deadline: float, shared: CoalescingPolicy
+    ) -> None:
+        """Send jobs without waiting for replies, except those that are in flight; raises like ``gather``."""
+        if jobs:
+            request = _request(jobs, queue, deadline, shared)
+            self._admission.look(queue)
+            self._claim(request, request.jobs, shared, waiter="")
+            if self._counters is not None:
+                self._counters.jobs("asked", len(request.sent))
+
+    def _gather(self, request: PendingRequest) -> list[Reply]:
         try:
             with tracing.span("fan-out", "producer", {"almanac.jobs": len(request.jobs)}) as span:
                 self._begin(request)
                 self._join(request)
                 if span is not None:
-                    span.set_attributes(request.outcome())
+                    span.set_attributes(request.span_attributes())
         finally:
-            with self._redis.pipeline() as pipe:
-                pipe.lrange(request.work, 0, -1)
-                pipe.delete(request.work, request.reply_list)
-                self._room.leave(pipe, request.queue, request.name)
-                dropped, *_ = pipe.execute()
-            # Others may wait for what nobody begins any more.
-            addresses = [address(data) for data in dropped]
-            self._flights.abandon(self._redis, [each.flight for each in addresses if each and each.flight])
-            if given_up := {number: request.waiting[number] for number in request.lacking()}:
-                self._flights.leave(request.reply_list, given_up)
+            self._clean_up(request)
             self._count(request)
         late = Reply(failed=LATE)
         return [request.replies.get(number, late) for number in request.jobs]
 
-    def refresh(
-        self, jobs: Sequence[Job], *, queue: Queue, deadline: float, shared: CoalescingPolicy
-    ) -> None:
-        """Have jobs done that nobody waits for, unless somebody has them done already; as ``gather``."""
-        if jobs:
-            request = _Request(secrets.token_hex(12), dict(enumerate(jobs)), queue, deadline, shared)
-            self._room.look(queue)
-            self._claim(request, request.jobs, shared, waiter="")
-            if self._activity is not None:
-                self._activity.jobs("asked", len(request.asked))
-
-    def _count(self, request: _Request) -> None:
-        if self._activity is not None:
-            self._activity.jobs("asked", len(request.asked))
-            self._activity.jobs("followed", len(request.jobs) - len(request.asked))
-            self._activity.jobs("late", len(request.jobs) - len(request.replies))
-
-    def _begin(self, request: _Request) -> None:
-        """Have done what nobody else has done already."""
+    def _begin(self, request: PendingRequest) -> None:
+        """Send the jobs, except those that other requests have in flight."""
         if request.shared is None:
-            request.asked.update(request.jobs)
+            request.sent.update(request.jobs)
             self._send(request, [pack_job(*numbered) for numbered in request.jobs.items()])
         else:
             self._claim(request, request.jobs, request.shared, request.reply_list)
 
     def _claim(
-        self, request: _Request, jobs: Mapping[int, Job], shared: CoalescingPolicy, waiter: str
+        self, request: PendingRequest, jobs: Mapping[int, Job], shared: CoalescingPolicy, waiter: str
     ) -> None:
-        turns = self._flights.claim(
-            [request.wish(number) for number in jobs],
+        """Join or lead the flights of these jobs, and send the jobs that this request leads."""
+        claims = self._flights.claim(
+            [request.key(number) for number in jobs],
             waiter,
             now=time.time_ns() // 1_000_000,
             began=shared.began,
             newer_than=shared.newer_than,
             lease=request.left,
-            waiting=request.waiting,
+            waiting=request.flights,
         )
-        led = [value.decode() for turn, value in turns if turn is ClaimState.LEADER]
-        mine: list[bytes] = []
+        led = [value.decode() for state, value in claims if state is ClaimState.LEADER]
+        sending: list[bytes] = []
         try:
-            for (number, job), (turn, value) in zip(jobs.items(), turns, strict=True):
-                if turn is ClaimState.COMPLETED:
-                    request.replies |= [_understood(numbered(number, value))]
-                elif turn is ClaimState.BYPASS:
-                    request.waiting.pop(number, None)
-                    request.asked.add(number)
-                    mine.append(pack_job(number, job))
+            for (number, job), (state, value) in zip(jobs.items(), claims, strict=True):
+                if state is ClaimState.COMPLETED:
+                    request.replies |= [_decoded(numbered(number, value))]
+                elif state is ClaimState.BYPASS:
+                    request.flights.pop(number, None)
+                    request.sent.add(number)
+                    sending.append(pack_job(number, job))
                 else:
-                    flight = request.waiting[number] = value.decode()
-                    if turn is ClaimState.LEADER:
-                        request.asked.add(number)
-                        mine.append(pack_job(number, job, flight))
-            self._send(request, mine)
+                    flight = request.flights[number] = value.decode()
+                    if state is ClaimState.LEADER:
+                        request.sent.add(number)
+                        sending.append(pack_job(number, job, flight))
+            self._send(request, sending)
         except BaseException:
-            # Nobody must wait for what nobody does.
+            # Followers must not wait for jobs that were not sent.
             self._flights.abandon(self._redis, led)
             raise
 
-    def _send(self, request: _Request, jobs: Sequence[bytes]) -> None:
+    def _send(self, request: PendingRequest, jobs: Sequence[bytes]) -> None:
         if not jobs:
             return
         left = request.left
         with self._redis.pipeline(transaction=False) as pipe:
-            pipe.rpush(request.work, *jobs)
-            pipe.expire(request.work, int(left) + LEFTOVER_SECONDS)
+            pipe.rpush(request.work_list, *jobs)
+            pipe.expire(request.work_list, int(left) + LEFTOVER_SECONDS)
             pipe.execute()
         tasks = min(self._tasks, -(-len(jobs) // JOBS_PER_TASK))
         arguments = {
             "fanout": request.name,
             "deadline": time.time() + left * WORKERS_SHARE,
-            # As many for each: who begins first must not take what another process has places for.
+            # An equal share for each task, so that the first one leaves jobs to processes with free threads.
             "most": -(-len(jobs) // tasks),
         }
         name = DRAIN[request.queue]
@@ -228,90 +195,63 @@ class Fanout:
             for _ in range(tasks):
                 self._celery.send_task(name, kwargs=arguments, expires=left, producer=producer)
 
-    def _join(self, request: _Request) -> None:
-        """Take replies until all are there or the deadline has passed."""
-        name, replies = request.reply_list, request.replies
-        looked = time.monotonic()
-        while len(replies) < len(request.jobs) and (left := request.left) > 0:
-            look = looked + request.patience()
-            pause = min(left, LONGEST_POP, max(0.0, look - time.monotonic()))
-            first = self._redis.blpop([name], timeout=max(pause, SHORTEST_POP))
-            if first is not None:
-                more = self._redis.lpop(name, len(request.jobs)) or []
-                for number, reply in map(_understood, cast(list[bytes], [first[1], *more])):
-                    # A job that two workers do is answered twice: a failure never replaces what was read.
-                    if reply.whole() or number not in replies:
-                        replies[number] = reply
-            if request.shared is not None and time.monotonic() >= look and request.left > 0:
-                # A reader that died leaves its flight to whoever asks next.
-                if lacking := request.lacking():
-                    self._claim(request, lacking, request.shared, name)
-                looked = time.monotonic()
+    def _join(self, request: PendingRequest) -> None:
+        """Collect replies until all have arrived or the deadline has passed."""
+        checked_at = time.monotonic()
+        while request.late and (left := request.left) > 0:
+            check_at = checked_at + request.check_interval()
+            timeout = min(left, LONGEST_POP, max(0.0, check_at - time.monotonic()))
+            self._collect(request, max(timeout, SHORTEST_POP))
+            if request.shared is not None and time.monotonic() >= check_at and request.left > 0:
+                # A flight whose leader died can be claimed again, by this request or another.
+                if unanswered := request.unanswered_flights():
+                    jobs = {number: request.jobs[number] for number in unanswered}
+                    self._claim(request, jobs, request.shared, request.reply_list)
+                checked_at = time.monotonic()
+
+    def _collect(self, request: PendingRequest, timeout: float) -> None:
+        """Wait for a reply, and take all that have arrived with it."""
+        first = self._redis.blpop([request.reply_list], timeout=timeout)
+        if first is None:
+            return
+        more = self._redis.lpop(request.reply_list, len(request.jobs)) or []
+        for number, reply in map(_decoded, cast(list[bytes], [first[1], *more])):
+            # Two workers that perform the same job both reply: a failure never replaces a result.
+            if reply.whole() or number not in request.replies:
+                request.replies[number] = reply
+
+    def _clean_up(self, request: PendingRequest) -> None:
+        """Delete the lists of a request, end its admission, and leave the flights that have not replied."""
+        with self._redis.pipeline() as pipe:
+            results = NamedResults(pipe)
+            pipe.lrange(request.work_list, 0, -1)
+            results.name("dropped")
+            pipe.delete(request.work_list, request.reply_list)
+            self._admission.leave(pipe, request.queue, request.name)
+            dropped = results.pick(pipe.execute())["dropped"]
+        # Other requests may follow jobs that no worker has taken.
+        addresses = [address(data) for data in dropped]
+        self._flights.abandon(self._redis, [each.flight for each in addresses if each and each.flight])
+        if unanswered := request.unanswered_flights():
+            self._flights.leave(request.reply_list, unanswered)
+
+    def _count(self, request: PendingRequest) -> None:
+        if self._counters is not None:
+            self._counters.jobs("asked", len(request.sent))
+            self._counters.jobs("followed", len(request.jobs) - len(request.sent))
+            self._counters.jobs("late", request.late)
 
 
-def _understood(data: bytes) -> tuple[int, Reply]:
-    """A reply under its number; one that cannot be read, as of a worker of another version, has failed."""
+def _request(
+    jobs: Sequence[Job], queue: Queue, deadline: float, shared: CoalescingPolicy | None
+) -> PendingRequest:
+    return PendingRequest(secrets.token_hex(12), dict(enumerate(jobs)), queue, deadline, shared)
+
+
+def _decoded(data: bytes) -> tuple[int, Reply]:
+    """A reply and its number; a failed one if it cannot be decoded, as from a worker of another version."""
     try:
         return unpack_reply(data)
     except DecodeError:
-        log.exception("a reply cannot be read")
+        log.exception("a reply cannot be decoded")
         return NUMBER.unpack_from(data)[0], Reply(failed=BROKEN)
-
-
-@dataclass(slots=True)
-class _Request:
-    """What one request waits for: its jobs by number, and the replies to them so far.
-
-    ``waiting`` has the flights that make the replies, by number, but for what it has done for itself alone.
-    ``asked`` are the numbers of those that it has done by workers, for itself or for others too.
-    """
-
-    name: str
-    jobs: Mapping[int, Job]
-    queue: Queue
-    deadline: float
-    shared: CoalescingPolicy | None
-    replies: dict[int, Reply] = field(default_factory=dict)
-    waiting: dict[int, str] = field(default_factory=dict)
-    asked: set[int] = field(default_factory=set)
-    _wishes: dict[int, ReadKey] = field(default_factory=dict)
-
-    @property
-    def work(self) -> str:
-        return work_list(self.name)
-
-    @property
-    def reply_list(self) -> str:
-        return reply_list(self.name)
-
-    @property
-    def left(self) -> float:
-        """Seconds until the deadline, 0 after it."""
-        return max(0.0, self.deadline - time.monotonic())
-
-    def lacking(self) -> dict[int, Job]:
-        """What it waits for that others may wait for too."""
-        return {number: self.jobs[number] for number in self.waiting if number not in self.replies}
-
-    def wish(self, number: int) -> ReadKey:
-        """A job as it is claimed."""
-        if number not in self._wishes:
-            job = self.jobs[number]
-            self._wishes[number] = ReadKey(_connection(job), same_read(job), number)
-        return self._wishes[number]
-
-    def outcome(self) -> dict[str, int]:
-        """What a trace tells of it."""
-        return {"almanac.asked": len(self.asked), "almanac.late": len(self.jobs) - len(self.replies)}
-
-    def patience(self) -> float:
-        """Seconds until it looks whether its readers are alive; many that are missing are many questions."""
-        if self.shared is None:
-            return math.inf
-        return LOOK + (len(self.jobs) - len(self.replies)) * LOOK_FOR_EACH
-
-
-def _connection(job: Job) -> str:
-    if job.connection is None:
-        raise TypeError(f"{job!r} is nobody's read")
-    return job.connection

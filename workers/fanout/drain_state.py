@@ -1,7 +1,10 @@
-"""A job on its way through a drain: taken, waiting for its turn, done."""
+"""The jobs of one drain: taken, waiting for a permit, in flight, finished."""
 
 from __future__ import annotations
 
+import heapq
+from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,38 +18,40 @@ from workers.fanout.jobs import Job, Reply
 
 @dataclass(slots=True)
 class TakenJob:
-    """A job that was taken; ``row`` is its connection, ``ask`` what it has to ask of the throttle.
+    """A job that was taken; ``row`` is its connection, ``ask`` its request to the rate limiter.
 
-    ``id`` is its own: a request may send a job twice, under the same number.
+    ``id`` is unique in the drain: a request may send a job twice, under the same number.
     """
 
     id: int
     number: int
     job: Job
-    # Who else waits for it, if others may.
+    # The flight that the job leads, if other requests may share it.
     flight: str | None = None
     row: SealedConnection | None = None
     ask: AcquireRequest | None = None
-    # What it says when it comes to nothing but waiting.
+    # The failure that is reported if the job gets no permit before the deadline.
     failed: Failed = BROKEN
-    # It finds out whether they answer again.
+    # The job is a circuit breaker's probe.
     probes: bool = False
-    # Another worker does it too, and answers for it unless this one is first.
+    # Another worker performs the job too. This worker replies only if it succeeds.
     handed: bool = False
+    # The reply was sent at the deadline. The read continues for the cache alone.
+    answered: bool = False
 
     @property
     def provider(self) -> str | None:
-        """The provider that it calls; None while that is not known, or the connection is gone."""
+        """The provider that the job calls; None until the connection is loaded, or if it was removed."""
         return None if self.row is None else self.row.provider
 
     @property
     def message(self) -> bytes:
-        """The job as it was taken."""
+        """The job as it was encoded on the list."""
         return pack_job(self.number, self.job, self.flight)
 
 
 class WaitingJob(NamedTuple):
-    """A job that has no turn before ``when``, a moment of ``time.monotonic()``. It holds no place."""
+    """A job that gets no permit before ``when``, a moment of ``time.monotonic()``. It holds no place."""
 
     when: float
     id: int
@@ -54,8 +59,10 @@ class WaitingJob(NamedTuple):
 
 
 class FinishedJob(NamedTuple):
-    """A job that is over. ``body`` is its reply as it travels; ``generation`` is that of its connection's
-    cache, noted before it began. ``move``: nothing was sent, and another worker may do it.
+    """A job that has ended. ``body`` is its encoded reply.
+
+    ``generation`` is that of the connection's cache, read before the job began. ``move``: the job has failed
+    in such a way that another worker may perform it.
     """
 
     taken: TakenJob
@@ -63,3 +70,61 @@ class FinishedJob(NamedTuple):
     body: bytes
     generation: bytes
     move: bool = False
+
+
+class DrainJobs:
+    """The jobs that a drain has taken and not finished."""
+
+    def __init__(self) -> None:
+        # Loaded, for the next places.
+        self.ahead: deque[TakenJob] = deque()
+        # Running in a place or prefetched for one, by id.
+        self.in_flight: dict[int, TakenJob] = {}
+        # A heap, by the moment of the next attempt to get a permit.
+        self._waiting: list[WaitingJob] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.in_flight or self._waiting or self.ahead)
+
+    @property
+    def waiting(self) -> list[TakenJob]:
+        """The jobs that wait for a permit."""
+        return [each.taken for each in self._waiting]
+
+    def next_due(self) -> float | None:
+        """The moment at which the first waiting job may try again."""
+        return self._waiting[0].when if self._waiting else None
+
+    def due(self, now: float) -> int:
+        """How many waiting jobs may try again now."""
+        return sum(each.when <= now for each in self._waiting)
+
+    def wait(self, taken: TakenJob, when: float) -> None:
+        """Have a job try again at ``when``."""
+        heapq.heappush(self._waiting, WaitingJob(when, taken.id, taken))
+
+    def next(self, places: int, now: float) -> list[TakenJob]:
+        """Take out jobs for this many places: first those that are due, then those taken ahead."""
+        taken: list[TakenJob] = []
+        while self._waiting and len(taken) < places and self._waiting[0].when <= now:
+            taken.append(heapq.heappop(self._waiting).taken)
+        while self.ahead and len(taken) < places:
+            taken.append(self.ahead.popleft())
+        return taken
+
+    def drop_waiting(self) -> list[TakenJob]:
+        """Take out all jobs that wait for a permit."""
+        dropped, self._waiting = self.waiting, []
+        return dropped
+
+    def drop_ahead(self) -> list[TakenJob]:
+        """Take out all jobs that were taken ahead."""
+        dropped = list(self.ahead)
+        self.ahead.clear()
+        return dropped
+
+    def remove(self, ids: Collection[int]) -> None:
+        """Remove jobs that have not begun."""
+        self.ahead = deque(each for each in self.ahead if each.id not in ids)
+        self._waiting = [each for each in self._waiting if each.id not in ids]
+        heapq.heapify(self._waiting)

@@ -1,7 +1,7 @@
-"""Hands the jobs of a request to one other worker, which performs them whatever its own state is.
+"""Hands jobs over to other workers when this one cannot reach their provider.
 
-The jobs are put into a list of their own, and a task that pulls from it goes to the queue of that worker. A
-job is handed over once: the other worker does not hand it on.
+The jobs go to a list of their own, and a task that takes jobs from it goes to the queue of one other worker.
+That worker performs them whatever its own state is: a job is handed over once.
 """
 
 from __future__ import annotations
@@ -18,28 +18,32 @@ from kombu.exceptions import OperationalError
 from redis import Redis
 from redis.exceptions import RedisError
 
+from workers.fanout.coalescing import Coalescing
 from workers.fanout.codec import work_list
+from workers.fanout.drain_state import DrainJobs, FinishedJob, TakenJob
 from workers.fanout.egress import Egress
+from workers.fanout.jobs import CalendarRead
+from workers.fanout.named_results import NamedResults
 from workers.queues import DRAIN, Queue
 
 log = logging.getLogger(__name__)
 
-# Seconds before the deadline in which another worker could not answer any more.
+# Seconds that another worker needs at least to answer before the deadline.
 LEAST_LEFT = 0.1
 
-# Seconds after the end of a worker when RabbitMQ deletes its queue.
+# Seconds after which RabbitMQ deletes the queue of a worker that has ended.
 QUEUE_SECONDS = 3600.0
 
 _WORKERS = Exchange("workers", type="direct")
 
 
 def own_queue(worker: str) -> KombuQueue:
-    """The queue from which one worker alone takes tasks."""
+    """The queue from which only this worker takes tasks."""
     return KombuQueue(f"worker.{worker}", _WORKERS, routing_key=worker, expires=QUEUE_SECONDS)
 
 
 class HandOver:
-    """The way from the drain of one request to other workers. ``deadline`` is in seconds since 1970."""
+    """Sends jobs of one request to other workers. ``deadline`` is in seconds since 1970."""
 
     def __init__(
         self, celery: Celery, redis: Redis, egress: Egress, queue: Queue, fanout: str, deadline: float
@@ -52,7 +56,7 @@ class HandOver:
         self._deadline = deadline
 
     def hand_over(self, provider: str | None, jobs: Sequence[bytes]) -> bool:
-        """Have another worker do jobs for one provider; False when none can, or no time is left."""
+        """Send encoded jobs for one provider to another worker; False if there is none, or no time left."""
         left = self._deadline - time.time()
         worker = self._egress.peer(provider)
         if worker is None or left < LEAST_LEFT:
@@ -74,25 +78,96 @@ class HandOver:
             )
         except OperationalError as error:
             log.warning("jobs could not be handed to another worker: %s", type(error).__name__)
-            return not self._taken_back(handed, len(jobs))
+            return not self._withdraw(handed, len(jobs))
         except RedisError as error:
             log.warning("jobs could not be handed to another worker: %s", type(error).__name__)
             return False
         log.info("%d jobs were handed to %s", len(jobs), worker)
         return True
 
-    def _taken_back(self, handed: str, number: int) -> bool:
-        """Whether all jobs were still in the list, which is deleted.
+    def _withdraw(self, handed: str, number: int) -> bool:
+        """Delete the list; returns whether all jobs were still in it.
 
-        A broker that fails may have sent the task all the same: jobs that are no longer in the list are
-        being done by the other worker.
+        A broker that fails may have sent the task all the same. The other worker then performs the jobs that
+        it has taken from the list.
         """
         try:
             with self._redis.pipeline(transaction=True) as pipe:
+                results = NamedResults(pipe)
                 pipe.llen(work_list(handed))
+                results.name("left")
                 pipe.delete(work_list(handed))
-                left, _ = pipe.execute()
+                left = results.pick(pipe.execute())["left"]
         except RedisError as error:
-            log.warning("handed jobs could not be taken back: %s", type(error).__name__)
+            log.warning("handed jobs could not be withdrawn: %s", type(error).__name__)
             return False
         return bool(left == number)
+
+
+class Mover:
+    """Decides which jobs of a drain go to other workers, and sends them through ``others``.
+
+    Without ``others`` all jobs are performed by this worker.
+    """
+
+    def __init__(self, egress: Egress, others: HandOver | None, flights: Coalescing) -> None:
+        self._egress = egress
+        self._others = others
+        self._flights = flights
+
+    @property
+    def enabled(self) -> bool:
+        """Whether jobs of this drain may go to other workers."""
+        return self._others is not None
+
+    @property
+    def needed(self) -> bool:
+        """Whether this worker is isolated from a provider, so that jobs should move."""
+        return self._others is not None and self._egress.any_isolated()
+
+    def must_move(self, taken: TakenJob) -> bool:
+        """Whether a job calls a provider from which this worker is isolated."""
+        if self._others is None:
+            return False
+        if taken.provider is None:
+            isolated = self._egress.any_isolated()
+            return taken.job.connection is None and isolated and self._egress.peer(None) is not None
+        return self._egress.isolated(taken.provider)
+
+    def move_blocked(self, jobs: DrainJobs) -> None:
+        """Hand over the jobs for providers from which this worker is isolated.
+
+        Reads in flight are handed over as well, and continue here: the first successful reply counts.
+        """
+        if not self.needed:
+            return
+        not_begun = [*jobs.ahead, *jobs.waiting]
+        if moved := self._move([each for each in not_begun if self.must_move(each)]):
+            jobs.remove(moved)
+        in_flight = [each for each in jobs.in_flight.values() if not each.handed and self.must_move(each)]
+        reads = [each for each in in_flight if isinstance(each.job, CalendarRead)]
+        moved = self._move(reads)
+        for each in reads:
+            each.handed = each.id in moved
+
+    def takes_over(self, done: FinishedJob) -> bool:
+        """Whether another worker replies for a failed job. Hands the job over if that is still to be done."""
+        if done.reply.whole():
+            return False
+        if done.taken.handed or (done.move and self._move([done.taken])):
+            self._flights.release(done.taken.flight)
+            return True
+        return False
+
+    def _move(self, jobs: Sequence[TakenJob]) -> set[int]:
+        """Hand jobs over, to one worker for each provider; returns the ids of those that were taken over."""
+        moved: set[int] = set()
+        by_provider: dict[str | None, list[TakenJob]] = {}
+        for each in jobs:
+            by_provider.setdefault(each.provider, []).append(each)
+        for provider, some in by_provider.items():
+            if self._others is not None and self._others.hand_over(provider, [each.message for each in some]):
+                moved.update(each.id for each in some)
+                for each in some:
+                    self._flights.release(each.flight)
+        return moved

@@ -22,7 +22,7 @@ def full(monkeypatch):
         def refuse(queue, name, seconds):
             raise QueueFull("as many as may wait")
 
-        monkeypatch.setattr(app.extensions[EXTENSION].fanout._room, "enter", refuse)
+        monkeypatch.setattr(app.extensions[EXTENSION].fanout._admission, "enter", refuse)
 
     return fill
 

@@ -203,7 +203,7 @@ def test_what_was_there_before_is_never_undone(sandbox, both, provider):
 
 
 def test_what_was_begun_is_undone_although_too_many_wait(sandbox, both, app, monkeypatch):
-    room = app.extensions[EXTENSION].fanout._room
+    room = app.extensions[EXTENSION].fanout._admission
     entered: list[str] = []
 
     def enter(queue, name, seconds):

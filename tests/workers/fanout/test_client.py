@@ -20,7 +20,7 @@ from tests.app.days import DAY, PROVIDERS, meeting
 from tests.conftest import settings_of
 from tests.workers.conftest import busy_jobs, period_end, read_one
 from workers.celery_app import create_celery
-from workers.fanout import drain
+from workers.fanout import performing
 from workers.fanout.client import LATE, Fanout
 from workers.fanout.codec import pack_job, pack_reply, work_list
 from workers.fanout.failures import BROKEN
@@ -78,7 +78,7 @@ def test_what_nobody_has_taken_and_nobody_can_read_costs_no_answer(fanout, conne
 
     def send_with_foreign(request, jobs):
         send(request, jobs)
-        runtime.stores.redis.rpush(request.work, b"foreign")
+        runtime.stores.redis.rpush(request.work_list, b"foreign")
 
     monkeypatch.setattr(fanout, "_send", send_with_foreign)
     (reply,) = fanout.gather(busy_jobs(connected(), 1), queue=Queue.READS, deadline=in_seconds(0.3))
@@ -99,9 +99,9 @@ def test_the_last_moment_before_the_deadline_is_not_waited_out_for_ever(
 def test_a_reply_that_cannot_be_read_has_failed_and_the_others_count(
     fanout, serve, connected, runtime, monkeypatch
 ):
-    pack = drain.pack_body
+    pack = performing.pack_body
     # As a worker of another version might pack it.
-    monkeypatch.setattr(drain, "pack_body", lambda reply: b"?" if 2 in ends(reply) else pack(reply))
+    monkeypatch.setattr(performing, "pack_body", lambda reply: b"?" if 2 in ends(reply) else pack(reply))
     serve(read_one)
 
     replies = fanout.gather(busy_jobs(connected(), 5), queue=Queue.READS, deadline=in_seconds(20))

@@ -227,7 +227,7 @@ def test_a_job_that_cannot_be_understood_fails_alone(runtime, connected, caplog)
         (3, BROKEN),
     ]
     assert not redis.exists("flight:shared")
-    assert caplog.text.count("a job cannot be read") == 2
+    assert caplog.text.count("a job cannot be decoded") == 2
     assert all_places_free(runtime)
 
 

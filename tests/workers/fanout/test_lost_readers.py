@@ -16,9 +16,10 @@ from tests.waiting import until
 from tests.workers.conftest import busy_jobs, run_drain
 from tests.workers.reading import PATIENCE, REFUSED, Reading, now, waiting
 from workers.celery_app import create_celery
-from workers.fanout.client import LATE, CoalescingPolicy, Fanout
+from workers.fanout.client import LATE, Fanout
 from workers.fanout.codec import pack_job, pack_reply, reply_list, same_read, unpack_reply, work_list
 from workers.fanout.jobs import Reply
+from workers.fanout.request import CoalescingPolicy
 from workers.queues import Queue
 
 

@@ -279,7 +279,7 @@ def test_a_silent_channel_that_has_not_told_of_a_change_is_lost(reached, watched
     with caplog.at_level(logging.WARNING):
         run(reached)
 
-    assert "has not told of a change" in caplog.text
+    assert "has not sent a notification" in caplog.text
     assert not is_kept(reached, key)
     assert reached.stores.busy.watched([key]) == [None]
     assert rows(reached, key) == sandbox.channels() == []

@@ -1,0 +1,114 @@
+"""Reports the results of a drain's jobs: stores them in the caches, replies, and completes their flights."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from redis.client import Pipeline
+
+from providers.base import Failed
+from providers.errors import Reason
+from store.cache.busy_cache import CalendarKey
+from store.cache.calendar_lists import CalendarList
+from workers.execution import call_policy
+from workers.execution.reads import continues_past_deadline
+from workers.fanout import failures
+from workers.fanout.coalescing import Coalescing
+from workers.fanout.codec import LEFTOVER_SECONDS, address, numbered, pack_body, pack_reply, reply_list
+from workers.fanout.drain_state import FinishedJob, TakenJob
+from workers.fanout.failures import BROKEN
+from workers.fanout.jobs import ReadBusy, Reply
+from workers.runtime import Runtime
+from workers.telemetry import metrics
+
+
+class Finisher:
+    """Collects the replies and flights of one drain until the next round trip.
+
+    ``read`` has the calendars that were read, each with its provider.
+    """
+
+    def __init__(self, runtime: Runtime, fanout: str, deadline: float) -> None:
+        self._stores = runtime.stores
+        self._reply_list = reply_list(fanout)
+        self._deadline = deadline
+        self._replies: list[bytes] = []
+        self.flights = Coalescing(runtime.stores.single_flight)
+        self.read: list[tuple[str, CalendarKey]] = []
+
+    @property
+    def has_replies(self) -> bool:
+        """Whether replies must be sent."""
+        return bool(self._replies)
+
+    def give_up(self, taken: TakenJob, failed: Failed) -> None:
+        """Reply for a job that was not begun."""
+        if not failures.by_us(failed):
+            metrics.failed(self._stores.counters, taken.job, taken.row, [failed])
+        body = pack_body(Reply(failed=failed))
+        self._replies.append(numbered(taken.number, body))
+        if failed.reason is Reason.RATE_LIMITED or not failed.asked:
+            # The followers would get the same refusal, one after the other.
+            self.flights.complete(taken.flight, body, failed=False, whole=False)
+        else:
+            # A follower may have more time.
+            self.flights.abandon([taken.flight])
+
+    def reject(self, data: bytes) -> None:
+        """Reply for a job that cannot be decoded."""
+        if to := address(data):
+            self._replies.append(pack_reply(to.number, Reply(failed=BROKEN)))
+            self.flights.abandon([to.flight])
+
+    def report_overdue(self, in_flight: Iterable[TakenJob]) -> None:
+        """Reply for reads that continue past the deadline, because their request times out."""
+        for taken in in_flight:
+            if taken.answered or taken.handed:
+                continue
+            if taken.row is not None and continues_past_deadline(taken.job):
+                self._replies.append(pack_reply(taken.number, Reply(failed=call_policy.overdue(taken.row))))
+                taken.answered = True
+
+    def finish(self, pipe: Pipeline, done: FinishedJob) -> None:
+        """Queue the results of a job for the caches on ``pipe``, and its reply unless it was answered."""
+        taken, reply = done.taken, done.reply
+        self._store(pipe, done)
+        if not taken.answered:
+            self._replies.append(numbered(taken.number, done.body))
+        if reply.whole() or time.monotonic() < self._deadline:
+            failed = reply.refused() and not failures.by_us(reply.failed)
+            self.flights.complete(taken.flight, done.body, failed=failed, whole=reply.whole())
+        else:
+            # The job has failed for lack of time. A follower may have more time.
+            self.flights.abandon([taken.flight])
+
+    def send(self, pipe: Pipeline) -> None:
+        """Queue the changes of flights, and the replies, on ``pipe``."""
+        # Flights first: a request that has its reply and repeats the read must not join the old flight.
+        self.flights.send(pipe, self._reply_list)
+        if self._replies:
+            pipe.rpush(self._reply_list, *self._replies)
+            pipe.expire(self._reply_list, LEFTOVER_SECONDS)
+            self._replies = []
+
+    def _store(self, pipe: Pipeline, done: FinishedJob) -> None:
+        reply, job = done.reply, done.taken.job
+        if reply.listed is not None and job.connection is not None:
+            calendars = CalendarList(reply.read_at, reply.listed)
+            self._stores.calendar_lists.store(pipe, job.connection, calendars)
+        if not isinstance(job, ReadBusy):
+            return
+        for calendar, busy in reply.read():
+            key = CalendarKey(job.connection, calendar)
+            if done.taken.row is not None:
+                self.read.append((done.taken.row.provider, key))
+            self._stores.busy.store(
+                pipe,
+                key,
+                busy,
+                job.start,
+                job.end,
+                read_at=reply.read_at,
+                generation=done.generation,
+            )

@@ -1,0 +1,64 @@
+"""Decodes the jobs that a drain takes from its list, and loads their connections."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Sequence
+
+from store.sql.queries import connections
+from workers.execution import call_policy
+from workers.fanout import failures
+from workers.fanout.codec import DecodeError, Packed, unpack_job
+from workers.fanout.drain_state import DrainJobs, TakenJob
+from workers.fanout.finishing import Finisher
+from workers.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+
+class Intake:
+    """Prepares taken jobs, and adds them to ``jobs.ahead``. A job that cannot be prepared fails."""
+
+    def __init__(self, runtime: Runtime, fanout: str, jobs: DrainJobs, finisher: Finisher) -> None:
+        self._runtime = runtime
+        self._fanout = fanout
+        self._jobs = jobs
+        self._finisher = finisher
+        self._ids = itertools.count()
+
+    def take(self, messages: Sequence[bytes]) -> None:
+        """Prepare the jobs in these messages from the list."""
+        taken = [TakenJob(next(self._ids), *job) for data in messages if (job := self._decode(data))]
+        self._finisher.flights.take(each.flight for each in taken)
+        try:
+            self._load(taken)
+        except Exception as error:
+            # Any error: the jobs are no longer on the list, so they must be answered.
+            log.exception("connections could not be loaded")
+            for each in taken:
+                self._finisher.give_up(each, failures.because(error))
+        else:
+            self._jobs.ahead += taken
+
+    def _decode(self, data: bytes) -> Packed | None:
+        """A job. None for one that cannot be decoded, as from a web server of another version."""
+        try:
+            return unpack_job(data)
+        except DecodeError:
+            log.exception("a job cannot be decoded")
+        self._finisher.reject(data)
+        return None
+
+    def _load(self, taken: Sequence[TakenJob]) -> None:
+        """Load the connections of these jobs in one statement."""
+        ids = {each.job.connection for each in taken if each.job.connection is not None}
+        if not ids:
+            return
+        with self._runtime.stores.database.engine.connect() as connection:
+            rows = connections.sealed(connection, ids)
+        for each in taken:
+            each.row = rows.get(each.job.connection or "")
+            if each.row is not None:
+                lease = each.flight or f"{self._fanout}:{each.number}"
+                each.ask = call_policy.ask(each.job, each.row, lease)

@@ -1,0 +1,99 @@
+"""Gets permits from the rate limiter for the jobs of a drain, before they begin."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from redis.client import Pipeline
+from redis.exceptions import RedisError
+
+from providers.base import Failed
+from store.coordination.provider_rate_limiter import GO, Permit, ProviderRateLimiter, WaitReason
+from workers.execution import call_policy
+from workers.fanout.drain_state import TakenJob
+from workers.fanout.failures import BROKEN
+from workers.fanout.named_results import NamedResults
+from workers.runtime import Runtime
+
+# Seconds for which a lease outlasts the last moment of its call.
+LEASE_MARGIN = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Clearance:
+    """The permits of some jobs by id, and the cache generations of their connections."""
+
+    generations: Mapping[str, bytes]
+    permits: Mapping[int, Permit]
+
+    def generation(self, taken: TakenJob) -> bytes:
+        """The cache generation of a job's connection, empty without one."""
+        return self.generations.get(taken.job.connection or "", b"")
+
+    def permit(self, taken: TakenJob) -> Permit:
+        """The permit of a job. Jobs that the rate limiter does not concern may begin at once."""
+        return self.permits.get(taken.id, GO)
+
+
+class Permits:
+    """Requests and releases the permits of one drain's jobs."""
+
+    def __init__(self, runtime: Runtime, deadline: float) -> None:
+        self._runtime = runtime
+        self._deadline = deadline
+
+    def request(self, taken: Sequence[TakenJob]) -> Clearance:
+        """Request permits, read the generations and renew the flights of these jobs, in one round trip."""
+        stores = self._runtime.stores
+        ids = list(dict.fromkeys(each.row.id for each in taken if each.row is not None))
+        if not ids:
+            return Clearance({}, {})
+        by_job = {each.id: each.ask for each in taken if each.ask is not None}
+        requests = list(by_job.values())
+        flights = [each.flight for each in taken if each.flight is not None]
+        left = self._deadline - time.monotonic()
+        with stores.redis.pipeline(transaction=False) as pipe:
+            results = NamedResults(pipe)
+            stores.busy.ask_generations(pipe, ids)
+            results.name("generations")
+            if flights:
+                stores.single_flight.hold(pipe, flights)
+            if requests:
+                lease = max(0.0, left) + self._runtime.grace + LEASE_MARGIN
+                stores.provider_rate_limiter.ask(pipe, requests, left=left, lease=lease)
+                results.name("permits")
+            named = results.pick(pipe.execute(raise_on_error=False))
+        generations = named["generations"]
+        if isinstance(generations, RedisError):
+            raise generations
+        permits = ProviderRateLimiter.answers(named["permits"], requests) if requests else []
+        return Clearance(
+            dict(zip(ids, generations, strict=True)),
+            dict(zip(by_job, permits, strict=True)),
+        )
+
+    def apply(self, taken: TakenJob, permit: Permit) -> Failed | float | None:
+        """Record a permit. Returns None if the job may begin, the moment to try again, or its failure."""
+        if taken.ask is not None and permit.paid:
+            taken.ask = replace(taken.ask, calls=0)
+        if not permit.wait:
+            taken.probes = permit.why is WaitReason.PROBE
+            if taken.ask is not None and taken.probes:
+                self._runtime.stores.circuit_breakers.probes(taken.ask.guarded, taken.ask.account)
+            return None
+        if taken.row is not None and permit.why is WaitReason.OPEN:
+            return call_policy.refused(taken.row, permit)
+        if taken.row is not None and (taken.failed is BROKEN or permit.why is not WaitReason.MAILBOX):
+            taken.failed = call_policy.throttled(taken.row, permit)
+        when = time.monotonic() + permit.wait
+        return when if when < self._deadline else taken.failed
+
+    def release(self, pipe: Pipeline, taken: TakenJob) -> None:
+        """Queue the end of a job's leases on ``pipe``."""
+        stores = self._runtime.stores
+        if taken.ask is not None:
+            stores.provider_rate_limiter.release(pipe, taken.ask)
+            if taken.probes:
+                stores.circuit_breakers.leave(pipe, taken.ask.guarded, taken.ask.account, taken.ask.lease)
