@@ -1,4 +1,4 @@
-"""An installation of its own for each test session: Redis and database, and no worker but those made here."""
+"""Fixtures: an installation for the test session, with its own Redis and database and without workers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DAY = 86_400_000
 
 @pytest.fixture(scope="session")
 def apart(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
-    """Settings of an installation that no worker serves; its Redis runs."""
+    """Settings of an installation with a running Redis and no workers."""
     settings = settings_of(environment | {"ALMANAC_DATA_DIR": str(tmp_path_factory.mktemp("apart"))})
     redis = start_redis(settings)
     runtime = Runtime(settings)
@@ -62,7 +62,7 @@ def start_redis(settings: Settings) -> subprocess.Popen[bytes]:
 
 @pytest.fixture
 def runtime(apart: Settings) -> Iterator[Runtime]:
-    """What tasks share, with four places and an empty Redis."""
+    """A runtime with four places and an empty Redis."""
     runtime = Runtime(apart)
     runtime.__dict__["pool"] = FairPool(4)
     runtime.stores.redis.flushall()
@@ -73,7 +73,7 @@ def runtime(apart: Settings) -> Iterator[Runtime]:
 
 @pytest.fixture
 def connected(runtime: Runtime, unique: Callable[[str], str]) -> Callable[..., str]:
-    """Store a connection, that of an account of the sandbox or one of nobody; returns its id."""
+    """Store a connection, of a sandbox account or of an invented one; returns its id."""
 
     def make(account: SandboxAccount | None = None, **changed: Any) -> str:
         given: dict[str, Any] = {
@@ -123,12 +123,12 @@ def opened(runtime: Runtime, row: Callable[[str], OAuthConnection]) -> Callable[
 
 
 def busy_jobs(connection: str, count: int) -> list[Job]:
-    """Jobs that differ in their calendar."""
+    """Jobs with different calendars."""
     return [ReadBusy(connection, (f"calendar-{n}",), 0, 7 * DAY) for n in range(count)]
 
 
 def read_one(runtime: Runtime, job: Job, credentials: Credentials, deadline: float) -> Reply:
-    """Answer as if every calendar had one period, whose end tells the calendar."""
+    """Reply with one busy period for every calendar, whose end depends on the calendar."""
     assert isinstance(job, ReadBusy)
     outcomes = {name: Read(Intervals.of([(0, period_end(name))])) for name in job.calendars or ()}
     return Reply(read_at=1, outcomes=outcomes)
@@ -145,29 +145,29 @@ def put_work(runtime: Runtime, fanout: str, jobs: Sequence[Job]) -> None:
 
 
 def run_drain(runtime: Runtime, fanout: str, perform: Perform, *, seconds: float = 5.0) -> None:
-    """One drain in this thread."""
+    """Run one drain in this thread."""
     Drain(runtime, fanout, time.monotonic() + seconds, perform).run()
 
 
 def replies(runtime: Runtime, fanout: str) -> list[tuple[int, Reply]]:
-    """What a fan-out was answered, by number of job."""
+    """The replies to a fan-out, sorted by number of the job."""
     told = runtime.stores.redis.lrange(reply_list(fanout), 0, -1)
     return sorted((unpack_reply(data) for data in told), key=lambda reply: reply[0])
 
 
 def all_places_free(runtime: Runtime) -> bool:
-    """Whether every place can be had; fails otherwise."""
+    """Assert that every place can be granted."""
     with all_places_held(runtime):
         return True
 
 
 @contextmanager
 def all_places_held(runtime: Runtime) -> Iterator[None]:
-    """Hold the four places and the spare one; fails when they cannot be had."""
+    """Hold the four places and the spare one; fails if they are not granted."""
     shares = [runtime.pool.share() for _ in range(2)]
     held = 0
     try:
-        # A spare place is for who has none.
+        # A spare place is granted only to a share without places.
         for share, wanted in zip(shares, (4, 1), strict=True):
             share.want(wanted)
             while wanted and (granted := share.wait(time.monotonic() + 5)[1]):
@@ -182,7 +182,7 @@ def all_places_held(runtime: Runtime) -> Iterator[None]:
 
 
 class ServingThread(threading.Thread):
-    """Takes one task from the broker, as a worker would, and drains with a function of the test's."""
+    """Takes one task from the broker, as a worker does, and drains with a function of the test."""
 
     def __init__(self, runtime: Runtime, celery: Any, perform: Perform) -> None:
         super().__init__(daemon=True)
@@ -234,7 +234,7 @@ def register(runtime: Runtime) -> Callable[..., tuple[str, str]]:
 
 @pytest.fixture
 def happen(runtime: Runtime, connected: Callable[..., str]) -> Callable[..., str]:
-    """Let a grant end, or another event happen to a connection; returns the connection."""
+    """Record that a grant has ended, or another event of a connection; returns the connection."""
 
     def make(
         event: Event = Event.CONNECTION_EXPIRED, connection: str | None = None, calendar: str | None = None
@@ -249,7 +249,7 @@ def happen(runtime: Runtime, connected: Callable[..., str]) -> Callable[..., str
 
 @pytest.fixture
 def celery(apart: Settings) -> Iterator[Almanac]:
-    """A Celery app for sending where no worker listens."""
+    """A Celery app for sending tasks, without workers."""
     celery = create_celery(apart)
     yield celery
     celery.close()
@@ -257,13 +257,13 @@ def celery(apart: Settings) -> Iterator[Almanac]:
 
 @pytest.fixture
 def fanout(runtime: Runtime, celery: Almanac) -> Fanout:
-    """The fan-out of an installation that no worker serves."""
+    """The fan-out of an installation without workers."""
     return Fanout(celery, runtime.stores.redis, runtime.stores.single_flight, tasks=2)
 
 
 @pytest.fixture
 def serve(runtime: Runtime, celery: Almanac) -> Iterator[Callable[..., list[ServingThread]]]:
-    """Start threads that take a task each."""
+    """Start threads that take one task each."""
     started: list[ServingThread] = []
 
     def start(perform: Perform, *, tasks: int = 1) -> list[ServingThread]:
@@ -281,13 +281,13 @@ def serve(runtime: Runtime, celery: Almanac) -> Iterator[Callable[..., list[Serv
 
 @pytest.fixture
 def flights(runtime: Runtime) -> SingleFlight:
-    """The reads under way, where failures are kept for long."""
+    """The single flights, with a long time to keep failures."""
     return SingleFlight(runtime.stores.redis, failure_seconds=30.0, asking_seconds=60.0)
 
 
 @pytest.fixture
 def ask(runtime: Runtime, celery: Almanac, flights: SingleFlight) -> Callable[..., list[Reply]]:
-    """Gather jobs as a request does that begins now."""
+    """Gather jobs like a request that begins now."""
     fanout = Fanout(celery, runtime.stores.redis, flights, tasks=2)
 
     def gather(jobs: Sequence[Job], *, seconds: float = 20.0, newer_than: int | None = None) -> list[Reply]:
@@ -311,7 +311,7 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture
 def new_worker(apart: Settings, runtime: Runtime, provider: Provider) -> Iterator[Callable[..., Runtime]]:
-    """Make a worker of its own, whose providers are ``provider``: ``new_worker(google_per_minute=10)``."""
+    """Make a separate worker, whose providers are ``provider``: ``new_worker(google_per_minute=10)``."""
     made: list[Runtime] = []
 
     def make(clients: Mapping[str, str] | None = None, **changed: Any) -> Runtime:

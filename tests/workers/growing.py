@@ -1,4 +1,4 @@
-"""The Celery app of production, with a leak: for ``celery -A tests.workers.growing``."""
+"""The Celery app of production with a memory leak, for ``celery -A tests.workers.growing``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ _kept: list[bytearray] = []
 
 @celery.task(name="upkeep.grow", ignore_result=True)
 def grow(*, mebibytes: int) -> None:
-    """Hold so much more, for ever."""
-    # Filled: what nobody has written to takes no memory.
+    """Allocate memory and keep it."""
+    # Filled, because pages that were never written to take no memory.
     _kept.append(bytearray(b"x" * (mebibytes * 2**20)))

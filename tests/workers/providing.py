@@ -1,4 +1,4 @@
-"""A provider that answers as a test wants."""
+"""A fake provider, controlled by the test."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def providing() -> Iterator[Provider]:
             self.send_response(status)
             for name, value in {**headers, "Content-Length": str(len(content))}.items():
                 self.send_header(name, value)
-            # Who asked may have given up.
+            # The client may have timed out.
             with suppress(ConnectionError):
                 self.end_headers()
                 self.wfile.write(content)

@@ -1,4 +1,4 @@
-"""Requests that share their reads, and a reader that reads when it is told to."""
+"""Helpers for coalesced reads: a reader that a test controls, and requests that share reads."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ PATIENCE = 20.0
 
 
 def now() -> int:
-    """This moment in milliseconds."""
+    """The current time in milliseconds."""
     return time.time_ns() // 1_000_000
 
 
 class Reading:
-    """Reads when it is told to, and counts."""
+    """Counts reads, and finishes each one when the test releases it."""
 
     def __init__(self, *, at_once: bool = False) -> None:
         self.begun, self.release = threading.Semaphore(0), threading.Event()
@@ -42,12 +42,12 @@ class Reading:
 
 
 def waiting(runtime: Runtime, count: int) -> None:
-    """Wait until each read under way has this many waiters."""
+    """Wait until each flight has this many followers."""
     until(lambda: (found := waiters(runtime)) and min(found) >= count, PATIENCE)
 
 
 def waiters(runtime: Runtime) -> list[int]:
-    """The number of waiters of each read under way."""
+    """The number of followers of each flight."""
     redis = runtime.stores.redis
     # The field of a waiter is named after its reply list and job number; no other field has a "|".
     return [sum(b"|" in field for field in redis.hkeys(key)) for key in redis.keys("flight:*")]

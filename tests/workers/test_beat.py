@@ -1,4 +1,4 @@
-"""Beat's clock: it tells that it ticks, and goes on when nobody hears it."""
+"""Beat sends heartbeats, and continues without Redis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workers.celery_app import SWEEP_SECONDS, create_celery
 
 @pytest.fixture
 def tick(tmp_path: Path):
-    """Tick once, as a beat of these settings; the seconds until the next."""
+    """Tick once, like a beat with these settings; returns the seconds until the next tick."""
 
     def tick(settings) -> float:
         with create_celery(settings) as celery:
@@ -33,7 +33,7 @@ def test_a_tick_is_seen_by_all(apart, runtime, tick):
     wait = tick(apart)
 
     assert runtime.stores.heartbeats.present().beats
-    # It ticks several times while a tick counts as young.
+    # Several ticks come before a heartbeat counts as old.
     assert 0 <= wait <= SWEEP_SECONDS < BEAT_SECONDS / 2
 
 

@@ -1,4 +1,4 @@
-"""The broker asked how it is."""
+"""Health checks of the broker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def brokered(request, runtime):
         yield runtime.settings
 
 
-def test_what_nobody_has_taken_waits_in_its_queue(brokered, monkeypatch):
+def test_a_task_that_no_worker_has_taken_waits_in_its_queue(brokered, monkeypatch):
     # Other programs of this machine may use the same RabbitMQ.
     names = [f"{queue}-{secrets.token_hex(6)}" for queue in Queue]
     monkeypatch.setattr(broker, "Queue", names)
@@ -45,7 +45,7 @@ def test_what_nobody_has_taken_waits_in_its_queue(brokered, monkeypatch):
             each.close()
 
 
-def test_without_a_worker_nobody_answers(celery, runtime):
+def test_without_a_worker_no_ping_is_answered(celery, runtime):
     began = time.monotonic()
 
     assert not broker.any_worker(celery, runtime.settings, seconds=0.2)

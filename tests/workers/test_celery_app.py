@@ -1,4 +1,4 @@
-"""The Celery settings that the design relies on are in force: Celery takes any keyword in silence."""
+"""The Celery settings that the design needs are in force; Celery ignores unknown settings silently."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_every_queue_is_declared_and_consumed_by_the_worker(celery, settings):
 
 def test_the_worker_runs_threads_and_as_many_tasks_as_reads(settings):
     command = commands.worker(settings, "w")
-    # Tasks wait: a prefork pool would let a small request wait behind a large one.
+    # Tasks wait for I/O: in a prefork pool a small request would wait behind a large one.
     assert command[command.index("--pool") + 1] == "threads"
     assert int(command[command.index("--concurrency") + 1]) >= 16
 
@@ -118,6 +118,6 @@ def test_the_running_worker_has_the_tasks(app):
     (registered,) = inspected.registered().values()
     assert set(TASKS) <= set(registered)
     ((worker, queues),) = inspected.active_queues().items()
-    # Other workers hand jobs over on a queue of the worker's own.
+    # Other workers hand jobs over through the worker's own queue.
     own = own_queue(worker).name
     assert {queue["name"] for queue in queues} == {*Queue, own}

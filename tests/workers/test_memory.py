@@ -1,4 +1,4 @@
-"""A worker that has grown too large becomes a new one, in a quiet moment, and nobody has to start it."""
+"""A worker that exceeds its memory limit restarts itself when it is idle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workers.memory import MEBIBYTE, Ceiling, resident
 
 
 class Scene:
-    """A worker whose memory and whose work a test decides."""
+    """A worker whose memory and load the test sets."""
 
     def __init__(self, presence, name: str, sizes: list[int], busy: int = 0) -> None:
         self.left = threading.Event()
@@ -90,7 +90,7 @@ def test_one_leaves_at_a_time(runtime, scene):
 
 @pytest.fixture
 def ended(monkeypatch) -> list[str]:
-    """The commands that would have taken the place of this process."""
+    """The commands that would have replaced this process."""
     started: list[str] = []
     monkeypatch.setattr(os, "execv", lambda program, _: started.append(program))
     monkeypatch.setattr(memory, "state", SimpleNamespace(should_stop=None))
@@ -98,7 +98,7 @@ def ended(monkeypatch) -> list[str]:
     return started
 
 
-def test_a_worker_that_was_told_to_end_ends(ended):
+def test_a_worker_that_is_stopped_from_outside_does_not_restart(ended):
     replacement = memory._Replacement()
     replacement.begin()
     memory.worker_shutting_down.send(sender="worker", sig="SIGTERM", how="Warm", exitcode=0)
@@ -111,7 +111,7 @@ def test_a_worker_that_was_told_to_end_ends(ended):
     assert len(ended) == 1
 
 
-def test_a_worker_that_is_ending_already_does_not_begin_anew(ended):
+def test_a_worker_that_is_shutting_down_does_not_restart(ended):
     memory.state.should_stop = 0
     replacement = memory._Replacement()
     replacement.begin()

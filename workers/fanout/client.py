@@ -112,7 +112,7 @@ class Fanout:
     def refresh(
         self, jobs: Sequence[Job], *, queue: Queue, deadline: float, shared: CoalescingPolicy
     ) -> None:
-        """Send jobs without waiting for replies, except those that are in flight; raises like ``gather``."""
+        """Send the jobs that are not in flight, and do not wait for replies; raises like ``gather``."""
         if jobs:
             request = _request(jobs, queue, deadline, shared)
             self._admission.look(queue)
@@ -134,7 +134,7 @@ class Fanout:
         return [request.replies.get(number, late) for number in request.jobs]
 
     def _begin(self, request: PendingRequest) -> None:
-        """Send the jobs, except those that other requests have in flight."""
+        """Send the jobs that no other request has in flight."""
         if request.shared is None:
             request.sent.update(request.jobs)
             self._send(request, [pack_job(*numbered) for numbered in request.jobs.items()])
@@ -210,7 +210,7 @@ class Fanout:
                 checked_at = time.monotonic()
 
     def _collect(self, request: PendingRequest, timeout: float) -> None:
-        """Wait for a reply, and take all that have arrived with it."""
+        """Wait for a reply, and take the others that have arrived by then."""
         first = self._redis.blpop([request.reply_list], timeout=timeout)
         if first is None:
             return

@@ -127,7 +127,7 @@ class Drain:
         self._share.give_back(granted - started)
 
     def _apply_deadline(self, now: float) -> None:
-        """After the deadline, fail the jobs that have not begun; later, answer for those that continue."""
+        """After the deadline, fail the jobs that have not begun; later, reply for reads that continue."""
         if now >= self._deadline:
             self._exhausted = True
             for taken in self._jobs.drop_waiting():

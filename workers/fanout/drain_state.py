@@ -104,7 +104,7 @@ class DrainJobs:
         heapq.heappush(self._waiting, WaitingJob(when, taken.id, taken))
 
     def next(self, places: int, now: float) -> list[TakenJob]:
-        """Take out jobs for this many places: first those that are due, then those taken ahead."""
+        """Take out jobs for this many places: first the due ones, then jobs taken ahead."""
         taken: list[TakenJob] = []
         while self._waiting and len(taken) < places and self._waiting[0].when <= now:
             taken.append(heapq.heappop(self._waiting).taken)

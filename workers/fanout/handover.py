@@ -160,7 +160,7 @@ class Mover:
         return False
 
     def _move(self, jobs: Sequence[TakenJob]) -> set[int]:
-        """Hand jobs over, to one worker for each provider; returns the ids of those that were taken over."""
+        """Hand jobs over, to one worker for each provider; returns the ids of the jobs handed over."""
         moved: set[int] = set()
         by_provider: dict[str | None, list[TakenJob]] = {}
         for each in jobs:

@@ -1,4 +1,4 @@
-"""What workers ask of the providers together: over sockets, with two of them, as in production."""
+"""The provider calls of two workers together, over sockets, as in production."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
 
 @pytest.fixture
 def mailbox(sandbox: Any, connected: Callable[..., str]) -> Callable[[], str]:
-    """Connect the same mailbox for one user more."""
+    """Connect the same mailbox for another user."""
     account = sandbox.account("microsoft", "ada@contoso.example")
     return lambda: connected(account)
 
 
-def test_a_mailbox_has_four_calls_at_once_whoever_asks(new_worker, provider, mailbox):
+def test_a_mailbox_has_four_calls_at_once_over_all_users(new_worker, provider, mailbox):
     provider.seconds = 0.05
     users = [mailbox() for _ in range(3)]
     workers = [new_worker(), new_worker()]
@@ -61,7 +61,9 @@ def test_a_mailbox_has_four_calls_at_once_whoever_asks(new_worker, provider, mai
     assert provider.most == 4
 
 
-def test_a_mailbox_that_is_full_keeps_nobody_else_waiting(new_worker, provider, mailbox, connected, runtime):
+def test_a_mailbox_that_is_full_does_not_block_other_accounts(
+    new_worker, provider, mailbox, connected, runtime
+):
     ends = (time.time() + 60) * 1000
     runtime.stores.redis.zadd("throttle:mailbox:ada@contoso.example", {f"busy:{n}": ends for n in range(4)})
     found = read(new_worker(), "f", [mailbox()] * 12 + [connected() for _ in range(20)], seconds=4)
@@ -82,21 +84,19 @@ def test_a_worker_that_died_does_not_hold_a_mailbox_for_ever(new_worker, provide
     assert time.time() * 1000 >= ends
 
 
-def test_a_lease_that_was_given_by_an_answer_that_was_lost_serves_who_asks_again(
-    new_worker, provider, mailbox, runtime
-):
+def test_a_lease_whose_grant_was_lost_serves_the_repeated_request(new_worker, provider, mailbox, runtime):
     ends = (time.time() + 60) * 1000
-    # As the throttle is told them: fan-out and number of the job.
+    # The names of leases in the rate limiter: fan-out and number of the job.
     runtime.stores.redis.zadd("throttle:mailbox:ada@contoso.example", {f"f:{n}": ends for n in range(4)})
     assert all(map(was_read, read(new_worker(), "f", [mailbox()] * 4)))
     assert len(provider.asked) == 4
 
 
-def test_a_turn_that_comes_while_nobody_looks_is_not_missed(
+def test_a_permit_that_becomes_due_between_two_clock_readings_is_not_missed(
     new_worker, provider, mailbox, runtime, monkeypatch
 ):
     def stopped() -> float:
-        # Other threads run now. Of two looks in a row one comes before a turn, and the next one after it.
+        # Other threads run now. Of two clock readings, one is before a permit is due and the next after it.
         time.sleep(0.6 * ASK_FOR_LEASE / 1000)
         return time.monotonic()
 
@@ -112,7 +112,7 @@ def test_a_turn_that_comes_while_nobody_looks_is_not_missed(
     assert [was_read(reply) for reply in found] == [True] * 8
 
 
-def test_a_time_that_one_worker_is_told_is_kept_by_the_other_at_once(new_worker, provider, connected):
+def test_a_retry_after_that_one_worker_gets_holds_for_the_other_at_once(new_worker, provider, connected):
     provider.refusal = lambda: (429, {"Retry-After": "30"}, {})
     ada, bob = connected(), connected()
     first, second = new_worker(), new_worker()
@@ -137,7 +137,7 @@ def refused_for_the_project(provider, **metadata):
 
 @pytest.fixture
 def obtained(connected, runtime) -> Callable[[], str]:
-    """A connection whose grant this service obtained by its own consent flow."""
+    """A connection whose grant this installation obtained by its own consent flow."""
 
     def make() -> str:
         connection = connected()
@@ -150,7 +150,7 @@ def obtained(connected, runtime) -> Callable[[], str]:
     return make
 
 
-def test_what_a_provider_says_of_all_of_us_is_kept_for_every_account(new_worker, provider, obtained):
+def test_a_limit_of_the_project_holds_for_every_account(new_worker, provider, obtained):
     refused_for_the_project(provider)
     read(new_worker(), "one", [obtained()], seconds=5)
     provider.refusal = lambda: None
@@ -177,7 +177,7 @@ def test_the_project_that_google_names_decides_whose_quota_it_is(
     consumer, held, new_worker, provider, connected, obtained
 ):
     client = {"google_client_id": "4242-abc.apps.googleusercontent.com"}
-    # Neither says so by itself: a posted token may be of our project, an obtained one of the client before.
+    # The origin does not decide: a posted token may be of our project, an obtained one of an earlier client.
     refused = connected() if held else obtained()
     refused_for_the_project(provider, consumer=consumer)
     read(new_worker(client), "one", [refused], seconds=5)
@@ -188,7 +188,7 @@ def test_the_project_that_google_names_decides_whose_quota_it_is(
 
 @pytest.fixture
 def written(connected, runtime) -> Callable[..., str]:
-    """A connection of an account, with whatever e-mail its caller wrote."""
+    """A connection of an account, with any e-mail that the API client has set."""
 
     def make(account: SandboxAccount, email: str | None) -> str:
         connection = connected(account)
@@ -210,7 +210,7 @@ def test_two_spellings_of_a_mailbox_share_its_four_calls_at_once(new_worker, pro
     assert provider.most == 4
 
 
-def test_the_address_that_a_caller_wrote_takes_nobody_elses_calls(
+def test_the_email_of_a_connection_takes_no_leases_of_another_mailbox(
     new_worker, provider, sandbox, mailbox, written
 ):
     ada = mailbox()
@@ -233,13 +233,13 @@ def test_a_short_time_is_waited_for_without_a_place_and_then_all_is_read(new_wor
         found = threads.submit(read, there, "two", [ada, connected()], seconds=20, week=1)
         assert all(map(was_read, [*asking.result(), *found.result()]))
     assert time.monotonic() - began > 1
-    # One refused, one of another account at once, and nothing else before the time was over.
+    # One refused call, one of another account, and no other call before the pause was over.
     early = [moment for moment in provider.asked if moment < provider.asked[0] + 0.95]
     assert len(early) <= 2
     assert len(provider.asked) == 4
 
 
-def test_a_large_organization_at_the_limit_is_paced_and_nobody_is_named(new_worker, provider, connected):
+def test_a_large_organization_at_the_limit_is_paced_and_no_user_fails(new_worker, provider, connected):
     # 60 at once, then 60 in 1.2 seconds.
     limits = {"google": Limit(120, 1.2), "microsoft": Limit(10**6, 1)}
     workers = [new_worker(), new_worker()]
@@ -254,11 +254,11 @@ def test_a_large_organization_at_the_limit_is_paced_and_nobody_is_named(new_work
     assert len(found) == 150
     assert all(map(was_read, found))
     assert len(provider.asked) == 150
-    # 90 of them came after the 60 that go at once, each 20 milliseconds after the one before.
+    # 60 calls go at once, then 90 at intervals of 20 milliseconds.
     assert max(provider.asked) - min(provider.asked) > 1.5
 
 
-def test_who_cannot_be_served_in_time_is_named_and_the_others_are_read(new_worker, provider, connected):
+def test_a_user_whose_permit_is_too_late_fails_and_the_others_are_read(new_worker, provider, connected):
     there = new_worker(google_per_minute=10)
     found = read(there, "f", [connected() for _ in range(8)], seconds=2)
     assert [was_read(reply) for reply in found].count(True) == 5
@@ -300,7 +300,7 @@ def test_what_a_job_costs(provider_name, job, expected):
     assert calls(provider_name, job) == expected
 
 
-def test_what_this_machine_lacks_counts_against_nobody(new_worker):
+def test_a_lack_of_local_resources_opens_no_circuit(new_worker):
     there = new_worker(breaker_failures=1)
     guarded = CircuitKey("google", Family.BUSY)
     traffic = AccountTraffic(
@@ -316,7 +316,7 @@ def test_what_this_machine_lacks_counts_against_nobody(new_worker):
     assert not there.stores.redis.keys("breaker:*")
 
 
-def test_who_is_slow_has_all_its_time_before_it_counts(new_worker):
+def test_a_slow_account_has_its_full_time_before_it_counts(new_worker):
     there = new_worker(breaker_failures=1)
     guarded = CircuitKey("google", Family.BUSY)
     traffic = AccountTraffic(
@@ -334,7 +334,7 @@ def test_who_is_slow_has_all_its_time_before_it_counts(new_worker):
     assert traffic.failed(slow, 0.25, given_up=True) is None
 
 
-def test_a_read_that_comes_after_the_deadline_serves_the_next_who_asks(new_worker, provider, connected):
+def test_a_read_that_finishes_after_the_deadline_serves_the_next_request(new_worker, provider, connected):
     provider.seconds = 1.0
     there = new_worker(fanout_deadline_seconds=20.0)
     ada = connected()
@@ -352,13 +352,13 @@ def test_a_read_that_comes_after_the_deadline_serves_the_next_who_asks(new_worke
         "Google Calendar did not answer in time",
         [],
     )
-    # Nothing more was told, and what was read is kept.
+    # There is no second reply, and the result is cached.
     assert len(replies(there, "f")) == 1
     name = f"busy:{ada}:primary:0"
     assert there.stores.redis.exists(name)
 
 
-def test_what_has_not_begun_at_the_deadline_is_not_read(new_worker, provider, mailbox):
+def test_jobs_that_have_not_begun_at_the_deadline_are_not_performed(new_worker, provider, mailbox):
     provider.seconds = 1.0
     found = read(new_worker(fanout_deadline_seconds=20.0), "f", [mailbox()] * 6, seconds=0.5)
     assert [reply.failed.reason for reply in found] == [Reason.PROVIDER_ERROR] * 6

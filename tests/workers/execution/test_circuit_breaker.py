@@ -1,4 +1,4 @@
-"""Who does not answer is left alone, by all workers: over sockets, with the sandbox."""
+"""Circuit breakers: no worker calls a provider that does not answer. Over sockets, with the sandbox."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TITLES = {"google": "Google Calendar", "microsoft": "Microsoft 365"}
 
 @pytest.fixture
 def at_sandbox(apart: Settings, runtime: Runtime) -> Iterator[Callable[..., Runtime]]:
-    """Make a worker of its own, with breakers."""
+    """Make a separate worker with circuit breakers."""
     made: list[Runtime] = []
 
     def make(**changed: Any) -> Runtime:
@@ -54,7 +54,7 @@ def at_sandbox(apart: Settings, runtime: Runtime) -> Iterator[Callable[..., Runt
 
 @pytest.fixture
 def people(sandbox: Sandbox, connected: Callable[..., str]) -> Callable[..., list[str]]:
-    """Connect so many accounts of a provider, named after ``name``; returns the connections."""
+    """Connect ``count`` accounts of a provider, named after ``name``; returns the connections."""
 
     def make(provider: str, count: int, name: str = "p") -> list[str]:
         return [connected(sandbox.account(provider, f"{name}{n}@example.com")) for n in range(count)]
@@ -67,7 +67,7 @@ def not_asked(reply: Reply) -> bool:
 
 
 def pause_passes(runtime: Runtime, provider: str) -> None:
-    """Let the time be over for which a provider is not asked, though not for those that have failed."""
+    """End the pause of a provider's circuit, but not those of failed accounts."""
     clock, _ = runtime.stores.redis.time()
     assert (
         runtime.stores.redis.hset(provider_key(CircuitKey(provider, Family.BUSY)), "until", clock * 1000) == 0
@@ -87,7 +87,7 @@ def calls(sandbox: Sandbox, provider: str) -> int:
 
 @DEAD
 @BOTH
-def test_what_one_worker_has_found_dead_the_other_leaves_alone_and_reads_the_rest(
+def test_a_circuit_that_one_worker_opens_is_open_for_the_other(
     at_sandbox, sandbox, people, provider_name, fault
 ):
     first, second = at_sandbox(), at_sandbox()
@@ -124,7 +124,7 @@ def test_a_provider_that_hangs_costs_one_deadline_and_no_second(at_sandbox, sand
 
 
 @BOTH
-def test_some_that_hang_shut_nobody_out_who_was_answered_while_they_hung(
+def test_accounts_that_hang_do_not_open_the_circuit_of_accounts_that_answer(
     at_sandbox, sandbox, people, provider_name
 ):
     there = at_sandbox(fanout_deadline_seconds=3.0)
@@ -132,7 +132,7 @@ def test_some_that_hang_shut_nobody_out_who_was_answered_while_they_hung(
     for n in range(len(hanging)):
         sandbox.fault(email=f"hung{n}@example.com", latency_ms=60_000)
     for n in range(len(well)):
-        # Long enough for all calls to have begun, on a busy machine too.
+        # Long enough for all calls to begin, even on a busy machine.
         sandbox.fault(email=f"p{n}@example.com", latency_ms=700)
     for week in range(2):
         found = read(there, f"f{week}", hanging + well, seconds=3.0, week=week)
@@ -155,7 +155,7 @@ def test_one_probe_is_made_after_the_pause_and_recovery_closes(
     sandbox.forget_requests()
     found = read(workers[0], "two", newcomers)
     assert [not_asked(each) for each in found].count(False) == 1
-    # Those that waited for it are refused when it fails, and it is not even made again.
+    # The jobs that waited for the probe are refused when it fails, and it is not retried.
     assert calls(sandbox, provider_name) == 1
     assert all(map(not_asked, read(workers[1], "three", newcomers, week=1)))
     assert calls(sandbox, provider_name) == 1
@@ -163,15 +163,13 @@ def test_one_probe_is_made_after_the_pause_and_recovery_closes(
 
     sandbox.clear_faults()
     pause_passes(workers[0], provider_name)
-    # The first fan-out after it is whole, with those that have failed before.
+    # The next fan-out is complete, including the accounts that failed before.
     assert all(map(was_read, read(workers[1], "four", dead + newcomers, week=2)))
     assert not standing(workers[0], provider_name).open
     assert calls(sandbox, provider_name) == 1 + len(dead + newcomers)
 
 
-def test_while_a_probe_hangs_who_asks_for_the_same_or_for_another_is_refused(
-    at_sandbox, sandbox, people, ask, serve
-):
+def test_while_a_probe_hangs_other_reads_are_refused(at_sandbox, sandbox, people, ask, serve):
     there, seconds = at_sandbox(), 10.0
     sandbox.fault(provider="google", status=503)
     read(there, "one", people("google", ACCOUNTS))
@@ -195,13 +193,13 @@ def test_while_a_probe_hangs_who_asks_for_the_same_or_for_another_is_refused(
             time.sleep(0.01)
         serve(reads.perform, tasks=2)
         told = [each.result() for each in [threads.submit(hear, job) for job in (first, second)]]
-        # By now the probe is old, and nobody waits at all.
+        # By now the probe is old, and no job waits for it.
         serve(reads.perform)
         told.append(hear(third))
         assert not probing.done()
         assert calls(sandbox, "google") == 1
         assert all(not_asked(reply) and took < seconds / 2 for reply, took in told)
-        # Who probes has its time.
+        # The probe itself has its full time.
         assert probing.result()[0].failed.asked
 
 
@@ -211,7 +209,7 @@ def test_a_probe_that_never_came_to_call_leaves_its_turn_to_the_next(at_sandbox,
     read(there, "one", people("google", ACCOUNTS))
     sandbox.clear_faults()
     pause_passes(there, "google")
-    # Its token has to be renewed first, which the provider refuses.
+    # Its token has to be refreshed first, and the provider refuses that.
     (ended,) = read(there, "two", [connected(access_token="", refresh_token=None)])
     assert ended.failed.reason is Reason.AUTHORIZATION_INVALID
     assert standing(there, "google").open
@@ -220,7 +218,7 @@ def test_a_probe_that_never_came_to_call_leaves_its_turn_to_the_next(at_sandbox,
 
 
 @pytest.mark.parametrize("upkeep", [False, True])
-def test_the_end_of_a_probe_tells_its_answer_whoever_was_to_tell_it_before(
+def test_the_end_of_a_probe_records_an_answer_that_another_drain_lost(
     at_sandbox, sandbox, people, opened, monkeypatch, upkeep
 ):
     there = at_sandbox()
@@ -229,7 +227,7 @@ def test_the_end_of_a_probe_tells_its_answer_whoever_was_to_tell_it_before(
     sandbox.clear_faults()
     pause_passes(there, "google")
     breakers = there.stores.circuit_breakers
-    # As if another drain's pipeline carried what was noted, and came to nothing.
+    # As if another drain's pipeline had taken the recorded outcomes and failed.
     monkeypatch.setattr(breakers, "tell", lambda _pipe: breakers._answered.clear())
     (newcomer,) = people("google", 1, name="new")
     if upkeep:
@@ -248,7 +246,7 @@ def test_the_end_of_a_probe_tells_its_answer_whoever_was_to_tell_it_before(
         {"status": 404},
         {"status": 400},
         {"status": 429, "retry_after": 60},
-        # It costs nobody any time.
+        # Such an answer comes without delay.
         {"status": 503, "retry_after": 60},
     ],
     ids=str,
@@ -318,7 +316,7 @@ def test_five_of_a_hundred_calls_that_fail_open_nothing(new_worker, provider, co
     for week in range(2):
         found = read(there, f"f{week}", people, seconds=60, week=week)
         assert not any(map(not_asked, found))
-    # Some have failed, and were asked again.
+    # Some calls failed and were retried.
     assert len(provider.asked) > 120
     assert not standing(there, "google").open
     assert standing(there, "google").accounts == 0
@@ -343,7 +341,7 @@ def test_an_operation_that_is_broken_shuts_no_other(at_sandbox, sandbox, people,
     there = at_sandbox(breaker_failures=FAILURES)
     dead, well = people("google", ACCOUNTS), people("google", 2, name="well")
     sandbox.fault(provider="google", operation=f"google.{broken}", status=500)
-    # What needs it on its way to something else is no reason either.
+    # The same holds for reads that need the operation as a first step.
     asked = (lambda one: ReadEvents(one, ("primary",), 0, DAY)) if broken == "events.list" else list_busy
     for each in ("one", "two"):
         assert not any(map(worked, done(there, each, [asked(one) for one in dead])))
@@ -364,7 +362,7 @@ def worked(reply: Reply) -> bool:
 
 
 def done(runtime: Runtime, fanout: str, jobs: list[Job]) -> list[Reply]:
-    """Have jobs of one queue done in one fan-out."""
+    """Perform jobs of one queue in one fan-out."""
     put_work(runtime, fanout, jobs)
     perform = writes.perform if isinstance(jobs[0], CreateEvent) else reads.perform
     run_drain(runtime, fanout, perform, seconds=10)

@@ -1,4 +1,4 @@
-"""A code becomes a connection: whose it is, what was granted, what is kept, and what the operator is told."""
+"""A code becomes a connection: its account, scopes and tokens, and what the log has for the operator."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ AUTH = {"google": "google/o/oauth2/v2/auth", "microsoft": "microsoft/common/oaut
 
 @pytest.fixture
 def user_id(runtime, unique) -> int:
-    """Somebody to connect."""
+    """A user to connect."""
     with runtime.stores.database.writing() as session:
         user = User(custom_id=unique("user"))
         session.add(user)
@@ -52,7 +52,7 @@ def user_id(runtime, unique) -> int:
 
 @pytest.fixture
 def consented(sandbox, user_id):
-    """Consent at the sandbox as a program does; returns what waits for a worker then."""
+    """Consent at the sandbox as a program does; returns the pending exchange for a worker."""
 
     def make(provider, *, scope=None, prompt="consent", **changed) -> PendingExchange:
         digest = hashlib.sha256(VERIFIER.encode()).digest()
@@ -89,7 +89,7 @@ def consented(sandbox, user_id):
 
 @pytest.fixture
 def run(runtime):
-    """Redeem what waits, as the writes queue does."""
+    """Perform a pending exchange, as the writes queue does."""
 
     def redeemed(redemption: PendingExchange, by: Runtime = runtime, seconds: float = 5.0):
         name = by.stores.oauth_states.hand_over(redemption)
@@ -164,9 +164,7 @@ def test_without_an_address_in_the_id_token_the_provider_is_asked(
         ("microsoft", "offline_access Calendars.Read"),
     ],
 )
-def test_an_account_whose_address_nothing_tells_is_connected_without(
-    sandbox, consented, run, stored, provider, scope
-):
+def test_an_account_without_an_address_is_connected(sandbox, consented, run, stored, provider, scope):
     sandbox.account(provider, ADA)
 
     assert run(consented(provider, scope=scope)).failed is None
@@ -213,7 +211,9 @@ def test_a_code_waits_for_one_worker_and_not_for_long(sandbox, consented, runtim
 
 @BOTH
 @pytest.mark.parametrize("wrong", [{"verifier": "guessed" * 8}, {"redirect_uri": "https://evil.example.com"}])
-def test_a_code_of_somebody_else_connects_nobody(sandbox, consented, run, stored, provider, wrong):
+def test_a_code_of_another_users_consent_connects_no_account(
+    sandbox, consented, run, stored, provider, wrong
+):
     sandbox.account(provider, ADA)
 
     assert run(consented(provider, **wrong)).failed == CODE_REFUSED
@@ -264,7 +264,7 @@ def test_a_user_who_left_the_organization_of_the_key_is_not_found(
 def test_what_is_no_longer_allowed_when_the_connection_is_stored_is_refused(
     sandbox, consented, run, runtime, user_id, unique, stored, ended, reason
 ):
-    """The web tier has checked most of it before it handed the code over; it may have changed since."""
+    """The web tier has checked most conditions before; they may have changed since."""
     sandbox.account("google", ADA)
     changed = {}
     with runtime.stores.database.writing() as session:

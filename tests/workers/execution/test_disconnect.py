@@ -1,4 +1,4 @@
-"""Which grants are revoked when a connection goes, and how that meets consents of the same account."""
+"""Which grants are revoked with a removed connection, also during consents of the same account."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ ADA = "ada@example.com"
 
 @pytest.fixture
 def empty(runtime):
-    """No connection is left of other tests: any of them could use the account."""
+    """Remove the connections of other tests, which could use the same account."""
     with runtime.stores.database.writing() as session:
         session.query(OAuthConnection).delete()
 
 
 @pytest.fixture
 def put(runtime, unique, empty):
-    """Store a connection of a user of its own; returns the user's id."""
+    """Store a connection of a new user; returns the user's id."""
 
     def make(account, *, provider="google", **columns) -> int:
         with runtime.stores.database.writing() as session:
@@ -57,7 +57,7 @@ def put(runtime, unique, empty):
 
 @pytest.fixture
 def disconnect(runtime):
-    """Remove a user's connection and revoke its grant where that is right; whether a call was made for it."""
+    """Remove a user's connection and revoke its grant if unused; returns whether the provider was called."""
 
     def run(user_id, sandbox) -> bool:
         sandbox.forget_requests()
@@ -88,16 +88,16 @@ def test_what_is_never_revoked(sandbox, put, disconnect, columns):
 @pytest.mark.parametrize(
     ("own", "others", "revoked"),
     [
-        # The id decides where both are known.
+        # The id decides if both are known.
         ({"account_id": "1"}, {"account_id": "1", "email": "other@example.com"}, False),
         ({"account_id": "1"}, {"account_id": "2"}, True),
-        # The address decides where one id is unknown.
+        # The address decides if one id is unknown.
         ({"account_id": "1"}, {"email": "ADA@example.COM"}, False),
         ({}, {"account_id": "2", "email": "ADA@example.COM"}, False),
         ({"account_id": "1"}, {"email": None, "main_calendar_id": "Ada@Example.com"}, False),
         ({"account_id": "1"}, {"email": "eve@example.com"}, True),
         ({"account_id": "1", "email": None}, {}, True),
-        # What nothing names is another account, and a dead connection uses none.
+        # An account without id and address is another one, and a dead connection uses none.
         ({"account_id": "1"}, {"email": None}, True),
         ({"account_id": "1"}, {"account_id": "1", "alive": False}, True),
         ({"account_id": "1"}, {"account_id": "1", "provider": "microsoft"}, True),
@@ -138,7 +138,7 @@ def test_two_connections_of_one_account_deleted_at_once_leave_no_grant(sandbox, 
         replies = list(threads.map(end, users))
 
     assert [reply.failed for reply in replies] == [None, None]
-    # Whichever was later has found no other connection.
+    # The later one of the two has found no other connection.
     assert sandbox.requests().by_operation["google.revoke"] >= 1
 
 
@@ -146,7 +146,7 @@ def test_a_revocation_waits_for_a_consent_that_is_being_stored(sandbox, put, run
     account = sandbox.account("google", ADA)
     revocation = PendingRevocation(0, "google", "1", ADA, account.refresh_token)
     sandbox.forget_requests()
-    # The consent knows the account by its address alone.
+    # The consent has only the account's address.
     with (
         runtime.stores.grants.exclusive(ProviderAccount("google", None, ADA.upper()), deadline=_soon(5)),
         pytest.raises(LockTimeout),

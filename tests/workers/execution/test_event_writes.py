@@ -1,4 +1,4 @@
-"""Event writes whose worker loses Redis: what the reply says, and whose cache is invalidated."""
+"""Event writes whose worker loses Redis: the reply, and the caches that are invalidated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DRAFT = Draft(Changes(subject="New", start=WHEN, end=WHEN), "0" * 64, "0" * 64)
 
 @pytest.fixture
 def written(runtime, connected, sandbox):
-    """Let a worker do one event write for an account of the sandbox; returns the failure in its reply."""
+    """Perform one event write for an account of the sandbox; returns the failure in the reply."""
     connection = connected(sandbox.account("google", "ada@example.com"))
 
     def write(job, **fields):

@@ -1,4 +1,4 @@
-"""What a worker reads for one connection."""
+"""The jobs of the reads queue."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_named_calendars_need_no_list(sandbox, connected, do):
     assert sandbox.requests().by_operation == {"google.freebusy.query": 1}
 
 
-def test_the_list_that_was_read_is_told_although_reading_failed(sandbox, connected, do):
+def test_the_calendar_list_is_in_the_reply_although_reading_failed(sandbox, connected, do):
     account = sandbox.account("google", "ada@example.com", calendars=CALENDARS)
     sandbox.fault(operation="google.freebusy.query", status=403)
     reply = do(ReadBusy(connected(account), None, START, END))

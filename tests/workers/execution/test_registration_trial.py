@@ -1,4 +1,4 @@
-"""A registration that waits is tried once, and nothing of its secret goes anywhere else."""
+"""A stored registration is tested once, and its secret does not leak."""
 
 from __future__ import annotations
 

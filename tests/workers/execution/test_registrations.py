@@ -1,4 +1,4 @@
-"""Which registration counts: the environment's, else the one in the database, soon after it is saved."""
+"""The registration in force: the environment's, else the one in the database, soon after it is saved."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BOB = StoredClient("bob's", "planted-other", None)
 
 @pytest.fixture(autouse=True)
 def nothing_stays(runtime: Runtime) -> Iterator[None]:
-    """Others find no registration in the database."""
+    """Delete the registration from the database after the test."""
     yield
     with runtime.stores.database.writing() as session:
         session.execute(delete(ProviderClient))
@@ -36,7 +36,7 @@ def nothing_stays(runtime: Runtime) -> Iterator[None]:
 
 @pytest.fixture
 def new_runtime(runtime: Runtime) -> Iterator[Callable[..., Runtime]]:
-    """Another process of an installation that has these settings of providers, or else no registration."""
+    """Another process of an installation with these provider settings, or without a registration."""
     made: list[Runtime] = []
 
     def make(**changed: str) -> Runtime:
@@ -66,7 +66,7 @@ def forget(runtime: Runtime, provider: str) -> None:
 
 
 def statements(runtime: Runtime) -> list[str]:
-    """What is asked of its database from now on."""
+    """The statements that its database gets from now on."""
     asked: list[str] = []
 
     @event.listens_for(runtime.stores.database.engine, "before_cursor_execute")
@@ -84,7 +84,7 @@ def test_where_the_environment_sets_both_nothing_is_asked_and_the_database_does_
 
     found = [runtime.registrations.current(), runtime.providers]
 
-    # INFO itself is one.
+    # INFO itself counts as one.
     assert runtime.stores.redis.info("stats")["total_commands_processed"] - before == 1
     assert asked == []
     assert [each[GOOGLE].oauth.client_id for each in found] == ["sandbox", "sandbox"]
@@ -139,7 +139,7 @@ def test_for_reads_it_counts_soon_and_they_ask_once_a_second(new_runtime, save):
     assert len(asked) == 1
 
 
-def test_a_change_of_anything_else_builds_nothing_anew(new_runtime, save, runtime, unique):
+def test_an_unrelated_change_rebuilds_no_provider(new_runtime, save, runtime, unique):
     process = new_runtime()
     save("google", ADA)
     before = process.registrations.current()
@@ -178,7 +178,7 @@ def test_microsoft_is_asked_as_the_saved_tenant_or_that_of_the_settings(new_runt
     assert oauth._token_url == f"http://login/{asked}/oauth2/v2.0/token"
 
 
-def test_a_secret_that_no_key_opens_is_no_registration_and_is_told_once(new_runtime, save, runtime, caplog):
+def test_a_secret_that_no_key_opens_is_no_registration_and_is_logged_once(new_runtime, save, runtime, caplog):
     process = new_runtime()
     save("google", ADA)
     lost = (secrets.token_bytes(32),)
@@ -186,7 +186,7 @@ def test_a_secret_that_no_key_opens_is_no_registration_and_is_told_once(new_runt
 
     for _ in range(3):
         assert not process.registrations.current()[GOOGLE].configured
-        # Something else changes, and it is looked up again.
+        # Another change makes the process load the registration again.
         runtime.stores.versioned_cache.changing()
     save("microsoft", BOB)
     process.registrations.current()

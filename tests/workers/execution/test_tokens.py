@@ -1,4 +1,4 @@
-"""Tokens are refreshed once, whoever needs them, and a dead grant is known as such."""
+"""Tokens are refreshed by one worker at a time, and a dead grant is detected."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 @pytest.fixture
 def tokens(runtime, opened):
-    """The token source of a connection, as a worker makes it."""
+    """The token source of a connection, as a worker creates it."""
 
     def make(connection):
         credentials = opened(connection)
@@ -162,7 +162,7 @@ def test_a_lock_that_another_holds_for_too_long_is_unavailable_and_kills_nothing
     assert refreshes(sandbox) == 0
 
 
-def test_who_waited_for_the_lock_takes_what_the_holder_stored(sandbox, connected, tokens, runtime):
+def test_a_worker_that_waited_for_the_lock_takes_the_stored_token(sandbox, connected, tokens, runtime):
     connection = connected(sandbox.account("google", "ada@example.com"), expires_at=LONG_AGO)
     first, second = tokens(connection), tokens(connection)
     fresh = first.access_token(deadline=soon())

@@ -1,4 +1,4 @@
-"""So many requests wait for workers and no more; whoever is turned away has asked nothing of anybody."""
+"""Admission limits the waiting requests; a refused request sends nothing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def waiting_room(redis) -> Admission:
 
 
 def enter(waiting_room: Admission, name: str, queue: Queue = READS) -> bool:
-    """Whether there was a place."""
+    """Whether the request was admitted."""
     try:
         waiting_room.enter(queue, name, 60)
     except QueueFull:
@@ -66,7 +66,7 @@ def test_of_many_at_once_no_more_get_in(waiting_room):
     assert sum(entered) == 3
 
 
-def test_who_only_looks_takes_no_place(waiting_room):
+def test_a_check_of_admission_takes_no_place(waiting_room):
     for _ in range(5):
         waiting_room.look(READS)
     while enter(waiting_room, f"{time.monotonic_ns()}"):
@@ -83,20 +83,20 @@ def test_the_place_of_a_process_that_was_killed_comes_free(redis, waiting_room, 
         "[room.enter(Queue.READS, str(n), 2.0) for n in range(2)]; print('in', flush=True); time.sleep(600)"
     )
     command = [sys.executable, "-c", waiter, str(apart.redis_socket)]
-    # Somebody goes on waiting: the room itself does not end.
+    # One request keeps waiting, so that the set itself does not expire.
     assert enter(waiting_room, "alive")
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"in\n"
         os.kill(process.pid, signal.SIGKILL)
     give_up = time.monotonic() + 30
-    while not enter(waiting_room, "somebody else"):
-        assert time.monotonic() < give_up, "the places of the dead are taken for ever"
+    while not enter(waiting_room, "another"):
+        assert time.monotonic() < give_up, "the lease of a dead process does not expire"
         time.sleep(0.1)
-    assert set(redis.zrange(room(READS), 0, -1)) == {b"alive", b"somebody else"}
+    assert set(redis.zrange(room(READS), 0, -1)) == {b"alive", b"another"}
 
 
-def test_nothing_stays_when_all_have_left(redis, waiting_room):
+def test_no_key_stays_when_all_requests_have_left(redis, waiting_room):
     enter(waiting_room, "one")
     leave(redis, waiting_room, "one")
     assert redis.keys("waiting:*") == []
@@ -109,7 +109,7 @@ def said(redis, ago: float, places: int) -> str:
 @pytest.mark.parametrize(
     ("workers", "refused"),
     [
-        # Nothing is known: Redis may be new.
+        # No worker has ever been seen: Redis may be new.
         ({}, False),
         ({"here": (1, 64)}, False),
         ({"here": (1, 64), "gone": (4000, 64)}, False),
@@ -121,7 +121,7 @@ def said(redis, ago: float, places: int) -> str:
     ],
     ids=str,
 )
-def test_nobody_waits_for_workers_that_are_gone(redis, waiting_room, workers, refused):
+def test_no_request_waits_for_workers_that_are_gone(redis, waiting_room, workers, refused):
     for name, told in workers.items():
         redis.hset(WORKERS, name, said(redis, *told))
     if refused:
@@ -174,7 +174,7 @@ def narrow(runtime, celery, waiting_room) -> Fanout:
     return Fanout(celery, runtime.stores.redis, runtime.stores.single_flight, tasks=2, room=waiting_room)
 
 
-def test_who_is_turned_away_has_sent_nothing(narrow, waiting_room, redis, connected):
+def test_a_refused_request_has_sent_nothing(narrow, waiting_room, redis, connected):
     while enter(waiting_room, f"{time.monotonic_ns()}"):
         pass
     before = set(redis.keys("*"))
@@ -185,18 +185,18 @@ def test_who_is_turned_away_has_sent_nothing(narrow, waiting_room, redis, connec
     assert set(redis.keys("*")) - before <= {b"directory"}
 
 
-def test_what_was_begun_is_finished(narrow, waiting_room, redis, connected):
+def test_calls_that_have_begun_are_finished(narrow, waiting_room, redis, connected):
     while enter(waiting_room, f"{time.monotonic_ns()}"):
         pass
     (reply,) = narrow.gather(
         busy_jobs(connected(), 1), queue=READS, deadline=time.monotonic() + 0.2, finishing=True
     )
-    # Nobody answers here; it was sent all the same.
+    # There is no worker, but the job was sent.
     assert reply.failed is not None
     assert redis.llen(READS) == 1
 
 
-def test_who_has_waited_gives_its_place_back(narrow, redis, connected):
+def test_a_waiting_request_releases_its_place(narrow, redis, connected):
     for _ in range(5):
         narrow.gather(busy_jobs(connected(), 1), queue=READS, deadline=time.monotonic() + 0.1)
     assert redis.keys("waiting:*") == []

@@ -1,4 +1,4 @@
-"""The web tier's side of a fan-out: one answer for each job, in order, by one deadline."""
+"""The web tier's side of a fan-out: one reply for each job, in order, by one deadline."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_replies_come_in_the_order_of_the_jobs(fanout, serve, connected):
     assert found == [[(0, n + 1)] for n in range(100)]
 
 
-def test_who_is_late_has_failed_and_the_others_count(fanout, serve, connected, runtime):
+def test_a_late_job_has_failed_and_the_others_count(fanout, serve, connected, runtime):
     release = threading.Event()
 
     def perform(runtime, job, credentials, deadline):
@@ -59,7 +59,7 @@ def test_who_is_late_has_failed_and_the_others_count(fanout, serve, connected, r
     release.set()
     assert 1.9 < took < 20
     late = Failed(Reason.PROVIDER_ERROR, "Google Calendar did not answer in time", Operation.FREE_BUSY)
-    # The worker says it in the last hundredths of the time; on a busy machine that comes too late.
+    # The worker reports it shortly before the deadline, which can be too late on a busy machine.
     assert replies[1].failed in (late, LATE)
     assert [reply.failed for reply in replies if reply is not replies[1]] == [None] * 4
     assert all(isinstance(o, Read) for reply in replies for o in reply.outcomes.values())
@@ -73,7 +73,7 @@ def test_without_a_worker_every_job_is_late(fanout, connected, runtime):
     assert not runtime.stores.redis.keys("fanout:*")
 
 
-def test_what_nobody_has_taken_and_nobody_can_read_costs_no_answer(fanout, connected, runtime, monkeypatch):
+def test_a_foreign_message_on_the_list_costs_no_reply(fanout, connected, runtime, monkeypatch):
     send = fanout._send
 
     def send_with_foreign(request, jobs):
@@ -116,7 +116,7 @@ def test_of_two_replies_to_one_job_a_failure_never_replaces_a_read(fanout, conne
     blpop = redis.blpop
 
     def replied(names, timeout):
-        # Job 0 was handed to another worker, and both have answered; job 1 is answered last.
+        # Job 0 was handed to another worker, and both have replied. The reply to job 1 comes last.
         redis.rpush(names[0], *(pack_reply(*each) for each in ((0, read), (0, failed), (1, read))))
         return blpop(names, timeout=timeout)
 
@@ -194,7 +194,7 @@ def test_a_task_that_has_expired_is_dropped_by_the_worker(app, stores):
         queue=Queue.READS,
         expires=datetime.now(UTC) - timedelta(seconds=1),
     )
-    # Sent later and answered: the queue has been read past the one that expired.
+    # A later job has been answered, so the worker has read the queue past the expired task.
     (reply,) = services.fanout.gather([ListCalendars("nobody")], queue=Queue.READS, deadline=in_seconds(5))
     assert reply.failed is not LATE
     assert stores.redis.llen(work_list("expired")) == 1
@@ -215,7 +215,7 @@ def test_no_token_is_in_redis_while_a_fan_out_runs(api, sandbox, new_user, store
         dumps.append(everything_in(stores.redis))
         time.sleep(0.02)
     dumps.append(everything_in(stores.redis))
-    # The fan-out was seen, and what it left in the cache.
+    # The fan-out and its cache entries were seen.
     assert any("fanout:" in dump or "reads" in dump for dump in dumps)
     assert "busy:" in dumps[-1]
     assert not [token for token in planted for dump in dumps if token in dump]
@@ -246,7 +246,7 @@ def unwrapped(value):
     return " ".join(texts)
 
 
-def test_who_waits_for_a_write_does_not_ask_redis_all_the_time(fanout, connected, runtime):
+def test_waiting_for_a_write_does_not_poll_redis_all_the_time(fanout, connected, runtime):
     before = runtime.stores.redis.info("commandstats").get("cmdstat_blpop", {"calls": 0})["calls"]
     fanout.gather(busy_jobs(connected(), 1), queue=Queue.WRITES, deadline=in_seconds(3))
     asked = runtime.stores.redis.info("commandstats")["cmdstat_blpop"]["calls"] - before

@@ -1,4 +1,4 @@
-"""The flights of one drain: their leases are renewed in time, for as long as the reads take and no longer."""
+"""The leases of one drain's flights are renewed in time, and only while the reads run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from store.coordination.single_flight import LEASE
 from workers.fanout import coalescing
 from workers.fanout.coalescing import RENEW, Coalescing
 
-# Milliseconds: no renewal sets so long a lease.
+# Milliseconds; longer than any renewal sets.
 LONG = 60_000
 
 

@@ -1,4 +1,4 @@
-"""The worker's side of a fan-out: every job that is taken is answered, whatever happens to it."""
+"""The worker's side of a fan-out: every job that was taken gets a reply."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_every_job_is_answered_under_its_number(runtime, connected):
     assert all_places_free(runtime)
 
 
-def test_replies_that_nobody_fetches_end_by_themselves(runtime, connected):
+def test_replies_that_no_request_reads_expire(runtime, connected):
     put_work(runtime, "f", busy_jobs(connected(), 1))
     run_drain(runtime, "f", read_one)
     assert 0 < runtime.stores.redis.ttl(reply_list("f")) <= 60
@@ -160,7 +160,7 @@ def test_two_drains_take_each_job_once(runtime, connected, apart):
     assert [number for number, _ in replies(runtime, "f")] == list(range(300))
 
 
-def test_a_fan_out_that_has_ended_takes_nothing(runtime, connected):
+def test_a_fan_out_that_has_ended_takes_no_jobs(runtime, connected):
     put_work(runtime, "f", busy_jobs(connected(), 3))
     run_drain(runtime, "f", read_one, seconds=0.0)
     assert runtime.stores.redis.llen(work_list("f")) == 3
@@ -217,7 +217,7 @@ def test_a_job_that_cannot_be_understood_fails_alone(runtime, connected, caplog)
     put_work(runtime, "f", busy_jobs(connected(), 3))
     redis = runtime.stores.redis
     redis.hset("flight:shared", "at", 1)
-    # As a web server of another version might pack it, and as nobody does.
+    # One job as a web server of another version might encode it, and one that is invalid.
     redis.lpush(work_list("f"), b'[3, "ReadMoods", {"connection": "c"}, "shared"]', b"foreign")
     run_drain(runtime, "f", read_one)
     assert [(number, reply.failed) for number, reply in replies(runtime, "f")] == [
@@ -231,7 +231,7 @@ def test_a_job_that_cannot_be_understood_fails_alone(runtime, connected, caplog)
     assert all_places_free(runtime)
 
 
-def test_jobs_that_cannot_be_understood_end_no_work_that_goes_on(runtime, connected):
+def test_jobs_that_cannot_be_decoded_do_not_end_the_drain(runtime, connected):
     def perform(runtime, job, credentials, deadline):
         runtime.stores.redis.rpush(work_list("f"), b"foreign")
         return read_one(runtime, job, credentials, deadline)
@@ -241,7 +241,7 @@ def test_jobs_that_cannot_be_understood_end_no_work_that_goes_on(runtime, connec
     assert [reply.failed for _, reply in replies(runtime, "f")] == [None] * 20
 
 
-def test_a_value_in_the_caches_way_costs_nobody_a_reply(runtime, connected, caplog):
+def test_a_cache_key_of_another_type_costs_no_reply(runtime, connected, caplog):
     connection = connected()
     runtime.stores.redis.set(f"busy-of:{connection}", "foreign")
     put_work(runtime, "f", busy_jobs(connection, 40))
@@ -252,7 +252,7 @@ def test_a_value_in_the_caches_way_costs_nobody_a_reply(runtime, connected, capl
 
 @pytest.fixture
 def mortal(environment, tmp_path) -> tuple[Settings, subprocess.Popen[bytes]]:
-    """An installation whose Redis may be ended."""
+    """An installation whose Redis the test can stop."""
     settings = settings_of(environment | {"ALMANAC_DATA_DIR": str(tmp_path)})
     redis = start_redis(settings)
     yield settings, redis
@@ -291,12 +291,12 @@ def test_a_job_that_may_not_begin_before_the_deadline_is_answered_at_once(runtim
     told = [reply.failed for _, reply in replies(runtime, "f")]
     assert [each.reason for each in told] == [Reason.RATE_LIMITED] * 3
     assert all(50 < each.retry_after <= 60 for each in told)
-    # Neither the deadline nor the end of the pause was waited for.
+    # The drain waited neither for the deadline nor for the end of the pause.
     assert time.monotonic() - began < 30
 
 
 def test_jobs_that_were_taken_ahead_are_left_to_others_at_the_deadline(runtime, connected, flights):
-    """So that other requests, which have more time, need not wait until their leases end."""
+    """Other requests, which have more time, then need not wait until the leases expire."""
     redis = runtime.stores.redis
     # More than all processes have places for: some are taken ahead.
     jobs = busy_jobs(connected(), PROCESSES_BESIDE * runtime.settings.reads_in_flight + 2 * BATCH)
@@ -310,7 +310,7 @@ def test_jobs_that_were_taken_ahead_are_left_to_others_at_the_deadline(runtime, 
 
     def hang(runtime, job, credentials, deadline):
         begun.append(jobs.index(job))
-        # When the first have ended, it is known how many jobs are on the list.
+        # After the first results, the drain knows how many jobs are on the list.
         assert len(begun) <= 4 or release.wait(60)
         return read_one(runtime, job, credentials, deadline)
 

@@ -1,4 +1,4 @@
-"""A worker that cannot reach a provider notices it, says so, and hands its jobs to a worker that can."""
+"""A worker that cannot reach a provider detects it, reports it, and hands its jobs to another worker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HERE, THERE = "here@host", "there@host"
 
 @pytest.fixture
 def way(provider):
-    """The way of one worker to the providers."""
+    """The network between one worker and the providers."""
     with proxy.network(free_port(), urlsplit(provider.url).port) as made:
         yield made
 
@@ -54,7 +54,7 @@ def announced():
 
 @pytest.fixture
 def here(new_worker, way, announced):
-    """A worker whose way to the providers can be cut."""
+    """A worker whose connection to the providers the test can cut."""
     url = f"http://127.0.0.1:{way.port}"
     settings = new_worker(breaker_failures=1, breaker_accounts=1).settings
     hosts = replace(
@@ -77,13 +77,13 @@ def there(new_worker, announced):
 
 
 def suspect(runtime):
-    """Give a reason to probe both providers: a call that got no answer."""
+    """Cause a probe of both providers: record a call without a response."""
     for provider in ("google", "microsoft"):
         runtime.egress.failed(provider, NoAnswer("planted"))
 
 
 def cut_off(runtime):
-    """Wait until a worker has noticed that it cannot reach the providers."""
+    """Wait until a worker has detected that it cannot reach the providers."""
     suspect(runtime)
     until(lambda: runtime.egress.unreachable == ["google", "microsoft"])
 
@@ -98,7 +98,7 @@ def drain(runtime, celery, perform, *, seconds=8.0, queue=Queue.READS):
 
 
 def take_over(runtime, celery, perform):
-    """Take a task from the queue of the other worker alone, and do it; returns its jobs."""
+    """Take a task from the other worker's own queue, and run it; returns its jobs."""
     with celery.connection() as connection:
         message = connection.SimpleQueue(own_queue(THERE)).get(timeout=20)
         message.ack()
@@ -222,12 +222,12 @@ def test_a_read_that_was_not_sent_is_handed_over_once(here, there, way, celery, 
     put_work(here, "f", [busy(connected())])
     drain(here, celery, reads.perform)
     assert replies(here, "f") == []
-    # The other worker cannot do it either, and does not hand it on.
+    # The other worker cannot perform it either, and does not hand it over again.
     unsent = Failed.because(NoAnswer("planted", unsent=True))
     take_over(there, celery, lambda *_: Reply(failed=unsent))
     ((_, reply),) = replies(there, "f")
     assert reply.failed.message == "planted"
-    # One worker alone says nothing of the provider.
+    # The failure of a single worker does not count for the circuit breaker.
     assert not here.stores.redis.keys("breaker:*")
 
 
@@ -266,7 +266,7 @@ def test_a_write_is_handed_over_only_when_nothing_was_sent(here, there, way, cel
 
     def second(runtime, job, credentials, deadline):
         if isinstance(job, UpdateEvent):
-            # The event was read before the way was cut.
+            # The event was read before the connection was cut.
             runtime.egress.answered("google")
         return writes.perform(runtime, job, credentials, deadline)
 
@@ -277,7 +277,7 @@ def test_a_write_is_handed_over_only_when_nothing_was_sent(here, there, way, cel
     assert b"CreateEvent" in message
 
 
-def test_a_read_that_hangs_goes_on_elsewhere_and_says_nothing_more(here, there, way, celery, connected):
+def test_a_read_that_hangs_continues_elsewhere_and_sends_no_second_reply(here, there, way, celery, connected):
     way.hang()
     connection = connected()
     put_work(here, "f", [busy(connection)])

@@ -1,4 +1,4 @@
-"""What travels between web tier and workers comes back as it was."""
+"""Jobs and replies are unchanged after encoding and decoding."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from workers.fanout.jobs import (
     UpdateEvent,
 )
 
-# Whatever a provider may call a calendar; JSON has no surrogates.
+# Any calendar id of a provider; JSON has no surrogates.
 names = st.text(st.characters(exclude_categories=["Cs"]))
 moments = st.integers(-(2**53) + 1, 2**53 - 1)
 numbers = st.integers(0, 2**31)

@@ -1,4 +1,4 @@
-"""Readers that die, are late, or are only thought dead: whoever waits for them has the read made anew."""
+"""Leaders that die, are late, or seem dead: the waiting requests have the read repeated."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_a_request_outlives_its_own_worker(ask, serve, runtime, connected):
     with ThreadPoolExecutor(1) as threads:
         asked = threads.submit(ask, jobs)
         waiting(runtime, 1)
-        # A worker takes the jobs and is killed; Redis ends what it held. The jobs are claimed before they
-        # are on the list.
+        # A worker takes the jobs and is killed; its leases expire. The jobs are claimed before they are on
+        # the list.
         (work,) = until(lambda: redis.keys("fanout:*:work"))
         redis.delete(work, *redis.keys("flight:*"))
         serve(reading)
@@ -51,7 +51,7 @@ def test_a_request_outlives_its_own_worker(ask, serve, runtime, connected):
         assert all(reply.whole() for reply in asked.result())
 
 
-def test_a_reader_that_takes_long_holds_what_it_reads(runtime, connected, flights):
+def test_a_slow_read_renews_its_lease(runtime, connected, flights):
     (job,) = busy_jobs(connected(), 1)
     wish = ReadKey(job.connection, same_read(job), 0)
     ((_, flight),) = flights.claim(
@@ -66,7 +66,7 @@ def test_a_reader_that_takes_long_holds_what_it_reads(runtime, connected, flight
     for _ in range(3):
         time.sleep(0.7)
         leases.append(runtime.stores.redis.pttl(b"flight:" + flight))
-    # Held for much shorter than it was claimed for, and longer than the first hold alone would.
+    # The lease is much shorter than the claim's, and was renewed after the first hold.
     assert all(0 < each <= 3_000 for each in leases)
     assert leases[2] > 1_000
     reading.release.set()
@@ -74,7 +74,7 @@ def test_a_reader_that_takes_long_holds_what_it_reads(runtime, connected, flight
     assert runtime.stores.redis.hget(b"flight:" + flight, "landed")
 
 
-def test_what_failed_for_want_of_time_is_left_to_who_has_more(ask, serve, runtime, connected):
+def test_a_read_that_failed_for_lack_of_time_is_left_to_a_later_request(ask, serve, runtime, connected):
     jobs = busy_jobs(connected(), 1)
     reading = Reading(at_once=True)
 
@@ -96,7 +96,7 @@ def test_what_failed_for_want_of_time_is_left_to_who_has_more(ask, serve, runtim
         assert patient.result()[0].whole()
 
 
-def test_what_nobody_began_in_time_is_left_too(ask, serve, runtime, connected):
+def test_flights_of_jobs_not_begun_in_time_are_abandoned(ask, serve, runtime, connected):
     jobs = busy_jobs(connected(), 1)
     with ThreadPoolExecutor(2) as threads:
         hasty = threads.submit(ask, jobs, seconds=3.0)
@@ -105,7 +105,7 @@ def test_what_nobody_began_in_time_is_left_too(ask, serve, runtime, connected):
         waiting(runtime, 2)
         assert hasty.result()[0].failed == LATE
         reading = Reading(at_once=True)
-        # The first task finds that its time is over.
+        # The first task starts after its deadline.
         serve(reading)
         serve(reading)
         assert patient.result()[0].whole()
@@ -124,7 +124,7 @@ def test_a_broker_that_is_down_leaves_no_flight_behind(runtime, connected, envir
 
 
 def test_a_job_that_is_sent_again_is_another_read(runtime, connected, flights):
-    """As after a write, when the request that has it sent again thinks the first reader dead."""
+    """This happens after a write, when a request that sends the job again takes the first worker for dead."""
     connection = connected()
     jobs = busy_jobs(connection, 8)
     redis = runtime.stores.redis
@@ -141,7 +141,7 @@ def test_a_job_that_is_sent_again_is_another_read(runtime, connected, flights):
     runtime.stores.busy.forget([connection])
     _, after = claim(reply_list("f"))
     assert claim("later") == (ClaimState.FOLLOWER, after)
-    # More than there are places for, so that one worker takes both.
+    # More jobs than places, so that one worker takes both.
     others = [pack_job(n, job) for n, job in enumerate(jobs[1:], 1)]
     redis.rpush(work_list("f"), pack_job(0, jobs[0], before), *others, pack_job(0, jobs[0], after))
     old, new, quick = Reading(), Reading(), Reading(at_once=True)
@@ -158,7 +158,7 @@ def test_a_job_that_is_sent_again_is_another_read(runtime, connected, flights):
     drain.start()
     assert old.begun.acquire(timeout=PATIENCE)
     assert new.begun.acquire(timeout=PATIENCE)
-    # The picture from before the write comes while the other is being read: nobody after it is told.
+    # The result from before the write arrives while the other read runs. Later requests must not get it.
     old.release.set()
     give_up = time.monotonic() + PATIENCE
     while not redis.hexists(f"flight:{before}", "landed"):
@@ -173,9 +173,7 @@ def test_a_job_that_is_sent_again_is_another_read(runtime, connected, flights):
     assert sum(quick.reads.values()) == 7
 
 
-def test_a_write_has_nothing_sent_again_that_is_under_way(
-    ask, serve, runtime, connected, flights, monkeypatch
-):
+def test_a_write_does_not_repeat_reads_in_flight(ask, serve, runtime, connected, flights, monkeypatch):
     connection = connected()
     claims = []
 
@@ -193,7 +191,7 @@ def test_a_write_has_nothing_sent_again_that_is_under_way(
         for _ in jobs:
             assert reading.begun.acquire(timeout=PATIENCE)
         runtime.stores.busy.forget([connection])
-        # The request looks after its readers about once a second, and would send again what it misses.
+        # The request checks its leaders about once a second, and would send missing reads again.
         looks = len(claims)
         until(lambda: len(claims) >= looks + 2)
         assert not runtime.stores.redis.keys("fanout:*:work")
@@ -202,7 +200,7 @@ def test_a_write_has_nothing_sent_again_that_is_under_way(
     assert set(reading.reads.values()) == {1}
 
 
-def test_a_reader_that_is_gone_is_missed_while_other_replies_come(ask, serve, runtime, connected, flights):
+def test_a_dead_leader_is_noticed_while_other_replies_arrive(ask, serve, runtime, connected, flights):
     jobs = busy_jobs(connected(), 3)
     wish = ReadKey(jobs[0].connection, same_read(jobs[0]), 0)
     flights.claim([wish], "", now=now(), began=time.time() * 1000, newer_than=None, lease=0.3)
@@ -216,7 +214,7 @@ def test_a_reader_that_is_gone_is_missed_while_other_replies_come(ask, serve, ru
         replies = lists[0].replace(b":work", b":replies")
 
         def trickle():
-            # What was answered already, again and again.
+            # A reply that the request has already, again and again.
             while not done.wait(0.3):
                 redis.rpush(replies, pack_reply(1, Reply(read_at=1)))
 
@@ -229,7 +227,7 @@ def test_a_reader_that_is_gone_is_missed_while_other_replies_come(ask, serve, ru
     redis.delete(replies)
 
 
-def test_what_is_left_on_the_list_is_left_to_others(ask, runtime, connected):
+def test_flights_of_jobs_left_on_the_list_are_abandoned(ask, runtime, connected):
     jobs = busy_jobs(connected(), 2)
     redis = runtime.stores.redis
     with ThreadPoolExecutor(1) as threads:
@@ -237,7 +235,7 @@ def test_what_is_left_on_the_list_is_left_to_others(ask, runtime, connected):
         waiting(runtime, 1)
         while not (lists := redis.keys("fanout:*:work")):
             time.sleep(0.01)
-        # Both are answered, as by readers that were thought dead; nobody has taken them from the list.
+        # Both get replies, as from workers that seemed dead, but no worker has taken them from the list.
         redis.rpush(
             lists[0].replace(b":work", b":replies"), *(pack_reply(n, Reply(read_at=1)) for n in (0, 1))
         )
@@ -245,10 +243,10 @@ def test_what_is_left_on_the_list_is_left_to_others(ask, runtime, connected):
     assert not redis.keys("flight:*")
 
 
-def test_a_provider_that_asks_for_patience_has_spoken_for_all_who_wait(ask, serve, runtime, connected):
+def test_a_rate_limit_is_the_answer_for_all_followers(ask, serve, runtime, connected):
     connection = connected()
     (job,) = busy_jobs(connection, 1)
-    # Beyond every deadline here. More requests wait than could find out one after the other.
+    # Longer than every deadline here. The requests are too many to be refused one after the other.
     runtime.stores.provider_rate_limiter.hold("google", connection, 60.0, named=True, project=False)
     with ThreadPoolExecutor(12) as threads:
         asked = [threads.submit(ask, [job], seconds=6.0) for _ in range(12)]

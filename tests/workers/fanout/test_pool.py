@@ -1,4 +1,4 @@
-"""The inner pool: never more at once than there are places, and whoever has fewest comes first."""
+"""The thread pool never runs more work than it has places, and the share with fewest places comes first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def soon(seconds: float = 10.0) -> float:
 
 
 def granted(share: PoolShare) -> int:
-    """How many places a share has been given by now."""
+    """How many places a share has been granted by now."""
     return share.wait(0.0)[1]
 
 
@@ -44,7 +44,7 @@ def test_a_share_has_no_more_than_it_wants():
     assert granted(share) == 0
 
 
-def test_what_finishes_soon_after_the_first_comes_with_it():
+def test_work_that_finishes_soon_after_the_first_is_returned_with_it():
     share = wanting(FairPool(2), 2)
     assert granted(share) == 2
     first = threading.Event()
@@ -53,26 +53,26 @@ def test_what_finishes_soon_after_the_first_comes_with_it():
     assert share.wait(soon(), gather=0.5)[0] == ["first", "second"]
 
 
-def test_places_that_are_granted_are_told_at_once():
+def test_granted_places_are_returned_at_once():
     share = wanting(FairPool(2), 2)
     before = time.monotonic()
     assert share.wait(soon(), gather=60.0) == ([], 2)
     assert time.monotonic() - before < 30
 
 
-def test_what_is_given_back_goes_to_a_newcomer_before_one_that_has_some():
+def test_a_released_place_goes_to_a_new_share_first():
     places = FairPool(4)
     large, spare, newcomer = wanting(places, 10), wanting(places, 1), places.share()
     assert (granted(large), granted(spare)) == (4, 1)
     large.want(6)
     newcomer.want(1)
     assert granted(newcomer) == 0
-    # The first pays for the spare one that is out, the second is free.
+    # The first makes up for the spare place in use; the second is free.
     large.give_back(2)
     assert (granted(newcomer), granted(large)) == (1, 0)
 
 
-def test_when_all_places_hang_a_newcomer_still_has_one():
+def test_when_all_places_hang_a_new_share_gets_the_spare_one():
     places = FairPool(32)
     hanging = wanting(places, 100)
     assert granted(hanging) == 32
@@ -83,7 +83,7 @@ def test_when_all_places_hang_a_newcomer_still_has_one():
     assert granted(hanging) == 0
 
 
-def test_large_shares_come_to_hold_about_as_many():
+def test_large_shares_get_about_the_same_number_of_places():
     places = FairPool(12)
     first = wanting(places, 100)
     assert granted(first) == 12
@@ -93,7 +93,7 @@ def test_large_shares_come_to_hold_about_as_many():
     assert [share.holds for share in (first, *others)] == [4, 4, 4]
 
 
-def test_what_ends_makes_room_and_tells_its_result():
+def test_finished_work_releases_its_place_and_returns_its_result():
     places = FairPool(1)
     share = wanting(places, 1)
     finished, places_granted = share.wait(soon())
@@ -119,7 +119,7 @@ def test_waiting_ends_at_its_moment_and_at_the_news():
     assert waiting.wait(soon()) == ([], 1)
 
 
-def test_who_closes_leaves_nothing_held_but_what_runs():
+def test_a_closed_share_holds_only_the_places_of_running_work():
     places = FairPool(3)
     share, gate = wanting(places, 3), threading.Event()
     assert granted(share) == 3
@@ -170,7 +170,7 @@ def test_places_are_handed_out_as_the_rule_says(size, steps):
         held = sum(each.holds for each in shares)
         assert held <= size + spare
         hungry = [each for each in shares if each.wants]
-        # Nobody waits while a place is free, or while a spare one is free for who has none.
+        # No share waits while a place is free, or a spare one for a share without places.
         assert not hungry or held >= size
         assert held == size + spare or all(each.holds for each in hungry)
 
@@ -211,12 +211,12 @@ def test_no_more_work_runs_at_once_than_there_are_places_and_all_of_it_runs():
     assert granted(wanting(places, 9)) == 3
 
 
-def test_work_runs_in_the_context_of_who_brought_it_not_of_who_gave_it_a_place():
+def test_work_runs_in_the_context_of_its_owner_not_of_the_granting_thread():
     whose = ContextVar("whose", default="nobody's")
     places = FairPool(1)
     first, second = wanting(places, 1), places.share()
     assert granted(first) == 1
-    # The spare place of a newcomer is taken too.
+    # The spare place is taken too.
     other = wanting(places, 1)
     assert granted(other) == 1
     whose.set("the second's")

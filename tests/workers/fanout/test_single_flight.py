@@ -1,4 +1,4 @@
-"""Single flight through the fan-out: one read for all who want it."""
+"""Single flight in the fan-out: equal reads of several requests are performed once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_of_many_requests_one_has_the_reads_made_and_all_are_answered(ask, serve
     reading = Reading()
     serve(reading)
     with ThreadPoolExecutor(12) as threads:
-        # The same reads, each under other numbers in every request.
+        # The same reads, with different numbers in each request.
         asked = [threads.submit(ask, jobs[n % 5 :] + jobs[: n % 5]) for n in range(12)]
         waiting(runtime, 12)
         reading.release.set()
@@ -34,7 +34,7 @@ def test_of_many_requests_one_has_the_reads_made_and_all_are_answered(ask, serve
         assert calendars == [f"calendar-{(n + each) % 5}" for each in range(5)]
 
 
-def test_who_asks_for_a_part_joins_that_part(ask, serve, runtime, connected):
+def test_a_request_for_a_part_joins_that_part(ask, serve, runtime, connected):
     jobs = busy_jobs(connected(), 4)
     reading = Reading()
     serve(reading)
@@ -77,14 +77,14 @@ def test_a_failure_answers_those_who_ask_again_at_once(ask, serve, connected):
 
     serve(refuse)
     assert ask(jobs)[0].failed == REFUSED
-    # Nobody serves any more.
+    # No worker is left.
     assert ask(jobs)[0].failed == REFUSED
     reading = Reading(at_once=True)
     serve(reading)
     assert ask(jobs, newer_than=now())[0].whole()
 
 
-def test_who_refreshes_waits_for_nothing_and_asks_for_nothing_twice(fanout, runtime, connected):
+def test_a_refresh_does_not_wait_and_repeats_no_read(fanout, runtime, connected):
     jobs = busy_jobs(connected(), 3)
     for _ in range(2):
         fanout.refresh(
@@ -103,7 +103,7 @@ def test_jobs_that_are_not_shared_make_no_flight(runtime, connected):
     assert not runtime.stores.redis.keys("flight:*")
 
 
-def test_a_read_has_landed_before_who_led_it_is_told(runtime, connected, flights):
+def test_a_flight_completes_before_its_leader_gets_the_reply(runtime, connected, flights):
     (job,) = busy_jobs(connected(), 1)
     wish = ReadKey(job.connection, same_read(job), 0)
     ((_, flight),) = flights.claim(

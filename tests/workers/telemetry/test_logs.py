@@ -1,4 +1,4 @@
-"""How a record is written: as text and as JSON, at which level, and without addresses in tracebacks."""
+"""Log records as text and as JSON, their levels, and tracebacks without e-mail addresses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def record(message="a channel is lost", **extra):
 
 @pytest.fixture
 def asked():
-    """A request is under way."""
+    """A request in progress."""
     token = request_ids.current.set("abc.1")
     yield "abc.1"
     request_ids.current.reset(token)
@@ -39,7 +39,7 @@ def asked():
 
 @pytest.fixture
 def untouched():
-    """Logging as it was, afterwards."""
+    """Restore the logging set-up after the test."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     root.handlers[:] = []

@@ -1,4 +1,4 @@
-"""What is counted of the calls that workers make."""
+"""The counters for the calls that workers make."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def counted(runtime) -> Counts:
 
 @pytest.fixture
 def after(runtime, connected):
-    """What is counted once a job of a Google connection was answered with this."""
+    """The counters after a job of a Google connection with this reply."""
 
     def drain(reply, make=lambda connection: ReadBusy(connection, ("a", "b"), 0, 7 * DAY)):
         put_work(runtime, "counted", [make(connected())])
@@ -117,9 +117,7 @@ def test_a_fault_of_our_own_is_not_the_providers(runtime, connected, caplog):
     assert "failed unexpectedly" in caplog.text
 
 
-def test_what_is_given_up_without_asking_because_the_provider_throttles_is_a_failure(
-    runtime, connected, sandbox
-):
+def test_a_job_without_a_permit_in_time_is_counted_as_a_failure(runtime, connected, sandbox):
     connection = connected(sandbox.account("google", "ada@example.com"))
     runtime.stores.provider_rate_limiter.hold("google", connection, 60.0)
     put_work(runtime, "throttled", [ReadBusy(connection, ("primary",), 0, 7 * DAY)])

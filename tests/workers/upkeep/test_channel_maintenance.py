@@ -1,4 +1,4 @@
-"""The rounds that keep channels, step by step."""
+"""The scheduled maintenance of channels, step by step."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MEETING = {"start": TOMORROW.isoformat(), "end": (TOMORROW + timedelta(hours=1))
 
 @pytest.fixture
 def watched(reached, sandbox, connected, unique):
-    """A calendar in use with a meeting tomorrow at nine, and a channel that watches it."""
+    """A calendar in use with a meeting tomorrow at nine, and a confirmed channel."""
 
     def make(provider: str, *, used: bool = True, confirmed: bool = True) -> CalendarKey:
         account = sandbox.account(provider, f"{unique('ada')}@example.com", events=[MEETING])
@@ -57,7 +57,7 @@ def rows(runtime: Runtime, key: CalendarKey) -> list[Channel]:
 
 
 def confirm(runtime: Runtime, key: CalendarKey) -> None:
-    """As if the provider had reached us."""
+    """Confirm the channel, as a notification of the provider does."""
     for row in rows(runtime, key):
         with runtime.stores.database.writing() as session:
             confirmed = channels.confirmed(session, row.id)
@@ -72,13 +72,13 @@ def hurry(runtime: Runtime, key: CalendarKey) -> None:
 
 
 def age(runtime: Runtime, key: CalendarKey, **changed: datetime) -> None:
-    """Change the moments of a calendar's channels."""
+    """Change the timestamps of a calendar's channels."""
     with runtime.stores.database.writing() as session:
         session.execute(update(Channel).where(Channel.connection_id == key.connection).values(**changed))
 
 
 def cache(runtime: Runtime, key: CalendarKey, *periods: tuple[int, int]) -> None:
-    """Keep a picture of the week of tomorrow."""
+    """Cache the week of tomorrow."""
     busy = runtime.stores.busy
     start, end = busy.hull(NINE, NINE + HOUR)
     noted = busy.generations([key.connection])[key.connection]
@@ -126,7 +126,7 @@ def test_google_s_is_replaced_without_a_gap(reached, watched, sandbox):
     (old,) = rows(reached, key)
     hurry(reached, key)
     run(reached)
-    # The new one has not reached us yet.
+    # The new channel is not confirmed yet.
     assert reached.stores.busy.watched([key]) == [old.id]
     _, new = rows(reached, key)
     with reached.stores.database.writing() as session:
@@ -147,7 +147,7 @@ def test_google_s_is_replaced_without_a_gap(reached, watched, sandbox):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_the_channel_of_a_calendar_that_nobody_reads_is_left_to_end(reached, watched, sandbox, provider):
+def test_the_channel_of_an_unused_calendar_expires(reached, watched, sandbox, provider):
     key = watched(provider, used=False)
     hurry(reached, key)
     run(reached)
@@ -160,7 +160,7 @@ def test_the_channel_of_a_calendar_that_nobody_reads_is_left_to_end(reached, wat
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_renewal_that_fails_is_tried_again_and_the_watch_goes_on(reached, watched, sandbox, provider):
+def test_a_renewal_that_fails_is_retried_and_the_watch_stays(reached, watched, sandbox, provider):
     key = watched(provider)
     (old,) = rows(reached, key)
     sandbox.fault(operation=RENEWAL[provider], status=503)
@@ -190,7 +190,7 @@ def test_a_subscription_that_is_unknown_when_renewed_is_lost_and_replaced(reache
     assert not is_kept(reached, key)
 
 
-def test_a_channel_by_which_nobody_reaches_us_is_given_up(reached, watched, sandbox, caplog):
+def test_a_channel_without_any_notification_is_removed(reached, watched, sandbox, caplog):
     key = watched("google", confirmed=False)
     age(reached, key, created_at=now() - channels.PATIENCE - timedelta(seconds=1))
     with caplog.at_level(logging.WARNING):
@@ -248,7 +248,7 @@ def test_of_two_channels_that_watch_a_calendar_the_newer_is_restored(reached, wa
     assert reached.stores.busy.watched([key]) == [newer.id]
 
 
-def test_a_lost_watch_is_set_anew(reached, watched):
+def test_a_lost_watch_is_restored(reached, watched):
     key = watched("google")
     (row,) = rows(reached, key)
     reached.stores.redis.flushdb()
@@ -265,14 +265,14 @@ def test_a_silent_channel_whose_calendar_is_as_kept_stays(reached, watched, sand
     for _ in range(3):
         run(reached)
 
-    # Heard of by the audit: it is not made again at once.
+    # The audit counts as a notification: it is not repeated at once.
     assert sandbox.requests().by_operation[READ[provider]] == 1
     assert reached.stores.busy.watched([key]) == [row.id]
     assert is_kept(reached, key)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_silent_channel_that_has_not_told_of_a_change_is_lost(reached, watched, sandbox, provider, caplog):
+def test_a_silent_channel_that_missed_a_change_is_closed(reached, watched, sandbox, provider, caplog):
     key = watched(provider)
     cache(reached, key)
     silence(reached, key)
@@ -283,7 +283,7 @@ def test_a_silent_channel_that_has_not_told_of_a_change_is_lost(reached, watched
     assert not is_kept(reached, key)
     assert reached.stores.busy.watched([key]) == [None]
     assert rows(reached, key) == sandbox.channels() == []
-    # Who reads it next has another opened.
+    # The next read opens another.
     assert reached.stores.channel_usage.claim([key], 60) == [key]
 
 
@@ -316,7 +316,7 @@ def test_an_audit_that_cannot_read_just_now_keeps_the_channel(
     run(reached)
     assert reached.stores.busy.watched([key]) == [row.id]
     assert reached.stores.channel_usage.heard([row.id]) == [False]
-    # Whether an answer that nobody can prove is still given; that we are to slow down says nothing of it.
+    # Whether the cached result is still used. A rate limit says nothing about the calendar.
     assert is_kept(reached, key) is kept
 
 
@@ -359,7 +359,7 @@ def test_two_rounds_do_not_overlap(reached, watched, sandbox):
 
 
 def test_the_watch_of_a_channel_outlasts_several_rounds():
-    # A renewal is due for a quarter of the channel's life before its end, the watch ends an eighth before.
+    # A renewal is due in the last quarter of the channel's life; the watch ends in the last eighth.
     shortest = timedelta(minutes=45)
     assert shortest * (channels.RENEWED_FOR_THE_LAST - channels.MARGIN_OF_LIFE) > timedelta(
         seconds=CHANNELS_SECONDS

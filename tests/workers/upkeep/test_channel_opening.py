@@ -1,4 +1,4 @@
-"""Channels: opened once for calendars in use, recorded, remembered when refused, ended."""
+"""Channels are opened once for calendars in use, recorded, not retried after a refusal, and closed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def calendar(reached, sandbox, connected, unique):
 
 @pytest.fixture
 def rows(reached):
-    """What the database has of channels."""
+    """The channels in the database."""
 
     def find(key: CalendarKey) -> list[Channel]:
         with reached.stores.database.reading() as session:
@@ -52,7 +52,7 @@ def rows(reached):
 
 
 class Sent:
-    """Stands in for Celery where nothing is to be run."""
+    """Replaces Celery where no task must run."""
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
@@ -63,7 +63,7 @@ class Sent:
         if self.down:
             raise BrokerError
         assert name == "upkeep.open_channels"
-        # Flower shows it, and the id of a calendar may be somebody's address.
+        # Flower shows the arguments, and the id of a calendar may be a person's address.
         assert kwargsrepr == f"{{'calendars': {len(kwargs['calendars'])}}}"
         self.calendars += kwargs["calendars"]
 
@@ -190,14 +190,14 @@ def test_a_failure_leaves_nothing_and_holds_the_calendar(
     assert held - 30 < left <= held
 
 
-def test_a_google_address_that_nobody_reaches_watches_nothing(reached, calendar, rows, receiver):
+def test_without_a_public_address_no_google_channel_is_opened(reached, calendar, rows, receiver):
     receiver.answers = [404] * 10
     key = calendar("google")
     assert channel_opening.open_one(reached, key)
     receiver.wait(1)
 
     assert reached.stores.busy.watched([key]) == [None]
-    # Nor is it asked for again while the channel is there.
+    # No second channel is requested while this one exists.
     assert reached.stores.channel_usage.claim([key], 60) == []
 
 
@@ -254,7 +254,7 @@ def test_all_rounds_together_hold_no_more_places_than_are_upkeep_s(reached, cale
         first = threads.submit(opening, *keys[:2])
         hanging.wait(30)
         try:
-            # No room: left at once, to who reads them next.
+            # No free thread: skipped at once, for the next read to retry.
             assert opening(*keys[2:]) == 0
             assert stores.channel_usage.claim(keys, 600) == keys[2:]
         finally:
@@ -263,7 +263,7 @@ def test_all_rounds_together_hold_no_more_places_than_are_upkeep_s(reached, cale
     assert [reached.upkeep.acquire(blocking=False) for _ in range(3)] == [True, True, False]
 
 
-def test_a_turn_that_does_not_come_at_once_is_given_up(reached, calendar):
+def test_upkeep_does_not_wait_long_for_a_permit(reached, calendar):
     key = calendar("microsoft")
     credentials = channel_opening.credentials_of(reached, key.connection)
     far = channel_opening.time.monotonic() + 600
@@ -289,7 +289,7 @@ def test_all_channels_of_a_connection_are_closed(reached, sandbox, calendar, pro
     assert sandbox.channels() == []
 
 
-def test_the_real_providers_are_told_of_https_alone(reached):
+def test_real_providers_get_only_https_addresses(reached):
     real = replace(
         reached.settings.providers,
         google_api_url="https://www.googleapis.com/calendar/v3",
@@ -308,7 +308,7 @@ def test_channels_wait_for_their_turn_among_the_reads(reached, sandbox, calendar
     reached.stores.settings = replace(reached.settings, **limits)
     key = calendar(provider)
     assert channel_opening.open_one(reached, key)
-    # Half of the limit goes at once, the other half only in a minute.
+    # Half of the limit is available at once, the other half within a minute.
     assert not channel_opening.open_one(reached, key)
 
     assert sandbox.requests().by_operation[OPENING[provider]] == 1
@@ -318,5 +318,5 @@ def test_channels_wait_for_their_turn_among_the_reads(reached, sandbox, calendar
 def test_a_turn_that_is_over_gives_its_lease_back(reached, calendar):
     key = calendar("microsoft")
     for _ in range(6):
-        # Four leases are all that a mailbox has.
+        # A mailbox has four leases.
         assert channel_opening.open_one(reached, key)

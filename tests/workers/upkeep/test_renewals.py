@@ -1,4 +1,4 @@
-"""Tokens that end soon are renewed before anybody needs them; idempotency keys that are over go."""
+"""Tokens that expire soon are renewed in advance; expired idempotency keys are deleted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workers.upkeep import batches, renewals
 
 @pytest.fixture
 def renew(runtime):
-    """Renew as the task does, with nothing in the database from other tests."""
+    """Renew as the task does, without connections of other tests."""
     with runtime.stores.database.writing() as session:
         session.execute(delete(OAuthConnection))
     return lambda *, seconds=60.0: renewals.renew_tokens(
@@ -35,12 +35,12 @@ def renew(runtime):
 
 @pytest.fixture
 def account(sandbox):
-    """Make an account of either provider."""
+    """Create an account of either provider."""
     return lambda name, provider="google": sandbox.account(provider, f"{name}@example.com")
 
 
 class Inside:
-    """Counts who is inside a call at once; ``most`` is the peak."""
+    """Counts concurrent calls; ``most`` is the peak."""
 
     def __init__(self):
         self.most = self._now = 0
@@ -107,7 +107,9 @@ def test_tokens_under_a_key_that_is_lost_do_not_stop_the_round(renew, account, c
     assert renew() == 1
 
 
-def test_what_ended_long_ago_is_left_to_whoever_asks_for_it(renew, account, connected, opened, sandbox):
+def test_a_token_that_expired_long_ago_is_left_to_the_next_request(
+    renew, account, connected, opened, sandbox
+):
     old, late = account("old"), account("late")
     ids = [connected(old, **ends_in(-61)), connected(late, **ends_in(-59))]
     assert renew() == 1
@@ -133,7 +135,7 @@ def test_renewals_run_in_parallel_in_the_places_of_the_process(
     for n in range(8):
         connected(account(f"user-{n}"), **ends_in(1))
     inside = Inside()
-    # Nobody goes on before four are inside: one renewal after the other would end in a broken barrier.
+    # No call returns before four are in progress: sequential renewals would break the barrier.
     monkeypatch.setattr(renewals, "_renew", inside.counting(renewals._renew, Barrier(4, timeout=30).wait))
     assert renew() == 8
     assert inside.most == 4
@@ -150,9 +152,7 @@ def test_a_round_takes_no_more_places_than_it_may(renew, account, connected, mon
     assert inside.most == 2
 
 
-def test_what_fails_gives_way_to_what_was_not_yet_tried(
-    renew, account, connected, opened, monkeypatch, runtime
-):
+def test_failed_renewals_come_after_untried_ones(renew, account, connected, opened, monkeypatch, runtime):
     monkeypatch.setattr(renewals, "MOST_RENEWALS", 2)
     for n in range(2):
         gone = connected(account(f"broken-{n}"), **ends_in(-10))
@@ -164,7 +164,7 @@ def test_what_fails_gives_way_to_what_was_not_yet_tried(
     assert all(opened(i).tokens.access_token != old for i, old in zip(fresh, before, strict=True))
 
 
-def test_nothing_is_started_that_the_round_has_no_time_for(renew, account, connected, sandbox, runtime):
+def test_no_renewal_begins_too_late_to_finish(renew, account, connected, sandbox, runtime):
     connected(account("ada"), **ends_in(1))
     assert renew(seconds=batches.SECONDS_FOR_EACH - 1) == 0
     assert sandbox.requests().total == 0
@@ -176,7 +176,7 @@ def test_a_round_without_a_free_place_ends_in_time(renew, account, connected, ru
     with all_places_held(runtime):
         began = time.monotonic()
         assert renew(seconds=batches.SECONDS_FOR_EACH + 0.3) == 0
-        # Not when the round ends, ten seconds later: then nothing started could have its time.
+        # Not when the run ends, ten seconds later: a renewal started then would not have its full time.
         assert time.monotonic() - began < batches.SECONDS_FOR_EACH
     assert renew() == 1
 

@@ -1,4 +1,4 @@
-"""Recorded events reach their receivers, signed; who is away gets them later, who is gone no more."""
+"""Recorded events reach their endpoints, signed; unavailable endpoints get them later, gone ones never."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def patient(runtime) -> Runtime:
 
 @pytest.fixture
 def log(runtime):
-    """The delivery log of an endpoint, the oldest first."""
+    """The delivery log of an endpoint, oldest first."""
 
     def read(endpoint):
         with runtime.stores.database.reading() as session:
@@ -74,7 +74,7 @@ def test_an_event_arrives_signed_and_is_in_the_log(runtime, receiver, register, 
     assert len(receiver.received) == 1
 
 
-def test_who_is_away_gets_every_event_once_back(runtime, receiver, register, happen, log):
+def test_an_endpoint_that_was_unavailable_gets_every_event_later(runtime, receiver, register, happen, log):
     endpoint, secret = register(receiver.url)
     receiver.down()
     for _ in range(3):
@@ -95,12 +95,12 @@ def test_who_is_away_gets_every_event_once_back(runtime, receiver, register, hap
     assert {(row.last_status, row.last_error) for row in log(endpoint)} == {(204, None)}
 
 
-def test_each_attempt_is_signed_anew_under_the_same_id(runtime, receiver, register, happen, log):
+def test_each_attempt_has_a_new_signature_and_the_same_id(runtime, receiver, register, happen, log):
     endpoint, secret = register(receiver.url)
     happen()
     receiver.statuses = [500]
     sending.deliver(runtime, endpoint)
-    # A signature tells whole seconds.
+    # A signature has whole seconds.
     until(lambda: int(time.time()) > int(receiver.received[0].headers["webhook-timestamp"]))
     until(lambda: sending.deliver(runtime, endpoint) or statuses(log(endpoint)) == ["delivered"])
     first, second = receiver.received
@@ -123,7 +123,9 @@ def test_what_is_answered_badly_waits_and_the_others_are_sent(patient, receiver,
     assert sending.due(patient) == []
 
 
-def test_who_does_not_answer_is_not_asked_for_the_rest(patient, receiver, register, happen, log):
+def test_an_endpoint_that_does_not_answer_gets_no_more_deliveries_for_now(
+    patient, receiver, register, happen, log
+):
     endpoint, _ = register(receiver.url)
     for _ in range(3):
         happen()
@@ -234,7 +236,7 @@ def test_two_workers_send_nothing_twice(runtime, receiver, register, happen, log
     assert statuses(log(endpoint)) == ["delivered"] * 20
 
 
-def test_a_receiver_that_hangs_holds_up_nobody_else(runtime, receiver, register, happen, log):
+def test_an_endpoint_that_hangs_does_not_block_others(runtime, receiver, register, happen, log):
     slow = Receiver()
     slow.up()
     let_go, entered = threading.Event(), threading.Event()
@@ -248,7 +250,7 @@ def test_a_receiver_that_hangs_holds_up_nobody_else(runtime, receiver, register,
     sending.deliver(runtime, other)
     happen(Event.CONNECTION_RESTORED, connection)
     sending.deliver(runtime, other)
-    # And nobody sends to the one that hangs meanwhile.
+    # Meanwhile no other thread sends to the endpoint that hangs.
     sending.deliver(runtime, hanging)
     assert (len(receiver.received), len(slow.received)) == (2, 1)
     let_go.set()
@@ -257,7 +259,7 @@ def test_a_receiver_that_hangs_holds_up_nobody_else(runtime, receiver, register,
     slow.down()
 
 
-def test_what_is_late_is_sent_too(runtime, receiver, register, happen, log, monkeypatch):
+def test_an_overdue_delivery_is_sent(runtime, receiver, register, happen, log, monkeypatch):
     endpoint, _ = register(receiver.url)
     happen()
     send_all, turns = sending._send_all, []
@@ -265,7 +267,7 @@ def test_what_is_late_is_sent_too(runtime, receiver, register, happen, log, monk
     def late(*args):
         done = send_all(*args)
         if not turns:
-            # Nothing was left; whoever is sent for this one finds the lock held.
+            # Nothing was left, and the task for this event finds the lock held.
             happen()
             sending.deliver(runtime, endpoint)
         turns.append(done)
@@ -277,7 +279,7 @@ def test_what_is_late_is_sent_too(runtime, receiver, register, happen, log, monk
     assert statuses(log(endpoint)) == ["delivered"] * 2
 
 
-def test_an_endpoint_that_somebody_serves_is_left_to_them(runtime, receiver, register, happen):
+def test_an_endpoint_that_another_worker_serves_is_skipped(runtime, receiver, register, happen):
     endpoint, _ = register(receiver.url)
     happen()
     with round_lock(runtime.stores.redis, f"webhooks:{endpoint}", deadline=time.monotonic() + 60):
@@ -287,7 +289,7 @@ def test_an_endpoint_that_somebody_serves_is_left_to_them(runtime, receiver, reg
     assert len(receiver.received) == 1
 
 
-def test_what_a_dead_worker_has_claimed_is_sent(runtime, receiver, register, happen, log):
+def test_a_delivery_that_a_dead_worker_has_claimed_is_sent(runtime, receiver, register, happen, log):
     endpoint, secret = register(receiver.url)
     happen()
     with runtime.stores.database.writing() as session:
@@ -304,7 +306,7 @@ def test_a_lease_outlasts_an_attempt():
     assert sending.LEASE.total_seconds() > most + sending.TURN_SECONDS
 
 
-# --- what is not sent, and what is not told
+# --- refused addresses, and secrets in errors
 
 
 def test_an_address_that_becomes_private_gets_nothing(runtime, receiver, register, happen, log):

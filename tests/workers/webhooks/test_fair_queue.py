@@ -1,11 +1,11 @@
-"""Receivers of webhooks are served in the order in which they came, so many at once."""
+"""Webhook endpoints are served in order of arrival, with limited concurrency."""
 
 from __future__ import annotations
 
 from workers.webhooks.fair_queue import FairQueue
 
 
-def test_who_came_first_is_first():
+def test_the_first_endpoint_is_served_first():
     receivers = FairQueue(2)
     for each in "abcd":
         receivers.come(each)
@@ -14,7 +14,7 @@ def test_who_came_first_is_first():
     assert [receivers.take() for _ in range(2)] == ["c", None]
 
 
-def test_who_has_had_a_turn_comes_after_those_who_wait():
+def test_a_served_endpoint_goes_behind_the_waiting_ones():
     receivers = FairQueue(1)
     receivers.come("slow")
     assert receivers.take() == "slow"
@@ -27,7 +27,7 @@ def test_who_has_had_a_turn_comes_after_those_who_wait():
     assert taken == ["first", "slow", "second"]
 
 
-def test_nobody_is_waited_for_who_has_a_place():
+def test_a_share_with_a_place_has_no_claim_to_the_spare_one():
     receivers = FairQueue(1)
     assert (receivers.take(), receivers.crowded) == (None, False)
     receivers.come("a")

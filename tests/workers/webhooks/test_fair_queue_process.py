@@ -1,4 +1,4 @@
-"""A process that has no place left for a receiver serves it as soon as another has had its turn."""
+"""A process that serves its maximum of endpoints serves the next one when another is done."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def receiver() -> Iterator[Receiver]:
 
 
 def occupy(runtime, places):
-    """Have others be served in so many places."""
+    """Occupy this many of the process's places with other endpoints."""
     for number in range(places):
         runtime.webhook_queue.come(f"wh_{number}")
         assert runtime.webhook_queue.take() == f"wh_{number}"
 
 
-def test_who_finds_no_place_is_served_by_whoever_has_had_a_turn(runtime, receiver, register, happen):
+def test_a_waiting_endpoint_is_served_by_the_thread_that_finishes_first(runtime, receiver, register, happen):
     first, second = (register(receiver.url)[0] for _ in range(2))
     happen()
     occupy(runtime, RECEIVERS)
@@ -49,7 +49,7 @@ def test_a_turn_is_short_while_others_wait(runtime, receiver, register, happen, 
         sending, "_attempt", lambda *args: served.append(args[1].endpoint_id) or attempt(*args)
     )
     occupy(runtime, RECEIVERS - 1)
-    # It comes while the first is being sent to.
+    # It arrives while the first one is being served.
     receiver.meanwhile = lambda _: served == [slow] and sending.deliver(runtime, quick)
     sending.deliver(runtime, slow)
     assert served == [slow] + [quick] * 3

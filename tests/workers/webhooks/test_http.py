@@ -1,4 +1,4 @@
-"""One webhook on the wire: only to the address that was checked, and never for long."""
+"""One webhook on the wire: only to the checked address, and within the time limit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def receiver():
 
 @pytest.fixture
 def names(monkeypatch):
-    """A name server of the test's own: each name has the addresses of its next answer."""
+    """A name server of the test; each name has the addresses of its next answer."""
     answers: dict[str, list[list[str]]] = {}
     real = socket.getaddrinfo
 
@@ -69,7 +69,7 @@ def test_a_redirect_is_an_answer_like_any_other(receiver, status):
     assert len(receiver.received) == 1
 
 
-def test_who_is_away_gives_no_answer(receiver):
+def test_an_unreachable_endpoint_gives_no_answer(receiver):
     receiver.down()
     with pytest.raises(NoAnswer, match="no connection"):
         send(receiver.url)
@@ -77,7 +77,7 @@ def test_who_is_away_gives_no_answer(receiver):
         send("https://nothing.invalid/")
 
 
-def test_nothing_is_sent_where_nothing_may_be(receiver):
+def test_no_request_goes_to_a_forbidden_address(receiver):
     for url in (receiver.url.replace("http", "https"), f"https://[::ffff:127.0.0.1]:{receiver.port}/"):
         with pytest.raises(Refused, match="private"):
             send(url, allow_private=False)
@@ -87,7 +87,7 @@ def test_nothing_is_sent_where_nothing_may_be(receiver):
 
 
 def test_the_address_that_was_checked_is_the_one_connected_to(receiver, names, monkeypatch):
-    # The name server answers something public to the check, and ourselves ever after.
+    # The name server returns a public address for the check, and this host afterwards.
     names["rebinding.example"] = [["93.184.216.34"], ["127.0.0.1"]]
     tried = []
 
@@ -114,7 +114,7 @@ def test_the_next_address_of_a_name_is_tried(receiver, names):
 
 
 def issue(name: str) -> tuple[bytes, bytes]:
-    """A certificate of that name, which has signed itself, and its key."""
+    """A self-signed certificate for that name, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "receiver")])
     now = datetime.datetime.now(datetime.UTC)
@@ -185,7 +185,7 @@ def test_an_unknown_certificate_is_refused(tls_receiver, names, monkeypatch):
     assert receiver.received == []
 
 
-# --- who is slow, long, or no HTTP server
+# --- endpoints that are slow, long, or no HTTP servers
 
 
 @pytest.fixture
@@ -220,20 +220,20 @@ def drip(connection, head, drop):
         return
 
 
-def test_who_says_nothing_is_not_waited_for(raw_server, monkeypatch):
+def test_a_silent_endpoint_times_out(raw_server, monkeypatch):
     monkeypatch.setattr(http, "TIMEOUT", 0.2)
     url = raw_server(lambda connection: connection.recv(1) and time.sleep(5))
     with pytest.raises(NoAnswer, match="no answer in time"):
         send(url)
 
 
-def test_who_drips_is_hung_up_on(raw_server, monkeypatch):
+def test_a_response_that_arrives_byte_by_byte_is_cut_off(raw_server, monkeypatch):
     monkeypatch.setattr(http, "MOST_SECONDS", 0.3)
     for head, drop in ((b"HTTP/1.1 200 OK\r\nX: ", b"x"), (b"", b"HTTP/1.1 100 Continue\r\n\r\n")):
         began = time.monotonic()
         with pytest.raises(NoAnswer, match="no answer in time"):
             send(raw_server(lambda connection, head=head, drop=drop: drip(connection, head, drop)))
-        # It would have gone on for twenty seconds.
+        # The response would have taken twenty seconds.
         assert time.monotonic() - began < 10
 
 

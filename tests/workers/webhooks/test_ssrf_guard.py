@@ -1,4 +1,4 @@
-"""Webhooks go to addresses of the internet alone, however an address is written."""
+"""Webhooks go only to public addresses, in any notation."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_name_is_refused_when_one_of_its_addresses_is_ours(monkeypatch):
 
 
 @pytest.mark.parametrize("host", ["nothing.invalid", f"{'a' * 64}.invalid", "a..b"])
-def test_a_name_that_is_nobodys_has_no_addresses(host):
+def test_an_unknown_name_has_no_addresses(host):
     assert resolve(parse(f"https://{host}/", allow_private=False), allow_private=False) == []
 
 
