@@ -59,8 +59,8 @@ class Services:
             stores.redis,
             stores.single_flight,
             tasks=settings.fanout_tasks,
-            activity=stores.counters,
-            room=Admission(stores.redis, most),
+            counters=stores.counters,
+            admission=Admission(stores.redis, most),
         )
 
 

@@ -58,13 +58,13 @@ class Ceiling:
         self,
         name: str,
         limit: int,
-        presence: Heartbeats,
+        heartbeats: Heartbeats,
         quiet: Callable[[], bool],
         leave: Callable[[], None],
     ) -> None:
         self._name = name
         self._limit = limit
-        self._presence = presence
+        self._heartbeats = heartbeats
         self._quiet = quiet
         self._leave = leave
 
@@ -83,7 +83,7 @@ class Ceiling:
     def _first(self) -> bool:
         """Whether no other worker is away for the same reason."""
         try:
-            return self._presence.step_out(self._name)
+            return self._heartbeats.step_out(self._name)
         except RedisError:
             # Without Redis a worker gets no jobs, so that it can leave.
             return True

@@ -55,18 +55,18 @@ class AccountTraffic:
 
     def __init__(
         self,
-        throttle: ProviderRateLimiter,
+        rate_limiter: ProviderRateLimiter,
         breakers: CircuitBreakers,
-        guarded: CircuitKey,
+        circuit: CircuitKey,
         connection: str,
         *,
         egress: Egress,
         patience: float,
         ours: Callable[[str | None], bool] = lambda _project: True,
     ) -> None:
-        self._throttle = throttle
+        self._rate_limiter = rate_limiter
         self._breakers = breakers
-        self._guarded = guarded
+        self._circuit = circuit
         self._connection = connection
         self._egress = egress
         self._patience = patience
@@ -77,8 +77,8 @@ class AccountTraffic:
         """Report an answer of the provider to this account."""
         # The time of the next call counts from here.
         self._began = time.monotonic()
-        self._egress.answered(self._guarded.provider)
-        self._breakers.answered(self._guarded, self._connection)
+        self._egress.answered(self._circuit.provider)
+        self._breakers.answered(self._circuit, self._connection)
 
     def failed(self, error: ProviderError, pause: float, *, given_up: bool) -> float | None:
         """Report a failed call. Returns the seconds to wait before a retry, or None for no retry.
@@ -89,18 +89,18 @@ class AccountTraffic:
         its retry shows when the rate limit is over.
         """
         if isinstance(error, NoAnswer):
-            if self._egress.failed(self._guarded.provider, error):
+            if self._egress.failed(self._circuit.provider, error):
                 return None
         elif not isinstance(error, LocalResourceExhausted):
-            self._egress.answered(self._guarded.provider)
+            self._egress.answered(self._circuit.provider)
         if isinstance(error, RateLimited):
             self.answered()
         elif self._counts_as_failure(error, given_up=given_up) and self._breakers.failed(
-            self._guarded, self._connection, given_up=given_up, took=time.monotonic() - self._began
+            self._circuit, self._connection, given_up=given_up, took=time.monotonic() - self._began
         ):
             return None
-        held = self._throttle.hold(
-            self._guarded.provider,
+        held = self._rate_limiter.hold(
+            self._circuit.provider,
             self._connection,
             pause if isinstance(error, RateLimited) else 0.0,
             named=isinstance(error, RateLimited) and error.retry_after is not None,

@@ -21,7 +21,7 @@ from store.sql.queries import audit, connections, consents
 from store.sql.queries.connections import ProviderAccount, RemovedConnection, Tokens
 from store.sql.queries.consents import Refusal
 from workers.execution.disconnect import BUSY, forget_cached, revocation_of, revoke_unused
-from workers.execution.registration_faults import minding_the_registration
+from workers.execution.registrations import log_refused_registration
 from workers.fanout.jobs import ExchangeCode, Reply
 from workers.runtime import Runtime
 
@@ -67,10 +67,10 @@ def exchange(runtime: Runtime, job: ExchangeCode, deadline: float) -> Reply:
     waiting = runtime.stores.oauth_states.receive(job.authorization)
     if waiting is None:
         return Reply(failed=CODE_REFUSED)
-    asked = waiting.authorization
+    consent = waiting.authorization
     try:
         exchanged = _exchange(runtime, waiting, deadline)
-        refused = _refusal(asked, exchanged) or _store(runtime, asked, exchanged, deadline)
+        refused = _refusal(consent, exchanged) or _store(runtime, consent, exchanged, deadline)
     except GrantGone:
         return Reply(failed=CODE_REFUSED)
     except LockTimeout:
@@ -83,59 +83,61 @@ def exchange(runtime: Runtime, job: ExchangeCode, deadline: float) -> Reply:
 
 def _exchange(runtime: Runtime, waiting: PendingExchange, deadline: float) -> _Exchanged:
     """Redeem the code at the provider, and read whose account it is for."""
-    asked = waiting.authorization
-    provider = ProviderName(asked.provider)
+    consent = waiting.authorization
+    provider = ProviderName(consent.provider)
     # The link was made with the registration of that moment, which may have been saved just before.
     oauth = runtime.registrations.current()[provider].oauth
     began = runtime.stores.grants.now()
-    with minding_the_registration(provider):
-        consented = oauth.redeem(waiting.code, asked.verifier, asked.redirect_uri, deadline=deadline)
-    scopes = asked.scopes if consented.grant.scope is None else consented.grant.scope
+    with log_refused_registration(provider):
+        consented = oauth.redeem(waiting.code, consent.verifier, consent.redirect_uri, deadline=deadline)
+    scopes = consent.scopes if consented.grant.scope is None else consented.grant.scope
     account = oauth.account(consented, deadline=deadline)
     return _Exchanged(began, consented.grant, tuple(scopes), account)
 
 
-def _refusal(asked: PendingConsent, exchanged: _Exchanged) -> Failed | None:
+def _refusal(consent: PendingConsent, exchanged: _Exchanged) -> Failed | None:
     """Why a grant is not stored, whatever the user has connected so far; None when it may be."""
-    if asked.expected_email is not None and not exchanged.account.is_verified_as(asked.expected_email):
+    if consent.expected_email is not None and not exchanged.account.is_verified_as(consent.expected_email):
         return OTHER_ACCOUNT if exchanged.account.verified else UNNAMED_ACCOUNT
-    if not reaches_calendars(ProviderName(asked.provider), exchanged.scopes):
+    if not reaches_calendars(ProviderName(consent.provider), exchanged.scopes):
         return NO_CALENDARS
     return None
 
 
-def _store(runtime: Runtime, asked: PendingConsent, exchanged: _Exchanged, deadline: float) -> Failed | None:
+def _store(
+    runtime: Runtime, consent: PendingConsent, exchanged: _Exchanged, deadline: float
+) -> Failed | None:
     """Store the connection, and clean up after the one that it replaces; returns why it was refused."""
     stores, account = runtime.stores, exchanged.account
-    opened = ProviderAccount(asked.provider, account.id, account.email)
+    opened = ProviderAccount(consent.provider, account.id, account.email)
     with stores.grants.exclusive(opened, deadline=deadline):
         if stores.grants.revoked_since(opened, exchanged.began):
             return REVOKED_MEANWHILE
         with stores.database.writing() as session:
-            user = consents.check(session, asked)
+            user = consents.check(session, consent)
             if isinstance(user, Refusal):
                 return _REFUSED[user]
-            replaced = _replace(runtime, session, asked, exchanged)
-            subject = f"{user.custom_id}/{asked.provider}"
-            audit.record(session, actor=asked.asked_by, action="connect", subject=subject)
+            replaced = _replace(runtime, session, consent, exchanged)
+            subject = f"{user.custom_id}/{consent.provider}"
+            audit.record(session, actor=consent.asked_by, action="connect", subject=subject)
     if replaced is not None:
         _clean_up(runtime, replaced, deadline)
     return None
 
 
 def _replace(
-    runtime: Runtime, session: Session, asked: PendingConsent, exchanged: _Exchanged
+    runtime: Runtime, session: Session, consent: PendingConsent, exchanged: _Exchanged
 ) -> RemovedConnection | None:
     """Put the connection in the place of an older one; returns that one."""
     grant, account = exchanged.grant, exchanged.account
     refresh, obtained = grant.refresh_token.reveal if grant.refresh_token else None, True
-    if refresh is None and asked.offline:
-        refresh, obtained = _refresh_token_so_far(runtime, session, asked, account)
+    if refresh is None and consent.offline:
+        refresh, obtained = _refresh_token_so_far(runtime, session, consent, account)
     _, replaced = connections.replace(
         session,
         runtime.stores.keyring,
-        user_id=asked.user_id,
-        provider=asked.provider,
+        user_id=consent.user_id,
+        provider=consent.provider,
         email=account.email,
         scope=exchanged.scopes,
         tokens=Tokens(grant.access_token.reveal, refresh, grant.expires_at),
@@ -160,13 +162,13 @@ def _clean_up(runtime: Runtime, replaced: RemovedConnection, deadline: float) ->
 
 
 def _refresh_token_so_far(
-    runtime: Runtime, session: Session, asked: PendingConsent, account: AccountIdentity
+    runtime: Runtime, session: Session, consent: PendingConsent, account: AccountIdentity
 ) -> tuple[str | None, bool]:
     """The refresh token of the same account, which stays valid when Google sends no other.
 
     Also whether the service obtained it.
     """
-    row = connections.find(session, asked.user_id, asked.provider)
+    row = connections.find(session, consent.user_id, consent.provider)
     if row is None or not row.alive or not account.email or not row.email:
         return None, True
     if row.email.lower() != account.email.lower():

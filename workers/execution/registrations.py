@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from threading import Lock
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from providers.base import Token
+from providers.errors import Misconfigured
 from providers.names import ProviderName
 from providers.oauth.client import GoogleOAuth, MicrosoftOAuth, OAuth
 from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
@@ -125,3 +127,18 @@ class Registrations:
             )
             return provider
         return provider.registered(self.oauth(name, client))
+
+
+@contextmanager
+def log_refused_registration(provider: ProviderName) -> Iterator[None]:
+    """Log what to check when the provider refuses the client id and secret."""
+    try:
+        yield
+    except Misconfigured:
+        log.error(
+            "%s refuses the registration of this installation: check its client id and secret in the "
+            "dashboard, or ALMANAC_%s_CLIENT_ID and ALMANAC_%s_CLIENT_SECRET where they are set, and whether "
+            "the secret has expired. Connections stay as they are.",
+            *(provider.title(), provider.upper(), provider.upper()),
+        )
+        raise

@@ -79,13 +79,13 @@ class Admission:
         """
         self._run(queue, name, int((seconds + MARGIN) * 1000))
 
-    def look(self, queue: Queue) -> None:
+    def check(self, queue: Queue) -> None:
         """Check without admitting; raises like ``enter``. For optional work, which can be skipped."""
         self._run(queue, "", 0)
 
     def _run(self, queue: Queue, name: str, lease: int) -> None:
         arguments = named(name=name, lease=lease, limit=self._most[queue], away=AWAY_SECONDS)
-        result = _ENTER.run(self._redis, [room(queue), WORKERS], arguments)
+        result = _ENTER.run(self._redis, [admitted_key(queue), WORKERS], arguments)
         if result == -1:
             raise NoWorker(f"no worker for {AWAY_SECONDS:.0f} seconds")
         if not result:
@@ -93,9 +93,9 @@ class Admission:
 
     def leave(self, pipe: Pipeline, queue: Queue, name: str) -> None:
         """Queue on ``pipe`` that the request has ended."""
-        pipe.zrem(room(queue), name)
+        pipe.zrem(admitted_key(queue), name)
 
 
-def room(queue: Queue) -> str:
+def admitted_key(queue: Queue) -> str:
     """The Redis key of the admitted requests, scored by the end of their leases."""
     return f"waiting:{queue}"

@@ -63,15 +63,15 @@ class Fanout:
         flights: SingleFlight,
         *,
         tasks: int,
-        activity: Counters | None = None,
-        room: Admission | None = None,
+        counters: Counters | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self._celery = celery
         self._redis = redis
         self._flights = flights
         self._tasks = tasks
-        self._counters = activity
-        self._admission = room or Admission(redis)
+        self._counters = counters
+        self._admission = admission or Admission(redis)
 
     def prepare(self) -> None:
         """Connect to the broker.
@@ -115,7 +115,7 @@ class Fanout:
         """Send the jobs that are not in flight, and do not wait for replies; raises like ``gather``."""
         if jobs:
             request = _request(jobs, queue, deadline, shared)
-            self._admission.look(queue)
+            self._admission.check(queue)
             self._claim(request, request.jobs, shared, waiter="")
             if self._counters is not None:
                 self._counters.jobs("asked", len(request.sent))

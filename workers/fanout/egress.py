@@ -120,13 +120,13 @@ class Egress:
 
     def __init__(
         self,
-        presence: Heartbeats,
+        heartbeats: Heartbeats,
         hosts: Mapping[str, Sequence[str]],
         publish: Callable[[], None],
         *,
         probe: Probe | None = None,
     ) -> None:
-        self._presence = presence
+        self._heartbeats = heartbeats
         self._hosts = hosts
         self._publish = publish
         self._probe = probe or self._answers
@@ -165,12 +165,12 @@ class Egress:
         """Another worker that may reach a provider, or all providers for None.
 
         It is one of the two workers with most free threads."""
-        present = self._present()
-        if present is None:
+        live = self._live_processes()
+        if live is None:
             return None
         wanted = self._hosts if provider is None else (provider,)
-        reaching = set.intersection(*(set(present.reaching(each)) for each in wanted)) - {self._name}
-        by_room = sorted(reaching, key=lambda each: present.workers[each][0] - present.workers[each][1])
+        reaching = set.intersection(*(set(live.reaching(each)) for each in wanted)) - {self._name}
+        by_room = sorted(reaching, key=lambda each: live.workers[each][0] - live.workers[each][1])
         return random.choice(by_room[:2]) if by_room else None
 
     @contextmanager
@@ -209,7 +209,7 @@ class Egress:
         )
         return attempt.left
 
-    def look(self, provider: str) -> None:
+    def probe_if_due(self, provider: str) -> None:
         """Probe a provider if a probe is due."""
         route = self._routes[provider]
         if not route.suspicious(time.monotonic()):
@@ -226,7 +226,7 @@ class Egress:
     def _watch(self, provider: str) -> None:
         while not self._over.wait(CHECK_SECONDS):
             try:
-                self.look(provider)
+                self.probe_if_due(provider)
             except Exception:
                 # If this thread ended, the worker would keep its last state forever.
                 log.exception("the check whether %s is reachable failed", provider)
@@ -234,12 +234,12 @@ class Egress:
     def _answers(self, provider: str) -> bool:
         return all(transport.answers(url, seconds=PROBE_SECONDS) for url in self._hosts[provider])
 
-    def _present(self) -> LiveProcesses | None:
+    def _live_processes(self) -> LiveProcesses | None:
         """The heartbeats of all workers, cached for a moment; None while Redis is down."""
         now = time.monotonic()
         if self._known is None or now - self._known_at >= KNOWN_SECONDS:
             try:
-                self._known = self._presence.present() if self._name else None
+                self._known = self._heartbeats.present() if self._name else None
             except RedisError as error:
                 log.warning("the heartbeats of other workers are unknown: %s", type(error).__name__)
                 self._known = None

@@ -14,23 +14,23 @@ from workers.fanout.jobs import CalendarRead, EventWrite, Job, Reply
 _READS, _WRITES = get_args(CalendarRead), get_args(EventWrite)
 
 
-def done(activity: Counters, job: Job, row: SealedConnection | None, reply: Reply, seconds: float) -> None:
+def done(counters: Counters, job: Job, row: SealedConnection | None, reply: Reply, seconds: float) -> None:
     """Count a finished job and its duration, which includes the refresh of its token and retries."""
     if row is not None and isinstance(job, _READS):
-        activity.read(row.provider, seconds)
+        counters.read(row.provider, seconds)
     elif row is not None and isinstance(job, _WRITES):
-        activity.write(row.provider, seconds)
-    failed(activity, job, row, _failures(reply))
+        counters.write(row.provider, seconds)
+    failed(counters, job, row, _failures(reply))
 
 
-def failed(activity: Counters, job: Job, row: SealedConnection | None, failures: Iterable[Failed]) -> None:
+def failed(counters: Counters, job: Job, row: SealedConnection | None, failures: Iterable[Failed]) -> None:
     """Count the reasons of a failed job, each one once, however many calendars it concerns.
 
     An invalid event is a mistake of the API client and not counted as a failure of the provider.
     """
     if row is not None and isinstance(job, _READS + _WRITES):
         for reason in {each.reason for each in failures if each.problem is None}:
-            activity.failure(row.provider, reason.value)
+            counters.failure(row.provider, reason.value)
 
 
 def _failures(reply: Reply) -> Iterator[Failed]:

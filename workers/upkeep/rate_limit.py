@@ -70,5 +70,5 @@ def _answer(runtime: Runtime, ask: AcquireRequest, until: float, deadline: float
     lease = max(0.0, deadline - now) + MARGIN
     with runtime.stores.redis.pipeline(transaction=False) as pipe:
         runtime.stores.provider_rate_limiter.ask(pipe, [ask], left=max(0.0, until - now), lease=lease)
-        (told,) = pipe.execute(raise_on_error=False)
-    return ProviderRateLimiter.answers(told, [ask])[0]
+        (result,) = pipe.execute(raise_on_error=False)
+    return ProviderRateLimiter.answers(result, [ask])[0]

@@ -65,13 +65,13 @@ def deliver(runtime: Runtime, endpoint_id: str) -> None:
     If this process serves its maximum of endpoints, the endpoint waits in the queue. After its own endpoint,
     this call serves waiting ones, but for a limited time, so that the worker can shut down.
     """
-    runtime.webhook_queue.come(endpoint_id)
+    runtime.webhook_queue.add(endpoint_id)
     until = time.monotonic() + TURN_SECONDS
     while time.monotonic() < until and (first := runtime.webhook_queue.take()) is not None:
         try:
             _serve(runtime, first)
         finally:
-            runtime.webhook_queue.leave()
+            runtime.webhook_queue.done()
 
 
 def purge(runtime: Runtime) -> int:

@@ -19,13 +19,13 @@ class FairQueue:
         """Whether an endpoint is waiting."""
         return bool(self._waiting)
 
-    def come(self, endpoint_id: str) -> None:
+    def add(self, endpoint_id: str) -> None:
         """Add an endpoint, unless it is waiting already."""
         with self._lock:
             self._waiting.setdefault(endpoint_id)
 
     def take(self) -> str | None:
-        """The endpoint that has waited longest, to serve until ``leave``; None if none waits or may begin."""
+        """The endpoint that has waited longest, to serve until ``done``; None if none waits or may begin."""
         with self._lock:
             if not self._free or not self._waiting:
                 return None
@@ -34,7 +34,7 @@ class FairQueue:
             del self._waiting[first]
             return first
 
-    def leave(self) -> None:
+    def done(self) -> None:
         """End the service of one endpoint."""
         with self._lock:
             self._free += 1

@@ -211,7 +211,7 @@ def test_a_code_waits_for_one_worker_and_not_for_long(sandbox, consented, runtim
 
 @BOTH
 @pytest.mark.parametrize("wrong", [{"verifier": "guessed" * 8}, {"redirect_uri": "https://evil.example.com"}])
-def test_a_code_of_another_users_consent_connects_no_account(
+def test_a_code_with_another_verifier_or_redirect_uri_is_refused(
     sandbox, consented, run, stored, provider, wrong
 ):
     sandbox.account(provider, ADA)

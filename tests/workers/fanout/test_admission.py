@@ -14,7 +14,7 @@ import pytest
 
 from store.coordination.heartbeats import AWAY_SECONDS, WORKERS
 from tests.workers.conftest import busy_jobs
-from workers.fanout.admission import MOST_HERE, Admission, NoWorker, QueueFull, room
+from workers.fanout.admission import MOST_HERE, Admission, NoWorker, QueueFull, admitted_key
 from workers.fanout.client import Fanout
 from workers.queues import Queue
 
@@ -28,54 +28,54 @@ def redis(runtime):
 
 
 @pytest.fixture
-def waiting_room(redis) -> Admission:
+def admission(redis) -> Admission:
     return Admission(redis, FEW)
 
 
-def enter(waiting_room: Admission, name: str, queue: Queue = READS) -> bool:
+def enter(admission: Admission, name: str, queue: Queue = READS) -> bool:
     """Whether the request was admitted."""
     try:
-        waiting_room.enter(queue, name, 60)
+        admission.enter(queue, name, 60)
     except QueueFull:
         return False
     return True
 
 
-def leave(redis, waiting_room, name: str) -> None:
+def leave(redis, admission, name: str) -> None:
     with redis.pipeline() as pipe:
-        waiting_room.leave(pipe, READS, name)
+        admission.leave(pipe, READS, name)
         pipe.execute()
 
 
-def test_so_many_wait_and_no_more(redis, waiting_room):
-    assert [enter(waiting_room, str(number)) for number in range(5)] == [True, True, True, False, False]
-    leave(redis, waiting_room, "1")
-    assert [enter(waiting_room, str(number)) for number in range(5, 7)] == [True, False]
+def test_so_many_wait_and_no_more(redis, admission):
+    assert [enter(admission, str(number)) for number in range(5)] == [True, True, True, False, False]
+    leave(redis, admission, "1")
+    assert [enter(admission, str(number)) for number in range(5, 7)] == [True, False]
 
 
-def test_reads_and_writes_have_rooms_of_their_own(waiting_room):
-    while enter(waiting_room, f"{time.monotonic_ns()}"):
+def test_reads_and_writes_have_rooms_of_their_own(admission):
+    while enter(admission, f"{time.monotonic_ns()}"):
         pass
-    assert enter(waiting_room, "a write", WRITES)
-    assert not enter(waiting_room, "another", WRITES)
+    assert enter(admission, "a write", WRITES)
+    assert not enter(admission, "another", WRITES)
 
 
-def test_of_many_at_once_no_more_get_in(waiting_room):
+def test_of_many_at_once_no_more_get_in(admission):
     with ThreadPoolExecutor(12) as threads:
-        entered = list(threads.map(lambda n: enter(waiting_room, str(n)), range(60)))
+        entered = list(threads.map(lambda n: enter(admission, str(n)), range(60)))
     assert sum(entered) == 3
 
 
-def test_a_check_of_admission_takes_no_place(waiting_room):
+def test_a_check_of_admission_takes_no_place(admission):
     for _ in range(5):
-        waiting_room.look(READS)
-    while enter(waiting_room, f"{time.monotonic_ns()}"):
+        admission.check(READS)
+    while enter(admission, f"{time.monotonic_ns()}"):
         pass
     with pytest.raises(QueueFull):
-        waiting_room.look(READS)
+        admission.check(READS)
 
 
-def test_the_place_of_a_process_that_was_killed_comes_free(redis, waiting_room, apart):
+def test_the_place_of_a_process_that_was_killed_comes_free(redis, admission, apart):
     waiter = (
         "import sys, time; from redis import Redis; from workers.queues import Queue;"
         "from workers.fanout.admission import Admission;"
@@ -84,21 +84,21 @@ def test_the_place_of_a_process_that_was_killed_comes_free(redis, waiting_room, 
     )
     command = [sys.executable, "-c", waiter, str(apart.redis_socket)]
     # One request keeps waiting, so that the set itself does not expire.
-    assert enter(waiting_room, "alive")
+    assert enter(admission, "alive")
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"in\n"
         os.kill(process.pid, signal.SIGKILL)
     give_up = time.monotonic() + 30
-    while not enter(waiting_room, "another"):
+    while not enter(admission, "another"):
         assert time.monotonic() < give_up, "the lease of a dead process does not expire"
         time.sleep(0.1)
-    assert set(redis.zrange(room(READS), 0, -1)) == {b"alive", b"another"}
+    assert set(redis.zrange(admitted_key(READS), 0, -1)) == {b"alive", b"another"}
 
 
-def test_no_key_stays_when_all_requests_have_left(redis, waiting_room):
-    enter(waiting_room, "one")
-    leave(redis, waiting_room, "one")
+def test_no_key_stays_when_all_requests_have_left(redis, admission):
+    enter(admission, "one")
+    leave(redis, admission, "one")
     assert redis.keys("waiting:*") == []
 
 
@@ -121,61 +121,61 @@ def said(redis, ago: float, places: int) -> str:
     ],
     ids=str,
 )
-def test_no_request_waits_for_workers_that_are_gone(redis, waiting_room, workers, refused):
+def test_no_request_waits_for_workers_that_are_gone(redis, admission, workers, refused):
     for name, told in workers.items():
         redis.hset(WORKERS, name, said(redis, *told))
     if refused:
         with pytest.raises(NoWorker):
-            waiting_room.enter(READS, "one", 1)
+            admission.enter(READS, "one", 1)
         assert redis.keys("waiting:*") == []
     else:
-        waiting_room.enter(READS, "one", 1)
+        admission.enter(READS, "one", 1)
 
 
-def test_a_worker_that_leaves_and_is_back_is_there(runtime, waiting_room, redis):
+def test_a_worker_that_leaves_and_is_back_is_there(runtime, admission, redis):
     presence = runtime.stores.heartbeats
     presence.work("worker", used=0, places=64)
     presence.leave("worker")
     assert presence.present().workers == {}
-    waiting_room.enter(READS, "one", 1)
+    admission.enter(READS, "one", 1)
     redis.hset(WORKERS, "worker", said(redis, AWAY_SECONDS + 5, 0))
     with pytest.raises(NoWorker):
-        waiting_room.enter(READS, "two", 1)
+        admission.enter(READS, "two", 1)
     presence.work("worker", used=0, places=64)
-    waiting_room.enter(READS, "two", 1)
+    admission.enter(READS, "two", 1)
 
 
-def test_a_process_keeps_threads_for_others(waiting_room):
+def test_a_process_keeps_threads_for_others(admission):
     entered = threading.Barrier(MOST_HERE[WRITES] + 1)
     over = threading.Event()
 
     def wait() -> None:
-        with waiting_room.here(WRITES):
+        with admission.here(WRITES):
             entered.wait(timeout=30)
             over.wait(timeout=30)
 
     with ThreadPoolExecutor(MOST_HERE[WRITES]) as threads:
         waiting = [threads.submit(wait) for _ in range(MOST_HERE[WRITES])]
         entered.wait(timeout=30)
-        with pytest.raises(QueueFull), waiting_room.here(WRITES):
+        with pytest.raises(QueueFull), admission.here(WRITES):
             pass
-        with waiting_room.here(READS):
+        with admission.here(READS):
             pass
         over.set()
         for each in waiting:
             each.result()
-    with waiting_room.here(WRITES):
+    with admission.here(WRITES):
         pass
 
 
 @pytest.fixture
-def narrow(runtime, celery, waiting_room) -> Fanout:
+def narrow(runtime, celery, admission) -> Fanout:
     """A fan-out with room for three."""
-    return Fanout(celery, runtime.stores.redis, runtime.stores.single_flight, tasks=2, room=waiting_room)
+    return Fanout(celery, runtime.stores.redis, runtime.stores.single_flight, tasks=2, admission=admission)
 
 
-def test_a_refused_request_has_sent_nothing(narrow, waiting_room, redis, connected):
-    while enter(waiting_room, f"{time.monotonic_ns()}"):
+def test_a_refused_request_has_sent_nothing(narrow, admission, redis, connected):
+    while enter(admission, f"{time.monotonic_ns()}"):
         pass
     before = set(redis.keys("*"))
 
@@ -185,8 +185,8 @@ def test_a_refused_request_has_sent_nothing(narrow, waiting_room, redis, connect
     assert set(redis.keys("*")) - before <= {b"directory"}
 
 
-def test_calls_that_have_begun_are_finished(narrow, waiting_room, redis, connected):
-    while enter(waiting_room, f"{time.monotonic_ns()}"):
+def test_jobs_that_finish_begun_work_are_admitted_when_full(narrow, admission, redis, connected):
+    while enter(admission, f"{time.monotonic_ns()}"):
         pass
     (reply,) = narrow.gather(
         busy_jobs(connected(), 1), queue=READS, deadline=time.monotonic() + 0.2, finishing=True

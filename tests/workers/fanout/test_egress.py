@@ -136,15 +136,15 @@ def test_calls_that_hang_are_a_reason_to_probe_and_calls_that_are_answered_are_n
     probed = []
     egress = Egress(None, {"google": ()}, lambda: None, probe=lambda provider: not probed.append(provider))
     with egress.performing("google", Attempt(movable=True)):
-        until(lambda: probed, meanwhile=lambda: egress.look("google"))
+        until(lambda: probed, meanwhile=lambda: egress.probe_if_due("google"))
         # The probe was answered, so the provider is slow for this call alone.
-        egress.look("google")
+        egress.probe_if_due("google")
     assert (probed, egress.unreachable) == (["google"], [])
     with egress.performing("google", Attempt(movable=True)):
         end = time.monotonic() + 2 * QUIET_SECONDS
         while time.monotonic() < end:
             egress.answered("google")
-            egress.look("google")
+            egress.probe_if_due("google")
             time.sleep(QUIET_SECONDS / 20)
     assert probed == ["google"]
 

@@ -190,7 +190,7 @@ def test_a_failure_leaves_nothing_and_holds_the_calendar(
     assert held - 30 < left <= held
 
 
-def test_without_a_public_address_no_google_channel_is_opened(reached, calendar, rows, receiver):
+def test_a_google_channel_without_confirmation_is_not_relied_on(reached, calendar, rows, receiver):
     receiver.answers = [404] * 10
     key = calendar("google")
     assert channel_opening.open_one(reached, key)

@@ -6,33 +6,33 @@ from workers.webhooks.fair_queue import FairQueue
 
 
 def test_the_first_endpoint_is_served_first():
-    receivers = FairQueue(2)
+    queue = FairQueue(2)
     for each in "abcd":
-        receivers.come(each)
-    assert [receivers.take() for _ in range(3)] == ["a", "b", None]
-    receivers.leave()
-    assert [receivers.take() for _ in range(2)] == ["c", None]
+        queue.add(each)
+    assert [queue.take() for _ in range(3)] == ["a", "b", None]
+    queue.done()
+    assert [queue.take() for _ in range(2)] == ["c", None]
 
 
 def test_a_served_endpoint_goes_behind_the_waiting_ones():
-    receivers = FairQueue(1)
-    receivers.come("slow")
-    assert receivers.take() == "slow"
+    queue = FairQueue(1)
+    queue.add("slow")
+    assert queue.take() == "slow"
     for each in ("first", "slow", "second", "first"):
-        receivers.come(each)
+        queue.add(each)
     taken = []
-    while receivers.crowded:
-        receivers.leave()
-        taken.append(receivers.take())
+    while queue.crowded:
+        queue.done()
+        taken.append(queue.take())
     assert taken == ["first", "slow", "second"]
 
 
-def test_a_share_with_a_place_has_no_claim_to_the_spare_one():
-    receivers = FairQueue(1)
-    assert (receivers.take(), receivers.crowded) == (None, False)
-    receivers.come("a")
-    assert receivers.crowded
-    assert receivers.take() == "a"
-    assert not receivers.crowded
-    receivers.leave()
-    assert receivers.take() is None
+def test_the_queue_is_crowded_only_while_an_endpoint_waits():
+    queue = FairQueue(1)
+    assert (queue.take(), queue.crowded) == (None, False)
+    queue.add("a")
+    assert queue.crowded
+    assert queue.take() == "a"
+    assert not queue.crowded
+    queue.done()
+    assert queue.take() is None

@@ -22,7 +22,7 @@ def receiver() -> Iterator[Receiver]:
 def occupy(runtime, places):
     """Occupy this many of the process's places with other endpoints."""
     for number in range(places):
-        runtime.webhook_queue.come(f"wh_{number}")
+        runtime.webhook_queue.add(f"wh_{number}")
         assert runtime.webhook_queue.take() == f"wh_{number}"
 
 
@@ -33,7 +33,7 @@ def test_a_waiting_endpoint_is_served_by_the_thread_that_finishes_first(runtime,
     sending.deliver(runtime, first)
     assert receiver.received == []
     assert set(sending.due(runtime)) == {first, second}
-    runtime.webhook_queue.leave()
+    runtime.webhook_queue.done()
     sending.deliver(runtime, second)
     assert len(receiver.received) == 2
     assert sending.due(runtime) == []
