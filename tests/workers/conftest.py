@@ -27,7 +27,7 @@ from store.sql.queries.webhooks import Event
 from tests import people
 from tests.conftest import settings_of
 from tests.receiver import Receiver, receiving
-from tests.workers.providing import Provider, providing
+from tests.workers.fake_provider import Provider, providing
 from workers.celery_app import Almanac, create_celery
 from workers.fanout.client import Fanout
 from workers.fanout.codec import pack_job, reply_list, unpack_reply, work_list

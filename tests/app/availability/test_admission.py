@@ -243,7 +243,7 @@ def test_a_worker_that_has_grown_is_replaced_and_nothing_is_lost(
     own_api: Api, apart: dict[str, str], people: list[str], sandbox, wired
 ):
     command = [
-        "tests.workers.growing" if each == "workers.main" else each
+        "tests.workers.leaking_app" if each == "workers.main" else each
         for each in commands.worker(settings_of(apart), "grower")
     ]
     statuses: list[int] = []

@@ -21,8 +21,8 @@ from store.coordination.provider_rate_limiter import ASK_FOR_LEASE, Limit
 from store.sql.models import OAuthConnection
 from tests.app.days import MORNING, meeting, starts
 from tests.waiting import until
+from tests.workers.coalesced_reads import read, was_read
 from tests.workers.conftest import DAY, put_work, replies, run_drain
-from tests.workers.reading import read, was_read
 from workers.execution import reads, writes
 from workers.execution.call_policy import AccountTraffic, calls
 from workers.fanout import drain

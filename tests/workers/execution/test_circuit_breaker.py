@@ -17,8 +17,8 @@ from providers.events import Changes, Draft
 from providers.sandbox.client import Sandbox
 from store.config.settings import Settings
 from store.coordination.circuit_breaker import CircuitKey, CircuitState, Family, provider_key
+from tests.workers.coalesced_reads import read, was_read
 from tests.workers.conftest import DAY, put_work, replies, run_drain
-from tests.workers.reading import read, was_read
 from workers.execution import reads, writes
 from workers.fanout.jobs import CreateEvent, Job, ReadBusy, ReadEvents, Reply
 from workers.fanout.pool import FairPool

@@ -13,8 +13,8 @@ from providers.errors import Reason
 from store.coordination.single_flight import ClaimState, ReadKey, SingleFlight
 from tests.conftest import settings_of
 from tests.waiting import until
+from tests.workers.coalesced_reads import PATIENCE, REFUSED, Reading, now, waiting
 from tests.workers.conftest import busy_jobs, run_drain
-from tests.workers.reading import PATIENCE, REFUSED, Reading, now, waiting
 from workers.celery_app import create_celery
 from workers.fanout.client import LATE, Fanout
 from workers.fanout.codec import pack_job, pack_reply, reply_list, same_read, unpack_reply, work_list

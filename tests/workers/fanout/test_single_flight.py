@@ -10,8 +10,8 @@ from itertools import takewhile
 from providers.base import Read
 from scheduling.intervals import Intervals
 from store.coordination.single_flight import ReadKey
+from tests.workers.coalesced_reads import PATIENCE, REFUSED, Reading, now, waiting
 from tests.workers.conftest import busy_jobs, put_work, read_one, run_drain
-from tests.workers.reading import PATIENCE, REFUSED, Reading, now, waiting
 from workers.fanout.codec import pack_job, reply_list, same_read, work_list
 from workers.fanout.jobs import Reply
 from workers.fanout.request import CoalescingPolicy

@@ -1,4 +1,4 @@
-"""The Celery app of production with a memory leak, for ``celery -A tests.workers.growing``."""
+"""The Celery app of production with a memory leak, for ``celery -A tests.workers.leaking_app``."""
 
 from __future__ import annotations
 
