@@ -76,7 +76,7 @@ def connected(runtime: Runtime, unique: Callable[[str], str]) -> Callable[..., s
     """Store a connection, of a sandbox account or of an invented one; returns its id."""
 
     def make(account: SandboxAccount | None = None, **changed: Any) -> str:
-        given: dict[str, Any] = {
+        tokens: dict[str, Any] = {
             "access_token": account.access_token if account else "planted-access",
             "refresh_token": account.refresh_token if account else "planted-refresh",
             "expires_at": account.expires_at if account else None,
@@ -93,7 +93,7 @@ def connected(runtime: Runtime, unique: Callable[[str], str]) -> Callable[..., s
                 provider=account.provider if account else "google",
                 email=account.email if account else "nobody@example.com",
                 scope=scope,
-                tokens=Tokens(**given),
+                tokens=Tokens(**tokens),
             )
             if account is not None:
                 people.identify(session, row.id, account)
@@ -151,8 +151,8 @@ def run_drain(runtime: Runtime, fanout: str, perform: Perform, *, seconds: float
 
 def replies(runtime: Runtime, fanout: str) -> list[tuple[int, Reply]]:
     """The replies to a fan-out, sorted by number of the job."""
-    told = runtime.stores.redis.lrange(reply_list(fanout), 0, -1)
-    return sorted((unpack_reply(data) for data in told), key=lambda reply: reply[0])
+    messages = runtime.stores.redis.lrange(reply_list(fanout), 0, -1)
+    return sorted((unpack_reply(data) for data in messages), key=lambda reply: reply[0])
 
 
 def all_places_free(runtime: Runtime) -> bool:

@@ -80,8 +80,8 @@ def test_on_a_unix_socket_it_starts_without_a_broker_of_its_own(tmp_path: Path):
     socket = tmp_path / "redis.sock"
     redis = embedded_redis.start(tmp_path, socket)
     client = Redis(unix_socket_path=str(socket), db=3)
-    given = environment(tmp_path, REDIS_URL=f"unix://{socket}?db=3")
-    worker = subprocess.Popen([str(ALMANAC), "worker"], env=given)
+    variables = environment(tmp_path, REDIS_URL=f"unix://{socket}?db=3")
+    worker = subprocess.Popen([str(ALMANAC), "worker"], env=variables)
     try:
         # It waits for tasks in the database that the address names.
         until(lambda: worker.poll() is not None or ("brpop", "3") in commands(client))

@@ -119,10 +119,10 @@ def test_a_retry_after_that_one_worker_gets_holds_for_the_other_at_once(new_work
     (refused,) = read(first, "one", [ada], seconds=5)
     assert (refused.failed.reason, refused.failed.retry_after) == (Reason.RATE_LIMITED, 30)
     provider.refusal = lambda: None
-    told, other = read(second, "two", [ada, bob], seconds=5)
-    assert told.failed.reason is Reason.RATE_LIMITED
-    assert told.failed.message == refused.failed.message
-    assert 20 < told.failed.retry_after <= 30
+    same, other = read(second, "two", [ada, bob], seconds=5)
+    assert same.failed.reason is Reason.RATE_LIMITED
+    assert same.failed.message == refused.failed.message
+    assert 20 < same.failed.retry_after <= 30
     assert was_read(other)
     assert len(provider.asked) == 2
 
@@ -154,8 +154,8 @@ def test_a_limit_of_the_project_holds_for_every_account(new_worker, provider, ob
     refused_for_the_project(provider)
     read(new_worker(), "one", [obtained()], seconds=5)
     provider.refusal = lambda: None
-    (told,) = read(new_worker(), "two", [obtained()], seconds=5)
-    assert told.failed.reason is Reason.RATE_LIMITED
+    (reply,) = read(new_worker(), "two", [obtained()], seconds=5)
+    assert reply.failed.reason is Reason.RATE_LIMITED
     assert len(provider.asked) == 1
 
 
@@ -275,8 +275,8 @@ def test_writes_spend_from_the_same_limit(new_worker, provider, connected, runti
     put_work(there, "w", [DeleteEvent(ada, "primary", "event")])
     run_drain(there, "w", writes.perform, seconds=5)
     asked = len(provider.asked)
-    (told,) = read(there, "f", [ada], seconds=2)
-    assert told.failed.reason is Reason.RATE_LIMITED
+    (reply,) = read(there, "f", [ada], seconds=2)
+    assert reply.failed.reason is Reason.RATE_LIMITED
     assert len(provider.asked) == asked
 
 
@@ -345,8 +345,8 @@ def test_a_read_that_finishes_after_the_deadline_serves_the_next_request(new_wor
         time.sleep(0.005)
     assert provider.running == 1
     draining.join()
-    (number, told), *more = early
-    assert (number, told.failed.reason, told.failed.message, more) == (
+    (number, reply), *more = early
+    assert (number, reply.failed.reason, reply.failed.message, more) == (
         0,
         Reason.PROVIDER_ERROR,
         "Google Calendar did not answer in time",
@@ -369,8 +369,8 @@ def test_jobs_that_have_not_begun_at_the_deadline_are_not_performed(new_worker, 
 def test_a_provider_that_hangs_is_left_after_a_while(new_worker, provider, connected):
     provider.seconds = 30.0
     began = time.monotonic()
-    (told,) = read(new_worker(fanout_deadline_seconds=1.0), "f", [connected()], seconds=0.3)
-    assert told.failed.reason is Reason.PROVIDER_ERROR
+    (reply,) = read(new_worker(fanout_deadline_seconds=1.0), "f", [connected()], seconds=0.3)
+    assert reply.failed.reason is Reason.PROVIDER_ERROR
     assert 0.7 < time.monotonic() - began < 15
 
 

@@ -104,12 +104,12 @@ def test_a_circuit_that_one_worker_opens_is_open_for_the_other(
     assert [not_asked(each) for each in found] == [True] * ACCOUNTS + [False] * 2
     assert all(was_read(each) for each in found[ACCOUNTS:])
     assert calls(sandbox, provider_name) == 0
-    told = found[0].failed
-    assert (told.reason, told.message) == (
+    failed = found[0].failed
+    assert (failed.reason, failed.message) == (
         Reason.PROVIDER_ERROR,
         f"{TITLES[provider_name]} has not been answering; try again in a moment",
     )
-    assert 50 < told.retry_after <= 60
+    assert 50 < failed.retry_after <= 60
 
 
 def test_a_provider_that_hangs_costs_one_deadline_and_no_second(at_sandbox, sandbox, people):
@@ -147,26 +147,26 @@ def test_one_probe_is_made_after_the_pause_and_recovery_closes(
     at_sandbox, sandbox, people, provider_name, fault
 ):
     workers = [at_sandbox(), at_sandbox()]
-    dead, newcomers = people(provider_name, ACCOUNTS), people(provider_name, 6, name="new")
+    dead, others = people(provider_name, ACCOUNTS), people(provider_name, 6, name="new")
     sandbox.fault(provider=provider_name, **fault)
     read(workers[0], "one", dead)
     pause_passes(workers[0], provider_name)
 
     sandbox.forget_requests()
-    found = read(workers[0], "two", newcomers)
+    found = read(workers[0], "two", others)
     assert [not_asked(each) for each in found].count(False) == 1
     # The jobs that waited for the probe are refused when it fails, and it is not retried.
     assert calls(sandbox, provider_name) == 1
-    assert all(map(not_asked, read(workers[1], "three", newcomers, week=1)))
+    assert all(map(not_asked, read(workers[1], "three", others, week=1)))
     assert calls(sandbox, provider_name) == 1
     assert 50 < standing(workers[1], provider_name).due <= 60
 
     sandbox.clear_faults()
     pause_passes(workers[0], provider_name)
     # The next fan-out is complete, including the accounts that failed before.
-    assert all(map(was_read, read(workers[1], "four", dead + newcomers, week=2)))
+    assert all(map(was_read, read(workers[1], "four", dead + others, week=2)))
     assert not standing(workers[0], provider_name).open
-    assert calls(sandbox, provider_name) == 1 + len(dead + newcomers)
+    assert calls(sandbox, provider_name) == 1 + len(dead + others)
 
 
 def test_while_a_probe_hangs_other_reads_are_refused(at_sandbox, sandbox, people, ask, serve):
@@ -177,28 +177,28 @@ def test_while_a_probe_hangs_other_reads_are_refused(at_sandbox, sandbox, people
     sandbox.clear_faults()
     sandbox.fault(provider="google", latency_ms=60_000)
     sandbox.forget_requests()
-    newcomers = people("google", 3, name="new")
-    first, second, third = (ReadBusy(each, ("primary",), 0, 7 * DAY) for each in newcomers)
+    others = people("google", 3, name="new")
+    first, second, third = (ReadBusy(each, ("primary",), 0, 7 * DAY) for each in others)
 
-    def hear(job: Job) -> tuple[Reply, float]:
+    def timed(job: Job) -> tuple[Reply, float]:
         began = time.monotonic()
         (reply,) = ask([job], seconds=seconds)
         return reply, time.monotonic() - began
 
     with ThreadPoolExecutor(3) as threads:
         serve(reads.perform)
-        probing = threads.submit(hear, first)
+        probing = threads.submit(timed, first)
         while not calls(sandbox, "google"):
             assert not probing.done()
             time.sleep(0.01)
         serve(reads.perform, tasks=2)
-        told = [each.result() for each in [threads.submit(hear, job) for job in (first, second)]]
+        answers = [each.result() for each in [threads.submit(timed, job) for job in (first, second)]]
         # By now the probe is old, and no job waits for it.
         serve(reads.perform)
-        told.append(hear(third))
+        answers.append(timed(third))
         assert not probing.done()
         assert calls(sandbox, "google") == 1
-        assert all(not_asked(reply) and took < seconds / 2 for reply, took in told)
+        assert all(not_asked(reply) and took < seconds / 2 for reply, took in answers)
         # The probe itself has its full time.
         assert probing.result()[0].failed.asked
 
@@ -229,12 +229,12 @@ def test_the_end_of_a_probe_records_an_answer_that_another_drain_lost(
     breakers = there.stores.circuit_breakers
     # As if another drain's pipeline had taken the recorded outcomes and failed.
     monkeypatch.setattr(breakers, "tell", lambda _pipe: breakers._answered.clear())
-    (newcomer,) = people("google", 1, name="new")
+    (other,) = people("google", 1, name="new")
     if upkeep:
-        with acquire(there, opened(newcomer), 1, Family.BUSY, deadline=1e9):
-            breakers.answered(CircuitKey("google", Family.BUSY), newcomer)
+        with acquire(there, opened(other), 1, Family.BUSY, deadline=1e9):
+            breakers.answered(CircuitKey("google", Family.BUSY), other)
     else:
-        assert was_read(*read(there, "two", [newcomer]))
+        assert was_read(*read(there, "two", [other]))
     assert not standing(there, "google").open
 
 
@@ -375,8 +375,8 @@ def test_upkeep_leaves_it_alone_too(at_sandbox, sandbox, people, opened):
     dead = people("google", ACCOUNTS)
     read(there, "one", dead)
     with (
-        pytest.raises(Unavailable, match="has not been answering") as told,
+        pytest.raises(Unavailable, match="has not been answering") as refused,
         acquire(there, opened(dead[0]), 1, Family.BUSY, deadline=1e9),
     ):
         pytest.fail("it has its turn")
-    assert told.value.retry_after > 50
+    assert refused.value.retry_after > 50

@@ -386,9 +386,9 @@ def test_a_registration_that_is_refused_is_the_operators_fault_and_the_log_says_
     wrong.stores.close()
 
     assert exchange.reason is Reason.PROVIDER_ERROR
-    told = [each for each in caplog.records if each.levelno == logging.ERROR]
-    assert len(told) == 2
-    for record in told:
+    errors = [each for each in caplog.records if each.levelno == logging.ERROR]
+    assert len(errors) == 2
+    for record in errors:
         text = record.getMessage()
         assert f"ALMANAC_{provider.upper()}_CLIENT_ID" in text
         assert f"ALMANAC_{provider.upper()}_CLIENT_SECRET" in text

@@ -43,9 +43,11 @@ def test_a_create_after_which_redis_is_lost_may_exist(runtime, sandbox, written,
 
 
 def test_a_refused_write_invalidates_its_own_connection_alone(runtime, sandbox, written, monkeypatch):
-    told = []
-    monkeypatch.setattr(runtime.stores.busy, "invalidate", lambda tags, ids: told.append((tags, len(ids))))
+    invalidated = []
+    monkeypatch.setattr(
+        runtime.stores.busy, "invalidate", lambda tags, ids: invalidated.append((tags, len(ids)))
+    )
     failed = written(DeleteEvent, event="never-there")
 
     assert failed.reason is Reason.NOT_FOUND
-    assert told == [(Tags(), 1)]
+    assert invalidated == [(Tags(), 1)]

@@ -191,8 +191,8 @@ def test_a_secret_that_no_key_opens_is_no_registration_and_is_logged_once(new_ru
     save("microsoft", BOB)
     process.registrations.current()
 
-    told = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
-    assert len([each for each in told if "with Google" in each]) == 1
+    errors = [each.getMessage() for each in caplog.records if each.levelno == logging.ERROR]
+    assert len([each for each in errors if "with Google" in each]) == 1
     assert "planted" not in caplog.text
 
 

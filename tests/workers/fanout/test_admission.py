@@ -102,7 +102,7 @@ def test_no_key_stays_when_all_requests_have_left(redis, admission):
     assert redis.keys("waiting:*") == []
 
 
-def said(redis, ago: float, places: int) -> str:
+def heartbeat_of(redis, ago: float, places: int) -> str:
     return f"{redis.time()[0] - ago}:0:{places}"
 
 
@@ -122,8 +122,8 @@ def said(redis, ago: float, places: int) -> str:
     ids=str,
 )
 def test_no_request_waits_for_workers_that_are_gone(redis, admission, workers, refused):
-    for name, told in workers.items():
-        redis.hset(WORKERS, name, said(redis, *told))
+    for name, heartbeat in workers.items():
+        redis.hset(WORKERS, name, heartbeat_of(redis, *heartbeat))
     if refused:
         with pytest.raises(NoWorker):
             admission.enter(READS, "one", 1)
@@ -138,7 +138,7 @@ def test_a_worker_that_leaves_and_is_back_is_there(runtime, admission, redis):
     presence.leave("worker")
     assert presence.present().workers == {}
     admission.enter(READS, "one", 1)
-    redis.hset(WORKERS, "worker", said(redis, AWAY_SECONDS + 5, 0))
+    redis.hset(WORKERS, "worker", heartbeat_of(redis, AWAY_SECONDS + 5, 0))
     with pytest.raises(NoWorker):
         admission.enter(READS, "two", 1)
     presence.work("worker", used=0, places=64)

@@ -46,9 +46,9 @@ def test_every_job_is_answered_under_its_number(runtime, connected):
     jobs = busy_jobs(connected(), 100)
     put_work(runtime, "f", jobs)
     run_drain(runtime, "f", read_one)
-    told = replies(runtime, "f")
-    assert [number for number, _ in told] == list(range(100))
-    for (_, reply), job in zip(told, jobs, strict=True):
+    answers = replies(runtime, "f")
+    assert [number for number, _ in answers] == list(range(100))
+    for (_, reply), job in zip(answers, jobs, strict=True):
         (calendar,) = job.calendars
         assert reply.outcomes[calendar].busy.pairs() == [(0, period_end(calendar))]
     assert all_places_free(runtime)
@@ -86,8 +86,8 @@ def test_a_job_that_fails_unexpectedly_is_answered_and_the_others_are_too(runtim
 
     put_work(runtime, "f", busy_jobs(connected(), 40))
     run_drain(runtime, "f", perform)
-    told = replies(runtime, "f")
-    assert [reply.failed for _, reply in told] == [BROKEN, None] * 20
+    answers = replies(runtime, "f")
+    assert [reply.failed for _, reply in answers] == [BROKEN, None] * 20
     assert all_places_free(runtime)
     assert "planted" not in BROKEN.message
 
@@ -135,9 +135,9 @@ def test_without_a_database_every_job_fails_and_none_is_lost(runtime, connected,
     runtime.stores.__dict__["database"] = Database(f"sqlite:///{tmp_path}/no/such/folder/almanac.db")
     put_work(runtime, "f", busy_jobs(connection, 50))
     run_drain(runtime, "f", read_one)
-    told = replies(runtime, "f")
-    assert [number for number, _ in told] == list(range(50))
-    assert {reply.failed for _, reply in told} == {DOWN}
+    answers = replies(runtime, "f")
+    assert [number for number, _ in answers] == list(range(50))
+    assert {reply.failed for _, reply in answers} == {DOWN}
     assert all_places_free(runtime)
 
 
@@ -174,9 +174,9 @@ def test_at_the_deadline_no_more_is_taken_and_what_was_taken_is_answered(runtime
 
     put_work(runtime, "f", busy_jobs(connected(), 20))
     run_drain(runtime, "f", perform, seconds=0.2)
-    told = len(replies(runtime, "f"))
-    assert 4 <= told <= 12
-    assert told + runtime.stores.redis.llen(work_list("f")) == 20
+    answers = len(replies(runtime, "f"))
+    assert 4 <= answers <= 12
+    assert answers + runtime.stores.redis.llen(work_list("f")) == 20
 
 
 def test_a_drain_waits_for_places_that_others_have_and_gives_up_at_its_deadline(runtime, connected):
@@ -288,9 +288,9 @@ def test_a_job_that_may_not_begin_before_the_deadline_is_answered_at_once(runtim
     put_work(runtime, "f", busy_jobs(connection, 3))
     began = time.monotonic()
     run_drain(runtime, "f", read_one, seconds=40.0)
-    told = [reply.failed for _, reply in replies(runtime, "f")]
-    assert [each.reason for each in told] == [Reason.RATE_LIMITED] * 3
-    assert all(50 < each.retry_after <= 60 for each in told)
+    answers = [reply.failed for _, reply in replies(runtime, "f")]
+    assert [each.reason for each in answers] == [Reason.RATE_LIMITED] * 3
+    assert all(50 < each.retry_after <= 60 for each in answers)
     # The drain waited neither for the deadline nor for the end of the pause.
     assert time.monotonic() - began < 30
 

@@ -115,9 +115,9 @@ def busy(connection, calendar="primary"):
 
 
 def answered(runtime, count):
-    told = replies(runtime, "f")
-    assert [number for number, _ in told] == list(range(count))
-    assert all(reply.whole() for _, reply in told), told
+    answers = replies(runtime, "f")
+    assert [number for number, _ in answers] == list(range(count))
+    assert all(reply.whole() for _, reply in answers), answers
 
 
 @pytest.mark.parametrize("cut", ["hang", "refuse"])

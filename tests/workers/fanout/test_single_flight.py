@@ -117,11 +117,11 @@ def test_a_flight_completes_before_its_leader_gets_the_reply(runtime, connected,
         commands = list(
             takewhile(lambda each: each != "ECHO over", (each["command"] for each in monitor.listen()))
         )
-    landed = next(
+    completed = next(
         n for n, each in enumerate(commands) if each.startswith(f"HSET flight:{flight.decode()} at")
     )
-    told = next(n for n, each in enumerate(commands) if each.startswith(f"RPUSH {reply_list('f')} "))
-    assert landed < told
+    pushed = next(n for n, each in enumerate(commands) if each.startswith(f"RPUSH {reply_list('f')} "))
+    assert completed < pushed
 
 
 def test_what_was_read_in_part_is_not_kept_as_a_failure(ask, serve, connected):

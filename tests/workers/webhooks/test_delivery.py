@@ -341,8 +341,8 @@ def test_logs_hold_neither_secret_nor_url(runtime, receiver, register, happen, l
     receiver.down()
     until(lambda: sending.deliver(runtime, endpoint) or log(endpoint)[0].attempts >= 2)
     assert "a webhook failed" in caplog.text
-    told = [record for record in caplog.records if record.name.startswith(("workers", "store"))]
-    written = str([vars(record) for record in told])
+    records = [record for record in caplog.records if record.name.startswith(("workers", "store"))]
+    written = str([vars(record) for record in records])
     until(lambda: sending.due(runtime) == [endpoint])
     with runtime.stores.database.writing() as session:
         claimed = deliveries.claim(session, endpoint, until=datetime.now(UTC) + timedelta(minutes=1))

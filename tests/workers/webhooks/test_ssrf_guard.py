@@ -70,7 +70,7 @@ def test_an_unknown_name_has_no_addresses(host):
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "message"),
     [
         ("http://example.com/", "must be an https URL"),
         ("ftp://example.com/", "must be an https URL"),
@@ -95,10 +95,10 @@ def test_an_unknown_name_has_no_addresses(host):
         ("https://example.com/#top", "must not have a fragment"),
     ],
 )
-def test_what_is_no_url_for_webhooks(url, told):
+def test_what_is_no_url_for_webhooks(url, message):
     with pytest.raises(Refused) as refused:
         parse(url, allow_private=False)
-    assert str(refused.value) == told
+    assert str(refused.value) == message
     assert "secret" not in str(refused.value)
 
 
