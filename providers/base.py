@@ -1,4 +1,4 @@
-"""What every calendar provider offers, in our own words rather than a vendor's."""
+"""The interface of every calendar provider, and its value types; no vendor's names."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from providers.events import Changes, Created, Draft, Event
 from providers.names import ProviderName
 from scheduling.intervals import Intervals
 
-# The main calendar of an account, whatever its real id; both providers know it by this alias.
+# Alias of an account's main calendar, whatever its real id; both providers accept it.
 PRIMARY = "primary"
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """An access token, refresh token or client secret; printing it never shows it."""
+    """An access token, refresh token or client secret; ``repr`` never shows it."""
 
     reveal: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a token endpoint answered.
+    """Tokens that a token endpoint issued.
 
-    ``refresh_token`` is None when the provider sent none: the old one stays in force (Google never
-    rotates, Microsoft always does). ``scope`` is None when the answer did not say.
+    ``refresh_token`` is None when the provider sent none: the old one stays valid (Google never
+    rotates, Microsoft always does). ``scope`` is None when the answer does not name the scopes.
     """
 
     access_token: Token
@@ -38,46 +38,46 @@ class Grant:
 
 
 class TokenSource(Protocol):
-    """Where an adapter gets the tokens of one account; it never learns where they live."""
+    """Supplies an adapter with the access tokens of one account; the adapter does not know their storage."""
 
     def access_token(self, *, deadline: float) -> Token:
-        """A token that is not known to be stale.
+        """An access token that is not known to be stale.
 
-        :raise AuthorizationInvalid: if the grant is gone
+        :raise AuthorizationInvalid: when the grant has ended
         """
         ...
 
     def renewed(self, rejected: Token, *, deadline: float) -> Token:
         """A token newer than ``rejected``, which the provider has just answered with 401.
 
-        :raise AuthorizationInvalid: if none can be had
+        :raise AuthorizationInvalid: when the token cannot be refreshed
         """
         ...
 
 
 class Traffic(Protocol):
-    """What the calls of one account have to do with everybody else's."""
+    """Reports the results of one account's calls to the state that all workers share."""
 
     def answered(self) -> None:
-        """Hear of a call that was answered, if only with a refusal."""
+        """Record a call that the provider answered, an error answer included."""
         ...
 
     def failed(self, error: ProviderError, pause: float, *, given_up: bool) -> float | None:
-        """Hear of a call that failed and would be made again in ``pause`` seconds, or is ``given_up``.
+        """Record a failed call that would be retried in ``pause`` seconds, or is ``given_up``.
 
-        Returns how long to wait before: longer while others have been told to. None when it is not to be
-        made again, because nobody is answered.
+        Returns the seconds to wait before the retry, more than ``pause`` when other workers wait too. None
+        means no retry, because the provider answers no worker.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A connected account as an adapter sees it; ``scopes`` are those granted, as the provider wrote them.
+    """A connected account as an adapter sees it; ``scopes`` are the granted ones in the provider's spelling.
 
-    ``grace`` is for how many seconds the first call of an operation may go on after the deadline: nobody
-    waits for it any more, but its answer will serve the next who asks.
-    ``request_id`` is that of the request that the calls are made for, if any.
+    ``grace``: seconds by which the first call of an operation may exceed the deadline. The request has
+    ended by then, but the answer fills the cache for later requests.
+    ``request_id``: id of the API request that the calls are made for, None without one.
     """
 
     email: str | None
@@ -90,7 +90,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """One calendar of an account; ``original`` is the provider's record, untouched."""
+    """One calendar of an account; ``original`` is the provider's record, unchanged."""
 
     id: str
     provider: ProviderName
@@ -102,13 +102,13 @@ class Calendar:
     foreground_color: str
     time_zone: str
     original: dict[str, Any] = field(repr=False)
-    # The address of its owner, where the provider names it (Microsoft).
+    # The owner's e-mail address, where the provider gives it (Microsoft).
     owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class MainCalendar:
-    """The main calendar of an account; ``address`` is that of its owner, ``""`` if that is not named."""
+    """The main calendar of an account; ``address`` is its owner's, ``""`` when the provider gives none."""
 
     id: str
     address: str
@@ -116,23 +116,23 @@ class MainCalendar:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A calendar that was read: its busy periods, clipped to the range asked for, sorted and merged."""
+    """A calendar that was read: its busy periods, clipped to the requested range, sorted and merged."""
 
     busy: Intervals
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A calendar, or a whole account, that could not be read. Never the same as "nothing there"."""
+    """A calendar, or a whole account, that could not be read. It never stands for an empty calendar."""
 
     reason: Reason
     message: str
     operation: str | None = None
     retry_after: float | None = None
     problem: Problem | None = None
-    # The call had been sent before without an answer, and may have been done then.
+    # An earlier attempt of the call got no answer, so the provider may have executed it.
     repeated: bool = False
-    # False: the provider was not asked at all.
+    # False: no call was made to the provider.
     asked: bool = True
     # True: no connection to the provider could be opened, so the last call was not sent.
     unsent: bool = False
@@ -158,26 +158,26 @@ Outcome = Read | Failed
 class CalendarProvider(Protocol):
     """Reads and writes the calendars of one provider.
 
-    ``deadline`` is a moment of ``time.monotonic()``; no call goes on after it. What concerns the whole
-    account is raised as a ``ProviderError``; what concerns one calendar is that calendar's ``Failed``.
+    ``deadline`` is a value of ``time.monotonic()``; no call runs past it. A failure of the whole account is
+    raised as a ``ProviderError``; a failure of one calendar is returned as that calendar's ``Failed``.
     """
 
     name: ProviderName
 
     def calendars(self, account: Account, *, deadline: float) -> list[Calendar]:
-        """Every calendar on the account's list, each page followed."""
+        """All calendars on the account's list, from every page."""
         ...
 
     def main_calendar(self, account: Account, *, deadline: float) -> MainCalendar:
-        """The real id of the main calendar, and the address that the provider knows the account by."""
+        """The real id of the main calendar, and the e-mail address that the provider has for the account."""
         ...
 
     def busy(
         self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float
     ) -> dict[str, Outcome]:
-        """The outcome of every calendar asked for, over ``[start, end)`` in UTC milliseconds.
+        """The outcome for every requested calendar, over ``[start, end)`` in UTC milliseconds.
 
-        A key for each of ``calendar_ids``, as it was asked (``primary`` answers under ``primary``).
+        Keys are ``calendar_ids`` as given (``primary`` answers under ``primary``).
         """
         ...
 
@@ -186,31 +186,31 @@ class CalendarProvider(Protocol):
     ) -> dict[str, tuple[Event, ...] | Failed]:
         """The events of every calendar that overlap ``[start, end)``, by start; keys as in :meth:`busy`.
 
-        Series are expanded, their exceptions in place; what is cancelled is left out.
+        Series are expanded, with their exceptions; cancelled events are left out.
         """
         ...
 
     def event(self, account: Account, calendar_id: str, event_id: str, *, deadline: float) -> Event:
-        """One event, an occurrence of a series included.
+        """One event or one occurrence of a series.
 
         :raise EventNotFound: when the calendar has no such event, or it was cancelled
-        :raise NotFound, InvalidCalendarId: when it is the calendar that is not there
+        :raise NotFound, InvalidCalendarId: when the calendar itself does not exist
         """
         ...
 
     def find_event(self, account: Account, calendar_id: str, meta_id: str, *, deadline: float) -> Event:
-        """The event of a calendar that carries ``meta_id``, in exactly this spelling.
+        """The event of a calendar whose metaId is ``meta_id``, compared case-sensitively.
 
-        :raise EventNotFound: when none does
+        :raise EventNotFound: when no event has it
         """
         ...
 
     def create_event(self, account: Account, calendar_id: str, draft: Draft, *, deadline: float) -> Created:
-        """Create an event. Safe to repeat: the same draft never makes two.
+        """Create an event. Safe to repeat: the same draft never makes two events.
 
-        :raise EventExists: when ``draft.id``, or an event of the same key with other content, is there
-        :raise EventRefused: when the provider finds fault with what was written
-        :raise EventUnreadable: when it was created and its answer makes no sense
+        :raise EventExists: when ``draft.id`` is in use, or the key is in use by an event with other content
+        :raise EventRefused: when the provider rejects the content
+        :raise EventUnreadable: when the event was created and the answer cannot be parsed
         """
         ...
 
@@ -235,14 +235,14 @@ class CalendarProvider(Protocol):
     ) -> None:
         """Delete an event. ``verified``: the caller has just found it in this calendar.
 
-        :raise EventNotFound: when the calendar has no such event, one deleted before included
+        :raise EventNotFound: when the calendar has no such event, or it was deleted before
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelWanted:
-    """A channel to be opened: ``id`` and ``secret`` are ours, and come back with every notification."""
+    """A channel to open. Almanac chooses ``id`` and ``secret``; every notification carries them."""
 
     id: str
     secret: Token
@@ -251,7 +251,7 @@ class ChannelWanted:
 
 @dataclass(frozen=True, slots=True)
 class ChannelOpened:
-    """A channel by the provider's own names. ``confirmed``: it has reached our address already."""
+    """An open channel; ids are the provider's. ``confirmed``: it has already reached our address."""
 
     id: str
     resource: str
@@ -260,42 +260,42 @@ class ChannelOpened:
 
 
 class Channels(Protocol):
-    """Has one provider tell us of changes in calendars. Errors and deadlines as in ``CalendarProvider``."""
+    """Subscribes to changes in calendars at one provider. Errors and deadlines as in ``CalendarProvider``."""
 
     def open(
         self, account: Account, calendar_id: str, wanted: ChannelWanted, *, deadline: float
     ) -> ChannelOpened:
-        """Have the changes in a calendar told, for as long as the provider lets us.
+        """Open a channel for the changes in a calendar, for the longest time that the provider allows.
 
-        :raise ProviderError: not retryable for a calendar that cannot be watched
+        :raise ProviderError: not retryable when the provider cannot watch this calendar
         """
         ...
 
     def extend(self, account: Account, channel_id: str, *, deadline: float) -> datetime | None:
-        """The new end of a channel; None where another has to be opened in its place.
+        """The new expiry of a channel; None when a new channel has to be opened instead.
 
-        :raise NotFound: when the provider knows the channel no longer
+        :raise NotFound: when the provider no longer knows the channel
         """
         ...
 
     def close(self, account: Account, channel_id: str, resource: str, *, deadline: float) -> None:
-        """End a channel; one that is gone already is a success."""
+        """Close a channel; a channel that is already closed counts as success."""
         ...
 
 
 class OAuthServer(Protocol):
-    """The token endpoints of one provider."""
+    """The token endpoint of one provider."""
 
     def refresh(self, refresh_token: Token, *, deadline: float) -> Grant:
-        """Trade a refresh token for a new access token.
+        """Exchange a refresh token for a new access token.
 
-        :raise GrantGone: when only a new consent helps
+        :raise GrantGone: when the user has to consent again
         :raise ProviderNotConfigured: without client id and secret
-        :raise Misconfigured: when the provider refuses them
-        :raise Unavailable: when the same call may work later
+        :raise Misconfigured: when the provider rejects them
+        :raise Unavailable: when the same call may succeed later
         """
         ...
 
     def revoke(self, token: Token, *, deadline: float) -> None:
-        """End the grant at the provider where it can be ended; a grant already gone is a success."""
+        """Revoke the grant where the provider supports it; a grant already revoked counts as success."""
         ...

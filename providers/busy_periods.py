@@ -1,4 +1,4 @@
-"""Periods a provider named: their order, and the answer an adapter gives."""
+"""Busy periods as providers send them: check, then merge into an adapter's answer."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from scheduling.intervals import Intervals, clip, merge
 
 
 def ordered(start: int, end: int) -> tuple[int, int]:
-    """A period that does not end before it begins.
+    """``(start, end)``, checked.
 
-    :raise ValueError: for one that does: whatever it was to say, it is not that the time is free
+    :raise ValueError: when the period ends before it begins; such a period never means free time
     """
     if end < start:
         raise ValueError("a period that ends before it begins")
@@ -19,6 +19,6 @@ def ordered(start: int, end: int) -> tuple[int, int]:
 
 
 def read(periods: Iterable[tuple[int, int]], start: int, end: int) -> Read:
-    """Sorted, merged and clipped to ``[start, end)``; periods without length block nothing."""
+    """Busy periods sorted, merged and clipped to ``[start, end)``; empty periods block nothing."""
     busy = Intervals.of(period for period in periods if period[0] < period[1])
     return Read(clip(merge(busy.starts, busy.ends), start, end))

@@ -1,7 +1,7 @@
-"""Whether an event has the content that a create asks for; pure functions.
+"""Compares an event with the content that a create requests; pure functions.
 
-Providers change a little of what is written: white space, fractions of a second, the account itself among the
-attendees. None of that counts as a difference.
+Providers normalize what is written: white space, fractions of a second, the account itself among the
+attendees. None of these counts as a difference.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ _SECOND = 1000
 
 
 def has_content(event: Event, content: Changes) -> bool:
-    """Whether the event says what ``content`` says, as far as a create decides it.
+    """Whether the event has the requested content.
 
-    A location that was not sent, and a meeting of the provider's own, are the provider's choice.
+    A location that was not sent, and the provider's own online meeting, are not compared.
     """
     return (
         _text(event.subject) == _text(content.subject)
@@ -45,7 +45,7 @@ def _is_at(event: Event, at: int, name: str, wanted: When | None) -> bool:
             return True
         case Day(date):
             edge = event.original[name]
-            # Google writes a date, Graph the midnight of one.
+            # Google has a date, Graph the midnight that starts it.
             return event.all_day and (edge.get("date") or edge["dateTime"][:10]) == date
         case _:
             return not event.all_day and at // _SECOND == wanted.at // _SECOND

@@ -1,4 +1,4 @@
-"""Creates whose answer is lost: they may have been done, so the adapter looks before it reports."""
+"""Creates whose answer was lost: the adapter looks for the event before it reports a failure."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from providers.errors import (
 )
 from providers.events import Created
 
-# Seconds that are kept for the look after an insert without an answer; at most a share of what is left.
-# With the usual deadline two tries of the insert still fit before it.
+# Seconds reserved for that lookup, and the largest share of the time left that it may take.
+# With the usual deadline two attempts of the insert still fit before it.
 LOOK_SECONDS = 1.5
 LOOK_SHARE = 0.2
 
 
 def insert_deadline(deadline: float) -> float:
-    """When the insert has to be answered, so that time remains for the look."""
+    """The deadline of the insert, with time reserved for the lookup."""
     left = max(0.0, deadline - time.monotonic())
     return deadline - min(LOOK_SECONDS, left * LOOK_SHARE)
 
 
 def is_unclear(error: ProviderError) -> bool:
-    """Whether a write that failed may have been done all the same.
+    """Whether a failed write may have been executed.
 
-    A write that was refused, throttled or never sent has done nothing, unless an earlier try of the same
-    write had no answer.
+    A write that was rejected, rate limited or never sent has no effect, unless an earlier attempt of the
+    same write got no answer.
     """
     if isinstance(error, RateLimited | LocalResourceExhausted) or error.unsent:
         return error.repeated
@@ -40,11 +40,11 @@ def is_unclear(error: ProviderError) -> bool:
 
 
 def settled(error: ProviderError, look: Callable[[], Created | None]) -> Created:
-    """The event of an insert that failed with ``error``, if it is there; ``look`` finds it.
+    """The event of an insert that failed with ``error``, if it exists; ``look`` finds it.
 
-    :raise OutcomeUnknown: when the insert may have been done and the event is not seen
-    :raise AuthorizationInvalid: when the grant ended before the look, ``repeated``
-    :raise ProviderError: ``error`` itself when the insert has done nothing
+    :raise OutcomeUnknown: when the insert may have been executed and the event is not found
+    :raise AuthorizationInvalid: with ``repeated`` set, when the grant ended before the lookup
+    :raise ProviderError: ``error`` itself when the insert had no effect
     """
     if not is_unclear(error):
         raise error

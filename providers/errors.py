@@ -1,4 +1,4 @@
-"""Why a provider could not be read: the closed set of reasons, one exception for each thing to do next."""
+"""Provider failures: a closed set of reasons, and one exception for each way to handle one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """The words of the API for a failure; clients switch on them, so the set is closed."""
+    """Reason words of the API. Clients switch on them, so the set is closed."""
 
     ACCESS_DENIED = "accessDenied"
     AUTHORIZATION_INVALID = "authorizationInvalid"
@@ -21,7 +21,7 @@ class Reason(StrEnum):
 
 
 class Problem(StrEnum):
-    """What the reasons, made for calendars, do not say: what is wrong with one event, or with ourselves."""
+    """Detail that the reasons do not express: a problem with one event, or inside Almanac."""
 
     EVENT_NOT_FOUND = "eventNotFound"
     EVENT_EXISTS = "eventExists"
@@ -32,11 +32,11 @@ class Problem(StrEnum):
 
 
 class ProviderError(Exception):
-    """A provider did not do what was asked.
+    """A provider did not execute a call.
 
-    ``message`` is fit for an end user: it names no token, URL, address or internal.
-    ``operation`` is the provider call in the API's words (``calendar.freebusy.query``), when known.
-    ``repeated``: the call had been sent before without an answer, and may have been done then.
+    ``message`` is fit for an end user: it contains no token, URL, address or internal name.
+    ``operation`` is the API's name of the provider call (``calendar.freebusy.query``), when known.
+    ``repeated``: an earlier attempt got no answer, so the provider may have executed it.
     ``unsent``: no connection was opened for the call, so the provider has not received it.
     """
 
@@ -53,9 +53,9 @@ class ProviderError(Exception):
 
 
 class Unavailable(ProviderError):
-    """The provider is down, slow or unreadable just now; the same call may work in a moment.
+    """The provider is down, slow or sends unreadable answers; the same call may succeed later.
 
-    ``retry_after`` is how many seconds it asks us to wait, None when it does not say.
+    ``retry_after``: seconds that the provider asks to wait, None when it does not say.
     """
 
     retryable = True
@@ -68,7 +68,7 @@ class Unavailable(ProviderError):
 
 
 class NoAnswer(Unavailable):
-    """The call failed at the level of the connection: no HTTP answer was received."""
+    """The connection failed: no HTTP answer was received."""
 
     def __init__(self, message: str, *, operation: str | None = None, unsent: bool = False) -> None:
         super().__init__(message, operation=operation)
@@ -86,63 +86,63 @@ class TimedOut(NoAnswer):
 
 
 class LocalResourceExhausted(Unavailable):
-    """This machine lacks what a call needs, and the provider has no part in that."""
+    """This machine has run out of a resource that a call needs (files, memory); not the provider's fault."""
 
     problem = Problem.OUT_OF_SERVICE
 
 
 class OutcomeUnknown(Unavailable):
-    """A create was sent without a usable answer, and the event was not seen afterwards: it may exist."""
+    """A create got no usable answer and the event was not found afterwards: it may still exist."""
 
     problem = Problem.OUTCOME_UNKNOWN
 
 
 class RateLimited(Unavailable):
-    """The provider throttles us."""
+    """The provider limits the rate of our calls."""
 
     reason = Reason.RATE_LIMITED
 
 
 class ProjectRateLimited(RateLimited):
-    """The provider throttles every account of one Google Cloud project.
+    """The provider limits the rate of all accounts of one Google Cloud project.
 
-    ``project`` is its number, None when the provider does not say. A token that a caller handed in may be
-    that of another project than ours.
+    ``project`` is the project number, None when the provider does not say. A token that a client passed in
+    may belong to another project than ours.
     """
 
     project: str | None = None
 
 
 class AccessDenied(ProviderError):
-    """The account may not see this calendar or do this; only its owner can mend it."""
+    """The account may not see this calendar or do this; only the calendar's owner can change that."""
 
     reason = Reason.ACCESS_DENIED
 
 
 class InsufficientScopes(AccessDenied):
-    """The grant is alive but too narrow for this operation."""
+    """The grant is valid but its scopes do not allow this operation."""
 
     reason = Reason.INSUFFICIENT_SCOPES
 
 
 class AuthorizationInvalid(ProviderError):
-    """The provider rejected the token even after a refresh, or there is nothing to refresh it with."""
+    """The provider rejected the token even after a refresh, or there is no refresh token."""
 
     reason = Reason.AUTHORIZATION_INVALID
 
 
 class GrantGone(AuthorizationInvalid):
-    """The provider says that the grant itself is gone: the user has to connect the account again."""
+    """The grant itself has ended: the user has to connect the account again."""
 
 
 class NotFound(ProviderError):
-    """The calendar or event does not exist, or the account cannot see that it does."""
+    """The calendar or event does not exist, or is invisible to the account."""
 
     reason = Reason.NOT_FOUND
 
 
 class EventNotFound(NotFound):
-    """The calendar is there, the event is not."""
+    """The calendar exists, the event does not."""
 
     problem = Problem.EVENT_NOT_FOUND
 
@@ -154,13 +154,13 @@ class EventExists(ProviderError):
 
 
 class EventRefused(ProviderError):
-    """The provider finds fault with what was to be written; the caller has to mend it."""
+    """The provider rejects the content of a write; the client has to correct it."""
 
     problem = Problem.EVENT_REFUSED
 
 
 class EventUnreadable(ProviderError):
-    """The provider did what was asked, and its answer cannot be read as an event."""
+    """The provider executed the write, and its answer cannot be parsed as an event."""
 
     problem = Problem.EVENT_UNREADABLE
 
@@ -172,22 +172,22 @@ class InvalidCalendarId(ProviderError):
 
 
 class MailboxUnavailable(ProviderError):
-    """The account has no mailbox or calendar service behind it."""
+    """The account has no mailbox or calendar service."""
 
     reason = Reason.MAILBOX_UNAVAILABLE
 
 
 class TooManyCalendars(ProviderError):
-    """More calendars were asked for than the provider reads at once."""
+    """More calendars were requested than the provider reads at once."""
 
     reason = Reason.TOO_MANY_CALENDARS
 
 
 class ProviderNotConfigured(ProviderError):
-    """No client id and secret for this provider: the operator has to set them."""
+    """No client id and secret are set for this provider: the operator has to set them."""
 
     reason = Reason.PROVIDER_NOT_CONFIGURED
 
 
 class Misconfigured(ProviderError):
-    """The provider refuses our registration itself; connections are as good as before."""
+    """The provider rejects our OAuth client; existing connections remain valid."""

@@ -1,4 +1,4 @@
-"""Events in our own words, and what a caller writes of one."""
+"""Events in provider-neutral form, and the content that a client writes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from providers.names import ProviderName
 
 
 class ResponseStatus(StrEnum):
-    """What an attendee has answered; the words are Google's."""
+    """An attendee's response, in Google's words."""
 
     ACCEPTED = "accepted"
     DECLINED = "declined"
@@ -23,7 +23,7 @@ class ResponseStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attendee:
-    """Somebody invited; ``is_self`` is the account itself. ``email`` is empty where the provider has none."""
+    """An invited person; ``is_self`` marks the account itself. ``email`` is empty when unknown."""
 
     email: str
     is_self: bool
@@ -35,10 +35,9 @@ class Attendee:
 class Event:
     """An event, or one occurrence of a series, over ``[start, end)`` in UTC milliseconds.
 
-    An all-day event spans the local midnights of its calendar. Text that the provider lacks is empty.
-    ``meta_id`` is what ties the copies of a unified event together, ``meeting_url`` where it is held
-    online, ``mark`` which create of ours has made it; None without. ``original`` is the provider's
-    record, untouched.
+    An all-day event spans the local midnights of its calendar. Missing text is empty. ``meta_id`` links the
+    copies of a unified event, ``meeting_url`` is the address of the online meeting, ``mark`` identifies the
+    create request that made the event; None without. ``original`` is the provider's record, unchanged.
     """
 
     id: str
@@ -57,11 +56,11 @@ class Event:
     original: dict[str, Any] = field(repr=False)
 
 
-# Tagged, so that one can be told from the other after a journey as JSON.
+# Tagged, so that decoding JSON restores the right type.
 class Moment(msgspec.Struct, frozen=True, tag=True):
-    """An edge of a timed event: an instant in UTC milliseconds, and the IANA zone to keep it in.
+    """A start or end of a timed event: an instant in UTC milliseconds, and the IANA zone to store it in.
 
-    Without a zone the event keeps the one it has; a new event is kept in UTC.
+    Without a zone the event keeps its own; a new event is stored in UTC.
     """
 
     at: int
@@ -69,7 +68,7 @@ class Moment(msgspec.Struct, frozen=True, tag=True):
 
 
 class Day(msgspec.Struct, frozen=True, tag=True):
-    """An edge of an all-day event, ``YYYY-MM-DD``; as an end it is the first day that is no longer in it."""
+    """A start or end of an all-day event, ``YYYY-MM-DD``; an end is exclusive."""
 
     date: str
 
@@ -83,7 +82,7 @@ TWO_KINDS = "start and end must both be dates, or both have a time"
 
 
 def fault_of_edges(start: When | None, end: When | None) -> str | None:
-    """An error sentence that names the wrong one of two edges; None when both are right."""
+    """An error sentence that names the invalid one of two edges; None when both are valid."""
     match start, end:
         case Moment(), Moment() if end.at < start.at:
             return END_BEFORE_START
@@ -96,11 +95,11 @@ def fault_of_edges(start: When | None, end: When | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be written of an event; None leaves a field as it is.
+    """The fields of an event to write; None leaves a field unchanged.
 
-    ``start`` and ``end`` are of one kind. ``attendees`` are addresses and replace the list; who stays on
-    it keeps their answer. ``meeting`` True makes the provider's own online meeting, ``meeting_url`` keeps
-    that of another. ``notify`` None is the provider's default.
+    ``start`` and ``end`` are of one kind. ``attendees`` are addresses and replace the list; attendees on both
+    lists keep their response. ``meeting`` True creates the provider's own online meeting, ``meeting_url``
+    stores the address of an external one. ``notify`` None means the provider's default.
     """
 
     subject: str | None = None
@@ -120,18 +119,18 @@ class Changes:
         if edge is not None and isinstance(edge, Day) != event.all_day:
             return TWO_KINDS
         if event.all_day:
-            # Its days depend on the zone of its calendar.
+            # The length of its days depends on the zone of its calendar.
             return None
         return fault_of_edges(self.start or Moment(event.start), self.end or Moment(event.end))
 
     @property
     def has_one_edge(self) -> bool:
-        """Whether the other edge stays as it is in the event."""
+        """Whether exactly one edge is written."""
         return (self.start is None) != (self.end is None)
 
 
 def overlaps(event: Event, start: int, end: int) -> bool:
-    """Whether an event is in ``[start, end)``; one without length is where it starts."""
+    """Whether an event is in ``[start, end)``; an event without length counts by its start."""
     return event.start < end and (event.end > start or event.start == event.end == start)
 
 
@@ -139,11 +138,11 @@ def overlaps(event: Event, start: int, end: int) -> bool:
 class Draft:
     """An event to create; ``content`` has a start and an end.
 
-    ``key`` is 64 hexadecimal digits: at the provider, the same key makes the same event. ``fingerprint``
-    (64 digits too) is of all that was asked for: it tells a create that is repeated from another with the
-    same key. ``attempt`` is random: it tells what this request makes from what one before it has made.
-    ``id`` is the caller's own choice, which Google honours and Microsoft cannot. ``meta_id_is_new``: it was
-    made for this request by chance, so no event can carry it yet.
+    ``key`` is 64 hexadecimal digits: at the provider, one key makes one event. ``fingerprint`` (64 digits
+    too) is a hash of the whole request: it distinguishes a repeated create from another one with the same
+    key. ``attempt`` is random: it distinguishes the event of this request from that of an earlier one.
+    ``id`` is the client's choice, which Google accepts and Microsoft does not support. ``meta_id_is_new``:
+    generated at random for this request, so no event can have it yet.
     """
 
     content: Changes
@@ -155,20 +154,20 @@ class Draft:
 
     @property
     def mark(self) -> str:
-        """What is kept with the event of the request that makes it."""
+        """The value stored with the event, which identifies the create and the request."""
         return f"{self.fingerprint}.{self.attempt}"
 
     def taken(self, provider: ProviderName) -> str:
-        """The error of a create whose name belongs to another event; it names the fields."""
+        """The error of a create whose id or metaId belongs to another event; it names the fields."""
         names = ["id"] if self.id is not None and provider == ProviderName.GOOGLE else []
         if self.content.meta_id is not None and not self.meta_id_is_new:
             names.append("metaId")
         return f"{' or '.join(names) or 'Idempotency-Key'} belongs to another event of this calendar"
 
     def found(self, event: Event) -> Created | None:
-        """What it means that ``event`` is where the draft belongs; None when it is another's event.
+        """The outcome of a create that finds ``event`` already there; None when that is another event.
 
-        An event whose metaId was changed since is another's: it can no longer be found by the draft's.
+        An event whose metaId was changed since is another event: the draft's metaId no longer finds it.
         """
         meta_id = self.content.meta_id
         same = (event.mark or "").partition(".")[0] == self.fingerprint
@@ -179,7 +178,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """The event of a create; ``made`` is False when an earlier request of the same create had made it."""
+    """The event of a create; ``made`` is False when an earlier request of the same create made it."""
 
     event: Event
     made: bool

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class ProviderName(StrEnum):
-    """The providers, by their word in URLs and answers."""
+    """The providers, as spelled in URLs and answers."""
 
     GOOGLE = "google"
     MICROSOFT = "microsoft"

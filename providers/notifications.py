@@ -1,4 +1,4 @@
-"""What a provider tells us by a channel, in our own words."""
+"""Notifications that arrive on a provider's channel, in provider-neutral form."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from enum import Enum, auto
 
 
 class News(Enum):
-    """What there is to know of a channel or its calendar."""
+    """The state of a channel or its calendar that a notification reports."""
 
-    # The provider has reached us for the first time.
+    # The provider has reached our address for the first time.
     CONFIRMED = auto()
-    # Something in the calendar has changed, or may have.
+    # Something in the calendar has changed, or may have changed.
     CHANGED = auto()
-    # The channel ends soon unless it is renewed.
+    # The channel expires soon unless it is renewed.
     ENDING = auto()
-    # The channel is no more.
+    # The channel has ended.
     ENDED = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """One notification; nothing in it is true until ``secret`` has been found to be that of ``channel``."""
+    """One notification; untrusted until ``secret`` is verified to be the secret of ``channel``."""
 
     channel: str
     secret: str = field(repr=False)

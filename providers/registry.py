@@ -1,4 +1,4 @@
-"""The providers of one installation, built from their addresses and our registrations with them."""
+"""Builds the providers of one installation from their endpoints and OAuth clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoint
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One provider: calendars, channels, OAuth server, and whether an operator has registered us there."""
+    """One provider: calendars, channels, OAuth server, and whether the operator has set its OAuth client."""
 
     calendars: CalendarProvider
     channels: Channels
@@ -24,7 +24,7 @@ class Provider:
     configured: bool
 
     def registered(self, oauth: OAuth) -> Provider:
-        """The same provider under another registration."""
+        """The same provider with another OAuth client."""
         return replace(self, oauth=oauth, configured=True)
 
 
@@ -34,7 +34,7 @@ def providers(
     microsoft: MicrosoftEndpoints,
     microsoft_client: Client,
 ) -> dict[ProviderName, Provider]:
-    """Both providers, whether configured or not: stored tokens are read without a client until they end."""
+    """Both providers, configured or not: stored access tokens work without an OAuth client until expiry."""
     return {
         ProviderName.GOOGLE: Provider(
             Google(google),

@@ -1,4 +1,4 @@
-"""Which scopes to request for a level of access, and which of them each operation needs."""
+"""Scopes to request for each level of access, and scopes that each operation requires."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
 
 
 class Level(StrEnum):
-    """The levels of access of the API; each includes those above it here."""
+    """The API's levels of access; each includes the ones above it here."""
 
     FREE_BUSY = "free-busy"
     READ = "read"
@@ -25,7 +25,7 @@ LEVEL_NAMES = (*(str(level) for level in Level), "edit")
 
 
 class Operation(StrEnum):
-    """The provider calls by their names in the API, the same for both providers."""
+    """Provider calls by their names in the API, the same for both providers."""
 
     LIST_CALENDARS = "calendar.calendarList.list"
     FREE_BUSY = "calendar.freebusy.query"
@@ -56,9 +56,9 @@ def _google(*names: str) -> tuple[str, ...]:
     return tuple(_GOOGLE_PREFIX + name for name in names)
 
 
-# For the e-mail address of the account, which tells the attendee that is oneself.
+# For the account's e-mail address, which identifies its own attendee entry.
 _GOOGLE_IDENTITY = ("openid", "email")
-# MailboxSettings.Read: the zone that says when an all-day event begins.
+# MailboxSettings.Read: the mailbox's zone, which decides when an all-day event begins.
 _MICROSOFT_IDENTITY = ("offline_access", "openid", "email", "profile", "User.Read", "MailboxSettings.Read")
 
 _LEVEL_SCOPES = {
@@ -112,7 +112,7 @@ _VALID = {
 
 
 def level(name: str) -> Level:
-    """The level of that name; ``edit`` is the old name of ``write``.
+    """The level with that name; ``edit`` is the old name of ``write``.
 
     :raise ValueError: for any other word
     """
@@ -120,7 +120,7 @@ def level(name: str) -> Level:
 
 
 def expand_levels(provider: ProviderName, scopes: Iterable[str]) -> list[str]:
-    """The provider's scopes, each once; a level stands for the calendar scopes that it requests."""
+    """The provider's scopes, without duplicates; a level expands to its calendar scopes."""
     expanded: list[str] = []
     for each in scopes:
         if each in LEVEL_NAMES:
@@ -133,7 +133,7 @@ def expand_levels(provider: ProviderName, scopes: Iterable[str]) -> list[str]:
 
 
 def reaches_calendars(provider: ProviderName, granted: Iterable[str]) -> bool:
-    """Whether a grant allows any call of a calendar."""
+    """Whether the scopes allow any calendar operation."""
     scopes = frozenset(granted)
     return any(_allows(provider, scopes, operation) for operation in Operation)
 
@@ -144,32 +144,32 @@ def level_scopes(provider: ProviderName, name: str) -> tuple[str, ...]:
 
 
 def every_scope(provider: ProviderName) -> tuple[str, ...]:
-    """The scopes of all levels, each once: what a registration has to allow."""
+    """The scopes of all levels, without duplicates; an OAuth client has to allow all of them."""
     return tuple(dict.fromkeys(scope for each in Level for scope in _LEVEL_SCOPES[provider, each]))
 
 
 def required_level(operation: str) -> Level:
-    """The least level that allows an operation."""
+    """The lowest level that allows an operation."""
     return REQUIRED_LEVEL[Operation(operation)]
 
 
 def valid_scopes(provider: ProviderName, operation: str) -> tuple[str, ...]:
-    """The provider's scopes any one of which allows an operation."""
+    """The provider's scopes that allow an operation; one of them suffices."""
     return _VALID[provider, Operation(operation)]
 
 
 def allows(provider: ProviderName, granted: Iterable[str], operation: str) -> bool:
-    """Whether the granted scopes allow an operation; they may be short or URLs, in any case."""
+    """Whether the granted scopes allow an operation; scopes may be short names or URLs, in any case."""
     return _allows(provider, frozenset(granted), Operation(operation))
 
 
 def has_scope(provider: ProviderName, granted: Iterable[str], scope: str) -> bool:
-    """Whether one scope is among those granted, however both are written."""
+    """Whether ``scope`` is among those granted, compared in short form."""
     return _short(provider, scope) in {_short(provider, each) for each in granted}
 
 
 def insufficient(provider: ProviderName, operation: str) -> InsufficientScopes:
-    """The error for a grant too narrow for an operation."""
+    """The error when the granted scopes do not allow an operation."""
     needed = required_level(operation)
     scopes = " ".join(level_scopes(provider, needed))
     return InsufficientScopes(
@@ -179,9 +179,9 @@ def insufficient(provider: ProviderName, operation: str) -> InsufficientScopes:
 
 
 def require(provider: ProviderName, granted: Iterable[str], operation: str) -> None:
-    """Do nothing when the granted scopes allow an operation.
+    """Check that the granted scopes allow an operation.
 
-    :raise InsufficientScopes: otherwise
+    :raise InsufficientScopes: when they do not
     """
     if not allows(provider, granted, operation):
         raise insufficient(provider, operation)
@@ -194,7 +194,7 @@ def _allows(provider: ProviderName, granted: frozenset[str], operation: Operatio
 
 
 def _short(provider: ProviderName, scope: str) -> str:
-    """The scope without its URL prefix, in lower case; Microsoft's "shared" scopes include the plain ones."""
+    """The scope in lower case without its URL prefix; Microsoft's "shared" scopes include the plain ones."""
     prefix = _GOOGLE_PREFIX if provider == GOOGLE else _MICROSOFT_PREFIX
     short = scope.lower().removeprefix(prefix)
     return short.removesuffix(".shared") if provider == MICROSOFT else short

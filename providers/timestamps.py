@@ -1,4 +1,4 @@
-"""Moments as UTC milliseconds, to and from the texts of the providers."""
+"""Timestamps in UTC milliseconds: parse and format the providers' texts."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WALL_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - wall clock on purpose: the offset is subtracted apart
 _MILLISECOND = timedelta(milliseconds=1)
 
-# What a ``datetime`` can say; a range beyond it is asked for up to here.
+# The limits of ``datetime``; requests to providers are clipped to them.
 _FIRST = -62_135_596_800_000
 _LAST = 253_402_300_799_999
 
-# Meetings of many people begin at few moments, each of which is read once.
+# Cache size. Many events begin at the same few times, so each text is parsed once.
 _REMEMBERED = 16_384
 
-# Digits after the sixth that say something: Graph writes seven, ``fromisoformat`` drops them.
+# Non-zero digits after the sixth: Graph writes seven, ``fromisoformat`` drops the seventh.
 _TAIL = re.compile(r"[.,]\d{6}0*[1-9]")
 
 
 @lru_cache(_REMEMBERED)
 def instant(text: str, *, up: bool = False) -> int:
-    """The millisecond of an RFC 3339 text: rounded down, or up for the end of a period.
+    """Milliseconds of an RFC 3339 text: rounded down, or up for the end of a period.
 
-    :raise ValueError: for anything else, a text without an offset included
+    :raise ValueError: for any other text, also for one without an offset
     """
     moment = datetime.fromisoformat(text)
     zone = moment.tzinfo
@@ -39,10 +39,10 @@ def instant(text: str, *, up: bool = False) -> int:
 
 @lru_cache(_REMEMBERED)
 def wall_instant(text: str, zone: tzinfo, *, up: bool = False) -> int:
-    """As :func:`instant`, for a text without an offset that means the wall clock of ``zone``.
+    """As :func:`instant`, for a text without an offset, read as wall clock of ``zone``.
 
-    An hour that occurs twice means its first, one that is skipped means the moment of the skip. An offset
-    in the text wins.
+    An hour that occurs twice means the first one; a skipped time means the moment of the skip. An offset
+    in the text takes precedence.
     """
     moment = datetime.fromisoformat(text)
     return _milliseconds(moment.replace(tzinfo=None), text, moment.tzinfo or zone, up=up)

@@ -1,4 +1,4 @@
-"""Google Calendar API v3 behind the interface of ``providers.base``.
+"""Google Calendar API v3 as a ``CalendarProvider``.
 
 Imported by ``app.api``, ``providers``, ``workers.execution``.
 """

@@ -1,4 +1,4 @@
-"""One calendar for the length of one operation: its calls, its token, its zone."""
+"""One calendar during one operation: its calls, its token, its zone."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from providers.http.send import Bearer, Call, Json, send, unreadable
 from providers.names import ProviderName
 from providers.scopes import Operation, require
 
-# The most there are: https://developers.google.com/workspace/calendar/api/v3/reference/events/list
+# Maximum: https://developers.google.com/workspace/calendar/api/v3/reference/events/list
 EVENTS_PER_PAGE = 2500
 
-# No id is one of these, and in a path they mean another address: "/events/.." is the calendar itself.
+# Never ids; in a path they mean another resource: "/events/.." is the calendar itself.
 NOT_SEGMENTS = frozenset({"", ".", ".."})
 
 
 class GoogleCalendar:
-    """A calendar of an account, as one operation sees it."""
+    """A calendar of an account during one operation."""
 
     def __init__(
         self,
@@ -47,9 +47,9 @@ class GoogleCalendar:
         self._bearer = bearer or Bearer.of(account)
 
     def event_path(self, event_id: str) -> str:
-        """The address of one event below the calendar's events.
+        """The path of one event below the calendar's events.
 
-        :raise EventNotFound: for what no event can be called
+        :raise EventNotFound: for a text that cannot be an event id
         """
         if event_id in NOT_SEGMENTS:
             raise self.missing()
@@ -75,11 +75,11 @@ class GoogleCalendar:
         query: dict[str, str],
         match: str | None = None,
     ) -> Json:
-        """The answer to a write, ``{}`` when it has none or none that can be read.
+        """The answer to a write, ``{}`` when it is empty or unreadable.
 
         ``match`` is the etag that the event must still have.
 
-        :raise Outdated: when it has another
+        :raise Outdated: when the etag differs
         :raise EventExists, EventRefused, Deleted: see :func:`write_error_for`
         """
         content = None if body is None else orjson.dumps(body)
@@ -94,13 +94,13 @@ class GoogleCalendar:
 
     @cached_property
     def zone(self) -> str:
-        """The calendar's zone, asked for once; a list of events tells it to whoever may read events."""
+        """The calendar's zone, requested once; it is part of the event list, which every reader may call."""
         return zone_of(self.get(maxResults="1", fields="timeZone"), self.operation)
 
     def missing(self) -> EventNotFound:
-        """What it means that there is no such event: Google says the same when the calendar is not there.
+        """The error for a missing event: Google answers the same when the calendar does not exist.
 
-        :raise NotFound, InvalidCalendarId: when it is the calendar
+        :raise NotFound, InvalidCalendarId: when the calendar does not exist
         """
         _ = self.zone
         return EventNotFound(f"{PROVIDER} does not know this event", operation=self.operation)
@@ -122,9 +122,9 @@ class GoogleCalendar:
 
 
 def zone_of(page: Json, operation: str) -> str:
-    """The zone that a list of events tells.
+    """The calendar's zone, from a page of its events.
 
-    :raise Unavailable: when it tells none
+    :raise Unavailable: when the page has none
     """
     zone = page.get("timeZone")
     if not isinstance(zone, str):

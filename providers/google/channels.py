@@ -1,4 +1,4 @@
-"""Google's watch channels: ``events.watch``, ``channels.stop``, and what they send.
+"""Google's watch channels: ``events.watch``, ``channels.stop``, and the notifications.
 
 https://developers.google.com/workspace/calendar/api/guides/push
 """
@@ -23,7 +23,7 @@ from providers.scopes import Operation, require
 
 OPERATION = Operation.WATCH_EVENTS
 
-# What Google gives when nothing is said, in seconds; it documents no longer life.
+# Google's default, in seconds; it documents no longer lifetime.
 LIFETIME = 604_800
 
 _NEWS = {"sync": News.CONFIRMED}
@@ -38,7 +38,7 @@ class GoogleChannels:
     def open(
         self, account: Account, calendar_id: str, wanted: ChannelWanted, *, deadline: float
     ) -> ChannelOpened:
-        """Open a watch channel; Google reaches our address a moment later."""
+        """Open a watch channel; Google sends its first notification a moment later."""
         require(ProviderName.GOOGLE, account.scopes, OPERATION)
         if calendar_id in NOT_SEGMENTS:
             raise InvalidCalendarId(f"{PROVIDER} cannot read this calendar id", operation=OPERATION)
@@ -53,7 +53,7 @@ class GoogleChannels:
         return _opened(send(call, error_for, deadline=deadline, bearer=Bearer.of(account)))
 
     def extend(self, account: Account, channel_id: str, *, deadline: float) -> None:
-        """Google's channels end when they end."""
+        """Return None: Google's channels cannot be extended."""
 
     def close(self, account: Account, channel_id: str, resource: str, *, deadline: float) -> None:
         """Stop a watch channel."""
@@ -76,11 +76,11 @@ class GoogleChannels:
 
 
 def notification(header: Callable[[str], str | None]) -> Notification:
-    """What a notification says, all of it in its headers, of which ``header`` finds one by its name."""
+    """A notification, which is entirely in its headers; ``header`` looks one up by name."""
     return Notification(
         header("X-Goog-Channel-ID") or "",
         header("X-Goog-Channel-Token") or "",
-        # A word that is new to us may mean a change.
+        # An unknown state may mean a change.
         _NEWS.get(header("X-Goog-Resource-State") or "", News.CHANGED),
     )
 

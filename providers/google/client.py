@@ -23,12 +23,12 @@ from providers.oauth.endpoints import GoogleEndpoints
 from providers.scopes import Operation, require
 from providers.timestamps import DAY, utc_text
 
-# The most calendars in one freeBusy query (calendarExpansionMax), and the most entries on a page:
+# Maximum of calendars in one freeBusy query (calendarExpansionMax), and of entries on a page:
 # https://developers.google.com/workspace/calendar/api/v3/reference
 CALENDARS_PER_QUERY = 50
 CALENDARS_PER_PAGE = 250
 
-# Google documents no longest range for freeBusy and refuses somewhat more than three months.
+# Google documents no maximum range for freeBusy and rejects ranges of somewhat over three months.
 RANGE_PER_QUERY = 60 * DAY
 
 
@@ -41,7 +41,7 @@ class Google:
         self._api = endpoints.api.rstrip("/")
 
     def calendars(self, account: Account, *, deadline: float) -> list[Calendar]:
-        """Every calendar on the account's list; a page may be short or empty and still have a next one."""
+        """Every calendar on the account's list; a short or empty page may be followed by others."""
         require(self.name, account.scopes, Operation.LIST_CALENDARS)
         pages = self._calendar_pages(Bearer.of(account), deadline)
         return [each for page in pages for each in parse.calendars(page, Operation.LIST_CALENDARS)]
@@ -57,10 +57,10 @@ class Google:
     def busy(
         self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float
     ) -> dict[str, Outcome]:
-        """The outcome of every calendar, fifty calendars and sixty days to a call, one call at a time.
+        """The outcome for every calendar, with fifty calendars and sixty days in a call, one call at a time.
 
-        A call that fails as a whole fails its calendars; when every call did, its error is raised. A
-        connection that is no longer accepted is raised at once.
+        A failed call fails its calendars; when every call failed, the error is raised. An invalid
+        authorization is raised at once.
         """
         require(self.name, account.scopes, Operation.FREE_BUSY)
         bearer = Bearer.of(account)
@@ -82,7 +82,7 @@ class Google:
     def events(
         self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float
     ) -> dict[str, tuple[Event, ...] | Failed]:
-        """The events of each calendar, one after the other; a calendar that fails is named."""
+        """The events of each calendar, read one after the other; failures are returned per calendar."""
         bearer = Bearer.of(account)
         outcomes: dict[str, tuple[Event, ...] | Failed] = {}
         for each in dict.fromkeys(calendar_ids):
@@ -100,7 +100,7 @@ class Google:
         return events.read(self._calendar(account, calendar_id, Operation.GET_EVENT, deadline), event_id)
 
     def find_event(self, account: Account, calendar_id: str, meta_id: str, *, deadline: float) -> Event:
-        """The event that carries ``meta_id``."""
+        """The event whose metaId is ``meta_id``."""
         return events.carrying(self._calendar(account, calendar_id, Operation.LIST_EVENTS, deadline), meta_id)
 
     def create_event(self, account: Account, calendar_id: str, draft: Draft, *, deadline: float) -> Created:
@@ -124,7 +124,7 @@ class Google:
         verified: bool = False,
         deadline: float,
     ) -> None:
-        """Delete an event. Google itself finds events in the calendar of the path only."""
+        """Delete an event. Google finds only events of the calendar in the path."""
         calendar = self._calendar(account, calendar_id, Operation.DELETE_EVENT, deadline)
         events.delete(calendar, event_id, notify=notify)
 
@@ -141,7 +141,7 @@ class Google:
     def _read(
         self, bearer: Bearer, chunk: Sequence[str], start: int, end: int, deadline: float
     ) -> dict[str, Outcome]:
-        """A calendar is read when every stretch of the range was."""
+        """A calendar counts as read when every part of the range was."""
         answers = [
             self._free_busy(bearer, chunk, since, min(since + RANGE_PER_QUERY, end), deadline)
             for since in range(start, end, RANGE_PER_QUERY)

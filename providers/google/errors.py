@@ -1,4 +1,4 @@
-"""What Google's refusals mean to us.
+"""Maps Google's error answers to exceptions.
 
 https://developers.google.com/workspace/calendar/api/guides/errors
 """
@@ -29,7 +29,7 @@ from providers.http.send import Reply
 
 PROVIDER = "Google Calendar"
 
-# The reason decides before the status does: a 403 is a throttle, a missing scope or a closed door.
+# The reason takes precedence over the status: a 403 can mean rate limit, missing scope or no access.
 BY_REASON: dict[str, Refusal] = {
     "ACCESS_TOKEN_SCOPE_INSUFFICIENT": (InsufficientScopes, "says that the granted scopes do not allow this"),
     "insufficientPermissions": (InsufficientScopes, "says that the granted scopes do not allow this"),
@@ -76,10 +76,10 @@ class Outdated(ProviderError):
 
 
 class Deleted(NotFound):
-    """The event was there, and has been deleted."""
+    """The event has been deleted."""
 
 
-# What Google finds at fault in a write, as the end of a sentence.
+# What Google rejects in a write, as the end of a sentence.
 FAULTS = {
     "timeRangeEmpty": "says that the event ends before it starts",
     "required": "misses something that the event needs",
@@ -106,13 +106,13 @@ def write_error_for(reply: Reply) -> ProviderError:
 
 
 def error_for_reason(reason: str, operation: str) -> ProviderError:
-    """The exception for an error inside a 200; a reason not known to us is still a failure."""
+    """The exception for an error inside a 200; an unknown reason is still a failure."""
     refusal = BY_REASON.get(reason, (ProviderError, "could not read this calendar"))
     return errors.error(PROVIDER, refusal, operation=operation)
 
 
 def _reason(body: Any) -> str:
-    """The most telling reason of either envelope: the ErrorInfo of the front end, else ``errors[0]``."""
+    """The most specific reason of either format: ErrorInfo of the front end, else ``errors[0]``."""
     error = body.get("error") if isinstance(body, dict) else None
     if not isinstance(error, dict):
         return ""
@@ -122,7 +122,7 @@ def _reason(body: Any) -> str:
 
 
 def _concerns_the_project(body: Any) -> bool:
-    """Whether the front end names a quota that all accounts share; without its word it is one account's.
+    """Whether ErrorInfo names a quota that all accounts share; without ErrorInfo it is one account's.
 
     The quotas are ``defaultPerMinutePerProject`` and ``defaultPerMinutePerUser``.
     """

@@ -1,4 +1,4 @@
-"""The calls to the events of one calendar: read, found, created, changed and deleted.
+"""The calls for the events of one calendar: read, find, create, change and delete.
 
 https://developers.google.com/workspace/calendar/api/v3/reference/events
 """
@@ -29,14 +29,14 @@ from providers.http.json_validation import SHAPE_ERRORS
 from providers.http.send import Json, unreadable
 from providers.timestamps import DAY, utc_text
 
-# How often an event is read and written anew when others change it in between.
+# Attempts to read and write an event while others change it in between.
 TRIES = 4
 
-# How long a meeting that Google is still making is waited for, and how long between two looks, in seconds.
+# How long to wait for a meeting that Google is still creating, and between two reads of it, in seconds.
 MEETING_PATIENCE = 1.5
 MEETING_PAUSE = 0.3
 
-# To be sent with every change of an event; conference data that comes without it is passed over:
+# Required with every change of an event; without it Google ignores conference data:
 # https://developers.google.com/workspace/calendar/api/v3/reference/events#conferenceData
 _CONFERENCE = {"conferenceDataVersion": "1"}
 
@@ -44,8 +44,8 @@ _CONFERENCE = {"conferenceDataVersion": "1"}
 def listed(calendar: GoogleCalendar, start: int, end: int) -> tuple[Event, ...]:
     """The events that overlap ``[start, end)``, by start; series are expanded.
 
-    Google bounds the end of an event by ``timeMin`` and its start by ``timeMax``, both exclusive, and means
-    days in a zone of its own: a day more on both sides is asked for, and what overlaps is taken.
+    Google compares the end of an event with ``timeMin`` and its start with ``timeMax``, both exclusive, and
+    all-day events in a zone of its own: the query adds a day on both sides, and the result is filtered.
     """
     window = {"timeMin": utc_text(start - DAY), "timeMax": utc_text(end + DAY)}
     found: list[Event] = []
@@ -59,15 +59,15 @@ def listed(calendar: GoogleCalendar, start: int, end: int) -> tuple[Event, ...]:
 def read(calendar: GoogleCalendar, event_id: str) -> Event:
     """One event.
 
-    :raise EventNotFound: also for what deleting has left of one
+    :raise EventNotFound: also when the event was deleted
     """
     return _parsed(calendar, _record(calendar, event_id))
 
 
 def carrying(calendar: GoogleCalendar, meta_id: str) -> Event:
-    """The first created of the events that carry ``meta_id``.
+    """The oldest of the events whose metaId is ``meta_id``, by creation.
 
-    :raise EventNotFound: when none does
+    :raise EventNotFound: when no event has it
     """
     found = _carrying(calendar, meta_id)
     if found is None:
@@ -85,11 +85,11 @@ def _carrying(calendar: GoogleCalendar, meta_id: str) -> EventRecord | None:
 
 
 def create(calendar: GoogleCalendar, draft: Draft) -> Created:
-    """Create the event of a draft, or tell that it was created before.
+    """Create the event of a draft, or return the one that an earlier request created.
 
-    The id follows from the draft's key, so Google itself refuses a second one. A metaId may have come to an
-    event in another way: it is looked for first. Each event keeps the draft's mark, which tells a repeated
-    create from another of the same id, and what this request makes from what was there before.
+    The id is derived from the draft's key, so Google itself rejects a second event. An event may have got
+    the metaId in another way, so it is looked up first. Each event stores the draft's mark. It distinguishes
+    a repeated create from another one with the same id, and this request's event from an earlier one.
     """
     meta_id = draft.content.meta_id
     if meta_id is not None and not draft.meta_id_is_new:
@@ -113,7 +113,7 @@ def create(calendar: GoogleCalendar, draft: Draft) -> Created:
 
 
 def update(calendar: GoogleCalendar, event_id: str, changes: Changes) -> Event:
-    """Write ``changes``; what depends on the event is written only as it was read, else read anew."""
+    """Write ``changes``. Where they depend on the event, require its etag, and retry when that differs."""
     _learn_midnights(calendar, changes)
     path = calendar.event_path(event_id)
     for _ in range(TRIES):
@@ -132,24 +132,24 @@ def update(calendar: GoogleCalendar, event_id: str, changes: Changes) -> Event:
 
 
 def delete(calendar: GoogleCalendar, event_id: str, *, notify: bool | None) -> None:
-    """Delete an event. What is left of it answers 410 from then on, and never 404 at once."""
+    """Delete an event. Google answers 410, not 404, for an event that was deleted before."""
     path = calendar.event_path(event_id)
     try:
         calendar.write("DELETE", path, query=writing.send_updates(notify))
     except (NotFound, InvalidCalendarId) as error:
-        # The try before this one got no answer; it is what has deleted the event.
+        # The attempt before this one got no answer; it deleted the event.
         if not (error.repeated and isinstance(error, Deleted)):
             raise calendar.missing() from None
 
 
 def _learn_midnights(calendar: GoogleCalendar, content: Changes) -> None:
-    """Ask when the days begin that are to be written: without it, what was written could not be told."""
+    """Load the calendar's zone before a write of all-day dates: the answer cannot be parsed without."""
     if isinstance(content.start, Day) or isinstance(content.end, Day):
         _ = calendar.zone
 
 
 def _living(page: Json, calendar: GoogleCalendar) -> list[Json]:
-    """The events of a page; what is cancelled is left out."""
+    """The events of a page without the cancelled ones."""
     try:
         return [each for each in page.get("items", ()) if not parse_events.is_cancelled(each)]
     except SHAPE_ERRORS:
@@ -157,9 +157,9 @@ def _living(page: Json, calendar: GoogleCalendar) -> list[Json]:
 
 
 def _record(calendar: GoogleCalendar, event_id: str) -> EventRecord:
-    """A living event as Google has it.
+    """An event that is not deleted, as Google's record.
 
-    :raise EventNotFound: when the calendar has none of this id
+    :raise EventNotFound: when the calendar has no event with this id
     """
     try:
         found = cast("EventRecord", calendar.get(calendar.event_path(event_id)))
@@ -171,9 +171,9 @@ def _record(calendar: GoogleCalendar, event_id: str) -> EventRecord:
 
 
 def _known(calendar: GoogleCalendar, event_id: str) -> EventRecord:
-    """A living event to be changed; it makes sense as it is.
+    """An event to change; checked to be parseable.
 
-    :raise EventNotFound: when the calendar has none of this id
+    :raise EventNotFound: when the calendar has no event with this id
     """
     found = _record(calendar, event_id)
     calendar.reader.event(cast("Json", found), "UTC")
@@ -181,7 +181,7 @@ def _known(calendar: GoogleCalendar, event_id: str) -> EventRecord:
 
 
 def _parsed(calendar: GoogleCalendar, record: EventRecord) -> Event:
-    """An event read by itself; the calendar's zone is only asked for when the event needs it."""
+    """An event that was read by itself; the calendar's zone is requested only when the event needs it."""
     zone = calendar.zone if parse_events.is_all_day(record) else "UTC"
     return calendar.reader.event(cast("Json", record), zone)
 
@@ -194,10 +194,10 @@ def _property(calendar: GoogleCalendar, record: Json, name: str) -> str | None:
 
 
 def _there_already(calendar: GoogleCalendar, draft: Draft, body: Json, query: dict[str, str]) -> Created:
-    """What a create makes of the event that has the id of its draft.
+    """The outcome of a create whose id already exists.
 
-    What deleting has left of an event keeps its id for ever; written whole, it lives again. An id of the
-    caller's own is then taken, but one that follows from the draft is not.
+    A deleted event keeps its id for ever; a full update restores it. That is done for an id derived from the
+    draft; an id that the client chose counts as taken.
 
     :raise EventExists: when it is another event
     """
@@ -217,13 +217,13 @@ def _there_already(calendar: GoogleCalendar, draft: Draft, body: Json, query: di
         except Outdated:
             continue
         except NotFound:
-            # Taken, by what the account cannot see.
+            # The id is taken by an event that the account cannot see.
             raise _exists(calendar) from None
     raise _restless(calendar)
 
 
 def _seen(calendar: GoogleCalendar, draft: Draft, event_id: str) -> Created | None:
-    """The event of an insert that had no answer, None when it is not there (yet).
+    """The event of an insert that got no answer, None when it does not exist (yet).
 
     :raise EventExists: when the id belongs to another event
     """
@@ -235,7 +235,7 @@ def _seen(calendar: GoogleCalendar, draft: Draft, event_id: str) -> Created | No
 
 
 def _told(calendar: GoogleCalendar, draft: Draft, event: Event) -> Created:
-    """What is there, if this create has made it.
+    """The existing event, if this create made it.
 
     :raise EventExists: otherwise
     """
@@ -250,9 +250,9 @@ def _exists(calendar: GoogleCalendar) -> EventExists:
 
 
 def _unfit_id(calendar: GoogleCalendar, draft: Draft) -> ProviderError:
-    """What it means that Google cannot read an id: the calendar's, or the caller's own for the event.
+    """The error when Google rejects an id: the calendar's, or the one that the client chose for the event.
 
-    :raise InvalidCalendarId: when it is the calendar's
+    :raise InvalidCalendarId: when the calendar's id is invalid
     """
     _ = calendar.zone
     if draft.id is None:
@@ -271,7 +271,7 @@ def _restless(calendar: GoogleCalendar) -> Unavailable:
 def _patched(
     calendar: GoogleCalendar, path: str, body: Json, query: dict[str, str], etag: str | None
 ) -> Json:
-    """The answer to a change. What deleting has left of an event takes it too, and stays what it is."""
+    """The answer to a change. A deleted event accepts changes too, and remains deleted."""
     try:
         answer = calendar.write("PATCH", path, body, query=query, match=etag)
     except (NotFound, InvalidCalendarId):
@@ -282,9 +282,9 @@ def _patched(
 
 
 def _written(calendar: GoogleCalendar, answer: Json) -> Event:
-    """The event that a write has answered.
+    """The event in the answer to a write.
 
-    :raise EventUnreadable: when it cannot be read
+    :raise EventUnreadable: when it cannot be parsed
     """
     try:
         return _parsed(calendar, cast("EventRecord", answer))
@@ -295,7 +295,7 @@ def _written(calendar: GoogleCalendar, answer: Json) -> Event:
 
 
 def _met(calendar: GoogleCalendar, event: Event) -> Event:
-    """A written event with its meeting, or without when Google is not soon done making it."""
+    """A written event with its meeting, or without it when Google takes too long to create it."""
     now = time.monotonic()
     until = now + min(MEETING_PATIENCE, (calendar.deadline - now) / 2)
     while parse_events.is_pending(cast("EventRecord", event.original)):
@@ -305,6 +305,6 @@ def _met(calendar: GoogleCalendar, event: Event) -> Event:
         try:
             event = read(calendar.until(until), event.id)
         except ProviderError:
-            # The event is written, whatever happens to this question.
+            # The event is written, even if this read fails.
             break
     return event

@@ -1,4 +1,4 @@
-"""Every page of an answer of Google, never some of them.
+"""All pages of a list from Google, or an error.
 
 https://developers.google.com/workspace/calendar/api/guides/pagination
 """
@@ -11,21 +11,21 @@ from providers.errors import ProviderError
 from providers.google.errors import PROVIDER
 from providers.http.send import Json, unreadable
 
-# One page, by the query that asks for it.
+# Fetches one page with a query.
 Fetch = Callable[[Mapping[str, str]], Json]
 
 
 def every_page(fetch: Fetch, query: Mapping[str, str], operation: str) -> Iterator[Json]:
-    """The pages of a list; one may be short or empty and still have a next one.
+    """The pages of a list; a short or empty page may be followed by others.
 
-    :raise ProviderError: when they do not end
+    :raise ProviderError: when the pages do not end
     """
     asked = dict(query)
     seen: set[str] = set()
     while True:
         page = fetch(asked)
         token = page.get("nextPageToken")
-        # No list is not an empty list, and a token that is none is not the end.
+        # A missing list is not an empty one, and an invalid token is not the end.
         if not isinstance(page.get("items"), list) or not (
             token is None or (isinstance(token, str) and token)
         ):

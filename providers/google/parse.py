@@ -1,4 +1,4 @@
-"""Google's JSON read into our own words; pure functions."""
+"""Parses Google's JSON; pure functions."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from providers.timestamps import instant
 
 Period = tuple[int, int]
 
-# Newer than the role words of the API is the second: may write, but not see what is private. Whatever comes
-# next is taken for the least.
+# "writerWithoutPrivateAccess" is newer than the API's role words: may write, but not see private events.
+# Unknown roles get the lowest one.
 _ROLES = {"writer": "writer", "writerWithoutPrivateAccess": "writer", "reader": "reader", "owner": "owner"}
 
 
 def calendars(page: CalendarListPage, operation: str) -> list[Calendar]:
-    """The calendars of one page, which may hold none and still have a next one.
+    """The calendars of one page; an empty page may be followed by others.
 
     https://developers.google.com/workspace/calendar/api/v3/reference/calendarList/list
 
-    :raise Unavailable: when this is no such page
+    :raise Unavailable: when the page cannot be parsed
     """
     try:
         return [calendar(entry) for entry in array(page["items"]) if not flag(entry.get("deleted"))]
@@ -36,7 +36,7 @@ def calendars(page: CalendarListPage, operation: str) -> list[Calendar]:
 def main_calendar(entry: CalendarListEntry, operation: str) -> MainCalendar:
     """The id of the main calendar, which is an address.
 
-    :raise Unavailable: when this is no entry of the list
+    :raise Unavailable: when the entry cannot be parsed
     """
     try:
         found = identifier(entry["id"])
@@ -46,7 +46,7 @@ def main_calendar(entry: CalendarListEntry, operation: str) -> MainCalendar:
 
 
 def calendar(entry: CalendarListEntry) -> Calendar:
-    """One entry of the list; the user's own name for it wins over the owner's."""
+    """One entry of the list; the user's own name for it takes precedence over the owner's."""
     return Calendar(
         id=identifier(entry["id"]),
         provider=ProviderName.GOOGLE,
@@ -62,12 +62,12 @@ def calendar(entry: CalendarListEntry) -> Calendar:
 
 
 def busy(answer: object, calendar_id: str, operation: str) -> list[Period]:
-    """The busy periods of one calendar of a freeBusy answer, as they come.
+    """The busy periods of one calendar in a freeBusy answer, unsorted.
 
     Google answers 200 with ``errors`` inside when it could not read a calendar, and "additional error
     types may be added": https://developers.google.com/workspace/calendar/api/v3/reference/freebusy/query
 
-    :raise ProviderError: when the answer has an error for the calendar, or nothing
+    :raise ProviderError: when the answer has an error for the calendar, or no entry
     """
     calendars = answer.get("calendars") if isinstance(answer, dict) else None
     entry = calendars.get(calendar_id) if isinstance(calendars, dict) else None
@@ -82,7 +82,7 @@ def _periods(entry: FreeBusyCalendar, operation: str) -> list[Period]:
             raise error_for_reason(errors[0].get("reason", ""), operation)
         return [_period(each) for each in array(entry["busy"])]
     except SHAPE_ERRORS:
-        # "busy" missing is not "busy" empty.
+        # A missing "busy" is not an empty one.
         raise unreadable(PROVIDER, operation) from None
 
 

@@ -1,4 +1,4 @@
-"""Google Calendar's events read into our own words; pure functions.
+"""Parses Google Calendar's events; pure functions.
 
 https://developers.google.com/workspace/calendar/api/v3/reference/events#resource
 """
@@ -18,9 +18,9 @@ from providers.http.send import Json, unreadable
 from providers.names import ProviderName
 from providers.timestamps import instant, wall_instant
 
-# Our own properties, private to the copy in one calendar. Events in people's calendars carry these names:
-# they must never change. What ties the copies of a unified event together; where it is held online, when not
-# by Google; which create has made it (see events.py).
+# Names of our private extended properties. Stored events have them, so they must never change. metaId
+# links the copies of a unified event; the others are the URL of a meeting elsewhere, and the create that
+# made the event (see events.py).
 META_ID = "metaId"
 MEETING_URL = "meetingUrl"
 REQUEST = "almanacRequest"
@@ -30,16 +30,16 @@ _ANSWERS = frozenset(ResponseStatus)
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads the events of one calendar; ``email`` is the account's address, when it is known."""
+    """Parses the events of one calendar; ``email`` is the account's address, when known."""
 
     calendar_id: str
     email: str | None
     operation: str
 
     def event(self, record: Json, zone: str) -> Event:
-        """One event; ``zone`` is the calendar's, in which its days begin.
+        """One event; ``zone`` is the calendar's, in which all-day events begin.
 
-        :raise Unavailable: for what is no event
+        :raise Unavailable: when the record is not an event
         """
         try:
             return self._event(cast("EventRecord", record), zone)
@@ -67,7 +67,7 @@ class Reader:
         )
 
     def _attendee(self, entry: EventAttendee) -> Attendee:
-        # A guest who is known by a profile alone has no address.
+        # A guest known only by a profile has no address.
         email = text(entry.get("email", ""))
         answer = entry.get("responseStatus")
         own = bool(email) and email.lower() == (self.email or "").lower()
@@ -80,34 +80,34 @@ class Reader:
 
 
 def is_cancelled(record: EventRecord) -> bool:
-    """Whether it is what deleting has left, or an occurrence that was taken out of its series."""
+    """Whether the event was deleted, or is an occurrence removed from its series."""
     return record.get("status") == "cancelled"
 
 
 def is_all_day(record: EventRecord) -> bool:
-    """Whether the zone of its calendar is needed to read it."""
+    """Whether the calendar's zone is needed to parse the event."""
     return "date" in _object(record.get("start"))
 
 
 def private(record: EventRecord, name: str) -> str | None:
-    """What an event has for a property of ours; nothing is also what it was emptied to."""
+    """The value of one of our properties; None when missing or emptied."""
     found = ((record.get("extendedProperties") or {}).get("private") or {}).get(name)
     return text(found) or None if found is not None else None
 
 
 def kept_url(record: EventRecord) -> str | None:
-    """The address of a meeting elsewhere."""
+    """The address of an external meeting."""
     return private(record, MEETING_URL)
 
 
 def has_meeting(record: EventRecord) -> bool:
-    """Whether Google holds it online, or is about to; not when it has failed to make the meeting."""
+    """Whether the event has a Google meeting, or will have one; not when its creation failed."""
     entries = (record.get("conferenceData") or {}).get("entryPoints")
     return bool(record.get("hangoutLink") or entries) or is_pending(record)
 
 
 def is_pending(record: EventRecord) -> bool:
-    """Whether Google has yet to make the meeting that was asked for.
+    """Whether Google has yet to create the requested meeting.
 
     https://developers.google.com/workspace/calendar/api/guides/create-events#conferencing
     """
@@ -116,7 +116,7 @@ def is_pending(record: EventRecord) -> bool:
 
 
 def meeting_url(record: EventRecord) -> str | None:
-    """Where the event is held online: what was written last, so the address of another's meeting first."""
+    """The address of the online meeting; an external one takes precedence, because it was written last."""
     entries = (record.get("conferenceData") or {}).get("entryPoints") or ()
     video = (each.get("uri") for each in entries if each.get("entryPointType") == "video")
     found = kept_url(record) or record.get("hangoutLink") or next(video, None)
@@ -124,7 +124,7 @@ def meeting_url(record: EventRecord) -> str | None:
 
 
 def _instant(edge: EventEdge, zone: str, *, up: bool = False) -> int:
-    """A day begins in ``zone``; a moment has its offset, and the zone it was written in does not matter."""
+    """A date begins in ``zone``; a ``dateTime`` has its offset, and its zone does not matter."""
     if "date" in edge:
         return wall_instant(edge["date"], ZoneInfo(zone), up=up)
     return instant(edge["dateTime"], up=up)

@@ -1,4 +1,4 @@
-"""The JSON of Google Calendar, as far as we read it.
+"""The JSON of Google Calendar, as far as it is read.
 
 Types after the discovery document of https://developers.google.com/workspace/calendar/api/v3/reference
 """
@@ -46,7 +46,7 @@ class FreeBusyCalendar(TypedDict, total=False):
 
 
 class EventEdge(TypedDict, total=False):
-    """A day has a ``date`` alone, a moment a ``dateTime`` with its offset and the zone it was written in."""
+    """A day has only ``date``; a time has ``dateTime`` with its offset, and the zone it was written in."""
 
     date: str
     dateTime: str
@@ -83,7 +83,7 @@ class ExtendedProperties(TypedDict, total=False):
 
 
 class EventRecord(TypedDict, total=False):
-    """What is empty is left out; of a cancelled event only ``id`` and ``status`` are certain."""
+    """Empty fields are left out; a cancelled event is only sure to have ``id`` and ``status``."""
 
     id: str
     etag: str

@@ -1,4 +1,4 @@
-"""Events in our own words written as Google Calendar's JSON; pure functions.
+"""Builds Google Calendar's JSON for events; pure functions.
 
 https://developers.google.com/workspace/calendar/api/v3/reference/events#resource
 """
@@ -17,15 +17,15 @@ from providers.timestamps import utc_text
 def new(draft: Draft, request_id: str) -> Json:
     """A new event; ``request_id`` is that of its meeting.
 
-    A request for a meeting is passed over when its id was used before, so it is never that of the draft:
-    the event may have been there, with another meeting, and been deleted.
+    Google ignores a request for a meeting whose id was used before. So it is never derived from the draft:
+    the event may have existed with another meeting, and been deleted.
     """
     content = draft.content
     private = {parse_events.META_ID: content.meta_id, parse_events.MEETING_URL: content.meeting_url}
     return _given(
         {
             "id": draft.id or draft.key,
-            # Also what brings a deleted event of the same id back to life.
+            # This also restores a deleted event with the same id.
             "status": "confirmed",
             "summary": content.subject,
             "description": content.description,
@@ -40,23 +40,23 @@ def new(draft: Draft, request_id: str) -> Json:
 
 
 def revived(body: Json, tombstone: EventRecord) -> Json:
-    """A new event in the place of what deleting has left of one.
+    """A new event that replaces a deleted one.
 
-    The sequence grows with every move and may not fall; one that is not sent counts as 0:
+    The sequence grows with every move and may not decrease; a missing one counts as 0:
     https://developers.google.com/workspace/calendar/api/v3/reference/events#sequence
     """
     return body | {"sequence": tombstone.get("sequence", 0)}
 
 
 def needs_the_event(changes: Changes) -> bool:
-    """Whether what is to be written depends on what is there."""
+    """Whether the JSON to write depends on the existing event."""
     return changes.attendees is not None or changes.meeting or changes.meeting_url is not None
 
 
 def changed(changes: Changes, known: EventRecord, request_id: str) -> Json:
-    """What is sent to write ``changes`` to ``known``, which may be empty unless :func:`needs_the_event`.
+    """The JSON that writes ``changes`` to ``known``, which may be empty unless :func:`needs_the_event`.
 
-    Objects merge and arrays replace, so that everything that is not named stays as it is:
+    Objects merge and arrays replace, so every field that is left out stays unchanged:
     https://developers.google.com/workspace/calendar/api/guides/performance#patch
     """
     private = _private(changes, known)
@@ -76,7 +76,7 @@ def changed(changes: Changes, known: EventRecord, request_id: str) -> Json:
 
 
 def send_updates(notify: bool | None) -> dict[str, str]:
-    """The part of a query that says whether guests are told."""
+    """The query parameter that decides whether Google notifies guests."""
     return {} if notify is None else {"sendUpdates": "all" if notify else "none"}
 
 
@@ -95,7 +95,7 @@ def _meet(request_id: str) -> Json:
 
 
 def _moved(changes: Changes, known: EventRecord) -> str | None:
-    """The location. It follows the meeting URL when none is sent: guests see no other trace of that."""
+    """The location. Without one, it follows the meeting URL: guests have no other way to see that."""
     if changes.location is not None:
         return changes.location
     kept = parse_events.kept_url(known)
@@ -106,7 +106,7 @@ def _moved(changes: Changes, known: EventRecord) -> str | None:
 
 
 def _private(changes: Changes, known: EventRecord) -> Json:
-    """Our own properties. Google's meeting takes the place of another's: what was written last is read."""
+    """Our own properties. A Google meeting replaces an external one: the last one written counts."""
     private = _given({parse_events.META_ID: changes.meta_id, parse_events.MEETING_URL: changes.meeting_url})
     if changes.meeting and changes.meeting_url is None and parse_events.kept_url(known):
         private[parse_events.MEETING_URL] = None
@@ -114,7 +114,7 @@ def _private(changes: Changes, known: EventRecord) -> Json:
 
 
 def _attendees(emails: Sequence[str] | None, known: Sequence[EventAttendee]) -> list[Json] | None:
-    """The new list in its order; who was on the old one keeps their entry, and with it their answer."""
+    """The new list in its order; attendees on both lists keep their entry, and with it their response."""
     if emails is None:
         return None
     entries = {(entry.get("email") or "").lower(): dict(entry) for entry in known}
@@ -136,7 +136,7 @@ def _new_edge(when: When | None) -> Json | None:
 
 
 def _changed_edge(when: When | None) -> Json | None:
-    """A date and a time shut each other out; the zone stays as it is when none is given."""
+    """``date`` and ``dateTime`` exclude each other; the zone stays unchanged when none is given."""
     match when:
         case None:
             return None

@@ -1,4 +1,4 @@
-"""What HTTP itself says of a refusal, the same for both providers; each adds its own words before."""
+"""HTTP error statuses of both providers; each provider checks its own error codes first."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from providers.errors import (
     Unavailable,
 )
 
-# The kind of error, and the end of the sentence that begins with the provider's name.
+# The exception class, and the end of a sentence that begins with the provider's name.
 Refusal = tuple[type[ProviderError], str]
 
 _BY_STATUS: dict[int, Refusal] = {
@@ -25,7 +25,7 @@ _BY_STATUS: dict[int, Refusal] = {
 
 
 def by_status(status: int) -> Refusal:
-    """The meaning of a status that is not 2xx, when nothing more is known."""
+    """The meaning of a status that is not 2xx, without a known error code."""
     if status in _BY_STATUS:
         return _BY_STATUS[status]
     if status >= 500:
@@ -36,7 +36,7 @@ def by_status(status: int) -> Refusal:
 def error(
     provider: str, refusal: Refusal, *, operation: str, retry_after: float | None = None
 ) -> ProviderError:
-    """The exception, worded for people."""
+    """The exception, with a message for people."""
     kind, words = refusal
     message = f"{provider} {words}"
     if issubclass(kind, Unavailable):

@@ -1,4 +1,4 @@
-"""Values of a provider's JSON that have to be of their type: a wrong one is not an empty one."""
+"""Type checks for values of a provider's JSON: a wrong type is an error, never an empty value."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any, cast
 
 import orjson
 
-# What a payload of another shape than expected leads to.
-# OSError: the name of a folder of zones is not the name of one.
+# Exceptions that parsing an unexpected payload can raise.
+# OSError: ``zoneinfo`` raises it for the name of a folder of zones.
 SHAPE_ERRORS = (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError, OSError)
 
-# Levels of lists and objects that our own messages and answers put around a record.
+# Levels of lists and objects that our own messages and answers nest around a record.
 AROUND = 16
 
 
 def text(value: object) -> str:
-    """A text, empty for null."""
+    """A string, empty for null."""
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -25,7 +25,7 @@ def text(value: object) -> str:
 
 
 def identifier(value: object) -> str:
-    """A text that is not empty."""
+    """A string that is not empty."""
     if not text(value):
         raise ValueError("no identifier")
     return text(value)
@@ -39,16 +39,16 @@ def flag(value: object) -> bool:
 
 
 def array(value: object) -> list[Any]:
-    """A list; an object, or an empty text, is not an empty list."""
+    """A list; an object or an empty string is an error, not an empty list."""
     if not isinstance(value, list):
         raise TypeError("no list")
     return value
 
 
 def original(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record as it came, to be passed on: orjson reads what is nested deeper than it writes.
+    """The record unchanged, checked to be serializable: orjson parses deeper nesting than it writes.
 
-    What lies inside a record, such as an attendee, is passed on with it and needs no look of its own.
+    Parts of a record, such as an attendee, are included in its check.
     """
     around: object = record
     for _ in range(AROUND):

@@ -1,4 +1,4 @@
-"""Whether a failed call is made again, and when."""
+"""Whether and when a failed call is retried."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from email.utils import parsedate_to_datetime
 from providers.base import Traffic
 from providers.errors import ProviderError, Unavailable
 
-# Tries after the first. More would not fit an interactive deadline.
+# Attempts after the first. More would not fit an interactive deadline.
 RETRIES = 2
 
-# Seconds before the first retry when the provider names no time; doubled for the second, half of it random.
+# Seconds before the first retry without a ``Retry-After``; doubled for the second, with random jitter.
 BACKOFF = 0.25
 
-# A retry with less time than this, in seconds, before the deadline cannot be answered any more.
+# A retry with fewer seconds than this before the deadline cannot be answered in time.
 LEAST_LEFT = 0.05
 
-# A fraction is not in the standard, and some send it.
+# The standard has no fractions, but some servers send them.
 _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]+)?")
 
 
@@ -32,9 +32,9 @@ def wait_before_retry(
     traffic: Traffic | None = None,
     repeatable: bool = True,
 ) -> float | None:
-    """Seconds to wait before the call is made again after ``tries`` failures; None when it should not be.
+    """Seconds to wait before the retry after ``tries`` failures; None when the call is not retried.
 
-    ``traffic`` hears of every failure that another call might meet as well.
+    Retryable failures are reported to ``traffic``, because they may affect other calls too.
     """
     if not error.retryable:
         return None
@@ -42,7 +42,7 @@ def wait_before_retry(
     pause = BACKOFF * 2 ** (tries - 1) * random.uniform(0.5, 1.5) if asked is None else asked
     again = repeatable and tries <= RETRIES
     if traffic is not None:
-        # Who names a time that is too long has answered: nobody waits for nothing.
+        # A ``Retry-After`` beyond the deadline is an answer, so it does not count as given up.
         given_up = not again or (asked is None and not _in_time(pause, deadline))
         told = traffic.failed(error, pause, given_up=given_up)
         again, pause = again and told is not None, told or 0.0
@@ -54,7 +54,7 @@ def _in_time(pause: float, deadline: float) -> bool:
 
 
 def retry_after(value: str | None) -> float | None:
-    """Seconds of a ``Retry-After``, which is a number or an HTTP date; None when it is neither."""
+    """Seconds of a ``Retry-After`` (a number or an HTTP date); None for any other value."""
     if value is None:
         return None
     if _SECONDS.fullmatch(value.strip()):

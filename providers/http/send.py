@@ -1,4 +1,4 @@
-"""One ``send`` for every call to a provider: its timeout, its retries, its token and its errors."""
+"""``send`` makes every call to a provider: timeout, retries, token and errors in one place."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from providers.http.retries import retry_after, wait_before_retry
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 
-# What a header can carry of a token (RFC 6750, 2.1, and more). No provider gave out any other, so it is not
-# sent but renewed, as if the provider had rejected it.
+# Characters that a header can carry (a superset of RFC 6750, 2.1). No provider issues a token with others,
+# so such a token is refreshed instead of sent, as if the provider had rejected it.
 SENDABLE = re.compile(r"[!-~]+")
 
 Json = dict[str, Any]
@@ -36,11 +36,11 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call to a provider. ``provider`` and ``operation`` are how it is named to people.
+    """One call to a provider; ``provider`` and ``operation`` are its names in messages.
 
-    ``url`` is quoted already; ``headers`` come on top of those that every call has. ``repeatable`` is False
-    for what must not be done twice: it is then sent again only after a 401. ``answers`` is False where
-    success has no body. ``envelope``: what the provider answers stands inside, and its reader tells of it.
+    ``url`` is already quoted; ``headers`` extend the default ones. ``repeatable`` is False for a call that
+    must not be executed twice: it is then retried only after a 401. ``answers`` is False when success has no
+    body. ``envelope``: the answer contains several replies, whose reader reports success to ``Traffic``.
     """
 
     provider: str
@@ -55,13 +55,13 @@ class Call:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        # Bodies carry secrets, URLs carry people's addresses.
+        # Bodies contain secrets, URLs contain e-mail addresses.
         return f"<{self.provider} {self.operation}>"
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a provider answered to one call or one part of a batch; ``body`` is None when unreadable."""
+    """The answer to one call or one part of a batch; ``body`` is None when unreadable."""
 
     provider: str
     operation: str
@@ -76,15 +76,15 @@ class Reply:
 
 ErrorReader = Callable[[Reply], ProviderError]
 
-# Around each call that is sent, each time; told the status of its answer. For whoever traces.
+# Called around every attempt, for tracing; receives the status of the answer.
 Observer = Callable[[Call], AbstractContextManager[Callable[[int], None]]]
 observe: Observer | None = None
 
 
 class Bearer:
-    """The access token of one account for the length of one operation; renewed once at most.
+    """The access token of one account during one operation; refreshed once at most.
 
-    ``traffic``, ``grace`` and ``request_id`` are those of the account.
+    ``traffic``, ``grace`` and ``request_id`` come from the account.
     """
 
     def __init__(
@@ -103,20 +103,20 @@ class Bearer:
 
     @classmethod
     def of(cls, account: Account) -> Bearer:
-        """That of an account."""
+        """The bearer for an account."""
         return cls(account.tokens, account.traffic, account.grace, account.request_id)
 
     def end_grace(self) -> None:
-        """Note that a call has read something: from now on the deadline is the end, so that it is told."""
+        """End the grace: after the first answer, the operation must return at its deadline."""
         self.grace = 0.0
 
     def answered(self) -> None:
-        """Note that the provider answers."""
+        """Record that the provider answers."""
         if self.traffic is not None:
             self.traffic.answered()
 
     def token(self, *, deadline: float) -> Token:
-        """The token to send, fetched when first needed."""
+        """The token to send, loaded on first use."""
         if self._token is None:
             self._token = self._tokens.access_token(deadline=deadline)
         return self._token
@@ -124,7 +124,7 @@ class Bearer:
     def renew(self, provider: str, operation: str, *, deadline: float) -> None:
         """Replace a token that was answered with 401.
 
-        :raise GrantGone: when that token was itself the fruit of a refresh
+        :raise GrantGone: when the rejected token itself came from a refresh
         """
         if self._renewed or self._token is None:
             raise GrantGone(f"{provider} no longer accepts this connection", operation=operation)
@@ -135,16 +135,16 @@ class Bearer:
 def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer | None = None) -> Json:
     """The JSON object of a 2xx answer, ``{}`` when the call has none.
 
-    :raise ProviderError: what ``error_for`` makes of any other answer; ``repeated`` when an earlier try may
-        have been done
-    :raise Unavailable: without an answer in time, or with one that is no JSON object
-    :raise GrantGone: for a second 401, after the token was renewed
-    :raise AuthorizationInvalid: when a rejected token cannot be renewed
+    :raise ProviderError: from ``error_for`` for any other answer; ``repeated`` when an earlier attempt may
+        have been executed
+    :raise Unavailable: without an answer in time, or when the answer is not a JSON object
+    :raise GrantGone: for a second 401, after the token was refreshed
+    :raise AuthorizationInvalid: when a rejected token cannot be refreshed
     """
     tries = 0
     unclear = False
     while True:
-        # Outside the "try": a token source that fails has already done its own retries.
+        # Outside the "try": a failed token source has already done its own retries.
         token = bearer.token(deadline=deadline) if bearer else None
         try:
             reply = _observed(call, token, deadline, bearer.grace if bearer else 0.0)
@@ -157,7 +157,7 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
                 return answer
         except ProviderError as error:
             error.repeated = unclear
-            # A call that was throttled, or never sent, was not done.
+            # A call that was rate limited, or never sent, was not executed.
             unclear = unclear or not (error.unsent or isinstance(error, RateLimited | LocalResourceExhausted))
             tries += 1
             if bearer is not None and not error.retryable:
@@ -177,13 +177,13 @@ def send(call: Call, error_for: ErrorReader, *, deadline: float, bearer: Bearer 
 
 
 def late(provider: str, operation: str, *, waited: float = 0.0, unsent: bool = False) -> TimedOut:
-    """The error for an answer that is not there at the deadline."""
+    """The error when no answer arrived by the deadline."""
     message = f"{provider} did not answer in time"
     return TimedOut(message, operation=operation, waited=waited, unsent=unsent)
 
 
 def unreadable(provider: str, operation: str) -> Unavailable:
-    """The error for an answer that cannot be understood."""
+    """The error for an answer that cannot be parsed."""
     return Unavailable(f"{provider} gave an unreadable answer", operation=operation)
 
 

@@ -1,7 +1,7 @@
-"""The wire under every provider call: kept connections, one TLS context, a clock that is never ignored.
+"""HTTP transport of every provider call: connection pool, one TLS context, enforced deadlines.
 
-The adapter of requests is used without a ``Session``: cookies, redirects, proxies and ``.netrc`` of the
-environment are all things that must not happen to these calls, and the pool serves any number of threads.
+Uses the adapter of requests without a ``Session``: cookies, redirects, proxies and ``.netrc`` must not
+apply to these calls. The pool is thread-safe.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError, ReadTimeoutError
 
-# Connect, in seconds.
+# To connect, in seconds.
 CONNECT_TIMEOUT = 2.0
-# Then read: a try has half of the time left, so that one more as long still fits; when half of it would be
-# less than this, in seconds, all of it. A fixed timeout would ask a slow provider three times in vain.
+# Then to read. An attempt gets half of the time left, so that a second one fits; when half is less than
+# this, in seconds, it gets all. A fixed timeout would call a slow provider three times in vain.
 LEAST_READ_TIMEOUT = 4.0
 
-# The answer is read in pieces of this size, and the deadline checked between them.
+# Bytes to read between two checks of the deadline.
 PIECE = 65_536
 
-# Of one answer, unpacked: more than any page of events, and little enough for a process that reads many at
-# once. A megabyte can unpack to a gigabyte.
+# Limit for one decompressed answer: larger than any page of events, and small enough for a process that
+# reads many at once. A megabyte can decompress to a gigabyte.
 MOST_BYTES = 64 * 1024 * 1024
 
-# Hosts, and connections kept to each: more than one process reads at once, so that none is opened twice.
+# Hosts, and connections kept open to each: more than one process uses at once, so that none is reopened.
 POOLS = 16
 CONNECTIONS = 256
 
-# What the system says when it lacks something itself, whoever is called.
+# Errors of this machine's own resources, independent of the host that is called.
 OUR_OWN = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
 
 _building = threading.Lock()
 
 
 class Unanswered(Exception):
-    """No whole answer was received. ``unsent``: no connection was opened, so nothing was sent."""
+    """No complete answer was received. ``unsent``: no connection was opened, so nothing was sent."""
 
     def __init__(self, *, unsent: bool = False) -> None:
         super().__init__()
@@ -54,28 +54,28 @@ class Unanswered(Exception):
 
 
 class OutOfTime(Unanswered):
-    """The deadline passed before the answer was there."""
+    """The deadline passed before the answer was complete."""
 
 
 class NoAnswer(Unanswered):
-    """The connection failed, or broke off before the answer was whole."""
+    """The connection failed, or broke before the answer was complete."""
 
 
 class NotSent(Exception):
-    """This machine has run out of what a connection needs: files, or memory."""
+    """This machine has no files or memory left for a connection."""
 
 
 class TooLong(Exception):
-    """The answer is longer than any that a provider has reason to give."""
+    """The answer exceeds ``MOST_BYTES``."""
 
 
 class _AtOnce:
-    """A connection that sends head and body of a request together: one system call, and one packet."""
+    """A connection that sends head and body of a request together: one system call, one packet."""
 
     _held: list[bytes] | None = None
 
     def request(self, *args: Any, **kwargs: Any) -> None:
-        """Send a request whole."""
+        """Send head and body together."""
         self._held = []
         try:
             super().request(*args, **kwargs)  # type: ignore[misc]
@@ -85,7 +85,7 @@ class _AtOnce:
         self.send(whole)
 
     def send(self, data: Any) -> None:
-        """Send, or hold for later what is a part."""
+        """Send, or buffer while a request is being written."""
         if self._held is None:
             super().send(data)  # type: ignore[misc]
         else:
@@ -109,7 +109,7 @@ class _TlsPool(HTTPSConnectionPool):
 
 
 class _Adapter(HTTPAdapter):
-    """Keeps connections open between calls, and trusts what one TLS context trusts."""
+    """Keeps connections open between calls, and verifies certificates with one TLS context."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         self._to: dict[str, Any] = {}
@@ -117,18 +117,18 @@ class _Adapter(HTTPAdapter):
         self.poolmanager.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
     def get_connection_with_tls_context(self, request: Any, *args: Any, **kwargs: Any) -> Any:
-        """The connections to one host: found once, as what an address means is always the same."""
+        """The connection pool of one host, cached by address."""
         base, _ = _split(request.url)
         if base not in self._to:
             self._to[base] = super().get_connection_with_tls_context(request, *args, **kwargs)
         return self._to[base]
 
     def request_url(self, request: Any, proxies: Any) -> str:
-        """The path, which is quoted already; there are no proxies."""
+        """The path, which is already quoted; there are no proxies."""
         return _split(request.url)[1]
 
     def build_response(self, req: Any, resp: Any) -> requests.Response:
-        """Status, headers and what is to be read: cookies, encodings and history are nobody's here."""
+        """Status, headers and the readable body; no cookies, encodings or history."""
         response = requests.Response()
         response.status_code = resp.status
         response.headers = resp.headers
@@ -136,7 +136,7 @@ class _Adapter(HTTPAdapter):
         return response
 
     def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
-        """Leave trust to the context: naming a bundle here would read it anew for every connection."""
+        """Do nothing: the context verifies. A bundle set here would be loaded for every connection."""
         conn.cert_reqs = "CERT_REQUIRED"
 
 
@@ -148,20 +148,20 @@ def _split(url: str) -> tuple[str, str]:
 
 @cache
 def tls() -> ssl.SSLContext:
-    """What the machine trusts (``SSL_CERT_FILE`` included) and certifi's bundle; 30 ms and more to build."""
+    """Trusts the system's certificates (``SSL_CERT_FILE`` included) and certifi's; takes 30 ms or more."""
     context = ssl.create_default_context()
     context.load_verify_locations(certifi.where())
     return context
 
 
 def _adapter() -> HTTPAdapter:
-    """One pool of connections for the process: it outlives the threads that come and go with a fan-out."""
-    with _building:  # the threads of a first fan-out must not each build one
+    """One connection pool per process; it outlives the threads of a fan-out."""
+    with _building:  # only one thread of the first fan-out builds it
         return _built()
 
 
 def prepare() -> None:
-    """Build now what the first call would have to wait for: trust is read from a bundle of certificates."""
+    """Build the connection pool now: loading certificates would delay the first call."""
     _adapter()
 
 
@@ -181,13 +181,13 @@ def exchange(
 ) -> tuple[requests.Response, bytes]:
     """Send one request and read its whole answer, whatever its status; redirects are not followed.
 
-    ``url`` is sent as it is and must be quoted already. ``grace`` is for how many seconds after the deadline
-    an answer is waited for that was asked for before.
+    ``url`` must already be quoted. ``grace``: seconds to wait after the deadline for the answer to a request
+    that was sent before it.
 
-    :raise OutOfTime: at the timeout, or at ``deadline`` when that comes first
-    :raise NoAnswer: when the connection failed or broke off
-    :raise NotSent: when that is our own fault
-    :raise TooLong: when there is more than ``MOST_BYTES`` of it
+    :raise OutOfTime: at the timeout, or at ``deadline`` if that is earlier
+    :raise NoAnswer: when the connection failed or broke
+    :raise NotSent: when this machine has no resources for a connection
+    :raise TooLong: when the answer exceeds ``MOST_BYTES``
     """
     left = deadline - time.monotonic()
     if left <= 0:
@@ -208,20 +208,20 @@ def exchange(
 
 
 def answers(url: str, *, seconds: float) -> bool:
-    """Whether an HTTP answer comes from ``url``, with whatever status, within ``seconds``."""
+    """Whether ``url`` answers HTTP, with any status, within ``seconds``."""
     headers = {"User-Agent": "almanac", "Connection": "close"}
     try:
         exchange("GET", url, headers, None, deadline=time.monotonic() + seconds)
     except Unanswered:
         return False
     except (NotSent, TooLong):
-        # This process lacks files or memory, which says nothing about the network; or there is an answer.
+        # An answer that is too long, or no files or memory in this process: the network is not at fault.
         return True
     return True
 
 
 def _unconnected(error: BaseException | None) -> bool:
-    """Whether no connection was opened: refused, unreachable, no such host, no trusted certificate."""
+    """Whether no connection was opened: refused, unreachable, unknown host, untrusted certificate."""
     # A call made while an earlier failure is handled has that failure at the end of its chain.
     while error is not None and not isinstance(error, Unanswered):
         if isinstance(error, NewConnectionError | ConnectTimeoutError | ssl.SSLCertVerificationError):
@@ -231,10 +231,10 @@ def _unconnected(error: BaseException | None) -> bool:
 
 
 def _is_ours(error: BaseException | None) -> bool:
-    """Whether the system has refused a connection, and not the other side: it says so at the root."""
+    """Whether this machine refused the connection; the root of the chain has its error number."""
     while error is not None:
         if isinstance(error, socket.gaierror):
-            # A resolver that can open no file says only that there is no such name.
+            # A resolver that cannot open a file reports only that the name is unknown.
             return not _opens()
         if isinstance(error, OSError) and error.errno in OUR_OWN:
             return True
@@ -252,7 +252,7 @@ def _opens() -> bool:
 
 
 def _prepared(method: str, url: str, headers: dict[str, str], body: bytes | None) -> requests.PreparedRequest:
-    """As little as a request needs: requests' own preparation of cookies and URL costs more than sending."""
+    """A minimal request: the preparation in requests (cookies, URL) costs more than sending."""
     request = requests.PreparedRequest()
     request.method = method
     request.url = url
@@ -264,7 +264,7 @@ def _prepared(method: str, url: str, headers: dict[str, str], body: bytes | None
 
 
 def _content(response: requests.Response, patience: float, deadline: float) -> bytes:
-    """The body, piece by piece: a server that drips or stops cannot hold us much beyond the deadline."""
+    """The body, read in pieces, so that a slow or stalled server cannot exceed the deadline by much."""
     pieces: list[bytes] = []
     room = MOST_BYTES
     while True:
@@ -272,7 +272,7 @@ def _content(response: requests.Response, patience: float, deadline: float) -> b
         if left <= 0:
             raise OutOfTime
         connection = response.raw.connection
-        # Neither is there once the body is whole, nor the socket when the server is to close it.
+        # The connection is gone once the body is complete; the socket is gone when the server closes it.
         if connection is not None and connection.sock is not None:
             connection.sock.settimeout(min(left, patience))
         piece = response.raw.read1(PIECE, decode_content=True)

@@ -1,4 +1,4 @@
-"""Parts of a JSON batch: sent twenty at a time, answered or failed one by one.
+"""JSON batches: twenty parts in each, and an answer or an error for every part.
 
 https://learn.microsoft.com/en-us/graph/json-batching
 """
@@ -22,18 +22,18 @@ from providers.microsoft.payloads import BatchPart
 # https://learn.microsoft.com/en-us/graph/json-batching#batch-size-limitations
 PARTS_PER_BATCH = 20
 
-# Times in UTC, whatever the mailbox prefers.
+# Times in UTC, whatever the mailbox's own setting.
 IN_UTC = 'outlook.timezone="UTC"'
 
-# What came of one part.
+# The answer to one part, or its failure.
 Answer = Json | ProviderError
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One GET of a batch: ``id`` is the caller's, ``path`` begins with a slash under the base URL.
+    """One GET of a batch: ``id`` is the caller's, ``path`` begins with a slash below the base URL.
 
-    ``prefer`` is its own header: those of the batch do not reach its parts.
+    ``prefer`` is the part's own header: headers of the batch do not apply to its parts.
     """
 
     id: str
@@ -42,7 +42,7 @@ class Part:
 
 
 class Batches:
-    """The batches of one operation, one at a time: a mailbox takes four calls at once and no more."""
+    """The batches of one operation, one at a time: a mailbox allows four concurrent calls."""
 
     def __init__(self, base: str, bearer: Bearer, operation: str, *, deadline: float) -> None:
         self.base = base
@@ -55,9 +55,9 @@ class Batches:
     def fetch(self, parts: Sequence[Part]) -> dict[str, Answer]:
         """An answer or an error for every part, by its id.
 
-        A batch that fails as a whole fails its parts once another was answered, and is raised before.
+        A failed batch fails its parts if an earlier batch was answered; otherwise its error is raised.
 
-        :raise GrantGone: when the token is refused even after a renewal
+        :raise GrantGone: when the token is rejected after a refresh
         """
         answers: dict[str, Answer] = {}
         for first in range(0, len(parts), PARTS_PER_BATCH):
@@ -65,7 +65,7 @@ class Batches:
         return answers
 
     def _settle(self, parts: Sequence[Part]) -> dict[str, Answer]:
-        """One batch, then those of its parts again that may yet succeed."""
+        """Send one batch, then retry those of its parts that may succeed."""
         answers: dict[str, Answer] = {}
         tries = 0
         while parts:
@@ -86,7 +86,7 @@ class Batches:
     def _again(
         self, parts: Sequence[Part], replies: dict[str, Reply], answers: dict[str, Answer], tries: int
     ) -> list[Part]:
-        """The parts to ask once more, after the token was renewed or the wait was over."""
+        """The parts to retry, after the token was refreshed or the wait is over."""
         rejected = [part for part in parts if (reply := replies.get(part.id)) and reply.status == 401]
         if rejected:
             self._bearer.renew(PROVIDER, self.operation, deadline=self._deadline)
@@ -99,21 +99,21 @@ class Batches:
     def _waits(
         self, parts: Sequence[Part], replies: dict[str, Reply], answers: dict[str, Answer], tries: int
     ) -> dict[Part, float | None]:
-        """Seconds before each part is asked again; where the one that speaks is not, only the throttled."""
-        speaks = self._heard(answers[part.id] for part in parts)
+        """Seconds before each part is retried. Once the reported failure is given up, only rate limits wait."""
+        reported = self._reported_failure(answers[part.id] for part in parts)
         waits: dict[Part, float | None] = {}
-        silent = False
-        # The one that speaks is the first that failed: the others hear what it was told.
+        gave_up = False
+        # The reported failure is the first one, and its decision also applies to the following parts.
         for part in parts:
             answer = answers[part.id]
             throttled = isinstance(answer, RateLimited)
-            hears = throttled or not silent
-            waits[part] = self._wait(answer, replies.get(part.id), tries, speaks) if hears else None
-            silent |= answer is speaks and not throttled and waits[part] is None
+            retries = throttled or not gave_up
+            waits[part] = self._wait(answer, replies.get(part.id), tries, reported) if retries else None
+            gave_up |= answer is reported and not throttled and waits[part] is None
         return waits
 
-    def _heard(self, answers: Iterable[Answer]) -> ProviderError | None:
-        """Note whether the mailbox answers; while no part was answered, the failure that speaks for all."""
+    def _reported_failure(self, answers: Iterable[Answer]) -> ProviderError | None:
+        """Report whether the mailbox answers. Returns the first failure while no part was answered."""
         failed: list[ProviderError] = []
         for answer in answers:
             if isinstance(answer, ProviderError) and answer.retryable:
@@ -124,17 +124,17 @@ class Batches:
         return None if self._part_answered or not failed else failed[0]
 
     def _wait(
-        self, answer: Answer, reply: Reply | None, tries: int, speaks: ProviderError | None
+        self, answer: Answer, reply: Reply | None, tries: int, reported: ProviderError | None
     ) -> float | None:
-        """Seconds before a part is asked again; only for what Graph itself answered so.
+        """Seconds before a part is retried; None when Graph's answer had no entry for it.
 
-        Of the parts that have failed all workers hear once, and of those that are throttled.
+        ``traffic`` receives one failure for the whole batch, and every rate limit.
         """
         if reply is None or not isinstance(answer, ProviderError):
             return None
-        told = answer is speaks or isinstance(answer, RateLimited)
+        reports = answer is reported or isinstance(answer, RateLimited)
         return wait_before_retry(
-            answer, tries, deadline=self._deadline, traffic=self._bearer.traffic if told else None
+            answer, tries, deadline=self._deadline, traffic=self._bearer.traffic if reports else None
         )
 
     def _answer(self, reply: Reply | None) -> Answer:
@@ -143,7 +143,7 @@ class Batches:
         return cast("Json", reply.body) if reply.ok else error_for(reply)
 
     def _replies(self, parts: Sequence[Part]) -> dict[str, Reply]:
-        """What Graph answered, in any order; a part it forgot is missing here."""
+        """Graph's replies by part id, in any order; a part without a reply is missing."""
         body = {"requests": [_request(part) for part in parts]}
         call = Call(
             PROVIDER,

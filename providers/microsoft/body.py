@@ -1,7 +1,7 @@
 """The body of an event: the description, and below it the block with which Teams invites to its meeting.
 
-The block goes from one long rule of underscores to the next, with the join link between them. Without it in
-the body an event is no online meeting any more, so a new description is put above it:
+The block reaches from one long line of underscores to the next, with the join link between. An event whose
+body has no block stops being an online meeting, so a new description is put above the block:
 https://learn.microsoft.com/en-us/graph/api/event-update#notes-for-updating-specific-properties
 """
 
@@ -11,17 +11,17 @@ import re
 from html import escape, unescape
 from itertools import zip_longest
 
-# Within the block shorter rules, of 32, set off its parts.
+# Shorter lines, of 32, divide the block itself.
 RULE = "_" * 80
 _RULE = re.compile(r"_{60,}")
 
-# What is between the rules, if not the very link of the event: links are rewritten on their way.
+# Hosts of links in the block; a match suffices, because the event's own link may have been rewritten.
 _HOSTS = ("teams.microsoft.com", "teams.live.com", "aka.ms/JoinTeamsMeeting")
 
-# The elements that begin with the upper rule, and those that end with the lower.
+# Opening tags directly before the upper line, and closing tags directly after the lower.
 _OPENED = re.compile(r"(?:<[A-Za-z][^>]*>\s*)+\Z")
 _CLOSED = re.compile(r"(?:\s*</[^>]*>)*")
-# Tags before the rule that are looked through, in characters.
+# How far before the upper line opening tags are searched, in characters.
 _NEAR = 2000
 
 _CONTENT = re.compile(r"<body[^>]*>(.*)</body>", re.IGNORECASE | re.DOTALL)
@@ -29,8 +29,8 @@ _SPACE = re.compile(r"^ | (?= )| $", re.MULTILINE)
 
 
 def without_block(text: str, join_url: str | None) -> str:
-    """The description in a body as text, spaces as they were typed."""
-    # What Graph makes of a space that HTML would drop.
+    """The description in a text body, with the original spaces."""
+    # Graph converts spaces that HTML would collapse into this.
     text = text.replace("\xa0", " ")
     span = _span(text, join_url)
     if span is None:
@@ -40,16 +40,16 @@ def without_block(text: str, join_url: str | None) -> str:
 
 
 def above_block(description: str, html: str, join_url: str | None) -> str:
-    """The body as HTML with a new description above the block of ``html``, the body that there is.
+    """The body as HTML, with a new description above the block of ``html``, the existing body.
 
-    Where no block can be found, one is made of the link.
+    Without a block in ``html``, one is built from the link.
     """
     block = _block(html, join_url)
     return f"<html><body>\r\n<div>{as_html(description)}</div>\r\n{block}\r\n</body></html>"
 
 
 def as_html(text: str) -> str:
-    """A text with its lines and spaces."""
+    """Plain text as HTML that preserves lines and spaces."""
     return _SPACE.sub("&nbsp;", escape(text, quote=False)).replace("\n", "<br>\r\n")
 
 
@@ -71,7 +71,7 @@ def _made(join_url: str) -> str:
 
 
 def _span(content: str, join_url: str | None) -> tuple[int, int] | None:
-    """From the rule above the link to the rule below it, or to the end."""
+    """From the line above the link to the line below it, or to the end."""
     rules = list(_RULE.finditer(content))
     for rule, below in zip_longest(rules, rules[1:]):
         between = content[rule.end() : below.start() if below else None]

@@ -18,22 +18,22 @@ from providers.oauth.endpoints import MicrosoftEndpoints
 from providers.scopes import Operation
 from providers.timestamps import DAY
 
-# Events on a page of calendarView: the most there are, 10 when nothing is said.
+# Events on a page of calendarView: the maximum; the default is 10.
 # https://learn.microsoft.com/en-us/graph/api/calendar-list-calendarview
 EVENTS_PER_PAGE = 1000
 CALENDARS_PER_PAGE = 100
 
 _FIELDS = "start,end,showAs,isAllDay,isCancelled,responseStatus"
 
-# The part that asks for the calendars; those of single ones are numbers.
+# Id of the part for the calendar list; parts for single calendars have numbers.
 _CALENDARS = "calendars"
 
 
 class Microsoft:
     """Microsoft 365 as a ``CalendarProvider``.
 
-    Graph tells those who are invited of every event that is created, changed or deleted: there is no switch,
-    so ``notify`` changes nothing.
+    Graph notifies attendees of every created, changed or deleted event. That cannot be turned off, so
+    ``notify`` has no effect.
     """
 
     name = ProviderName.MICROSOFT
@@ -42,7 +42,7 @@ class Microsoft:
         self._graph = endpoints.graph.rstrip("/")
 
     def calendars(self, account: Account, *, deadline: float) -> list[Calendar]:
-        """Every calendar of the mailbox, with its zone: UTC when that may not be read or is custom."""
+        """Every calendar of the mailbox, with its zone: UTC when the zone is not readable or custom."""
         operation = Operation.LIST_CALENDARS
         mailbox = self._mailbox(account, operation, deadline)
         parts = [Part(_CALENDARS, f"/me/calendars?$top={CALENDARS_PER_PAGE}"), *mailbox.settings()]
@@ -66,16 +66,16 @@ class Microsoft:
     def busy(
         self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float
     ) -> dict[str, Outcome]:
-        """The outcome of every calendar, each read as a part of a batch.
+        """The outcome for every calendar, each read as a part of a batch.
 
-        The mailbox's zone is a part of the first batch. Where it may not be read, all-day events cover
-        their days in every zone; when it fails to be read, calendars with busy ones fail, the others do not.
+        The mailbox's zone is a part of the first batch. Without permission to read it, all-day events cover
+        their days in every zone; when reading it fails, only calendars with busy all-day events fail.
         """
         operation = Operation.FREE_BUSY
         mailbox = self._mailbox(account, operation, deadline)
         names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
-        # Graph selects all-day events as if their dates were in UTC, and an event of the UTC days [d, e) is
-        # busy from d - 14 h to e + 12 h at most: what touches the range is within a day of it.
+        # Graph selects all-day events as if their dates were in UTC. An event of the UTC days [d, e) is busy
+        # from d - 14 h to e + 12 h at most, so one more day on each side is enough.
         views = [Part(number, _view(each, start - DAY, end + DAY)) for number, each in names.items()]
         answers = mailbox.fetch([*mailbox.settings(), *views] if views else [])
         zone = parse.mailbox_zone(answers.get(SETTINGS), operation)
@@ -84,20 +84,20 @@ class Microsoft:
     def events(
         self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float
     ) -> dict[str, tuple[Event, ...] | Failed]:
-        """The events of every calendar; all-day ones at midnight of the mailbox's zone.
+        """The events of every calendar; all-day events span midnights of the mailbox's zone.
 
-        That is UTC where it may not be read; when it fails to be read, calendars with all-day events fail.
+        Without permission to read the zone it is UTC; when reading it fails, calendars with such events fail.
         """
         return events.listed(
             self._mailbox(account, Operation.LIST_EVENTS, deadline), calendar_ids, start, end
         )
 
     def event(self, account: Account, calendar_id: str, event_id: str, *, deadline: float) -> Event:
-        """One event; its id stays good when it moves."""
+        """One event; its id stays the same when it moves to another calendar."""
         return events.read(self._mailbox(account, Operation.GET_EVENT, deadline), calendar_id, event_id)
 
     def find_event(self, account: Account, calendar_id: str, meta_id: str, *, deadline: float) -> Event:
-        """The event that carries ``meta_id``; of several, the one created first."""
+        """The event whose metaId is ``meta_id``; of several, the one created first."""
         mailbox = self._mailbox(account, Operation.LIST_EVENTS, deadline)
         found = events.carrying(mailbox, calendar_id, meta_id)
         if found is None:
@@ -105,9 +105,9 @@ class Microsoft:
         return events.parsed(mailbox, calendar_id, found)
 
     def create_event(self, account: Account, calendar_id: str, draft: Draft, *, deadline: float) -> Created:
-        """Create an event, once; its id is Graph's, whatever ``draft.id`` says.
+        """Create an event, once; Graph chooses its id and ``draft.id`` is ignored.
 
-        Where the mailbox allows no online meetings (personal accounts), ``meeting`` makes an event without.
+        In a mailbox without online meetings (personal accounts), ``meeting`` makes an event without one.
         """
         mailbox = self._mailbox(account, Operation.INSERT_EVENT, deadline)
         return creation.create(mailbox, calendar_id, draft)
@@ -115,7 +115,7 @@ class Microsoft:
     def update_event(
         self, account: Account, calendar_id: str, event_id: str, changes: Changes, *, deadline: float
     ) -> Event:
-        """Write ``changes``; a time without a zone keeps the event's own, UTC where that is not known."""
+        """Write ``changes``; a time without a zone keeps the event's own, UTC when that is unknown."""
         mailbox = self._mailbox(account, Operation.UPDATE_EVENT, deadline)
         return events.update(mailbox, calendar_id, event_id, changes)
 
@@ -129,7 +129,7 @@ class Microsoft:
         verified: bool = False,
         deadline: float,
     ) -> None:
-        """Delete an event; of a series, one occurrence by its id, all by the id of the series."""
+        """Delete an event. Of a series: one occurrence by its own id, all by the id of the series."""
         mailbox = self._mailbox(account, Operation.DELETE_EVENT, deadline)
         events.delete(mailbox, calendar_id, event_id, verified=verified)
 

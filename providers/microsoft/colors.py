@@ -1,10 +1,10 @@
-"""Colours of Microsoft's calendars: Graph names them, our clients draw them."""
+"""Colours of Microsoft's calendars: Graph's names as RGB values."""
 
 from __future__ import annotations
 
 import re
 
-# Graph publishes the words only; the values are those Outlook on the web draws, as near as makes no matter.
+# Graph documents only the names; the values approximate Outlook on the web.
 # https://learn.microsoft.com/en-us/graph/api/resources/calendar#calendarcolor-values
 HEX = {
     "auto": "#0078d4",
@@ -22,7 +22,7 @@ HEX = {
 
 
 def background(name: str, chosen: str) -> str:
-    """The colour the user has chosen, else that of the name, as ``#rrggbb``."""
+    """The colour the user has chosen, else the named colour, as ``#rrggbb``."""
     if re.fullmatch(r"#[0-9a-fA-F]{6}", chosen):
         return chosen.lower()
     return HEX.get(name, HEX["auto"])
@@ -31,7 +31,7 @@ def background(name: str, chosen: str) -> str:
 def foreground(color: str) -> str:
     """Black or white, whichever is easier to read on ``#rrggbb``.
 
-    By the contrast of https://www.w3.org/TR/WCAG21/#dfn-relative-luminance: the two are equal at 0.179.
+    Uses the contrast of https://www.w3.org/TR/WCAG21/#dfn-relative-luminance, equal for both at 0.179.
     """
     red, green, blue = (_linear(int(color[at : at + 2], 16) / 255) for at in (1, 3, 5))
     return "#000000" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 else "#ffffff"

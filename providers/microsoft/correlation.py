@@ -1,4 +1,4 @@
-"""Whose call it is, told to Graph: its support finds a call by this header, and so do the logs of a tenant.
+"""A header with the request id, by which Graph's support and a tenant's logs can find a call.
 
 https://learn.microsoft.com/en-us/graph/best-practices-concept
 """
@@ -11,5 +11,5 @@ HEADER = "client-request-id"
 
 
 def correlation(bearer: Bearer) -> dict[str, str]:
-    """The header, when the call is made for a request that has an id."""
+    """The header, when the call is made for a request with an id."""
     return {} if bearer.request_id is None else {HEADER: bearer.request_id}

@@ -1,10 +1,10 @@
-"""Creating an event in Microsoft 365, once.
+"""Creates an event in Microsoft 365 exactly once.
 
-Three things keep a create that is repeated from making a second event. An event of the draft's metaId is
-looked for first. Graph makes one event of one transactionId, which follows from the draft's key, and answers
-another body of the same with the id of that event. And every event keeps a mark: which request it was made
-for, so that a repeated create is told from another of the same key, and in which call, so that an event that
-was there before is never taken for a new one.
+Three things prevent a repeated create from making a second event. An event with the draft's metaId is
+looked up first. Graph makes one event for a transactionId, which is derived from the draft's key; a second
+request with the same transactionId and another body fails with the id of that event. And every event stores
+a mark with the request and the attempt. It distinguishes a repeated create from another one with the same
+key, and a new event from one that existed before.
 
 https://learn.microsoft.com/en-us/graph/api/resources/event (transactionId)
 """
@@ -26,12 +26,12 @@ from providers.microsoft.errors import PROVIDER, DuplicateTransaction
 from providers.microsoft.mailbox import Mailbox, calendar_path
 from providers.microsoft.payloads import GraphEvent
 
-# How often an event may be deleted and created anew under one key, as long as Graph remembers all of that.
+# How often an event may be deleted and created again with one key while Graph remembers its transactionIds.
 MOST_LIVES = 20
 
 
 def create(mailbox: Mailbox, calendar_id: str, draft: Draft) -> Created:
-    """Create the event of a draft, or tell that it was created before."""
+    """Create the event of a draft, or return the one that an earlier request created."""
     meta_id = draft.content.meta_id
     known = None
     if meta_id is not None and not draft.meta_id_is_new:
@@ -57,15 +57,15 @@ def create(mailbox: Mailbox, calendar_id: str, draft: Draft) -> Created:
 
 
 def _transactions(key: str) -> Iterator[str]:
-    """The transactionIds to try: Graph remembers one also when its event was deleted since."""
+    """The transactionIds to try: Graph remembers one even after its event was deleted."""
     for number in range(MOST_LIVES):
         yield str(UUID(hashlib.sha256(f"{key} {number}".encode()).hexdigest()[:32]))
 
 
 def _post(mailbox: Mailbox, calendar_id: str, body: Json) -> str:
-    """The id of the event that Graph has made of it, now or at an earlier try of this call.
+    """The id of the event that Graph created, in this or an earlier attempt of the call.
 
-    :raise DuplicateTransaction: when it has made another of the same transactionId
+    :raise DuplicateTransaction: when the transactionId was used for another body
     """
     event_id = mailbox.write("POST", f"{calendar_path(calendar_id)}/events", body).get("id")
     if not isinstance(event_id, str) or not event_id:
@@ -74,29 +74,29 @@ def _post(mailbox: Mailbox, calendar_id: str, body: Json) -> str:
 
 
 def _seen(mailbox: Mailbox, calendar_id: str, draft: Draft) -> Created | None:
-    """The event of a create that had no answer, found by its mark; None when it is not there (yet)."""
+    """The event of a create that got no answer, found by its mark; None when it does not exist (yet)."""
     known = events.carrying(mailbox, calendar_id, draft.mark, properties.REQUEST)
     return None if known is None else _created(mailbox, calendar_id, known, draft)
 
 
 def _read_back(mailbox: Mailbox, calendar_id: str, event_id: str) -> GraphEvent | None:
-    """The event that Graph answered to the create, None when it is an earlier one that was cancelled.
+    """The event in Graph's answer to the create, None when it is an earlier one that was cancelled.
 
-    :raise EventUnreadable: when it cannot be read now. One that is not found counts as such: it may only be
-        too new, and a second create would then double it.
+    :raise EventUnreadable: when it cannot be read now. That includes an event that is not found: it may be
+        too new, and a second create would duplicate it.
     """
     try:
         known = events.in_calendar(mailbox, calendar_id, event_id)
         if not known.get("isCancelled"):
             events.parsed(mailbox, calendar_id, known)
     except ProviderError:
-        # Whatever it says of the reading: the writing is done.
+        # Whatever the reason: the write itself has succeeded.
         raise events.unreadable_event(mailbox) from None
     return None if known.get("isCancelled") else known
 
 
 def _made_before(mailbox: Mailbox, calendar_id: str, event_id: str | None) -> GraphEvent | None:
-    """The living event of a transactionId that was used before, None when it was deleted or cancelled.
+    """The live event of a used transactionId, None when it was deleted or cancelled.
 
     :raise EventExists: when Graph does not name it, or it was moved to another calendar
     """
@@ -115,9 +115,9 @@ def _made_before(mailbox: Mailbox, calendar_id: str, event_id: str | None) -> Gr
 
 
 def _created(mailbox: Mailbox, calendar_id: str, known: GraphEvent, draft: Draft) -> Created:
-    """The outcome of the create, given the event that is in its place.
+    """The outcome of the create, given the event that already exists.
 
-    :raise EventExists: when another create has made that event
+    :raise EventExists: when another create made that event
     """
     created = draft.found(events.parsed(mailbox, calendar_id, known))
     if created is None:

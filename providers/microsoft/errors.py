@@ -1,4 +1,4 @@
-"""What Microsoft Graph's refusals mean to us: by ``error.code`` and status, never by message.
+"""Maps Microsoft Graph's errors to exceptions, by ``error.code`` and status, never by message.
 
 https://learn.microsoft.com/en-us/graph/errors
 """
@@ -25,7 +25,7 @@ PROVIDER = "Microsoft 365"
 
 BY_CODE: dict[str, Refusal] = {
     "InvalidAuthenticationToken": (AuthorizationInvalid, "no longer accepts this connection"),
-    # Graph does not say whether a scope or a share is missing; the scopes were compared before the call.
+    # Graph does not say whether a scope or a share is missing; scopes were checked before the call.
     "ErrorAccessDenied": (AccessDenied, "denies access"),
     "Authorization_RequestDenied": (AccessDenied, "denies access"),
     "ErrorItemNotFound": (NotFound, "does not know this calendar, or not for this account"),
@@ -38,7 +38,7 @@ BY_CODE: dict[str, Refusal] = {
     "TooManyRequests": (RateLimited, "asks us to slow down"),
 }
 
-# Statuses that find fault with what was sent, and why where the code says more.
+# Statuses of rejected content. The error code may give the reason.
 _FAULTY = frozenset({400, 413, 422})
 _FAULTS = {
     "ErrorPropertyValidationFailure": "finds that a value of the event is not valid",
@@ -54,7 +54,7 @@ class Outdated(ProviderError):
 
 
 class DuplicateTransaction(ProviderError):
-    """The transactionId has made another event before: ``event_id``, None where Graph does not say."""
+    """The transactionId was used for another event: ``event_id``, None where Graph does not say."""
 
     def __init__(self, message: str, *, operation: str, event_id: str | None) -> None:
         super().__init__(message, operation=operation)
@@ -93,7 +93,7 @@ def _duplicate(reply: Reply) -> DuplicateTransaction:
 
 
 def _codes(body: Any) -> list[str]:
-    """``error.code`` and those of the inner errors; clients are told to walk down to one they know."""
+    """``error.code`` and the inner errors' codes; Graph's clients should use the innermost known one."""
     codes: list[str] = []
     error = body.get("error") if isinstance(body, dict) else None
     while isinstance(error, dict):

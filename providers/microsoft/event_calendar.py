@@ -1,8 +1,8 @@
-"""Which calendar an event lies in.
+"""Which calendar contains an event.
 
-Graph resolves an event id in the whole mailbox: a path that names one calendar also reaches the events of
+Graph looks up an event id in the whole mailbox: a path that names one calendar also finds the events of
 every other calendar (https://github.com/microsoftgraph/microsoft-graph-docs/issues/391). So each read of an
-event also asks for its calendar: ``GET /me/calendars/{id}/events/{id}?$expand=calendar($select=id,…)``.
+event also requests its calendar: ``GET /me/calendars/{id}/events/{id}?$expand=calendar($select=id,…)``.
 ``calendar`` is a documented relationship of an event: https://learn.microsoft.com/en-us/graph/api/resources/event
 """
 
@@ -22,17 +22,17 @@ from providers.microsoft.mailbox import AS_TEXT, Mailbox, view_path
 from providers.microsoft.payloads import GraphEvent
 from providers.timestamps import DAY
 
-# The part of a query that asks for our own properties of one event, and for its calendar.
+# Query parameter that requests our own properties of an event, and its calendar.
 EXPAND = f"$expand={quote(f'{properties.EXPANSION},calendar($select=id,isDefaultCalendar)', safe='')}"
 
-# Ids are short: the largest page that Graph allows.
+# Ids are short, so pages have the maximum size that Graph allows.
 _IDS_PER_PAGE = 1000
 
 
 def lies_in(mailbox: Mailbox, calendar_id: str, record: GraphEvent) -> bool:
-    """Whether an event that was read with ``EXPAND`` lies in a calendar.
+    """Whether an event that was read with ``EXPAND`` is in a calendar.
 
-    An answer that names another calendar is confirmed by a look into the calendar itself: Graph has answered
+    When the answer names another calendar, the events of the given calendar are checked: Graph has answered
     calendar ids that are not on the list of calendars
     (https://github.com/microsoftgraph/microsoft-graph-docs/issues/6699).
 
@@ -51,7 +51,7 @@ def lies_in(mailbox: Mailbox, calendar_id: str, record: GraphEvent) -> bool:
 
 
 def _ids_around(mailbox: Mailbox, calendar_id: str, start: int) -> set[str | None]:
-    """The ids of the events of a calendar within a day of ``start``, and of the series they belong to."""
+    """The ids of a calendar's events within a day of ``start``, and of their series."""
     window = view_path(calendar_id, start - DAY, start + DAY)
     part = Part("view", f"{window}&$select=id,seriesMasterId&$top={_IDS_PER_PAGE}", AS_TEXT)
     pages = mailbox.fetch([part])[part.id]

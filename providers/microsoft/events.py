@@ -1,4 +1,4 @@
-"""The calls to the events of one mailbox: read, found, changed and deleted.
+"""The calls for the events of one mailbox: read, find, change and delete.
 
 https://learn.microsoft.com/en-us/graph/api/resources/event
 """
@@ -37,17 +37,17 @@ from providers.microsoft.parse_events import Reader
 from providers.microsoft.payloads import GraphEvent
 from providers.timestamps import DAY
 
-# Whole events on a page, bodies and all; Graph allows a thousand.
+# Whole events on a page, with bodies; Graph allows a thousand.
 EVENTS_PER_PAGE = 250
 
-# How often an event is read and written anew when others change it in between.
+# Attempts to read and write an event while others change it in between.
 TRIES = 4
 
 
 def listed(
     mailbox: Mailbox, calendar_ids: Sequence[str], start: int, end: int
 ) -> dict[str, tuple[Event, ...] | Failed]:
-    """The events of every calendar, each read as a part of a batch; the mailbox's zone is a part too."""
+    """The events of every calendar, each read as a part of a batch, together with the mailbox's zone."""
     names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
     views = [Part(number, _view(each, start, end), AS_TEXT) for number, each in names.items()]
     answers = mailbox.fetch([*mailbox.settings(), *views] if views else [])
@@ -59,7 +59,7 @@ def listed(
 def read(mailbox: Mailbox, calendar_id: str, event_id: str) -> Event:
     """One event.
 
-    :raise EventNotFound: also when it was cancelled, which leaves a copy with those who were invited
+    :raise EventNotFound: also when it was cancelled, which leaves attendees a copy
     """
     return parsed(mailbox, calendar_id, record(mailbox, calendar_id, event_id))
 
@@ -67,7 +67,7 @@ def read(mailbox: Mailbox, calendar_id: str, event_id: str) -> Event:
 def carrying(
     mailbox: Mailbox, calendar_id: str, wanted: str, property_id: str = properties.META_ID
 ) -> GraphEvent | None:
-    """The first created of the living events of a calendar with a property of exactly this value."""
+    """The oldest live event of a calendar with exactly this value of a property, by creation."""
     query = f"{properties.carrying(property_id, wanted)}&{properties.EXPAND}&$top={EVENTS_PER_PAGE}"
     part = Part("found", f"{calendar_path(calendar_id)}/events?{query}", AS_TEXT)
     pages = mailbox.fetch([part])[part.id]
@@ -85,8 +85,8 @@ def carrying(
 def update(mailbox: Mailbox, calendar_id: str, event_id: str, changes: Changes) -> Event:
     """Write ``changes``.
 
-    The event is read first: for the answers of those who stay invited, the block of an online meeting, the
-    zone it lies in. It is written only as it was read, else read anew.
+    The event is read first: for the responses of attendees who remain, the block of an online meeting, and
+    its zone. The write requires its etag, and is retried when that differs.
     """
     midnights = day_zone(mailbox) if writing.has_days(changes) else "UTC"
     for _ in range(TRIES):
@@ -102,7 +102,7 @@ def update(mailbox: Mailbox, calendar_id: str, event_id: str, changes: Changes) 
 
 
 def delete(mailbox: Mailbox, calendar_id: str, event_id: str, *, verified: bool) -> None:
-    """Delete an event, one that was cancelled included.
+    """Delete an event, even a cancelled one.
 
     ``verified``: the caller has just found the event in this calendar.
     """
@@ -111,15 +111,15 @@ def delete(mailbox: Mailbox, calendar_id: str, event_id: str, *, verified: bool)
     try:
         mailbox.write("DELETE", event_path(calendar_id, event_id))
     except (NotFound, InvalidCalendarId) as error:
-        # The try before this one got no answer; it is what has deleted the event.
+        # The attempt before this one got no answer; it deleted the event.
         if not (error.repeated and isinstance(error, NotFound)):
             raise missing(mailbox, calendar_id) from None
 
 
 def record(mailbox: Mailbox, calendar_id: str, event_id: str, prefer: str = AS_TEXT) -> GraphEvent:
-    """A living event of a calendar as Graph has it.
+    """A live event of a calendar, as Graph's record.
 
-    :raise EventNotFound: when the calendar has none of this id
+    :raise EventNotFound: when the calendar has no event with this id
     """
     found = in_calendar(mailbox, calendar_id, event_id, prefer)
     if found.get("isCancelled"):
@@ -130,7 +130,7 @@ def record(mailbox: Mailbox, calendar_id: str, event_id: str, prefer: str = AS_T
 def in_calendar(mailbox: Mailbox, calendar_id: str, event_id: str, prefer: str = AS_TEXT) -> GraphEvent:
     """An event of a calendar, cancelled or not.
 
-    :raise EventNotFound: when the calendar has none of this id
+    :raise EventNotFound: when the calendar has no event with this id
     """
     try:
         found = mailbox.get(f"{event_path(calendar_id, event_id)}?{event_calendar.EXPAND}", prefer)
@@ -143,13 +143,13 @@ def in_calendar(mailbox: Mailbox, calendar_id: str, event_id: str, prefer: str =
 
 
 def parsed(mailbox: Mailbox, calendar_id: str, found: GraphEvent) -> Event:
-    """An event read by itself; the mailbox's zone is only asked for when the event needs it."""
+    """An event that was read by itself; the mailbox's zone is requested only when the event needs it."""
     midnights = parse_events.one_zone(mailbox.zone) if found.get("isAllDay") else "UTC"
     return Reader(calendar_id, mailbox.email, midnights, mailbox.operation).event(found)
 
 
 def read_back(mailbox: Mailbox, calendar_id: str, event_id: str) -> Event:
-    """An event that was just written: the answer to the write shows neither our properties nor plain text.
+    """An event that was just written: the answer to the write has neither our properties nor plain text.
 
     :raise EventUnreadable: when it cannot be read now
     """
@@ -160,9 +160,9 @@ def read_back(mailbox: Mailbox, calendar_id: str, event_id: str) -> Event:
 
 
 def day_zone(mailbox: Mailbox) -> str:
-    """The zone in which days are written.
+    """The zone in which all-day dates are written.
 
-    :raise ProviderError: when it cannot be read just now
+    :raise ProviderError: when it cannot be read now
     """
     found = parse_events.one_zone(mailbox.zone)
     if isinstance(found, ProviderError):
@@ -171,9 +171,9 @@ def day_zone(mailbox: Mailbox) -> str:
 
 
 def missing(mailbox: Mailbox, calendar_id: str) -> EventNotFound:
-    """What it means that there is no such event: Graph says the same when the calendar is not there.
+    """The error for a missing event: Graph answers the same when the calendar does not exist.
 
-    :raise NotFound, InvalidCalendarId: when it is the calendar
+    :raise NotFound, InvalidCalendarId: when the calendar does not exist
     """
     if calendar_id != PRIMARY:
         mailbox.get(f"{calendar_path(calendar_id)}?$select=id")
@@ -211,7 +211,7 @@ def _patch(
 
 
 def _view(calendar_id: str, start: int, end: int) -> str:
-    # Graph selects all-day events as if their dates were in UTC; in other zones they are a day off at most.
+    # Graph selects all-day events as if their dates were in UTC; other zones differ by a day at most.
     window = view_path(calendar_id, start - DAY, end + DAY)
     return f"{window}&{properties.EXPAND}&$top={EVENTS_PER_PAGE}"
 

@@ -1,4 +1,4 @@
-"""One mailbox for the length of one operation: its calls, its token, its zone."""
+"""One mailbox during one operation: its calls, its token, its zone."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from providers.names import ProviderName
 from providers.scopes import Operation, has_scope, require
 from providers.timestamps import utc_text
 
-# The part of a batch that asks for the mailbox's zone; parts of calendars are numbers.
+# Id of the part for the mailbox's zone; parts for calendars have numbers.
 SETTINGS = "settings"
 _SETTINGS_PATH = "/me/mailboxSettings"
 
-# Event ids otherwise change when an event moves: https://learn.microsoft.com/en-us/graph/outlook-immutable-id
+# Other event ids change when an event moves: https://learn.microsoft.com/en-us/graph/outlook-immutable-id
 _IMMUTABLE = 'IdType="ImmutableId"'
 AS_TEXT = f'{_IMMUTABLE}, outlook.timezone="UTC", outlook.body-content-type="text"'
 AS_HTML = f'{_IMMUTABLE}, outlook.timezone="UTC", outlook.body-content-type="html"'
 
 
 class Mailbox:
-    """The mailbox of an account, as one operation sees it.
+    """The mailbox of an account during one operation.
 
     :raise InsufficientScopes: on construction, when the grant does not allow the operation
     """
@@ -58,19 +58,19 @@ class Mailbox:
         return every_page(batches, parts)
 
     def get(self, path: str, prefer: str = AS_TEXT) -> Json:
-        """One resource; ``path`` begins with a slash, and is quoted.
+        """One resource; ``path`` begins with a slash and is already quoted.
 
-        :raise ProviderError: NotFound and InvalidCalendarId also when it is an event that is not there
+        :raise ProviderError: NotFound or InvalidCalendarId also for a missing event
         """
         call = self._call("GET", path, headers={"Prefer": prefer})
         return send(call, error_for, deadline=self.deadline, bearer=self._bearer)
 
     def write(self, method: str, path: str, body: Json | None = None, *, match: str | None = None) -> Json:
-        """The answer to a write, ``{}`` when it has none or none that can be read.
+        """The answer to a write, ``{}`` when it is empty or unreadable.
 
         ``match`` is the etag that the event must still have.
 
-        :raise Outdated: when it has another
+        :raise Outdated: when the etag differs
         :raise DuplicateTransaction, EventRefused: see :func:`write_error_for`
         """
         headers = {"Prefer": AS_TEXT} | ({"If-Match": match} if match else {})
@@ -79,12 +79,12 @@ class Mailbox:
         return send(call, write_error_for, deadline=self.deadline, bearer=self._bearer)
 
     def settings(self) -> list[Part]:
-        """The part that asks for the mailbox's zone, where the grant allows to."""
+        """The part for the mailbox's zone; empty without permission to read it."""
         return [Part(SETTINGS, _SETTINGS_PATH)] if self._tells_zone else []
 
     @cached_property
     def zone(self) -> parse.Zone:
-        """The mailbox's zone, asked for once."""
+        """The mailbox's zone, requested once."""
         if not self._tells_zone:
             return None
         try:
@@ -117,7 +117,7 @@ def event_path(calendar_id: str, event_id: str) -> str:
 
 
 def view_path(calendar_id: str, start: int, end: int) -> str:
-    """What happens in a calendar from ``start`` to ``end``, series expanded; all-day events by UTC's days.
+    """The path of a calendar's events from ``start`` to ``end``: series expanded, all-day events by UTC days.
 
     https://learn.microsoft.com/en-us/graph/api/calendar-list-calendarview
     """

@@ -1,4 +1,4 @@
-"""Every page of an answer of Graph, never some of them."""
+"""All pages of a list from Graph, or an error."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from providers.http.send import Json
 from providers.microsoft.batch import Batches, Part
 from providers.microsoft.errors import PROVIDER
 
-# All pages of one part, or why they could not all be read.
+# All pages of one part, or the error that prevented reading them.
 Pages = list[Json] | ProviderError
 
 
 def every_page(batches: Batches, parts: Sequence[Part]) -> dict[str, Pages]:
-    """The pages of each part by its id; the links to the next ones go into batches again.
+    """The pages of each part by its id; links to next pages become parts of further batches.
 
     https://learn.microsoft.com/en-us/graph/paging
     """
@@ -37,9 +37,9 @@ def every_page(batches: Batches, parts: Sequence[Part]) -> dict[str, Pages]:
 
 
 def relative(link: str, base: str, operation: str) -> str:
-    """The path of a nextLink, which comes absolute.
+    """The path of a nextLink, which is absolute.
 
-    :raise ProviderError: when it leads elsewhere: the token must not follow it
+    :raise ProviderError: when it names another host: the token must not be sent there
     """
     path = link.removeprefix(base)
     if not link.startswith(base) or not path.startswith("/"):

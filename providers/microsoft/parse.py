@@ -1,4 +1,4 @@
-"""Microsoft Graph's JSON read into our own words; pure functions."""
+"""Parses Microsoft Graph's JSON; pure functions."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from providers.timestamps import wall_instant
 
 Period = tuple[int, int]
 
-# Any other word is busy, "unknown" and those not yet invented included:
+# All other values mean busy, including "unknown" and future ones:
 # https://learn.microsoft.com/en-us/graph/api/resources/event#properties (showAs)
 NOT_BUSY = frozenset({"free", "workingElsewhere"})
 
-# The IANA zone of a mailbox, None when it may not be known, or why it could not be read just now.
+# The IANA zone of a mailbox, None without permission to read it, or the error of reading it.
 Zone = str | None | ProviderError
 
-# Where on earth a day begins first and ends last. A day in an unknown zone is busy from the one to the
-# other: too much of it is blocked, but nothing busy looks free.
+# Where a day begins first and ends last on earth. A day in an unknown zone is busy between the two: that
+# blocks too much, but never shows busy time as free.
 FIRST_MIDNIGHT = timezone(timedelta(hours=14))
 LAST_MIDNIGHT = timezone(timedelta(hours=-12))
 
 
 class UnknownZone(ProviderError):
-    """A time is given in a zone that is known to that mailbox alone, so it cannot be read."""
+    """A time has a zone that only its mailbox defines, so it cannot be converted."""
 
 
 def mailbox_zone(settings: Pages | None, operation: str) -> Zone:
-    """The IANA zone of a mailbox from the answer for its settings, None when they may not be read.
+    """The IANA zone of a mailbox from the answer for its settings, None without permission to read it.
 
     https://learn.microsoft.com/en-us/graph/api/user-get-mailboxsettings
     """
@@ -54,12 +54,12 @@ def mailbox_zone(settings: Pages | None, operation: str) -> Zone:
 
 
 def busy(pages: Iterable[Json], zone: Zone, operation: str) -> list[Period]:
-    """The busy periods of one calendarView, as they come; ``zone`` is the mailbox's.
+    """The busy periods of one calendarView, unsorted; ``zone`` is the mailbox's.
 
     Without it, an all-day event covers its days in every zone.
 
     :raise ProviderError: ``zone`` when it is an error and an all-day event needs it; UnknownZone for a
-        time in a zone nobody knows; Unavailable for what is no page of events
+        time in an unknown zone; Unavailable when a page cannot be parsed
     """
     try:
         events = [event for page in pages for event in cast("list[GraphEvent]", values(page))]
@@ -69,27 +69,27 @@ def busy(pages: Iterable[Json], zone: Zone, operation: str) -> list[Period]:
 
 
 def values(page: Json) -> list[Any]:
-    """What a page holds."""
+    """The entries of a page."""
     return array(page["value"])
 
 
 def is_cancelled(event: GraphEvent) -> bool:
-    """Whether nothing is left of an event but its record."""
+    """Whether the event is cancelled."""
     return flag(event.get("isCancelled"))
 
 
 def blocks(event: GraphEvent) -> bool:
-    """Whether the owner is busy: not when cancelled, declined, free or merely elsewhere."""
+    """Whether the event makes its owner busy: not when cancelled, declined, free or working elsewhere."""
     response = (event.get("responseStatus") or {}).get("response")
     return not is_cancelled(event) and response != "declined" and event.get("showAs") not in NOT_BUSY
 
 
 def period(event: GraphEvent, zone: Zone, operation: str) -> Period:
-    """When an event is; ``zone`` is as for :func:`busy`, and so are the errors, save those of the shape."""
+    """When an event takes place; ``zone`` and errors as for :func:`busy`, without parse errors."""
     start, end = event["start"], event["end"]
-    # From midnight to midnight it may be whole days of another zone: which of the two has to be said.
+    # From midnight to midnight may also be whole days of another zone, so ``isAllDay`` decides.
     if _is_midnight(start) and _is_midnight(end) and _is_all_day(event):
-        # Dates in truth: labelled with the zone asked for, but not shifted into it.
+        # All-day dates are labelled with the requested zone, but not converted to it.
         if isinstance(zone, ProviderError):
             raise zone
         begins, ends = (FIRST_MIDNIGHT, LAST_MIDNIGHT) if zone is None else (ZoneInfo(zone),) * 2
@@ -125,7 +125,7 @@ def _zone(moment: DateTimeTimeZone, operation: str) -> tzinfo:
 def calendars(pages: Iterable[Json], email: str | None, zone: str, operation: str) -> list[Calendar]:
     """The calendars of an account; Graph has one zone for all of them, the mailbox's.
 
-    :raise Unavailable: for what is no page of calendars
+    :raise Unavailable: when a page cannot be parsed
     """
     try:
         found = [each for page in pages for each in cast("list[GraphCalendar]", values(page))]
@@ -136,9 +136,9 @@ def calendars(pages: Iterable[Json], email: str | None, zone: str, operation: st
 
 
 def main_calendar(entry: Json, operation: str) -> MainCalendar:
-    """The default calendar of a mailbox, by its id and its owner's address.
+    """The default calendar of a mailbox: its id and its owner's address.
 
-    :raise Unavailable: for what is no calendar
+    :raise Unavailable: when the record is not a calendar
     """
     try:
         found = cast("GraphCalendar", entry)
@@ -165,7 +165,7 @@ def _calendar(entry: GraphCalendar, own: set[str], zone: str) -> Calendar:
 
 
 def _role(entry: GraphCalendar, own: set[str]) -> str:
-    """Graph has no role: it follows from the owner and from ``canEdit``."""
+    """The role: Graph has none, so it is derived from the owner and ``canEdit``."""
     if entry.get("isDefaultCalendar") or _owner(entry) in own:
         return "owner"
     return "writer" if entry.get("canEdit") else "reader"

@@ -1,4 +1,4 @@
-"""Events of Microsoft Graph read into our own words; pure functions.
+"""Parses events of Microsoft Graph; pure functions.
 
 https://learn.microsoft.com/en-us/graph/api/resources/event
 """
@@ -19,7 +19,7 @@ from providers.microsoft.payloads import GraphAttendee, GraphEvent
 from providers.names import ProviderName
 from providers.timestamps import instant
 
-# Any other word, "none" and "notResponded" included, is no answer yet.
+# All other values, "none" and "notResponded" included, mean no response yet.
 _RESPONSES = {
     "accepted": ResponseStatus.ACCEPTED,
     "organizer": ResponseStatus.ACCEPTED,
@@ -30,10 +30,10 @@ _RESPONSES = {
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Reads the events of one calendar.
+    """Parses the events of one calendar.
 
-    ``email`` is the account's, None when it is not known. ``zone`` is the one whose midnights all-day
-    events span, or why it is not known just now: only they need it.
+    ``email`` is the account's, None when unknown. ``zone`` is the one whose midnights all-day events span,
+    or the error of reading it; only all-day events need it.
     """
 
     calendar_id: str
@@ -44,7 +44,7 @@ class Reader:
     def events(self, pages: Iterable[Json]) -> list[Event]:
         """The events of a calendarView that are not cancelled.
 
-        :raise ProviderError: as :meth:`event`, when any of them cannot be read
+        :raise ProviderError: as :meth:`event`, when one of them cannot be parsed
         """
         try:
             found = [each for page in pages for each in cast("list[GraphEvent]", parse.values(page))]
@@ -56,7 +56,7 @@ class Reader:
     def event(self, record: GraphEvent) -> Event:
         """One event.
 
-        :raise Unavailable: for what is no event
+        :raise Unavailable: when the record is not an event
         :raise ProviderError: ``zone`` when it is an error and needed; UnknownZone as in ``parse.busy``
         """
         try:
@@ -88,23 +88,23 @@ class Reader:
         is_self = bool(self.email) and email.lower() == (self.email or "").lower()
         response = (entry.get("status") or {}).get("response")
         if is_self and response in (None, "none"):
-            # In one's own copy the answer stands on the event; the entry may not know of it.
+            # The account's own response is on the event; its attendee entry may be outdated.
             response = (record.get("responseStatus") or {}).get("response")
         status = _RESPONSES.get(response or "", ResponseStatus.NEEDS_ACTION)
         return Attendee(email, is_self, status, cast("Json", entry))
 
 
 def one_zone(zone: parse.Zone) -> str | ProviderError:
-    """The zone whose midnights all-day events span, or why it is not known just now.
+    """The zone whose midnights all-day events span, or the error of reading it.
 
-    An event has to begin at some time: where the mailbox's zone may not be read, or is one that nobody
-    else knows, that is midnight in UTC, the zone in which its calendars are listed then.
+    Where the mailbox's zone is not readable or custom, that is UTC, the zone in which its calendars are
+    listed then. An event needs a definite start.
     """
     return "UTC" if zone is None or isinstance(zone, parse.UnknownZone) else zone
 
 
 def meeting_url(record: GraphEvent) -> str | None:
-    """Where an event is held online: the URL written to it, else that of its own online meeting."""
+    """The address of the online meeting: the one stored by a client, else that of Graph's own meeting."""
     return properties.value(record, properties.MEETING_URL) or join_url(record)
 
 
@@ -118,12 +118,12 @@ def place(record: GraphEvent) -> str:
 
 
 def address(entry: GraphAttendee) -> str:
-    """Empty for those who have none, such as members of the same tenant that have left."""
+    """The address; empty for attendees without one, such as members who have left the tenant."""
     return text((entry.get("emailAddress") or {}).get("address"))
 
 
 def html(record: GraphEvent) -> str:
-    """The body as it came; it was asked for as HTML."""
+    """The body as it was received; the request asked for HTML."""
     return text((record.get("body") or {}).get("content"))
 
 
@@ -133,7 +133,7 @@ def created(record: GraphEvent) -> int:
 
 
 def _description(record: GraphEvent) -> str:
-    """The body as text, for which was asked, without what Graph adds to it."""
+    """The body as text, without the block that Graph adds; the request asked for text."""
     found = "\n".join(text((record.get("body") or {}).get("content")).split("\r\n"))
     if record.get("isOnlineMeeting"):
         found = body.without_block(found, join_url(record))

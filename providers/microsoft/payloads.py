@@ -1,4 +1,4 @@
-"""The JSON of Microsoft Graph, as far as we read it.
+"""The JSON of Microsoft Graph, as far as it is read.
 
 Types after https://learn.microsoft.com/en-us/graph/api/resources/calendar and .../resources/event
 """
@@ -14,7 +14,7 @@ class EmailAddress(TypedDict, total=False):
 
 
 class GraphCalendar(TypedDict, total=False):
-    """``color`` is a word, ``hexColor`` is empty until the user has chosen one."""
+    """``color`` is a name, ``hexColor`` is empty until the user has chosen one."""
 
     id: str
     name: str
@@ -26,14 +26,14 @@ class GraphCalendar(TypedDict, total=False):
 
 
 class CalendarOfEvent(TypedDict, total=False):
-    """The calendar of an event, as far as ``event_calendar`` asks for it."""
+    """The calendar of an event, with the fields that ``event_calendar`` requests."""
 
     id: str
     isDefaultCalendar: bool
 
 
 class DateTimeTimeZone(TypedDict):
-    """Seven digits of fraction, no offset: the zone stands beside it."""
+    """Seven digits of fraction and no offset: the zone is a separate field."""
 
     dateTime: str
     timeZone: str
@@ -55,7 +55,7 @@ class Location(TypedDict, total=False):
 
 
 class GraphAttendee(TypedDict, total=False):
-    """``type`` is required, optional or resource; the organizer is not among them."""
+    """``type`` is required, optional or resource; the organizer is not an attendee."""
 
     emailAddress: EmailAddress | None
     status: ResponseStatus | None

@@ -1,4 +1,4 @@
-"""Microsoft Graph's subscriptions to the events of a calendar, and what they send.
+"""Microsoft Graph's subscriptions to the events of a calendar, and their notifications.
 
 https://learn.microsoft.com/en-us/graph/change-notifications-overview
 """
@@ -25,10 +25,10 @@ from providers.timestamps import instant, utc_text
 
 OPERATION = Operation.WATCH_EVENTS
 
-# The most that every version of Graph's documentation allows for events; newer ones allow 10 080 minutes.
+# The maximum in every version of Graph's documentation; newer ones allow 10 080 minutes.
 LIFETIME = timedelta(minutes=4230)
 
-# Between our id and the secret, in the one text of ours that Graph sends back.
+# Separates our id from the secret in ``clientState``, the one text that Graph returns to us.
 _BETWEEN = "."
 
 _LIFECYCLE = {
@@ -47,7 +47,7 @@ class MicrosoftSubscriptions:
     def open(
         self, account: Account, calendar_id: str, wanted: ChannelWanted, *, deadline: float
     ) -> ChannelOpened:
-        """Subscribe; Graph asks our address for the answer to its handshake before it answers."""
+        """Subscribe; before it answers, Graph calls our address for its validation handshake."""
         require(ProviderName.MICROSOFT, account.scopes, OPERATION)
         body = {
             "changeType": "created,updated,deleted",
@@ -64,12 +64,12 @@ class MicrosoftSubscriptions:
         return ChannelOpened(subscription, "", _expiry(answer), confirmed=True)
 
     def extend(self, account: Account, channel_id: str, *, deadline: float) -> datetime:
-        """Renew a subscription, which also renews our right to it."""
+        """Renew a subscription, which also reauthorizes it."""
         body = {"expirationDateTime": _end()}
         return _expiry(self._send(account, "PATCH", _path(channel_id), body, deadline=deadline))
 
     def close(self, account: Account, channel_id: str, resource: str, *, deadline: float) -> None:
-        """End a subscription."""
+        """Delete a subscription."""
         try:
             self._send(account, "DELETE", _path(channel_id), answers=False, deadline=deadline)
         except NotFound:
@@ -102,13 +102,13 @@ class MicrosoftSubscriptions:
 
 
 def notifications(body: Any) -> Iterator[Notification]:
-    """What a body tells, one after the other; what is no notification is passed over."""
+    """The notifications of a body in order; invalid entries are skipped."""
     entries = body.get("value") if isinstance(body, dict) else None
     for entry in entries if isinstance(entries, list) else []:
         if not isinstance(entry, dict) or not isinstance(state := entry.get("clientState"), str):
             continue
         channel, _, secret = state.partition(_BETWEEN)
-        # A word that is new to us may mean that something was missed.
+        # An unknown lifecycle event may mean that notifications were missed.
         yield Notification(channel, secret, _LIFECYCLE.get(str(entry.get("lifecycleEvent")), News.CHANGED))
 
 

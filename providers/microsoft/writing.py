@@ -1,4 +1,4 @@
-"""Events in our own words written as Microsoft Graph's JSON; pure functions.
+"""Builds Microsoft Graph's JSON for events; pure functions.
 
 https://learn.microsoft.com/en-us/graph/api/resources/event
 """
@@ -21,7 +21,7 @@ _MEETING = {"isOnlineMeeting": True, "onlineMeetingProvider": "teamsForBusiness"
 
 
 def has_days(changes: Changes) -> bool:
-    """Whether the zone of the mailbox is needed to write them."""
+    """Whether the mailbox's zone is needed to write the changes."""
     return isinstance(changes.start, Day) or isinstance(changes.end, Day)
 
 
@@ -49,9 +49,9 @@ def new(draft: Draft, transaction_id: str, midnights: str) -> Json:
 
 
 def changed(changes: Changes, known: GraphEvent, midnights: str) -> Json:
-    """What is to be written of ``known``, as it was read (its body as HTML if there is a description).
+    """The JSON that writes ``changes`` to ``known`` (with its body as HTML if there is a description).
 
-    Empty when the event is already so.
+    Empty when nothing would change.
     """
     meets = changes.meeting and not known.get("isOnlineMeeting")
     return _given(
@@ -78,7 +78,7 @@ def _text(description: str | None) -> Json | None:
 
 
 def _body(description: str | None, known: GraphEvent) -> Json | None:
-    """The description; that of an online meeting is put above the block that keeps it one."""
+    """The description; in an online meeting it is put above the block of the meeting."""
     if description is None or not known.get("isOnlineMeeting"):
         return _text(description)
     html = body.above_block(description, parse_events.html(known), parse_events.join_url(known))
@@ -86,12 +86,12 @@ def _body(description: str | None, known: GraphEvent) -> Json | None:
 
 
 def _place(name: str | None) -> Json | None:
-    """Written so, it replaces all ``locations`` as well."""
+    """The location; in this form it also replaces all ``locations``."""
     return None if name is None else {"displayName": name}
 
 
 def _moved(changes: Changes, known: GraphEvent) -> str | None:
-    """The location. It follows the meeting URL when none is sent: guests see no other trace of that."""
+    """The location. Without one, it follows the meeting URL: guests have no other way to see that."""
     if changes.location is not None:
         return changes.location
     present = parse_events.place(known)
@@ -102,14 +102,14 @@ def _moved(changes: Changes, known: GraphEvent) -> str | None:
 
 
 def _url(changes: Changes, known: GraphEvent) -> str | None:
-    """The meeting URL. Graph's own meeting takes the place of another's: what was written last is read."""
+    """The meeting URL. Graph's own meeting replaces an external one: the last one written counts."""
     if changes.meeting and properties.value(known, properties.MEETING_URL):
         return ""
     return changes.meeting_url
 
 
 def _attendees(emails: Sequence[str] | None, known: Sequence[GraphAttendee]) -> list[Json] | None:
-    """The new list in its order; who was on the old one keeps their entry, and with it their answer."""
+    """The new list in its order; attendees on both lists keep their entry, and with it their response."""
     if emails is None:
         return None
     entries = {parse_events.address(entry).lower(): dict(entry) for entry in known}
@@ -121,9 +121,9 @@ def _attendees(emails: Sequence[str] | None, known: Sequence[GraphAttendee]) -> 
 
 
 def _edges(changes: Changes, known: GraphEvent, midnights: str) -> Json:
-    """Start and end as far as they are given, and whether the event is of days.
+    """The given edges, and ``isAllDay``.
 
-    An event that lies in a zone stays in it, a series needs it: its occurrences follow the clock there.
+    An event keeps its zone; a series needs it, because its occurrences follow that zone's clock.
     """
     starts = _edge(changes.start, known.get("originalStartTimeZone"), midnights)
     ends = _edge(changes.end, known.get("originalEndTimeZone"), midnights)
@@ -134,7 +134,7 @@ def _edges(changes: Changes, known: GraphEvent, midnights: str) -> Json:
 
 
 def _all_day(starts: Json | None, ends: Json | None, known: GraphEvent, midnights: str) -> Json:
-    """Both edges have to be midnights of one zone: an edge that is not given goes along, if it is a day."""
+    """Both edges must be midnights of one zone: an edge that is not given is written too, if it is a day."""
     if known.get("isAllDay"):
         starts = starts or _midnight(known["start"]["dateTime"][:10], midnights)
         ends = ends or _midnight(known["end"]["dateTime"][:10], midnights)
@@ -152,12 +152,12 @@ def _edge(when: When | None, kept: str | None, midnights: str) -> Json | None:
 
 
 def _midnight(date: str, zone: str) -> Json:
-    """In the mailbox's own zone, as Outlook writes it, the day is that day for whoever looks at it."""
+    """Midnight in the mailbox's own zone, as Outlook writes it, so every client shows the same date."""
     return {"dateTime": f"{date}T00:00:00", "timeZone": zone}
 
 
 def _clock(at: int, zone: str) -> Json:
-    """The clock of ``zone`` at an instant; that of UTC in an hour that occurs twice there."""
+    """The wall clock of ``zone`` at an instant; UTC in an hour that occurs twice there."""
     moment = (_EPOCH + timedelta(milliseconds=at)).astimezone(ZoneInfo(zone))
     if moment.utcoffset() != moment.replace(fold=1 - moment.fold).utcoffset():
         return _clock(at, "UTC")

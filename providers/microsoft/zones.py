@@ -1,4 +1,4 @@
-"""Windows' zone names and the IANA's, in both directions."""
+"""Windows and IANA zone names, in both directions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from tzlocal.windows_tz import tz_win, win_tz
 
 from scheduling.windows import zone_exists
 
-# Names Exchange writes that no table has. "Customized Time Zone" and "tzone://Microsoft/Custom" are left
-# out: what they mean is written nowhere.
+# Names written by Exchange that no table has. "Customized Time Zone" and "tzone://Microsoft/Custom" are
+# left out: their offsets are not defined anywhere.
 _TO_IANA = {
     "tzone://microsoft/utc": "UTC",
     "coordinated universal time": "UTC",
@@ -18,7 +18,7 @@ _TO_IANA = {
     "z": "UTC",
 }
 
-# Gaps of tzlocal's table in the other direction.
+# Missing entries of tzlocal's table in the other direction.
 _TO_WINDOWS = {
     "GMT": "UTC",
     "Antarctica/Troll": "Greenwich Standard Time",
@@ -36,7 +36,7 @@ _WINDOWS = {name.lower(): zone for name, zone in win_tz.items()}
 
 @lru_cache(maxsize=1024)
 def iana_zone(name: str) -> str | None:
-    """The IANA zone of a Windows name, in any case, or of an IANA name; None when there is none.
+    """The IANA zone for a Windows name, in any case, or an IANA name; None when unknown.
 
     The zone is one that ``zoneinfo`` can load.
     """

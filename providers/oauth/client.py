@@ -1,4 +1,4 @@
-"""The OAuth servers of both providers: ask for consent, trade codes and refresh tokens, end a grant.
+"""The OAuth servers of both providers: request consent, exchange codes and refresh tokens, revoke grants.
 
 https://developers.google.com/identity/protocols/oauth2/web-server
 https://learn.microsoft.com/en-us/entra/identity-platform/v2-oauth2-auth-code-flow
@@ -30,23 +30,23 @@ REFRESH = "oauth.token.refresh"
 REVOKE = "oauth.revoke"
 CHECK = "oauth.token.check"
 
-# Not one tenant, but these many: https://learn.microsoft.com/en-us/entra/identity-platform/v2-protocols
+# Tenant names that mean many tenants: https://learn.microsoft.com/en-us/entra/identity-platform/v2-protocols
 MANY_TENANTS = frozenset({"common", "organizations", "consumers"})
 
-# Both providers always say when a token ends; what is assumed of one that does not, in seconds.
+# Lifetime, in seconds, of a token whose answer gives no expiry. Both providers always give one.
 DEFAULT_LIFE = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Consented:
-    """What a code was worth: the grant, and what the id token says of the account."""
+    """The result of a code exchange: the grant, and the claims of the id token."""
 
     grant: Grant
     claims: Json = field(repr=False)
 
 
 class OAuth(ABC):
-    """What both OAuth servers have in common; ``title`` is the provider's name for people."""
+    """The common part of both OAuth servers; ``title`` is the provider's name for people."""
 
     def __init__(self, name: ProviderName, title: str, token_url: str, client: Client) -> None:
         self.name = name
@@ -56,23 +56,23 @@ class OAuth(ABC):
 
     @property
     def client_id(self) -> str:
-        """Who we are to the provider; empty when we are nobody."""
+        """The OAuth client id; empty when not configured."""
         return self._client.id
 
     @abstractmethod
     def link(self, asked: ConsentRequest) -> str:
-        """Where a person goes to consent.
+        """The URL of the consent page.
 
         :raise ProviderNotConfigured: without client id and secret
         """
 
     def redeem(self, code: str, verifier: str, redirect_uri: str, *, deadline: float) -> Consented:
-        """Trade an authorization code for tokens. Never repeated: a code is good for one try.
+        """Exchange an authorization code for tokens. Never retried: a code can be used once.
 
-        :raise GrantGone: when the code was used before, has ended, or was given to somebody else
+        :raise GrantGone: when the code was used before, has expired, or was issued to another client
         :raise ProviderNotConfigured: without client id and secret
-        :raise Misconfigured: when the provider refuses them
-        :raise Unavailable: when the provider is down; the code may be used up all the same
+        :raise Misconfigured: when the provider rejects them
+        :raise Unavailable: when the provider is down; the code may be used up nevertheless
         """
         form = {"code": code, "code_verifier": verifier, "redirect_uri": redirect_uri}
         answer = self._ask_for_tokens(REDEEM, "authorization_code", form, deadline, repeatable=False)
@@ -81,34 +81,34 @@ class OAuth(ABC):
 
     @abstractmethod
     def account(self, consented: Consented, *, deadline: float) -> AccountIdentity:
-        """Whose account was connected, as far as the grant lets us read it."""
+        """The identity of the connected account, as far as the grant allows to read it."""
 
     def refresh(self, refresh_token: Token, *, deadline: float) -> Grant:
-        """Trade a refresh token for a new access token; safe to repeat.
+        """Exchange a refresh token for a new access token; safe to repeat.
 
-        :raise GrantGone: when only a new consent helps
+        :raise GrantGone: when the user has to consent again
         :raise ProviderNotConfigured: without client id and secret
-        :raise Misconfigured: when the provider refuses them
-        :raise Unavailable: when the same call may work later
+        :raise Misconfigured: when the provider rejects them
+        :raise Unavailable: when the same call may succeed later
         """
         form = {"refresh_token": refresh_token.reveal}
         return self._grant(self._ask_for_tokens(REFRESH, "refresh_token", form, deadline), REFRESH)
 
     @abstractmethod
     def revoke(self, token: Token, *, deadline: float) -> None:
-        """End a grant, where the provider offers it; one already gone is a success."""
+        """Revoke a grant, where the provider supports it; one already revoked counts as success."""
 
     def check(self, redirect_uri: str, *, deadline: float) -> Finding:
-        """Whether the provider knows client id and secret: a made-up code, and how it is refused.
+        """Check client id and secret by how the provider rejects a made-up code.
 
         :raise ProviderNotConfigured: without client id and secret
         """
         form = {"code": secrets.token_urlsafe(32), "redirect_uri": redirect_uri}
-        # Tokens for a code that nobody gave out say nothing that could be relied on.
+        # A server that issues tokens for a made-up code proves nothing.
         return self._refusal("authorization_code", form, deadline) or registration_probe.unclear(self.title)
 
     def _refusal(self, grant_type: str, form: dict[str, str], deadline: float) -> Finding | None:
-        """What the refusal of such a request says of the registration; None when it is granted."""
+        """The finding from the error answer to such a request; None when tokens are issued."""
         try:
             self._ask_for_tokens(CHECK, grant_type, form, deadline, read_error=registration_probe.Refusal)
         except registration_probe.Refusal as refusal:
@@ -165,26 +165,26 @@ class OAuth(ABC):
 
 
 class GoogleOAuth(OAuth):
-    """Google's: refresh tokens stay, grants can be revoked."""
+    """Google: refresh tokens are not rotated, grants can be revoked."""
 
     def __init__(self, endpoints: GoogleEndpoints, client: Client) -> None:
         super().__init__(ProviderName.GOOGLE, "Google", endpoints.token, client)
         self._endpoints = endpoints
 
     def link(self, asked: ConsentRequest) -> str:
-        """Where a person goes to consent."""
+        """The URL of Google's consent page."""
         self._require_client()
         return consent.google_link(self._endpoints.auth, self._client.id, asked)
 
     def account(self, consented: Consented, *, deadline: float) -> AccountIdentity:
-        """Whose account was connected, as far as the grant lets us read it."""
+        """The identity of the connected account, as far as the grant allows to read it."""
         token = consented.grant.access_token
         return identity.google_account(self._endpoints, token, consented.claims, deadline=deadline)
 
     def revoke(self, token: Token, *, deadline: float) -> None:
-        """End the grant behind an access or refresh token; one already gone is a success.
+        """Revoke the grant of an access or refresh token; one already revoked counts as success.
 
-        Google ends every token that the account gave this application, whichever connection holds it.
+        Google revokes every token that the account granted to this OAuth client, for all connections.
 
         https://developers.google.com/identity/protocols/oauth2/web-server#tokenrevoke
         """
@@ -195,31 +195,31 @@ class GoogleOAuth(OAuth):
         try:
             send(call, error_for, deadline=deadline)
         except AuthorizationInvalid:
-            return  # 400 invalid_token: nothing is left to end
+            return  # 400 invalid_token: already revoked
 
 
 class MicrosoftOAuth(OAuth):
-    """Entra's: every refresh rotates the refresh token; applications cannot revoke."""
+    """Entra: every refresh rotates the refresh token; applications cannot revoke grants."""
 
     def __init__(self, endpoints: MicrosoftEndpoints, client: Client) -> None:
         super().__init__(ProviderName.MICROSOFT, "Microsoft", endpoints.token, client)
         self._endpoints = endpoints
 
     def link(self, asked: ConsentRequest) -> str:
-        """Where a person goes to consent."""
+        """The URL of Microsoft's consent page."""
         self._require_client()
         return consent.microsoft_link(self._endpoints.auth, self._client.id, asked)
 
     def account(self, consented: Consented, *, deadline: float) -> AccountIdentity:
-        """Whose account was connected, as far as the grant lets us read it."""
+        """The identity of the connected account, as far as the grant allows to read it."""
         token = consented.grant.access_token
         return identity.microsoft_account(self._endpoints, token, consented.claims, deadline=deadline)
 
     def check(self, redirect_uri: str, *, deadline: float) -> Finding:
-        """As for every provider; where that leaves the secret open, by a token for the application itself.
+        """As for every provider. When that does not verify the secret, request a token for the application.
 
-        Such a token is of one tenant, and good for nothing that an administrator has not allowed. It is
-        dropped at once.
+        Such a token belongs to one tenant and allows only what an administrator has consented to. It is
+        discarded at once.
         """
         finding = super().check(redirect_uri, deadline=deadline)
         if finding is not registration_probe.SECRET_UNSEEN or self._endpoints.tenant.lower() in MANY_TENANTS:
@@ -228,4 +228,4 @@ class MicrosoftOAuth(OAuth):
         return self._refusal("client_credentials", form, deadline) or registration_probe.right(self.title)
 
     def revoke(self, token: Token, *, deadline: float) -> None:
-        """Do nothing: Entra has no way for an application to end one grant."""
+        """Do nothing: Entra offers applications no way to revoke one grant."""

@@ -1,4 +1,4 @@
-"""The link with which a person consents: the authorization request of both providers.
+"""The URL of the consent page: the authorization request to either provider.
 
 https://developers.google.com/identity/protocols/oauth2/web-server#creatingclient
 https://learn.microsoft.com/en-us/entra/identity-platform/v2-oauth2-auth-code-flow#request-an-authorization-code
@@ -16,10 +16,10 @@ from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from providers.names import ProviderName
 from providers.scopes import has_scope, level_scopes
 
-# Makes Microsoft hand out a refresh token; Google goes by another parameter.
+# Makes Microsoft issue a refresh token; Google uses a query parameter for that.
 OFFLINE = "offline_access"
 
-# The least that names an account, for callers who choose their scopes themselves.
+# Scopes that reveal the account's address, for clients that choose the other scopes themselves.
 NAMING = {
     ProviderName.GOOGLE: ("openid", "email"),
     ProviderName.MICROSOFT: ("openid", "email", "profile"),
@@ -28,10 +28,10 @@ NAMING = {
 
 @dataclass(frozen=True, slots=True)
 class ConsentRequest:
-    """What a person is asked for. ``verifier`` stays with us: the link carries its challenge alone.
+    """A request for a user's consent. ``verifier`` is kept secret: the URL contains only its challenge.
 
-    ``offline``: also while the person is away, by a refresh token. ``login_hint`` is the address of the
-    account that is connected already, if there is one.
+    ``offline`` requests a refresh token, for access while the user is away. ``login_hint`` is the address of
+    the account that is already connected, if there is one.
     """
 
     redirect_uri: str
@@ -48,9 +48,9 @@ def new_verifier() -> str:
 
 
 def scopes_to_request(provider: ProviderName, wanted: str | Sequence[str], *, offline: bool) -> list[str]:
-    """The provider's scopes for a level of access, or those named and what tells the account's address.
+    """The provider's scopes for a level of access, or the named scopes and those for the account's address.
 
-    :raise ValueError: for a word that is no level
+    :raise ValueError: for a word that is not a level
     """
     if isinstance(wanted, str):
         scopes = list(level_scopes(provider, wanted))
@@ -62,9 +62,9 @@ def scopes_to_request(provider: ProviderName, wanted: str | Sequence[str], *, of
 
 
 def google_link(auth_url: str, client_id: str, asked: ConsentRequest) -> str:
-    """Where Google asks a person.
+    """The URL of Google's consent page.
 
-    A refresh token comes with the first consent only, unless ``prompt=consent`` asks for another:
+    A refresh token is issued with the first consent only, unless ``prompt=consent`` requests another:
     https://developers.google.com/identity/protocols/oauth2/web-server#offline
     """
     return _link(
@@ -77,7 +77,7 @@ def google_link(auth_url: str, client_id: str, asked: ConsentRequest) -> str:
 
 
 def microsoft_link(auth_url: str, client_id: str, asked: ConsentRequest) -> str:
-    """Where Microsoft asks a person; one who is signed in to several accounts chooses among them."""
+    """The URL of Microsoft's consent page; a user with several accounts chooses one there."""
     return _link(
         auth_url,
         client_id,

@@ -1,4 +1,4 @@
-"""Where the providers are, and who we are to them."""
+"""Addresses of the providers, and our OAuth client there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from providers.base import Token
 
 @dataclass(frozen=True, slots=True)
 class GoogleEndpoints:
-    """Google's addresses, without a slash at the end; the sandbox puts its own here."""
+    """Google's addresses, without a trailing slash; the sandbox replaces them."""
 
     api: str
     auth: str
@@ -20,7 +20,7 @@ class GoogleEndpoints:
 
 @dataclass(frozen=True, slots=True)
 class MicrosoftEndpoints:
-    """Microsoft's addresses, without a slash at the end, and the tenant whose accounts may connect."""
+    """Microsoft's addresses, without a trailing slash, and the tenant whose accounts may connect."""
 
     graph: str
     login: str
@@ -37,7 +37,7 @@ class MicrosoftEndpoints:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Our registration with a provider; without both id and secret the provider is not configured."""
+    """Our OAuth client at a provider; without both id and secret the provider is not configured."""
 
     id: str
     secret: Token

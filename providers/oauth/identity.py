@@ -1,4 +1,4 @@
-"""Whose account was connected: its id and e-mail address, from whatever the grant lets us read."""
+"""The identity of a connected account: its id and e-mail address, as far as the grant allows to read them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _LONGEST_ID = 256
 
 
 def claims(id_token: object, audience: str) -> Json:
-    """What an id token made for ``audience`` says; ``{}`` for any other, and for what is none.
+    """The claims of an id token issued for ``audience``; ``{}`` for another audience or an invalid token.
 
-    It comes straight from the token endpoint over TLS, so that nobody has to check its signature:
+    The token comes directly from the token endpoint over TLS, so its signature need not be checked:
     https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation (step 6)
     """
     try:
@@ -45,21 +45,21 @@ def claims(id_token: object, audience: str) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class AccountIdentity:
-    """Whose account a grant is for. ``verified`` are the addresses that the provider vouches for."""
+    """The account of a grant. ``verified`` are the addresses that the provider guarantees."""
 
     id: str | None
     email: str | None
     verified: frozenset[str] = frozenset()
 
     def is_verified_as(self, email: str) -> bool:
-        """Whether the provider vouches that this is the account of an address, in any case of its letters."""
+        """Whether the provider guarantees that the account has this address; letter case is ignored."""
         return email.lower() in {address.lower() for address in self.verified}
 
 
 def google_account(
     endpoints: GoogleEndpoints, access_token: Token, claimed: Json, *, deadline: float
 ) -> AccountIdentity:
-    """A Google account by its claims, else by userinfo, else by the id of its main calendar.
+    """A Google account from its claims, else from userinfo, else from the id of its main calendar.
 
     https://developers.google.com/identity/openid-connect/openid-connect#an-id-tokens-payload
     """
@@ -78,10 +78,10 @@ def google_account(
 def microsoft_account(
     endpoints: MicrosoftEndpoints, access_token: Token, claimed: Json, *, deadline: float
 ) -> AccountIdentity:
-    """A Microsoft account by its claims, else by its profile, where ``mail`` may be null.
+    """A Microsoft account from its claims, else from its profile, where ``mail`` may be null.
 
-    An administrator of any tenant can write any address into ``email`` and ``mail``. Microsoft vouches for
-    the sign-in name, whose domain belongs to the tenant, and for ``email`` when ``xms_edov`` says so:
+    An administrator of any tenant can write any address into ``email`` and ``mail``. Microsoft guarantees
+    the sign-in name, whose domain belongs to the tenant, and ``email`` when ``xms_edov`` says so:
     https://learn.microsoft.com/en-us/entra/identity-platform/migrate-off-email-claim-authorization
     """
     account_id = _account_id(claimed, "oid")
@@ -97,17 +97,17 @@ def microsoft_account(
 
 
 class _Asking:
-    """Asks with a token just granted. An address is good to have: without it the connection works too."""
+    """Calls with a new access token. The address is optional: without it the connection works too."""
 
     def __init__(self, provider: str, access_token: Token, deadline: float) -> None:
         self._provider = provider
         self._token = access_token
-        # What is left has to do for storing the connection.
+        # The other half of the time is reserved for storing the connection.
         now = time.monotonic()
         self._deadline = now + (deadline - now) / 2
 
     def get(self, url: str) -> Json:
-        """The answer, or ``{}`` when the provider refuses or fails."""
+        """The answer, or ``{}`` when the provider fails."""
         try:
             return send(
                 Call(self._provider, WHO, "GET", url),
@@ -121,7 +121,7 @@ class _Asking:
 
 
 class _Fresh:
-    """A token just granted, which nothing renews."""
+    """A token source with one new token and no refresh."""
 
     def __init__(self, token: Token) -> None:
         self._token = token

@@ -1,4 +1,4 @@
-"""Whether a provider knows a registration, by what its token endpoint answers without anybody's consent."""
+"""Checks an OAuth client by how the token endpoint answers, without a user's consent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from providers.oauth.token_errors import MISCONFIGURED, PASSING, error_codes
 
 
 class Verdict(StrEnum):
-    """What is known of a client id and its secret."""
+    """The result of checking a client id and its secret."""
 
     RIGHT = "right"
     WRONG = "wrong"
@@ -20,7 +20,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The verdict in a sentence for whoever entered the registration, and what to do next."""
+    """The result as a sentence for the operator who entered the OAuth client, and the next step."""
 
     verdict: Verdict
     sentence: str
@@ -28,7 +28,7 @@ class Finding:
 
 
 class Refusal(ProviderError):
-    """The answer itself, for who is after the refusal."""
+    """An error answer, kept whole so that the probe can read it."""
 
     def __init__(self, reply: Reply) -> None:
         super().__init__(f"{reply.provider} refused the request", operation=reply.operation)
@@ -37,7 +37,7 @@ class Refusal(ProviderError):
 
 _SEE = "Connect an account: that shows whether the registration works."
 
-# Entra may find a made-up code malformed before it has looked at the secret.
+# Entra may reject a made-up code as malformed before it checks the secret.
 SECRET_UNSEEN = Finding(
     Verdict.UNKNOWN, "Microsoft does not say in advance whether the secret is right", _SEE
 )
@@ -48,7 +48,7 @@ _NO_TENANT = Finding(
     "every tenant.",
 )
 
-# They may change, says Microsoft, so an unknown one costs nothing but words: ``error`` alone decides then.
+# Microsoft may change these codes. For an unknown code, ``error`` decides.
 # https://learn.microsoft.com/en-us/entra/identity-platform/reference-error-codes#aadsts-error-codes
 _BY_CODE = {
     7000215: Finding(
@@ -82,7 +82,7 @@ _BY_CODE = {
 
 
 def right(provider: str) -> Finding:
-    """Client id and secret belong together."""
+    """Client id and secret are correct."""
     return Finding(
         Verdict.RIGHT,
         f"{provider} accepts the client id and the secret",
@@ -91,7 +91,7 @@ def right(provider: str) -> Finding:
 
 
 def unreachable(provider: str) -> Finding:
-    """There was no answer that could be read."""
+    """There was no readable answer."""
     return Finding(
         Verdict.UNKNOWN,
         f"{provider} could not be asked just now",
@@ -100,18 +100,18 @@ def unreachable(provider: str) -> Finding:
 
 
 def unclear(provider: str) -> Finding:
-    """There was an answer, which tells nothing of the registration."""
+    """The answer says nothing about the OAuth client."""
     return Finding(Verdict.UNKNOWN, f"{provider} did not say whether the registration is right", _SEE)
 
 
 def read(reply: Reply) -> Finding:
-    """What a refusal says of the registration with which a made-up code was presented."""
+    """The finding from the error answer to a made-up code."""
     for code in error_codes(reply):
         if code in _BY_CODE:
             return _BY_CODE[code]
     match (reply.body or {}).get("error"):
         case "invalid_grant":
-            # https://www.rfc-editor.org/rfc/rfc6749#section-3.2.1: the client is authenticated before.
+            # https://www.rfc-editor.org/rfc/rfc6749#section-3.2.1: the client is authenticated first.
             return right(reply.provider)
         case "invalid_tenant":
             return _NO_TENANT

@@ -1,4 +1,4 @@
-"""What the refusals of a token endpoint mean (RFC 6749, 5.2), the same for both providers."""
+"""Errors of a token endpoint (RFC 6749, 5.2), the same for both providers."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from providers.errors import (
 )
 from providers.http.send import Reply
 
-# Only a new consent helps.
+# The user has to consent again.
 GONE = frozenset({"invalid_grant", "interaction_required", "consent_required", "login_required"})
-# The operator's fault: the connection is as good as before.
+# The operator's fault: the connection remains valid.
 MISCONFIGURED = frozenset({"invalid_client", "unauthorized_client"})
 PASSING = frozenset({"temporarily_unavailable", "internal_failure", "server_error"})
 
 # https://learn.microsoft.com/en-us/entra/identity-platform/reference-error-codes#aadsts-error-codes
 # AADSTS50196: "the server terminated an operation because it encountered a client request loop".
 LOOP = 50196
-# How long to leave an account alone after it, in seconds.
+# Seconds to wait before the account is called again after this error.
 LOOP_PAUSE = 60.0
 
 
 def error_for(reply: Reply) -> ProviderError:
-    """The exception for a refusal, by its ``error`` word and then by its status."""
+    """The exception for an error answer, by its ``error`` word, then by its status."""
     word = (reply.body or {}).get("error")
     if not isinstance(word, str):
         word = ""
@@ -49,6 +49,6 @@ def error_for(reply: Reply) -> ProviderError:
 
 
 def error_codes(reply: Reply) -> list[object]:
-    """The numbers that Microsoft gives its errors, AADSTS in its texts."""
+    """Microsoft's numeric error codes (AADSTS in its messages)."""
     codes = (reply.body or {}).get("error_codes")
     return codes if isinstance(codes, list) else []

@@ -15,7 +15,7 @@ PRIMARY = "primary"
 
 @dataclass(eq=False)
 class Account:
-    """A person's account; ``calendars`` are in the order of the list."""
+    """A user's account; ``calendars`` are in the order of the list."""
 
     provider: Provider
     email: str
@@ -24,11 +24,11 @@ class Account:
     grants: list[Grant] = field(default_factory=list)
 
     def has_granted(self, client_id: str) -> bool:
-        """Whether an application has a living grant of this account."""
+        """Whether an application has a live grant of this account."""
         return any(grant.alive and grant.client_id == client_id for grant in self.grants)
 
     def revoke(self, client_id: str | None = None) -> None:
-        """End every token of one application, or of all applications."""
+        """Revoke every token of one application, or of all applications."""
         for grant in self.grants:
             if client_id in (None, grant.client_id):
                 grant.alive = False
@@ -39,11 +39,11 @@ class Account:
         return next((calendar for calendar in self.calendars.values() if calendar.primary), None)
 
     def calendar(self, name: str) -> Calendar | None:
-        """The calendar of an id, or of the alias ``primary``."""
+        """The calendar with an id, or with the alias ``primary``."""
         return self.primary if name == PRIMARY else self.calendars.get(name)
 
     def names(self, name: str) -> frozenset[str]:
-        """Every name of the calendar that ``name`` names: a fault may say ``primary`` or the real id."""
+        """All names of the calendar ``name``: a fault may use ``primary`` or the real id."""
         calendar = self.calendar(name)
         if calendar is None:
             return frozenset((name,))
@@ -54,8 +54,8 @@ class Account:
 class Grant:
     """One consent to one application.
 
-    At Google all consents of an account to one application are one grant: revoking any token of it ends the
-    tokens of all of them. A consent after that counts again.
+    At Google all consents of an account to one application are one grant: revoking one of its tokens revokes
+    all of them. A later consent is valid again.
     """
 
     account: Account
@@ -66,7 +66,7 @@ class Grant:
 
 @dataclass(eq=False, slots=True)
 class Access:
-    """An access token: the grant it was made from, what it may do, and when it ends (seconds since 1970)."""
+    """An access token: its grant, its scopes, and its expiry (seconds since 1970)."""
 
     grant: Grant
     scopes: tuple[str, ...]

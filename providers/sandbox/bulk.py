@@ -1,4 +1,4 @@
-"""Many accounts at once, with meetings as people have them: ``POST /sandbox/accounts/bulk``."""
+"""Many accounts at once, with realistic meetings: ``POST /sandbox/accounts/bulk``."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BULK = {
 
 
 def accounts(spec: Mapping[str, Any]) -> list[Account]:
-    """Many accounts with the meetings of working days; the same seed gives the same."""
+    """Many accounts with meetings on working days; the same seed gives the same result."""
     read(spec, BULK)
     count, days, each = (spec.get(name) or 0 for name in ("count", "days", "eventsPerAccount"))
     try:

@@ -1,4 +1,4 @@
-"""Calendars and their events, in the words that both providers share."""
+"""Calendars and their events, in provider-neutral form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Event:
     """One event, or the master of a series.
 
     ``start`` and ``end`` are instants in milliseconds; those of an all-day event are floating midnights.
-    ``fields`` holds what the owner can write, as the provider spells it. ``version`` grows with each write.
+    ``fields`` holds the writable fields in the provider's spelling. ``version`` grows with each write.
     """
 
     id: str
@@ -36,10 +36,10 @@ class Event:
 
 @dataclass(eq=False)
 class Contents:
-    """The events of a calendar. Every list that has the calendar shows the same contents."""
+    """The events of a calendar, shared by every list entry for that calendar."""
 
     events: dict[str, Event] = field(default_factory=dict)
-    # What Graph remembers of a caller's transactionId: the event it made, and from what.
+    # Graph's record of each transactionId: the event it made, and a digest of the request.
     transactions: dict[str, tuple[str, str]] = field(default_factory=dict)
     # Called after each write with the event's id and "created", "updated" or "deleted".
     watchers: dict[str, Callable[[str, str], None]] = field(default_factory=dict)
@@ -51,8 +51,8 @@ class Contents:
 class Calendar:
     """One calendar on an account's list.
 
-    ``error_reason`` makes Google's freeBusy answer that error in its place. ``owner`` is the address of
-    another account that shares the calendar with this one.
+    ``error_reason`` is an error that Google's freeBusy answers for it. ``owner`` is the address of another
+    account that shares the calendar with this one.
     """
 
     id: str
@@ -62,13 +62,13 @@ class Calendar:
     access_role: str = "owner"
     error_reason: str | None = None
     owner: str | None = None
-    # Makes the events when they are first looked at: ten thousand accounts appear at once.
+    # Creates the events on first access, because ten thousand accounts may be created at once.
     plan: Callable[[], list[Event]] | None = None
     contents: Contents = field(default_factory=Contents)
 
     @property
     def events(self) -> dict[str, Event]:
-        """The events by id; change them through ``put`` alone."""
+        """The events by id; change them only through ``put``."""
         if self.plan is not None:
             plan, self.plan = self.plan, None
             self.contents.events.update((event.id, event) for event in plan())

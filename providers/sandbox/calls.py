@@ -1,4 +1,4 @@
-"""An authorized call to a provider, as its operations see it."""
+"""An authorized call to a provider, as its operations receive it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HTML = (
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """Who asks what of which world; ``part`` of a ``$batch`` or on its own."""
+    """One call to a world with its token; ``part`` is True for a part of a ``$batch``."""
 
     world: World
     request: Request
@@ -29,7 +29,7 @@ class Call:
 
     @property
     def account(self) -> Account:
-        """Whose token it came with."""
+        """The account of the token."""
         return self.access.grant.account
 
     def json(self) -> Any:
@@ -43,7 +43,7 @@ class Call:
 def place(
     world: World, account: Account | None, provider: str, operation: str, *calendars: str, **more: bool
 ) -> Place:
-    """Where a call is, for the faults; ``calendars`` as the call names them."""
+    """The attributes of a call that faults match; ``calendars`` as spelled in the call."""
     names = frozenset(calendars)
     if account is not None:
         names = names.union(*(account.names(calendar) for calendar in calendars))
@@ -51,7 +51,7 @@ def place(
 
 
 def spoilt(answer: Answer, hit: Hit) -> Answer:
-    """An answer with the delay and the damage of what struck its call."""
+    """The answer with the delay and damage of a fault."""
     answer.delay += hit.delay
     fault = hit.fault
     if fault is None:
@@ -67,5 +67,5 @@ def spoilt(answer: Answer, hit: Hit) -> Answer:
 
 
 def replaces(fault: Fault | None) -> bool:
-    """Whether a fault answers in place of the provider, rather than spoil what the provider says."""
+    """Whether a fault replaces the provider's answer instead of damaging it."""
     return fault is not None and (fault.status is not None or fault.reason is not None)

@@ -1,7 +1,7 @@
-"""Channels of both providers: who is told of changes in a calendar, and the sending, which nobody waits for.
+"""Channels of both providers: subscriptions to changes in a calendar, and asynchronous notifications.
 
-A fault on the operation ``google.push`` or ``microsoft.push`` strikes notifications as they are sent: its
-latency delays them, its ``body`` ``lost`` or ``doubled`` says what becomes of them.
+A fault on the operation ``google.push`` or ``microsoft.push`` affects notifications as they are sent: its
+latency delays them, its ``body`` ``lost`` or ``doubled`` drops or repeats them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from providers.sandbox.faults import Place
 if TYPE_CHECKING:
     from providers.sandbox.world import World
 
-# Seconds for one try to send, and before each of the tries after a failure that may pass.
+# Timeout of one attempt in seconds; below, the pauses before each retry after a temporary failure.
 PATIENCE = 10.0
 RETRIES = (0.2, 0.5, 1.0)
-# Those of an address that may be better in a moment.
+# Statuses of a temporary failure.
 PASSING = frozenset({429, 500, 502, 503, 504})
 
 
@@ -42,17 +42,17 @@ class Message:
 
 
 class _Connection(HTTPConnection):
-    """Gives way to the sandbox's other greenlets while it waits."""
+    """Yields to the sandbox's other greenlets while it waits."""
 
     def connect(self) -> None:
-        """Connect by gevent's socket."""
+        """Connect through gevent's socket."""
         self.sock = socket.create_connection((self.host, self.port), self.timeout)
 
 
 def post(address: str, message: Message) -> tuple[int, str, bytes]:
-    """Status, content type and body of the answer of an address.
+    """Status, content type and body of the answer from an address.
 
-    :raise OSError: when there is none
+    :raise OSError: without an answer
     """
     parts = urlsplit(address)
     connection = _Connection(parts.hostname or "", parts.port or 80, timeout=PATIENCE)
@@ -69,9 +69,9 @@ def post(address: str, message: Message) -> tuple[int, str, bytes]:
 
 @dataclass(eq=False)
 class Channel:
-    """A way to an address. ``tell`` makes the message of a change in an event of this id, of this kind.
+    """A channel to an address. ``tell`` makes the message for a change of an event, by its id and kind.
 
-    ``expires_at`` is in seconds since 1970. A channel that was dropped is silent, and its owner is not told.
+    ``expires_at`` is in seconds since 1970. A dropped channel sends nothing, and its owner gets no notice.
     """
 
     id: str
@@ -90,7 +90,7 @@ class Channel:
 
     @property
     def live(self) -> bool:
-        """Whether anything is sent."""
+        """Whether notifications are sent."""
         return not self.dropped and time.time() < self.expires_at
 
 
@@ -100,26 +100,26 @@ class Channels:
     def __init__(self, world: World) -> None:
         self._world = world
         self.by_id: dict[str, Channel] = {}
-        # The longest life of a new channel in seconds, if it is to be shorter than the provider's.
+        # Maximum lifetime of a new channel in seconds, if shorter than the provider's.
         self.longest: float | None = None
         self._outbox: dict[Channel, deque[Message]] = {}
 
     @property
     def _forgotten(self) -> bool:
-        # What is still to be sent then is of no world any more, and is neither sent nor counted.
+        # Messages of an earlier state of the world are neither sent nor counted.
         return self._world.channels is not self
 
     def ends(self, asked: float) -> float:
-        """When a channel ends that is to end at a moment."""
+        """The expiry of a channel for which ``asked`` was requested."""
         return asked if self.longest is None else min(asked, time.time() + self.longest)
 
     def open(self, channel: Channel) -> None:
-        """From now on what changes in the calendar is told."""
+        """Start to notify of changes in the channel's calendar."""
         self.by_id[channel.id] = channel
         channel.calendar.watchers[channel.id] = lambda event_id, kind: self._changed(channel, event_id, kind)
 
     def close(self, channel: Channel) -> None:
-        """Tell nothing more, and forget the channel."""
+        """Stop notifications and forget the channel."""
         self.by_id.pop(channel.id, None)
         channel.calendar.watchers.pop(channel.id, None)
 
@@ -128,7 +128,7 @@ class Channels:
             self.send(channel, channel.tell(channel, event_id, kind))
 
     def send(self, channel: Channel, message: Message) -> None:
-        """Send a message after those before it, while the caller goes on."""
+        """Send a message after earlier ones, without blocking the caller."""
         waiting = self._outbox.get(channel)
         if waiting is not None:
             waiting.append(message)
@@ -145,7 +145,7 @@ class Channels:
     def _deliver(self, channel: Channel, message: Message) -> None:
         account = channel.account
         operation = f"{account.provider}.push"
-        # As a part of a batch: struck by what names it, not by the outage of the API.
+        # Counts as a part of a batch, so that only faults naming it apply, not an outage of the API.
         names = account.names(channel.calendar.id)
         where = Place(account.provider, operation, account.email, names, part=True)
         hit = self._world.faults.strike(where)

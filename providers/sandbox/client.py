@@ -48,7 +48,7 @@ class SandboxAccount:
 class Requests:
     """How often the providers were called: HTTP requests, and operations with the parts of batches.
 
-    ``struck`` is how often a fault in force has changed or delayed something.
+    ``struck`` counts how often a fault has changed or delayed something.
     """
 
     total: int
@@ -57,12 +57,12 @@ class Requests:
 
 
 class Sandbox:
-    """The control calls of the sandbox at ``url``; a call it refuses raises ``requests.HTTPError``."""
+    """The control calls of the sandbox at ``url``; a rejected call raises ``requests.HTTPError``."""
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
         self._session = requests.Session()
-        # A proxy of the environment has no business with a server on this machine.
+        # A proxy from the environment must not be used for a server on this machine.
         self._session.trust_env = False
 
     def account(
@@ -77,9 +77,9 @@ class Sandbox:
         expires_in: int | None = None,
         client_id: str | None = None,
     ) -> SandboxAccount:
-        """Make an account; without ``calendars`` it has one, without ``scope`` a full grant.
+        """Create an account; without ``calendars`` it has one, without ``scope`` a full grant.
 
-        ``expires_in`` is the life of the access token in seconds; those from a refresh live an hour.
+        ``expires_in`` is the lifetime of the access token in seconds; refreshed ones live an hour.
         ``client_id`` is the application that the tokens are for: by default the one that installations use.
         """
         body = {
@@ -106,7 +106,7 @@ class Sandbox:
         seed: int = 0,
         **more: Any,
     ) -> list[SandboxAccount]:
-        """Make many accounts with meetings on the working days from ``start``; ``{n}`` is their number."""
+        """Create many accounts with meetings on the working days from ``start``; ``{n}`` is their number."""
         body = {
             "provider": provider,
             "count": count,
@@ -151,7 +151,7 @@ class Sandbox:
         body: str | None = None,
         times: int | None = None,
     ) -> None:
-        """Put a fault in force for the calls that fit all that is named; see ``providers.sandbox.faults``."""
+        """Activate a fault for the calls that match every given field; see ``providers.sandbox.faults``."""
         fault = {
             "email": email,
             "provider": provider,
@@ -167,11 +167,11 @@ class Sandbox:
         self._call("POST", "/faults", fault)
 
     def clear_faults(self) -> None:
-        """Lift all faults."""
+        """Deactivate all faults."""
         self._call("DELETE", "/faults")
 
     def revoke(self, email: str) -> None:
-        """End every grant of an address."""
+        """Revoke every grant of an address."""
         self._call("POST", f"/accounts/{quote(email, safe='')}/revoke")
 
     def requests(self) -> Requests:
@@ -180,7 +180,7 @@ class Sandbox:
         return Requests(answer["total"], answer["byOperation"], answer["struck"])
 
     def notices(self) -> list[dict[str, Any]]:
-        """The writes that had Google tell the guests of an event; see ``providers.sandbox.controls``."""
+        """The writes for which Google notified guests; see ``providers.sandbox.controls``."""
         found: list[dict[str, Any]] = self._call("GET", "/notices")
         return found
 
@@ -190,15 +190,15 @@ class Sandbox:
         return found
 
     def drop_channels(self, *, provider: str | None = None, email: str | None = None) -> int:
-        """Make the channels that fit silent, without a word; returns how many."""
+        """Silently drop the matching channels; returns how many."""
         return int(self._call("POST", "/channels/drop", {"provider": provider, "email": email})["channels"])
 
     def lifecycle(self, event: str, *, email: str | None = None) -> int:
-        """Send a lifecycle notification of Graph's for each subscription; returns how many."""
+        """Send one of Graph's lifecycle notifications for each subscription; returns how many."""
         return int(self._call("POST", "/channels/lifecycle", {"event": event, "email": email})["channels"])
 
     def shorten_channels(self, seconds: float) -> None:
-        """Let new channels live so long at most."""
+        """Limit the lifetime of new channels."""
         self._call("POST", "/channels/longest", {"seconds": seconds})
 
     def forget_requests(self) -> None:
@@ -206,7 +206,7 @@ class Sandbox:
         self._call("DELETE", "/requests")
 
     def reset(self) -> None:
-        """Forget everything."""
+        """Clear all state."""
         self._call("DELETE", "")
 
     def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:

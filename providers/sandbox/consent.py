@@ -15,19 +15,19 @@ import orjson
 from providers.sandbox.accounts import Account
 from providers.sandbox.exchange import Answer, Request
 
-# Seconds in which a code has to be redeemed: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2
+# Lifetime of a code, in seconds: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2
 CODE_LIFETIME = 600
-# Client ids, secrets and tenants that begin so are unknown, for tests of a misconfigured application.
+# Client ids, secrets and tenants with this prefix are unknown, for tests of a misconfigured application.
 WRONG = "wrong"
-# Secrets that begin so were good once.
+# Secrets with this prefix have expired.
 EXPIRED = "expired"
-# What every code begins with that was given out.
+# Prefix of every issued code.
 CODE = "4/0A"
 
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """What an authorization code was given for."""
+    """The consent behind an authorization code."""
 
     account: Account
     scopes: tuple[str, ...]
@@ -40,7 +40,7 @@ class Code:
     ends: float
 
     def is_met_by(self, form: dict[str, str]) -> bool:
-        """Whether whoever redeems it is the one that asked for it: https://www.rfc-editor.org/rfc/rfc7636"""
+        """Whether the client that redeems the code requested it: https://www.rfc-editor.org/rfc/rfc7636"""
         if form.get("redirect_uri", "") != self.redirect_uri or time.time() > self.ends:
             return False
         # With basic authentication the form need not name the client.
@@ -61,7 +61,7 @@ class Codes:
         self.open: dict[str, Code] = {}
 
     def issue(self, account: Account, scopes: tuple[str, ...], request: Request, *, offline: bool) -> str:
-        """A code for what an authorization request asks."""
+        """Issue a code for an authorization request."""
         code = CODE + secrets.token_urlsafe(24)
         self.open[code] = Code(
             account=account,
@@ -77,7 +77,7 @@ class Codes:
         return code
 
     def redeem(self, form: dict[str, str]) -> Code | None:
-        """What a code was given for, once."""
+        """The consent behind a code, which can be redeemed once."""
         code = self.open.pop(form.get("code", ""), None)
         return code if code is not None and code.is_met_by(form) else None
 
@@ -88,7 +88,7 @@ def encoded(data: bytes) -> str:
 
 
 def id_token(claims: dict[str, Any], lifetime: int) -> str:
-    """An unsigned id token: it comes straight from the token endpoint, so nobody has to check a signature.
+    """An unsigned id token: it comes directly from the token endpoint, so clients need not verify it.
 
     https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation (step 6)
     """
@@ -98,13 +98,13 @@ def id_token(claims: dict[str, Any], lifetime: int) -> str:
 
 
 def subject(account: Account) -> str:
-    """The provider's number for a person, the same each time."""
+    """The provider's stable id of a user."""
     digest = hashlib.sha256(f"{account.provider}:{account.email.lower()}".encode()).digest()
     return str(10**20 + int.from_bytes(digest[:8], "big"))
 
 
 def back_to_application(request: Request, **answer: str) -> Answer:
-    """Redirect to the application with a code or an error, and the state it sent."""
+    """Redirect to the application with a code or an error, and its state."""
     fields = {name: value for name, value in answer.items() if value}
     if state := request.one("state"):
         fields["state"] = state

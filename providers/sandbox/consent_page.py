@@ -1,4 +1,4 @@
-"""The page on which a person chooses an account and what to allow, for both OAuth servers."""
+"""The page on which a user chooses an account and scopes, for both OAuth servers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.world import World
 
 TITLES: dict[Provider, str] = {"google": "Google", "microsoft": "Microsoft"}
-# More would not help anybody who chooses; the field below takes any address.
+# A longer list would not help users; the field below takes any address.
 MOST_LISTED = 50
 
 STYLE = """
@@ -40,7 +40,7 @@ button.main { color: var(--on-accent); background: var(--accent); }
 
 
 class Consent(NamedTuple):
-    """Whose account it is, and what is allowed."""
+    """The chosen account and scopes."""
 
     account: Account
     scopes: tuple[str, ...]
@@ -49,9 +49,9 @@ class Consent(NamedTuple):
 def decision(
     world: World, provider: Provider, request: Request, scopes: tuple[str, ...]
 ) -> Consent | Answer | None:
-    """What was consented to, None when it was declined; an answer while a person has yet to be asked.
+    """The user's consent, None when it was declined; an answer (the page) while the user has not decided.
 
-    A program, which wants no HTML, consents as the person named by ``login_hint``, to everything.
+    A program, which does not accept HTML, consents to everything as the user in ``login_hint``.
     """
     if request.method == "POST":
         return _decided(world, provider, request, scopes)
@@ -66,7 +66,7 @@ def _decided(
 ) -> Consent | Answer | None:
     fields = parse_qs(request.body.decode("utf-8", "replace"))
     ticked = fields.get("scope", ())
-    # In the order asked for, and nothing that was not.
+    # Only requested scopes, in the requested order.
     scopes = tuple(scope for scope in asked if scope in ticked)
     if fields.get("decision") != ["allow"] or not scopes:
         return None
@@ -81,7 +81,7 @@ def _decided(
 def _page(
     world: World, provider: Provider, request: Request, scopes: Sequence[str], *, problem: str = ""
 ) -> Answer:
-    """The form comes back to the address of the question, whose query says what was asked."""
+    """The form posts to the page's own address, whose query holds the request."""
     title = TITLES[provider]
     application = escape(request.one("client_id"))
     content = f"""<!doctype html>

@@ -1,25 +1,25 @@
-"""The sandbox's own calls: accounts, faults, revocation, the count of requests, and who was told of events.
+"""The sandbox's control API: accounts, faults, revocation, request counts and guest notifications.
 
-``GET /sandbox/notices`` answers the writes that had Google tell the guests of an event (``sendUpdates``), in
-their order: ``[{"operation", "email", "eventId", "guests"}]``, ``email`` being the account's.
+``GET /sandbox/notices`` returns the writes for which Google notified an event's guests (``sendUpdates``), in
+order: ``[{"operation", "email", "eventId", "guests"}]``, where ``email`` is the account's.
 
-``GET /sandbox/channels`` answers the watch channels and subscriptions that have not ended:
+``GET /sandbox/channels`` returns the watch channels and subscriptions that have not ended:
 ``[{"id", "provider", "email", "calendarId", "address", "expiresAt", "sent", "dropped"}]``. ``POST`` there
 
-- ``/drop`` ``{"provider"?, "email"?}`` makes those that fit silent, without a word;
+- ``/drop`` ``{"provider"?, "email"?}`` silently drops the matching ones;
 - ``/lifecycle`` ``{"event", "email"?}`` sends Graph's ``reauthorizationRequired``, ``missed`` or
-  ``subscriptionRemoved``, after which the subscription is no more;
-- ``/longest`` ``{"seconds"}`` lets new ones, and those renewed, live so long at most.
+  ``subscriptionRemoved``, which ends the subscription;
+- ``/longest`` ``{"seconds"}`` limits the lifetime of new and renewed ones.
 
-Faults of the operations ``google.push`` and ``microsoft.push`` strike notifications: ``latencyMs`` delays
-them, ``"body": "lost"`` or ``"doubled"`` says what becomes of them.
+Faults of the operations ``google.push`` and ``microsoft.push`` affect notifications: ``latencyMs`` delays
+them, ``"body": "lost"`` or ``"doubled"`` drops or repeats them.
 
 ``POST /sandbox/shares`` ``{"provider", "email", "calendarId"?, "with", "accessRole"?}`` puts a calendar of
 the account ``email`` (default: the main one) on the list of the account ``with`` (default role: ``writer``).
 201 ``{"calendarId"}``: the id on the second list. See ``shares``.
 
-Any client id and secret will do, but for those that begin with ``wrong``: they are refused as unknown ones
-are, and so are Microsoft's tenants. Secrets that begin with ``expired`` are refused as such.
+Any client id and secret is accepted, unless it begins with ``wrong``: then it is rejected as unknown, and so
+is such a tenant at Microsoft. Secrets that begin with ``expired`` are rejected as expired.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ FAULT = {
 }
 JSON = {"Content-Type": "application/json"}
 
-# The application whose tokens come with an account, unless its description has another ``clientId``: the one
-# that installations are registered as here.
+# The application that receives an account's tokens, unless the description has another ``clientId``;
+# installations are registered under this id.
 CLIENT_ID = "sandbox"
 
 
@@ -115,11 +115,11 @@ def many_accounts(world: World, spec: Mapping[str, Any]) -> list[dict[str, Any]]
 
 
 def admitted(world: World, account: Account, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Add an account with a grant, and tell its tokens."""
+    """Add an account with a grant, and return its tokens."""
     scopes = seeds.scopes(account.provider, spec.get("scope"))
     world.add(account)
     grant = world.consent(account, scopes, spec.get("clientId") or CLIENT_ID)
-    # Of the first access token alone: those from a refresh live as usual.
+    # Only for the first access token: refreshed ones live as usual.
     lifetime = LIFETIME if spec.get("expiresIn") is None else spec["expiresIn"]
     expires_at = datetime.now(UTC) + timedelta(seconds=lifetime)
     return {
@@ -134,7 +134,7 @@ def admitted(world: World, account: Account, spec: Mapping[str, Any]) -> dict[st
 
 
 def revoke(world: World, email: str) -> Answer:
-    """End every grant of an address, at both providers."""
+    """Revoke every grant of an address, at both providers."""
     accounts = [world.account(provider, email) for provider in ("google", "microsoft")]
     if not any(accounts):
         return problem(404, f"No account {email}")

@@ -10,13 +10,13 @@ from urllib.parse import parse_qs, unquote
 
 import orjson
 
-# How an answer can be spoilt on its way: cut short, or the connection reset.
+# Damage to an answer in transit: cut short, or the connection reset.
 Wreck = Literal["truncated", "reset"]
 
 
 @dataclass
 class Request:
-    """One call; header names are lower case, ``target`` is path and query as they came."""
+    """One call; header names are lower case, ``target`` is path and query as received."""
 
     method: str
     target: str
@@ -46,7 +46,7 @@ class Request:
         return values[-1] if values else default
 
     def flag(self, name: str) -> bool:
-        """Whether a query parameter says ``true``."""
+        """Whether a query parameter is ``true``."""
         return self.one(name) == "true"
 
     @property
@@ -57,7 +57,7 @@ class Request:
 
 @dataclass
 class Answer:
-    """What goes back: a JSON ``document`` or a ready ``body``, ``delay`` seconds after the call."""
+    """A response: a JSON ``document`` or a ready ``body``, sent ``delay`` seconds after the call."""
 
     status: int = 200
     document: Any = None

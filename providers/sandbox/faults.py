@@ -1,15 +1,15 @@
-"""Faults and latency on demand: which of those posted strikes a call, and how.
+"""Faults and latency on demand: which posted fault applies to a call, and its effect.
 
-A fault strikes the calls that fit everything it names. Of several, the most specific answers (a calendar
-says more than an address, that more than an operation, that more than a provider; then the latest), and the
-most specific with latency delays; so a general latency and one account's status go together.
+A fault applies to calls that match all its fields. Of several, the most specific one answers (a calendar is
+more specific than an address, then an operation, then a provider; then the latest wins), and the most
+specific one with latency delays. So a general latency and one account's status combine.
 
-A part of a ``$batch`` is struck by faults that name its operation or its calendar; all others strike the
-batch as a whole. Google's freeBusy speaks of single calendars inside a 200: a fault that names a calendar
-becomes that calendar's error there, unless it names the operation and a status.
+A part of a ``$batch`` is affected by faults that name its operation or its calendar; all others affect the
+whole batch. Google's freeBusy reports single calendars inside a 200: a fault that names a calendar becomes
+that calendar's error there, unless it names the operation and a status.
 
-A delayed call has read or written before it waits: what it tells may be old when it arrives. So has a call
-whose fault has a body and no status: the answer to a write is spoilt, and the write was done.
+A delayed call reads or writes before it waits, so its answer may be outdated when it arrives. The same holds
+for a fault with a body and no status: the answer to a write is damaged, but the write was executed.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-# "pending": Google answers as if it were still making the event's meeting. "lost" and "doubled" are for
+# "pending": Google answers as if it were still creating the event's meeting. "lost" and "doubled" are for
 # notifications, see ``channels``.
 Body = Literal["truncated", "reset", "html", "pending", "lost", "doubled"]
 
 
 @dataclass(eq=False)
 class Fault:
-    """One fault as it was posted; ``times`` is what is left of it, None without end."""
+    """One posted fault; ``times`` is how often it still applies, None without limit."""
 
     provider: str | None = None
     email: str | None = None
@@ -40,7 +40,7 @@ class Fault:
 
     @property
     def answers(self) -> bool:
-        """Whether it changes the answer, or only delays it."""
+        """Whether it changes the answer; otherwise it only delays it."""
         return self.status is not None or self.reason is not None or self.body is not None
 
     @property
@@ -54,7 +54,7 @@ class Fault:
         )
 
     def fits(self, place: Place) -> bool:
-        """Whether it strikes this call."""
+        """Whether it applies to this call."""
         return (
             self.provider in (None, place.provider)
             and self.operation in (None, place.operation)
@@ -65,32 +65,32 @@ class Fault:
 
     @property
     def speaks_of_one_calendar(self) -> bool:
-        """Whether Google's freeBusy tells it inside a 200."""
+        """Whether Google's freeBusy reports it inside a 200."""
         whole = self.operation is not None and self.status is not None
         return self.calendar is not None and self.answers and not whole and self.body is None
 
     def use(self) -> None:
-        """Count one strike."""
+        """Count one use."""
         if self.times is not None:
             self.times -= 1
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a call is: ``calendars`` are all names of those it touches, ``part`` is one of a ``$batch``."""
+    """Attributes of a call: ``calendars`` are all names of its calendars, ``part`` is one of a ``$batch``."""
 
     provider: str
     operation: str
     email: str = ""
     calendars: frozenset[str] = frozenset()
     part: bool = False
-    # Errors of one calendar are told inside the answer.
+    # The answer reports errors of single calendars inside a 200.
     inside: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """What strikes a call: the fault that answers, and a delay in seconds."""
+    """The effect of faults on a call: the fault that answers, and a delay in seconds."""
 
     fault: Fault | None = None
     delay: float = 0.0
@@ -100,27 +100,27 @@ UNHARMED = Hit()
 
 
 class Faults:
-    """The faults in force."""
+    """The active faults."""
 
     def __init__(self) -> None:
         self.posted: list[Fault] = []
-        # Calls, parts of batches and single calendars that were struck.
+        # Number of calls, parts of batches and single calendars that faults applied to.
         self.struck = 0
 
     def __bool__(self) -> bool:
         return bool(self.posted)
 
     def post(self, fault: Fault) -> None:
-        """Put a fault in force."""
+        """Activate a fault."""
         self.posted.insert(0, fault)
         self.posted.sort(key=lambda known: -known.weight)
 
     def clear(self) -> None:
-        """Lift all."""
+        """Deactivate all faults."""
         self.posted.clear()
 
     def strike(self, place: Place) -> Hit:
-        """What happens to this call as a whole; uses up one of the ``times`` of what strikes."""
+        """The faults of this call as a whole; uses up one of the ``times`` of each."""
         if not self.posted:
             return UNHARMED
         fitting = list(self._fitting(place))
@@ -137,7 +137,7 @@ class Faults:
         return Hit(fault, slow.latency if slow else 0.0)
 
     def strike_calendar(self, place: Place) -> Fault | None:
-        """The fault of one calendar that is told inside a 200."""
+        """The fault of one calendar, reported inside a 200."""
         for fault in self._fitting(place):
             if fault.speaks_of_one_calendar:
                 fault.use()

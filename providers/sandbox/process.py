@@ -1,4 +1,4 @@
-"""A sandbox in a process of its own, for as long as a ``with`` block lasts."""
+"""A sandbox in its own process, for the duration of a ``with`` block."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SAYING = "Sandbox on "
 
 @contextmanager
 def running(port: int = 0) -> Iterator[str]:
-    """Start a sandbox, wait until it listens, and give its URL.
+    """Start a sandbox, wait until it listens, and yield its URL.
 
     :raise RuntimeError: if it does not start
     """

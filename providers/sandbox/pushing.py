@@ -14,9 +14,9 @@ SHAPE = {**dict.fromkeys(("provider", "email", "event"), str), "seconds": float}
 
 
 def respond(world: World, method: str, what: list[str], spec: Mapping[str, Any]) -> Any:
-    """Handle a call; None when there is no such.
+    """Handle a call; None when the path is unknown.
 
-    :raise Undescribed: when its body makes no sense
+    :raise Undescribed: when the body is invalid
     """
     read(spec, SHAPE)
     match method, what:

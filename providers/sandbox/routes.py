@@ -8,15 +8,15 @@ from typing import Any
 
 from providers.sandbox.exchange import Answer
 
-# Stands for one segment of a path, which is handed to the operation.
+# Placeholder for one segment of a path, passed to the operation.
 ANY = "{}"
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One operation: ``scopes`` are those of which the token needs one, ``calendar`` the index of its id.
+    """One operation: the token needs one of ``scopes``; ``calendar`` is the index of the calendar id.
 
-    ``calendar`` is None where the path names none; ``primary`` says that it means the main one.
+    ``calendar`` is None where the path has no calendar id; ``primary`` means the main calendar then.
     """
 
     method: str
@@ -28,7 +28,7 @@ class Route:
     primary: bool = False
 
     def match(self, path: list[str]) -> list[str] | None:
-        """What stands at the open places of the path, or None if it is another."""
+        """The values of the placeholders, or None when the path does not match."""
         found = []
         for ours, theirs in zip(self.path, path, strict=True):
             if ours is ANY:
@@ -47,7 +47,7 @@ class Routes:
             self._by_shape.setdefault((route.method, len(route.path)), []).append(route)
 
     def find(self, method: str, path: list[str]) -> tuple[Route, list[str]] | None:
-        """The operation and the open places of its path."""
+        """The operation and the values of its placeholders."""
         for route in self._by_shape.get((method, len(path)), ()):
             if (found := route.match(path)) is not None:
                 return route, found
@@ -55,6 +55,6 @@ class Routes:
 
 
 def route(method: str, path: str, operation: str, handle: Callable[..., Answer], **more: Any) -> Route:
-    """A route from a path with ``{}`` in its open places."""
+    """A route from a path with ``{}`` as placeholders."""
     parts = tuple(ANY if part == ANY else part for part in path.split("/") if part)
     return Route(method, parts, operation, handle, **more)

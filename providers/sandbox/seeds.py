@@ -1,4 +1,4 @@
-"""Accounts from their description: ``POST /sandbox/accounts``, and many at once."""
+"""Creates accounts from descriptions: ``POST /sandbox/accounts``, and bulk accounts."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ ACCOUNT = {**COMMON, "calendars": [CALENDAR], "events": [EVENT]}
 
 
 class Undescribed(Exception):
-    """The description of an account cannot be read; the message names the field."""
+    """The description of an account is invalid; the message names the field."""
 
 
 def read(spec: Mapping[str, Any], shape: Shape) -> Mapping[str, Any]:
-    """The description, if its parts have the right types."""
+    """The description, checked for the types of its parts."""
     if problem := misfit(spec, shape):
         raise Undescribed(problem.removeprefix("body."))
     return spec
 
 
 def account(world: World, spec: Mapping[str, Any]) -> Account:
-    """Make an account with its calendars and events.
+    """Create an account with its calendars and events.
 
-    :raise Undescribed: if the description lacks something or contradicts itself
+    :raise Undescribed: if the description is incomplete or contradictory
     """
     read(spec, ACCOUNT)
     made = Account(provider(spec), text(spec, "email"), known_zone(spec.get("timeZone") or "UTC"))
@@ -83,7 +83,7 @@ def known_zone(name: str) -> str:
 
 
 def scopes(of: Provider, scope: Any) -> tuple[str, ...]:
-    """The scopes of a description: a list, or a string with spaces; without any, the full set."""
+    """The scopes of a description: a list or a string with spaces; the full set when missing."""
     if scope is None:
         return google.FULL_SCOPE if of == "google" else microsoft.FULL_SCOPE
     words = scope.split() if isinstance(scope, str) else scope
@@ -110,7 +110,7 @@ def default_subject(owner: Account) -> str:
 
 
 def calendar_id(owner: Account, primary: bool, number: int) -> str:
-    """An id as the provider would give, the same each time; a Google primary's is the address."""
+    """A stable id in the provider's format; for a Google primary, the address."""
     digest = hashlib.sha256(f"{owner.provider}:{owner.email}:{number}".encode()).digest()
     if owner.provider == "microsoft":
         return f"AAMkAG{encoded(digest)}AAA="
@@ -126,7 +126,7 @@ def calendar_of(owner: Account, entry: Mapping[str, Any]) -> Calendar:
 
 
 def new_event(world: World, owner: Account, calendar: Calendar, entry: Mapping[str, Any]) -> Event:
-    """An event from the words of the control call."""
+    """An event from a description of the control API."""
     if (entry.get("showAs") or "busy") not in SHOW_AS:
         raise Undescribed(f"events: showAs is one of {', '.join(SHOW_AS)}")
     all_day = bool(entry.get("allDay"))
@@ -165,9 +165,9 @@ def edge(entry: Mapping[str, Any], name: str, all_day: bool, zone_name: str) -> 
 
 
 def event_id(owner: Account, calendar: Calendar, mark: str) -> str:
-    """An id as the provider would give; the same owner, calendar and mark give the same."""
+    """An id in the provider's format; the same owner, calendar and mark give the same."""
     digest = hashlib.sha256(f"{owner.email}:{calendar.id}:{mark}".encode()).digest()
     if owner.provider == "microsoft":
         return f"AAMkAG{encoded(digest)}AAAA="
-    # 26 characters of base32hex, as Google makes them: hexadecimal digits are among these.
+    # 26 characters of base32hex, like Google's ids: hexadecimal digits are a subset.
     return digest.hex()[:26]

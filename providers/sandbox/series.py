@@ -11,15 +11,15 @@ from dateutil.rrule import rrulestr
 from providers.sandbox.calendars import Calendar, Event
 from providers.sandbox.times import DAY, instant, moment, zone
 
-# A series without end is expanded this far when the question has no end either.
+# A series without end is expanded this far when the query has no end either.
 HORIZON = 730 * DAY
 MARGIN = DAY
 
 
 def expanded(calendar: Calendar, start: int | None, end: int | None) -> list[Event]:
-    """Single events and instances that may touch ``[start, end)``: the caller looks closer.
+    """Single events and instances that may touch ``[start, end)``; the caller filters exactly.
 
-    A stored event with the id of an instance stands in for it: moved, changed or cancelled.
+    A stored event with the id of an instance replaces it: moved, changed or cancelled.
     """
     found: list[Event] = []
     for event in calendar.events.values():
@@ -47,7 +47,7 @@ def instances(master: Event, start: int | None, end: int | None) -> Iterator[Eve
 
 
 def instance(master: Event, begins: int) -> Event:
-    """One instance; an id as Google makes it, which tells the original start."""
+    """One instance; its id contains the original start, as at Google."""
     moment_ = datetime.fromtimestamp(begins / 1000, UTC)
     mark = f"{moment_:%Y%m%d}" if master.all_day else f"{moment_:%Y%m%dT%H%M%SZ}"
     return dataclasses.replace(
@@ -64,7 +64,7 @@ def instance(master: Event, begins: int) -> Event:
 def walls(rule: tuple[str, ...], first: datetime, where: str) -> Iterable[datetime]:
     """The times of a rule on the wall clock of ``where``.
 
-    An UNTIL in UTC is read there too, which is near enough here.
+    An UNTIL in UTC is also read on that clock, which is accurate enough here.
     """
     lines = (local_dates(line, where) for line in rule)
     return rrulestr("\n".join(lines), dtstart=first, forceset=True, ignoretz=True)
@@ -96,7 +96,7 @@ def local_date(value: str, written_in: str, where: str) -> str:
 
 
 def is_readable(rule: tuple[str, ...]) -> bool:
-    """Whether a rule says anything at all."""
+    """Whether a rule is valid and not empty."""
     try:
         return not rule or bool(walls(rule, datetime(2026, 1, 1), "UTC"))  # noqa: DTZ001 - a wall clock
     except (ValueError, TypeError, AttributeError):

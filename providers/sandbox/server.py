@@ -1,4 +1,4 @@
-"""Runs the sandbox: one process, one port, one greenlet for each connection."""
+"""Runs the sandbox: one process, one port, one greenlet per connection."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.wire import Connection
 from providers.sandbox.world import World
 
-# Several hundred clients may connect in the same instant.
+# Several hundred clients may connect at the same time.
 BACKLOG = 2048
 
 
 def respond(world: World, request: Request) -> Answer:
-    """Handle a call; a mistake of the sandbox's own is told as such, here and on standard error."""
+    """Handle a call; an internal error is reported as such, in the answer and on standard error."""
     try:
         return passed_on(world, request)
     except Exception:
@@ -31,7 +31,7 @@ def respond(world: World, request: Request) -> Answer:
 
 
 def passed_on(world: World, request: Request) -> Answer:
-    """Pass a call on to the part of the sandbox that its path names."""
+    """Dispatch a call by the first segment of its path."""
     path = request.path
     match path[0] if path else "":
         case "google":
@@ -46,11 +46,10 @@ def passed_on(world: World, request: Request) -> Answer:
 def serve(port: int, host: str = "127.0.0.1", ready_file: str | Path | None = None) -> None:
     """Serve until SIGTERM or SIGINT; port 0 takes a free one.
 
-    When it listens it writes its URL to ``ready_file`` and says it in one line on standard output.
+    Once it listens, it writes its URL to ``ready_file`` and prints a line to standard output.
     """
     world = World()
-    # Millions of small objects live as long as the process: searching them for garbage costs more than
-    # answering does.
+    # The process keeps millions of small objects: collecting garbage often would cost more than answering.
     gc.set_threshold(100_000, 50, 1000)
 
     def connected(sock: Any, _address: Any) -> None:

@@ -1,4 +1,4 @@
-"""The shape of a JSON body: which type stands where."""
+"""Validates the types in a JSON body."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or f
 
 
 def misfit(value: Any, shape: Shape, path: str = "body") -> str | None:
-    """What is wrong with a value, or None; null fits everywhere, and unknown fields are passed over."""
+    """The first type error as a sentence, or None; null is always valid, unknown fields are ignored."""
     if value is None:
         return None
     if isinstance(shape, list):
@@ -25,7 +25,7 @@ def misfit(value: Any, shape: Shape, path: str = "body") -> str | None:
         found = (misfit(value.get(name), part, f"{path}.{name}") for name, part in shape.items())
         return next((problem for problem in found if problem), None)
     allowed = (int, float) if shape is float else shape
-    # In Python, but not in JSON, true is a number.
+    # In Python, unlike JSON, true is a number.
     if not isinstance(value, allowed) or (isinstance(value, bool) and shape is not bool):
         return f"{path} is not {WORDS[shape]}"
     return None

@@ -1,7 +1,7 @@
 """Calendars that are on the lists of two accounts: ``POST /sandbox/shares``.
 
-Google shows a shared calendar under the same id to every account. Graph gives it an id of its own in each
-mailbox, and names its owner. Both entries have the same events.
+Google gives a shared calendar the same id for every account. Graph gives it another id in each mailbox, and
+names its owner. Both entries have the same events.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHARE = dict.fromkeys(("provider", "email", "calendarId", "with", "accessRole"),
 def share(world: World, spec: Mapping[str, Any]) -> Calendar:
     """Put a calendar of one account on the list of another; returns the new list entry.
 
-    :raise Undescribed: if the description lacks something, or the second account has the calendar already
+    :raise Undescribed: if the description is incomplete, or the second account already has the calendar
     """
     read(spec, SHARE)
     of = provider(spec)
@@ -58,7 +58,7 @@ def _account(world: World, of: Provider, email: str) -> Account:
 
 
 def _entry_id(reader: Account, calendar: Calendar) -> str:
-    """The id on the second list; the same each time."""
+    """The stable id on the second list."""
     if reader.provider == "google":
         return calendar.id
     digest = hashlib.sha256(f"{reader.email}:shared:{calendar.id}".encode()).digest()

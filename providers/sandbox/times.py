@@ -1,4 +1,4 @@
-"""Instants as milliseconds since 1970 in UTC, and the zones that people write them in."""
+"""Instants as milliseconds since 1970 in UTC, and zones."""
 
 from __future__ import annotations
 

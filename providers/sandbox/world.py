@@ -1,4 +1,4 @@
-"""Everything the sandbox knows; ``DELETE /sandbox`` makes a new one."""
+"""The sandbox's whole state; ``DELETE /sandbox`` clears it."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from providers.sandbox.consent import Codes
 from providers.sandbox.exchange import Request
 from providers.sandbox.faults import Faults
 
-# The look of each provider's tokens; nobody may read anything else into them.
+# Prefixes of each provider's tokens; clients must treat tokens as opaque.
 ACCESS_LOOK: dict[Provider, str] = {"google": "ya29.", "microsoft": "EwB"}
 REFRESH_LOOK: dict[Provider, str] = {"google": "1//0", "microsoft": "M.C5_"}
-# Seconds an access token lives. Both providers speak of one less when they hand it out.
+# Lifetime of an access token, in seconds. Both providers announce one second less.
 LIFETIME = 3600
 
 
 class World:
-    """Accounts, tokens, faults and the count of requests."""
+    """Accounts, tokens, faults and request counts."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Clear all state."""
         self.accounts: dict[tuple[Provider, str], Account] = {}
         self.access: dict[str, Access] = {}
         self.refresh: dict[str, Grant] = {}
@@ -37,23 +37,23 @@ class World:
         self.channels = Channels(self)
         self.versions = itertools.count(1)
         self.serials = itertools.count(1)
-        # The writes that had Google tell the guests of an event.
+        # The writes for which Google notified an event's guests.
         self.notices: list[dict[str, Any]] = []
         self.forget_requests()
 
     def forget_requests(self) -> None:
         """Count from zero."""
-        # HTTP requests to either provider, a $batch being one; its parts count by operation alone.
+        # HTTP requests to either provider. A $batch is one; its parts count only by operation.
         self.total = 0
         self.by_operation: Counter[str] = Counter()
         self.faults.struck = 0
 
     def account(self, provider: Provider, email: str) -> Account | None:
-        """The account of an address, whatever its case."""
+        """The account of an address, in any case."""
         return self.accounts.get((provider, email.lower()))
 
     def add(self, account: Account) -> None:
-        """Add an account; one of the same address goes, and its grants with it."""
+        """Add an account; it replaces one with the same address and revokes its grants."""
         known = self.account(account.provider, account.email)
         if known is not None:
             known.revoke()
@@ -80,7 +80,7 @@ class World:
         return token
 
     def bearer(self, request: Request, provider: Provider) -> Access | None:
-        """What a call's access token stands for, dead or alive; None if this provider never gave it."""
+        """The record of a call's access token, live or not; None if this provider never issued it."""
         access = self.access.get(bearer_token(request))
         return access if access is not None and access.grant.account.provider == provider else None
 
@@ -90,11 +90,11 @@ class World:
 
 
 def bearer_token(request: Request) -> str:
-    """The token in the Authorization header, or nothing."""
+    """The token in the Authorization header, or an empty string."""
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if kind.lower() == "bearer" else ""
 
 
 def is_live(access: Access) -> bool:
-    """Whether a token still opens anything."""
+    """Whether a token is still valid."""
     return access.grant.alive and time.time() < access.expires_at

@@ -116,7 +116,7 @@ def to_oauth(
 
 
 def oauth_fault(fault: Fault | None, operation: str) -> Answer:
-    """What the OAuth server says when struck."""
+    """The OAuth server's answer to a fault."""
     assert fault is not None
     status = fault.status or 400
     if operation == "google.userinfo":
@@ -149,7 +149,7 @@ def to_calendar(world: World, request: Request, known: Route, ids: list[str]) ->
 
 
 def place_of(world: World, account: Account | None, known: Route, ids: list[str], request: Request) -> Place:
-    """Where a call to the calendar is."""
+    """The attributes of a calendar call that faults match."""
     if known.operation == freebusy.OPERATION:
         return place(
             world, account, "google", known.operation, *freebusy.calendars_asked_for(request), inside=True
@@ -159,7 +159,7 @@ def place_of(world: World, account: Account | None, known: Route, ids: list[str]
 
 
 def fault_answer(fault: Fault | None, known: Route) -> Answer:
-    """What the calendar says when struck."""
+    """The calendar API's answer to a fault."""
     assert fault is not None
     reason = fault.reason or errors.BY_STATUS.get(fault.status or 0, "backendError")
     if reason == "authError":
@@ -172,6 +172,6 @@ def fault_answer(fault: Fault | None, known: Route) -> Answer:
 
 
 def method_name(operation: str) -> str:
-    """``google.calendarList.list`` as the front end calls it: ``calendar.v3.CalendarList.List``."""
+    """``google.calendarList.list`` in the front end's spelling: ``calendar.v3.CalendarList.List``."""
     _, resource, verb = operation.split(".")
     return f"calendar.v3.{resource[0].upper()}{resource[1:]}.{verb[0].upper()}{verb[1:]}"

@@ -19,7 +19,7 @@ DEFAULT_PAGE, LARGEST_PAGE = 100, 250
 
 
 def told(document: dict[str, Any], status: int = 200) -> Answer:
-    """A JSON answer; its ETag header is that of the body."""
+    """A JSON answer whose ETag header is that of the body."""
     headers = {"Content-Type": JSON}
     if "etag" in document:
         headers["ETag"] = document["etag"]
@@ -27,7 +27,7 @@ def told(document: dict[str, Any], status: int = 200) -> Answer:
 
 
 def seen(call: Call, calendar_id: str) -> Calendar:
-    """A calendar on the caller's list; what is not on it might as well not exist."""
+    """A calendar on the caller's list; any other is a 404."""
     calendar = call.account.calendar(calendar_id)
     if calendar is None:
         raise refusal("notFound")

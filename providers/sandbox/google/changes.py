@@ -28,13 +28,13 @@ from providers.sandbox.times import floating, instant, zone
 
 # base32hex in lower case: https://developers.google.com/workspace/calendar/api/v3/reference/events#id
 EVENT_ID = re.compile(r"[a-v0-9]{5,1024}")
-# What the server decides; whatever a caller sends for it is passed over.
+# Fields that the server sets; values from a client are ignored.
 READ_ONLY = {
     *("kind", "etag", "id", "htmlLink", "created", "updated", "creator", "organizer", "start", "end"),
     *("iCalUID", "sequence", "recurrence", "recurringEventId", "originalStartTime", "hangoutLink", "locked"),
     *("privateCopy", "endTimeUnspecified", "attendeesOmitted"),
 }
-# Fields that are left out of an answer while they have this value.
+# Fields that are omitted from an answer while they have this value.
 DEFAULTS = {
     "transparency": "opaque",
     "visibility": "default",
@@ -65,7 +65,7 @@ VALUES = {
 
 
 def insert(call: Call, calendar_id: str) -> Answer:
-    """``events.insert``: an id of the caller's own makes it safe to repeat."""
+    """``events.insert``: an id chosen by the client makes it safe to repeat."""
     calendar = writable(call, calendar_id)
     body = posted(call)
     event_id = body.get("id") or secrets.token_hex(13)
@@ -91,9 +91,9 @@ def patch(call: Call, calendar_id: str, event_id: str) -> Answer:
 
 
 def update(call: Call, calendar_id: str, event_id: str) -> Answer:
-    """``events.update``: replaces all that can be written.
+    """``events.update``: replaces all writable fields.
 
-    The sequence grows with each move. One that is not sent counts as 0, and one that is too low is refused.
+    The sequence grows with each move. A missing one counts as 0, and one that is too low is rejected.
     """
     calendar = writable(call, calendar_id)
     event = matched(call, find(calendar, event_id))
@@ -106,9 +106,9 @@ def update(call: Call, calendar_id: str, event_id: str) -> Answer:
 
 
 def delete(call: Call, calendar_id: str, event_id: str) -> Answer:
-    """``events.delete``: a tombstone stays behind, so a second time answers 410.
+    """``events.delete``: leaves a tombstone, so a second delete answers 410.
 
-    A series takes the occurrences with it that were changed by themselves.
+    Deleting a series also deletes its changed occurrences.
     """
     calendar = writable(call, calendar_id)
     event = matched(call, find(calendar, event_id))
@@ -124,7 +124,7 @@ def delete(call: Call, calendar_id: str, event_id: str) -> Answer:
 
 
 def tell_guests(call: Call, verb: str, *versions: Event) -> None:
-    """Note that the guests of an event, before or after a write, are told of it, if the call asks so."""
+    """Record that Google notifies the guests before and after a write, if the call requests it."""
     who = call.request.one("sendUpdates", "none")
     if who not in ("all", "externalOnly", "none"):
         raise refusal("invalidParameter", f"Invalid value '{who}'.", parameter="sendUpdates")
@@ -158,7 +158,7 @@ def posted(call: Call) -> dict[str, Any]:
 
 
 def matched(call: Call, event: Event) -> Event:
-    """The event, if it is still the one of ``If-Match``."""
+    """The event, if its etag matches ``If-Match``."""
     expected = call.request.headers.get("if-match", "*")
     if expected not in ("*", etag(event.version)):
         raise refusal("conditionNotMet", header="If-Match")
@@ -166,7 +166,7 @@ def matched(call: Call, event: Event) -> Event:
 
 
 def written_fields(call: Call, calendar: Calendar, event: Event) -> dict[str, Any]:
-    """What a caller could have written to get this event."""
+    """The writable fields of this event."""
     whole = event_resource(
         call.account, calendar, dataclasses.replace(event, deleted=False), event.start_zone
     )
@@ -190,15 +190,15 @@ def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def filled(call: Call, calendar: Calendar, event: Event, body: dict[str, Any]) -> Event:
-    """The event with all that can be written taken from ``body``.
+    """The event with all writable fields taken from ``body``.
 
-    :raise Refused: if it makes no sense
+    :raise Refused: if the body is invalid
     """
     start, start_zone, all_day = edge(calendar, body, "start")
     end, end_zone, also_all_day = edge(calendar, body, "end")
     if all_day != also_all_day:
         raise refusal("invalid", "Start and end times must either both be date or both be dateTime.")
-    # Events of no length are allowed, those that end before they start are not.
+    # Events without length are allowed, events that end before they start are not.
     if end < start or (all_day and end == start):
         raise refusal("timeRangeEmpty")
     rule = tuple(body.get("recurrence") or ())
@@ -239,7 +239,7 @@ def filled(call: Call, calendar: Calendar, event: Event, body: dict[str, Any]) -
 
 
 def conference(call: Call, event: Event, body: dict[str, Any]) -> dict[str, Any]:
-    """The event's meeting, kept or made; it is only written by a call that says it knows of meetings.
+    """The event's meeting, kept or created; written only by a call that declares its conference version.
 
     https://developers.google.com/workspace/calendar/api/guides/create-events#conferencing
     """
@@ -254,7 +254,7 @@ def conference(call: Call, event: Event, body: dict[str, Any]) -> dict[str, Any]
         return kept
     if not request.get("requestId"):
         raise refusal("invalid", "Invalid conference type value.")
-    # A request of the same id as before is passed over.
+    # A request with the same id as before is ignored.
     if kept and request["requestId"] == kept["conferenceData"]["createRequest"]["requestId"]:
         return kept
     code = encoded(hashlib.sha256(request["requestId"].encode()).digest())[:10].lower()
@@ -275,7 +275,7 @@ def edge(calendar: Calendar, body: dict[str, Any], name: str) -> tuple[int, str,
     value = body.get(name)
     if not isinstance(value, dict) or not (value.get("date") or value.get("dateTime")):
         raise refusal("required", f"Missing {name} time.")
-    # A patch merges here too: the other of the two stays until it is removed with null.
+    # A patch merges here too: the other field stays until it is removed with null.
     if value.get("date") and value.get("dateTime"):
         raise refusal("invalid", f"Invalid {name} time.")
     where = known_zone(value.get("timeZone") or calendar.time_zone)

@@ -63,7 +63,7 @@ def watch(call: Call, calendar_id: str) -> Answer:
 
 
 def stop(call: Call) -> Answer:
-    """``channels.stop``: by whoever opened the channel."""
+    """``channels.stop``: only by the account that opened the channel."""
     body = posted(call)
     channel = call.world.channels.by_id.get(body.get("id") or "")
     if (
@@ -98,8 +98,8 @@ def described(channel: Channel) -> dict[str, Any]:
 
 
 def message(channel: Channel, state: str) -> Message:
-    """A notification: all of it is in its headers."""
-    # Numbers grow, and are not without gaps.
+    """A notification: all data is in its headers."""
+    # Message numbers increase, with gaps.
     channel.number += 1 if state == "sync" else 3
     headers = {
         "Content-Type": "application/json; utf-8",

@@ -1,4 +1,4 @@
-"""Google's error bodies, in its two envelopes.
+"""Google's error bodies, in both formats.
 
 https://developers.google.com/workspace/calendar/api/guides/errors
 """
@@ -11,7 +11,7 @@ from providers.sandbox.exchange import Answer, Refused
 
 JSON = "application/json; charset=UTF-8"
 
-# What each reason says: status, domain, message.
+# Status, domain and message of each reason.
 REASONS: dict[str, tuple[int, str, str]] = {
     "timeRangeEmpty": (400, "calendar", "The specified time range is empty."),
     "timeRangeTooLong": (400, "calendar", "The requested time range is too long."),
@@ -54,7 +54,7 @@ REASONS: dict[str, tuple[int, str, str]] = {
     "backendError": (503, "global", "Backend Error"),
 }
 
-# What a bare status means when nobody says why.
+# The reason for a fault that has only a status.
 BY_STATUS = {
     400: "badRequest",
     401: "authError",
@@ -70,7 +70,7 @@ BY_STATUS = {
 def error(
     reason: str, message: str = "", *, status: int = 0, parameter: str = "", header: str = ""
 ) -> Answer:
-    """The calendar's own envelope."""
+    """An error of the calendar API."""
     usual_status, domain, usual_message = REASONS.get(reason, (400, "global", reason))
     status = status or usual_status
     item: dict[str, Any] = {"domain": domain, "reason": reason, "message": message or usual_message}
@@ -81,12 +81,12 @@ def error(
 
 
 def refusal(reason: str, message: str = "", **more: Any) -> Refused:
-    """The same, to be raised."""
+    """The same, as an exception."""
     return Refused(error(reason, message, **more))
 
 
 def login_required() -> Answer:
-    """No token came: the front end answers before the calendar sees the call."""
+    """No token: the front end answers before the calendar API sees the call."""
     return _front_end(
         401,
         "UNAUTHENTICATED",
@@ -106,7 +106,7 @@ def login_required() -> Answer:
 
 
 def dead_token() -> Answer:
-    """The access token has expired, was revoked or never was."""
+    """The access token has expired, was revoked or is unknown."""
     return _front_end(
         401,
         "UNAUTHENTICATED",
@@ -125,7 +125,7 @@ def dead_token() -> Answer:
 
 
 def scope_missing(method: str, scopes: list[str]) -> Answer:
-    """The token is alive but too narrow for ``method``."""
+    """The token is valid, but its scopes do not allow ``method``."""
     return _front_end(
         403,
         "PERMISSION_DENIED",

@@ -19,7 +19,7 @@ from providers.sandbox.series import expanded, instances
 from providers.sandbox.times import utc_text_ms
 
 DEFAULT_PAGE, LARGEST_PAGE = 250, 2500
-# These may not come with a sync token.
+# Parameters that exclude a sync token.
 NOT_WITH_SYNC = (
     *("iCalUID", "orderBy", "privateExtendedProperty", "q", "sharedExtendedProperty"),
     *("timeMin", "timeMax", "updatedMin"),
@@ -54,7 +54,7 @@ def response_zone(request: Request, calendar: Calendar) -> str:
 
 
 def selected(call: Call, calendar: Calendar) -> list[Event]:
-    """The events that the parameters ask for, in their order."""
+    """The events that the parameters select, in order."""
     request = call.request
     start, end = window(request)
     singles = request.flag("singleEvents")
@@ -88,7 +88,7 @@ def window(request: Request) -> tuple[int | None, int | None]:
 
 
 def in_window(calendar: Calendar, event: Event, start: int | None, end: int | None) -> bool:
-    """``timeMin`` bounds the end of an event and ``timeMax`` its start, both exclusive."""
+    """``timeMin`` limits the end of an event and ``timeMax`` its start, both exclusive."""
     if event.rule:
         return any(in_window(calendar, one, start, end) for one in instances(event, start, end))
     begins, ends = calendar.edges(event)
@@ -100,14 +100,14 @@ def is_cancelled(event: Event) -> bool:
 
 
 def shown(request: Request, event: Event) -> bool:
-    """Cancelled events are hidden, but not the cancelled instances of a series that is listed itself."""
+    """Cancelled events are hidden, except cancelled instances of a series that is listed itself."""
     if not is_cancelled(event) or request.flag("showDeleted") or "updatedMin" in request.query:
         return True
     return event.series is not None and not request.flag("singleEvents")
 
 
 def wanted(request: Request, event: Event) -> bool:
-    """The filters that look at fields."""
+    """The filters on fields."""
     fields = event.fields
     text = request.one("q").lower()
     if text and not any(
@@ -140,7 +140,7 @@ def sync_token(calendar: Calendar) -> str:
 
 
 def changed(call: Call, calendar: Calendar) -> list[Event]:
-    """What has changed since a sync token, deleted events included."""
+    """Events changed since a sync token, deleted ones included."""
     if clash := [name for name in NOT_WITH_SYNC if name in call.request.query]:
         raise refusal("invalid", f"Sync token cannot be used with {clash[0]}.", parameter=clash[0])
     mark = call.request.one("syncToken").removeprefix("sync-")

@@ -31,7 +31,7 @@ QUESTION = {
     "calendarExpansionMax": int,
     "groupExpansionMax": int,
 }
-# Undocumented; it answers timeRangeTooLong somewhat beyond three months.
+# Undocumented: Google answers timeRangeTooLong for somewhat over three months.
 LONGEST = 92 * DAY
 
 Busy = tuple[list[int], list[int]]
@@ -74,12 +74,12 @@ def question(call: Call) -> dict[str, Any]:
 
 
 def calendar_ids(asked: dict[str, Any]) -> list[str]:
-    """The ids asked for, each once, in their order."""
+    """The requested ids in order, without duplicates."""
     return list(dict.fromkeys(item.get("id") or "" for item in asked.get("items") or ()))
 
 
 def calendars_asked_for(request: Request) -> list[str]:
-    """The same before the call is looked at; nothing when it cannot be read."""
+    """The same before the call is validated; empty when the body is unreadable."""
     try:
         return [str(item["id"]) for item in orjson.loads(request.body)["items"]]
     except (ValueError, KeyError, TypeError):
@@ -99,7 +99,7 @@ def window(asked: dict[str, Any]) -> tuple[int, int]:
 
 
 def trouble(call: Call, name: str) -> str | None:
-    """Why a calendar cannot be read, in Google's word."""
+    """Google's reason why a calendar cannot be read."""
     if call.world.faults:
         here = place(call.world, call.account, "google", OPERATION, name, inside=True)
         if (fault := call.world.faults.strike_calendar(here)) is not None:
@@ -109,7 +109,7 @@ def trouble(call: Call, name: str) -> str | None:
 
 
 def periods(account: Account, name: str, start: int, end: int, where: str) -> list[dict[str, str]]:
-    """The busy periods of a calendar, merged and cut to the window."""
+    """The busy periods of a calendar, merged and clipped to the window."""
     calendar = account.calendar(name)
     assert calendar is not None
     starts, ends = busy(account, calendar, start, end)
@@ -121,7 +121,7 @@ def periods(account: Account, name: str, start: int, end: int, where: str) -> li
 
 
 def busy(account: Account, calendar: Calendar, start: int, end: int) -> Busy:
-    """Merged busy periods; worked out once for a calendar, each time for one with series."""
+    """Merged busy periods; cached for a calendar without series."""
     known: Busy | None = calendar.derived.get("busy")
     if known is not None:
         return known
@@ -133,7 +133,7 @@ def busy(account: Account, calendar: Calendar, start: int, end: int) -> Busy:
 
 
 def merged(account: Account, calendar: Calendar, events: list[Event]) -> Busy:
-    # In a shared calendar it is the owner who accepts and declines.
+    # In a shared calendar, the owner's response counts.
     whose = calendar.owner or account.email
     starts: list[int] = []
     ends: list[int] = []

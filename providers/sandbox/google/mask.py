@@ -12,13 +12,13 @@ from typing import Any
 from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.google.errors import refusal
 
-# What is kept of a name: all of it, or the mask of its fields.
+# The selected fields: each name with the mask of its own fields; an empty mask selects all.
 Mask = dict[str, "Mask"]
 WORDS = re.compile(r"[^,/()]+|[,/()]")
 
 
 def masked(request: Request, answer: Answer) -> Answer:
-    """An answer with no more than the caller asked to see."""
+    """The answer reduced to the requested fields."""
     query = request.query
     if not query:
         return answer
@@ -30,7 +30,7 @@ def masked(request: Request, answer: Answer) -> Answer:
 
 
 def mask(text: str) -> Mask:
-    """Read ``items(id,start/dateTime),nextPageToken``."""
+    """Parse ``items(id,start/dateTime),nextPageToken``."""
     words = iter([*WORDS.findall(text), ")"])
     try:
         return _group(words)
@@ -56,7 +56,7 @@ def _group(words: Iterator[str]) -> Mask:
 
 
 def kept(document: Any, wanted: Mask) -> Any:
-    """The part of a document that a mask keeps."""
+    """The part of a document that a mask selects."""
     if not wanted:
         return document
     if isinstance(document, list):

@@ -36,7 +36,7 @@ def oauth_error(word: str, description: str, status: int = 400) -> Answer:
 
 
 def authorize(world: World, request: Request) -> Answer:
-    """Ask for consent, and send the answer to the application."""
+    """Request consent, and redirect to the application with the result."""
     if request.one("response_type") != "code" or not request.one("redirect_uri"):
         return oauth_error("invalid_request", "response_type=code and redirect_uri are required")
     scopes = tuple(dict.fromkeys(full_name(word) for word in request.one("scope").split()))
@@ -48,7 +48,7 @@ def authorize(world: World, request: Request) -> Answer:
     if decision is None:
         return back_to_application(request, error="access_denied")
     account, granted = decision
-    # A refresh token comes with the first consent, and with each one that is asked for expressly.
+    # A refresh token is issued with the first consent, and when the request asks for one.
     first = not account.has_granted(request.one("client_id"))
     offline = request.one("access_type") == "offline" and (first or "consent" in request.one("prompt"))
     code = world.codes.issue(account, granted, request, offline=offline)
@@ -70,7 +70,7 @@ def token(world: World, request: Request) -> Answer:
                 return oauth_error("invalid_grant", "Bad Request")
             if not grant.alive:
                 return oauth_error("invalid_grant", GONE)
-            # The old refresh token stays in force: no other comes.
+            # The old refresh token stays valid, so no new one is issued.
             return told(tokens(world, grant, form.get("client_id", "")))
         case "authorization_code":
             return redeem(world, form)
@@ -111,7 +111,7 @@ def email_claims(account: Account, scopes: tuple[str, ...]) -> dict[str, Any]:
 
 
 def revoke(world: World, request: Request) -> Answer:
-    """End the grant behind an access or refresh token: every token that the account gave this application."""
+    """Revoke the grant of an access or refresh token: every token of the account for this application."""
     value = request.form.get("token") or request.one("token")
     access = world.access.get(value)
     grant = access.grant if access else world.refresh.get(value)
@@ -134,7 +134,7 @@ def userinfo(world: World, request: Request) -> Answer:
 
 
 def owner(world: World, request: Request) -> Account | None:
-    """Whose tokens a call to this server is about, for the faults."""
+    """The account of a call to this server, for faults."""
     known = (request.form.get(name, "") for name in ("refresh_token", "token"))
     for value in (*known, bearer_token(request)):
         if (grant := world.refresh.get(value)) is not None:

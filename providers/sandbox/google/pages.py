@@ -1,7 +1,7 @@
-"""Pages of a list, as treacherous as Google's may be.
+"""Pages of a list, as irregular as Google's may be.
 
-A page may hold fewer items than asked for, or none at all, and still be followed by another: only the token
-tells. https://developers.google.com/workspace/calendar/api/v3/reference/events/list (``maxResults``)
+A page may have fewer items than requested, or none, and still be followed by another: only the token shows
+that. https://developers.google.com/workspace/calendar/api/v3/reference/events/list (``maxResults``)
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FREE = {"pageToken", "maxResults", "prettyPrint", "alt", "key", "quotaUser", "fi
 def page(request: Request, items: Sequence[Any], default: int, largest: int) -> tuple[Sequence[Any], str]:
     """One page of ``items`` and the token of the next, empty at the end.
 
-    The first of several pages is one short, and an empty one follows it.
+    The first of several pages is one item short, and an empty page follows it.
     """
     size = page_size(request, default, largest)
     number, offset = position(request)
@@ -35,7 +35,7 @@ def page(request: Request, items: Sequence[Any], default: int, largest: int) -> 
 
 
 def page_size(request: Request, default: int, largest: int) -> int:
-    """``maxResults``, held to what the method allows."""
+    """``maxResults``, limited to the range of the method."""
     text = request.one("maxResults", str(default))
     if not text.isdecimal() or int(text) < 1:
         raise refusal("invalidParameter", f"Invalid value '{text}'.", parameter="maxResults")
@@ -48,14 +48,14 @@ def token(request: Request, number: int, offset: int) -> str:
 
 
 def position(request: Request) -> tuple[int, int]:
-    """The number of the page asked for, and where it begins."""
+    """The number of the requested page, and the index of its first item."""
     if not (text := request.one("pageToken")):
         return 0, 0
     try:
         number, offset, asked = orjson.loads(base64.urlsafe_b64decode(text))
     except (ValueError, TypeError) as error:
         raise refusal("invalid", parameter="pageToken") from error
-    # All other parameters have to be those of the first page.
+    # All other parameters must be those of the first page.
     if asked != question(request):
         raise refusal("invalid", parameter="pageToken")
     return int(number), int(offset)

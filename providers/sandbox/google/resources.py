@@ -19,7 +19,7 @@ REMINDERS = [{"method": "popup", "minutes": 30}]
 # Colour ids of the palette with their background: `colors.get`.
 COLORS = (("14", "#9fe1e7"), ("7", "#42d692"), ("8", "#16a765"), ("17", "#9a9cff"), ("12", "#fad165"))
 ETAG_BASE = 3529324800000000
-# What a reader of free/busy sees of somebody's event.
+# The fields of an event that a reader with only free/busy access gets.
 BARE = ("kind", "etag", "id", "status", "start", "end", "transparency", "eventType", "iCalUID")
 TOMBSTONE = ("kind", "etag", "id", "status", "recurringEventId", "originalStartTime")
 
@@ -30,7 +30,7 @@ def etag(version: int) -> str:
 
 
 def list_entry(account: Account, calendar: Calendar) -> dict[str, Any]:
-    """A calendar as an entry of somebody's list; what is false is left out."""
+    """A calendar as an entry of an account's list; false values are omitted."""
     number = list(account.calendars).index(calendar.id)
     color, background = COLORS[number % len(COLORS)]
     entry: dict[str, Any] = {
@@ -55,7 +55,7 @@ def list_entry(account: Account, calendar: Calendar) -> dict[str, Any]:
 
 
 def calendar_resource(calendar: Calendar) -> dict[str, Any]:
-    """A calendar by itself: no role, no colour."""
+    """A calendar resource: no role, no colour."""
     return {
         "kind": "calendar#calendar",
         "etag": '"p33g9e0p8ruvoo0o"',
@@ -101,7 +101,7 @@ def event_resource(account: Account, calendar: Calendar, event: Event, where: st
 
 
 def unmade(event: dict[str, Any]) -> dict[str, Any]:
-    """An event as it is told while its meeting is being made.
+    """An event while its meeting is still being created.
 
     https://developers.google.com/workspace/calendar/api/guides/create-events#conferencing
     """
@@ -130,7 +130,7 @@ def person(account: Account, calendar: Calendar) -> dict[str, Any]:
 
 
 def fields_of(account: Account, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What the control call says of an event, in Google's fields."""
+    """An event description of the control API, in Google's fields."""
     fields: dict[str, Any] = {}
     if entry.get("subject"):
         fields["summary"] = entry["subject"]

@@ -1,4 +1,4 @@
-"""Which scopes open which method, as the discovery document lists them.
+"""The scopes that allow each method, from the discovery document.
 
 https://www.googleapis.com/discovery/v1/apis/calendar/v3/rest
 """
@@ -44,7 +44,7 @@ READ_SETTINGS = _named("calendar", "calendar.readonly", "calendar.settings", "ca
 
 
 def full_name(scope: str) -> str:
-    """A scope as Google writes it in its answers; ``calendar.readonly`` will do for the long name."""
+    """A scope as Google writes it in its answers; accepts short names such as ``calendar.readonly``."""
     if scope in ("email", "profile"):
         return f"{PREFIX}userinfo.{scope}"
     return PREFIX + scope if scope.partition(".")[0] == "calendar" else scope

@@ -43,7 +43,7 @@ SUBSCRIPTION = "subscriptions/{}"
 
 
 def subscription_routes() -> list[Route]:
-    """What can be done with subscriptions."""
+    """The routes of subscriptions."""
     name = "microsoft.subscriptions."
     read = scopes.READ
     return [
@@ -63,7 +63,7 @@ def subscription_routes() -> list[Route]:
 
 
 def event_routes(base: str, **where: Any) -> list[Route]:
-    """What can be done with the events of one calendar, or of the whole mailbox."""
+    """The routes for events of one calendar, or of the whole mailbox."""
     one = base + "/{}"
     return [
         route("GET", base, "microsoft.events.list", events.list_events, scopes=BASIC, **where),
@@ -127,7 +127,7 @@ def to_oauth(world: World, request: Request, operation: str) -> Answer:
 
 
 def oauth_fault(fault: Fault | None) -> Answer:
-    """What the identity platform says when struck."""
+    """The identity platform's answer to a fault."""
     assert fault is not None
     word = fault.reason or {400: "invalid_grant", 401: "invalid_client"}.get(fault.status or 400, "")
     number = oauth.NUMBERS.get(word, 90033 if not word else 70000)
@@ -135,7 +135,7 @@ def oauth_fault(fault: Fault | None) -> Answer:
 
 
 def to_batch(world: World, request: Request) -> Answer:
-    """A batch is one request; its parts are counted, authorized and struck one by one."""
+    """A batch is one request; its parts are counted, authorized and matched with faults one by one."""
     world.count(BATCH)
     access = world.bearer(request, "microsoft")
     hit = world.faults.strike(place(world, owner(access), "microsoft", BATCH))
@@ -179,12 +179,12 @@ def to_graph(world: World, request: Request, access: Access | None, *, part: boo
 
 
 def owner(access: Access | None) -> Account | None:
-    """Whose token it is."""
+    """The account of a token."""
     return access.grant.account if access else None
 
 
 def place_of(world: World, account: Account | None, known: Route, ids: list[str], *, part: bool) -> Place:
-    """Where a call to Graph is."""
+    """The attributes of a Graph call that faults match."""
     named = ["primary"] if known.primary else []
     if known.calendar is not None:
         named = [ids[known.calendar]]
@@ -196,7 +196,7 @@ def refused_token(request: Request) -> Answer:
 
 
 def fault_answer(fault: Fault | None) -> Answer:
-    """What Graph says when struck."""
+    """Graph's answer to a fault."""
     assert fault is not None
     code = fault.reason or errors.BY_STATUS.get(fault.status or 0, "UnknownError")
     if code == "InvalidAuthenticationToken":

@@ -16,7 +16,7 @@ from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.microsoft.errors import error, refusal
 
 MOST_PARTS = 20
-# Parts for one mailbox that run at once: https://learn.microsoft.com/graph/throttling-limits
+# Concurrent parts of one mailbox: https://learn.microsoft.com/graph/throttling-limits
 LANES = 4
 FAILED_DEPENDENCY = 424
 
@@ -33,7 +33,7 @@ class Part:
 
 
 def run(call: Call, respond: Callable[[Call, Request], Answer]) -> Answer:
-    """Run the parts in the order of their needs; the answer comes when the slowest is ready."""
+    """Run the parts in the order of their dependencies; the answer comes when the slowest is ready."""
     parts = {part.id.lower(): part for part in read(call)}
     lanes = [0.0] * LANES
     waiting = list(parts.values())
@@ -53,14 +53,14 @@ def run(call: Call, respond: Callable[[Call, Request], Answer]) -> Answer:
         began = max([lanes[lane], *(part.ready for part in needed)])
         lanes[lane] = runnable.ready = began + runnable.answer.delay
     told = [answered(part) for part in parts.values()]
-    # Answers come in any order; this one is surely not that of the requests.
+    # Answers may come in any order; this one always differs from that of the requests.
     shuffled = told[1::2] + told[::2][::-1]
     return Answer(
         200,
         document={"responses": shuffled},
         headers={"Content-Type": "application/json"},
         delay=max(part.ready for part in parts.values()),
-        # An answer is cut or lost as a whole.
+        # An answer is truncated or lost as a whole.
         wreck=next((part.answer.wreck for part in parts.values() if part.answer and part.answer.wreck), None),
     )
 
@@ -68,7 +68,7 @@ def run(call: Call, respond: Callable[[Call, Request], Answer]) -> Answer:
 def read(call: Call) -> list[Part]:
     """The parts as they were posted.
 
-    :raise Refused: if the batch as a whole cannot be read
+    :raise Refused: if the batch as a whole is unreadable
     """
     try:
         posted = call.json()["requests"]

@@ -1,4 +1,4 @@
-"""The bodies of events: kept as they were written, told as HTML or as text; and the block of a Teams meeting.
+"""Event bodies: stored as written, returned as HTML or text; and the block of a Teams meeting.
 
 https://learn.microsoft.com/graph/api/resources/itembody
 """
@@ -16,7 +16,7 @@ Body = Mapping[str, Any]
 EMPTY: Body = {"contentType": "html", "content": ""}
 HEAD = '<meta http-equiv="Content-Type" content="text/html; charset=utf-8">'
 BLANK = re.compile(r"[ \t\r\n\f]+")
-# Of two spaces HTML shows one.
+# HTML collapses several spaces into one.
 SPACES = re.compile(r"(?<= ) |^ |(?<=\n) ")
 BLOCKS = frozenset(("div", "p", "tr", "li", "ul", "ol", "table", "h1", "h2", "h3", "blockquote"))
 UNSEEN = frozenset(("head", "style", "script", "title"))
@@ -24,7 +24,7 @@ RULE, PART_RULE = "_" * 80, "_" * 32
 
 
 def told(body: Body, *, as_text: bool) -> dict[str, str]:
-    """A body as it is answered."""
+    """A body as JSON."""
     if as_text:
         return {"contentType": "text", "content": plain(body).replace("\n", "\r\n")}
     return {"contentType": "html", "content": page(markup(body))}
@@ -35,7 +35,7 @@ def is_text(body: Body) -> bool:
 
 
 def plain(body: Body) -> str:
-    """A body as text. Its last line ends, too."""
+    """A body as text, with a line break at the end."""
     content = str(body.get("content") or "")
     if not is_text(body):
         return text_of(content)
@@ -79,13 +79,13 @@ def with_meeting(body: Body, url: str) -> dict[str, str]:
 
 
 def invites(body: Body, url: str) -> bool:
-    """Whether a body still holds the invitation: a long rule, and the link below it."""
+    """Whether a body still has the invitation: a long line of underscores, and the link below it."""
     _above, rule, below = markup(body).partition(RULE)
     return bool(rule) and url in unescape(below)
 
 
 def text_of(html: str) -> str:
-    """What is seen of a document, line by line."""
+    """The visible text of an HTML document."""
     reader = Reader()
     reader.feed(html)
     reader.close()
@@ -93,7 +93,7 @@ def text_of(html: str) -> str:
 
 
 class Reader(HTMLParser):
-    """Takes the text out of HTML, links in angle brackets behind theirs."""
+    """Extracts text from HTML, with the URL of a link in angle brackets after its text."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -26,7 +26,7 @@ from providers.sandbox.microsoft.times import body_instant
 from providers.sandbox.shapes import misfit
 from providers.sandbox.times import DAY, local_midnight, moment
 
-# What the caller decides. Anything else that is sent is passed over.
+# Fields that a client can write. Others are ignored.
 WRITABLE = (
     *("subject", "body", "importance", "sensitivity", "showAs", "isReminderOn", "reminderMinutesBeforeStart"),
     *("location", "locations", "attendees", "categories", "responseRequested", "allowNewTimeProposals"),
@@ -77,7 +77,7 @@ def create(call: Call, calendar_id: str = "") -> Answer:
 
 
 def same_transaction(calendar: Calendar, body: dict[str, Any]) -> Event | None:
-    """The event that this very call has made before.
+    """The event that the same request has created before.
 
     https://learn.microsoft.com/graph/api/resources/event (transactionId)
     """
@@ -101,7 +101,7 @@ def canonical(body: dict[str, Any]) -> str:
 
 
 def update(call: Call, *ids: str) -> Answer:
-    """``PATCH …/events/{id}``: what is not sent stays as it is."""
+    """``PATCH …/events/{id}``: fields that are not sent stay unchanged."""
     calendar, event = find(call, ids[-1], *ids[:-1])
     writable(call, calendar)
     expected = call.request.headers.get("if-match", "*")
@@ -113,13 +113,13 @@ def update(call: Call, *ids: str) -> Answer:
 
 
 def delete(call: Call, *ids: str) -> Answer:
-    """``DELETE …/events/{id}``: nothing that can be found stays behind.
+    """``DELETE …/events/{id}``: leaves no trace.
 
-    A series takes the occurrences with it that were changed or deleted by themselves.
+    Deleting a series also deletes its changed and deleted occurrences.
     """
     calendar, event = find(call, ids[-1], *ids[:-1])
     writable(call, calendar)
-    # Only an occurrence leaves a mark: its series would bring it back.
+    # Only an occurrence leaves a tombstone, because its series would restore it.
     if event.series is not None:
         calendar.put(dataclasses.replace(event, deleted=True))
         return Answer(204)
@@ -151,9 +151,9 @@ def posted(call: Call) -> dict[str, Any]:
 
 
 def filled(call: Call, event: Event, body: dict[str, Any]) -> Event:
-    """The event with what ``body`` says; what it does not say stays.
+    """The event with the fields of ``body``; others stay unchanged.
 
-    :raise Refused: if it makes no sense
+    :raise Refused: if the body is invalid
     """
     all_day = bool(body.get("isAllDay", event.all_day))
     start, start_zone = edge(event, body, "start", all_day)
@@ -176,7 +176,7 @@ def filled(call: Call, event: Event, body: dict[str, Any]) -> Event:
 
 
 def edge(event: Event, body: dict[str, Any], name: str, all_day: bool) -> tuple[int, str]:
-    """``start`` or ``end``; those of an all-day event are midnights, and float."""
+    """``start`` or ``end``; those of an all-day event are floating midnights."""
     if name not in body:
         if event.version == 0:
             raise refusal("ErrorPropertyValidationFailure", f"{name} is missing.")
@@ -200,7 +200,7 @@ def floated(ms: int, where: str) -> tuple[int, str]:
 
 
 def written(event: Event, body: dict[str, Any]) -> dict[str, Any]:
-    """The fields of an event after a write; null takes a field back to what it is by default."""
+    """The fields of an event after a write; null restores a field's default."""
     fields = dict(event.fields)
     for name in WRITABLE:
         if name not in body or (name == "transactionId" and event.version > 0):
@@ -220,7 +220,7 @@ def written(event: Event, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def met(event: Event, body: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields with an online meeting made, kept or lost: it stays as long as the body invites to it.
+    """The fields with an online meeting created, kept or removed: it exists while the body has its block.
 
     https://learn.microsoft.com/graph/api/event-update (body property and online meetings)
     """
@@ -246,7 +246,7 @@ def attendee(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def places(body: dict[str, Any]) -> dict[str, Any]:
-    """``location`` replaces ``locations``, and the first of these is the location."""
+    """``location`` replaces ``locations``, and the first of ``locations`` is the location."""
     given = body.get("locations") or ([body["location"]] if body.get("location") else [])
     found = [place(entry) for entry in given if entry.get("displayName")]
     return {"location": found[0] if found else dict(NOWHERE), "locations": found}

@@ -17,7 +17,7 @@ CHALLENGE = (
     'client_id="00000003-0000-0000-c000-000000000000"'
 )
 
-# What each code says: status and message.
+# Status and message of each code.
 CODES: dict[str, tuple[int, str]] = {
     "InvalidAuthenticationToken": (401, "Lifetime validation failed, the token is expired."),
     "ErrorAccessDenied": (403, "Access is denied. Check credentials and try again."),
@@ -55,7 +55,7 @@ CODES: dict[str, tuple[int, str]] = {
     "UnknownError": (504, "The service did not answer in time."),
 }
 
-# What a bare status means when nobody says why.
+# The code for a fault that has only a status.
 BY_STATUS = {
     400: "BadRequest",
     401: "InvalidAuthenticationToken",
@@ -79,17 +79,17 @@ def error(
 
 
 def refusal(code: str, message: str = "", **more: Any) -> Refused:
-    """The same, to be raised."""
+    """The same, as an exception."""
     return Refused(error(code, message, **more))
 
 
 def dead_token(message: str = "") -> Answer:
-    """The access token is missing, has expired, was revoked or never was."""
+    """The access token is missing, has expired, was revoked or is unknown."""
     return error("InvalidAuthenticationToken", message, headers={"WWW-Authenticate": CHALLENGE})
 
 
 def signed(request: Request, answer: Answer) -> Answer:
-    """The answer with the ids that support asks for, in its headers and in an error's body."""
+    """The answer with the request ids that support needs, in its headers and in an error's body."""
     request_id = str(uuid.uuid4())
     client_id = request.headers.get("client-request-id", request_id)
     answer.headers.setdefault("Content-Type", JSON)

@@ -53,7 +53,7 @@ def properties(event: Event) -> dict[str, str]:
 
 
 def find(call: Call, event_id: str, calendar_id: str = "") -> tuple[Calendar, Event]:
-    """An event and its calendar; ids are good in the whole mailbox, whatever calendar the path names.
+    """An event and its calendar; Graph finds ids in the whole mailbox, whatever calendar the path names.
 
     https://github.com/microsoftgraph/microsoft-graph-docs/issues/391
     """
@@ -100,5 +100,5 @@ def told(call: Call, calendar: Calendar, event: Event, status: int = 200) -> Ans
 
 
 def resource(call: Call, calendar: Calendar, event: Event) -> dict[str, Any]:
-    """An event as the call asks for it."""
+    """An event with the requested properties."""
     return event_resource(call.account, calendar, event, asked_of(call.request), chosen(call.request))

@@ -1,4 +1,4 @@
-"""The person, the mailbox's settings and the calendars.
+"""The user, the mailbox's settings and the calendars.
 
 https://learn.microsoft.com/graph/api/user-list-calendars
 """
@@ -41,12 +41,12 @@ def get_me(call: Call) -> Answer:
 
 
 def object_id(account: Account) -> str:
-    """The directory's id of a person, the same each time."""
+    """The directory's stable id of a user."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"mailto:{account.email.lower()}"))
 
 
 def seen(call: Call, calendar_id: str = "") -> Calendar:
-    """The calendar of an id, or the default one; a mailbox without any is no mailbox."""
+    """The calendar with an id, or the default one; an account without calendars has no mailbox."""
     main = call.account.primary
     if main is None:
         raise refusal("MailboxNotEnabledForRESTAPI")
@@ -54,7 +54,7 @@ def seen(call: Call, calendar_id: str = "") -> Calendar:
         return main
     calendar = call.account.calendars.get(calendar_id)
     if calendar is None:
-        # Ids of the store begin so; anything else cannot even be read as one.
+        # Valid ids have this prefix; any other text is a malformed id.
         raise refusal("ErrorItemNotFound" if calendar_id.startswith("AAMk") else "ErrorInvalidIdMalformed")
     return calendar
 

@@ -87,13 +87,13 @@ AADSTS: dict[int, tuple[int, str, str, str | None]] = {
     7000222: (401, "invalid_client", "The provided client secret keys for app are expired.", None),
     9002313: (400, "invalid_grant", "Invalid request. Request is malformed or invalid.", None),
 }
-# The number that stands for a word of the protocol.
+# The AADSTS number for an error word of the protocol.
 NUMBERS = {word: number for number, (_, word, _, _) in reversed(AADSTS.items())}
 NUMBERS["invalid_grant"] = 50173
 
 
 def oauth_error(number: int, *, word: str = "", status: int = 0) -> Answer:
-    """An error with all that Entra says about it; callers should look at ``error`` alone."""
+    """An error with all fields that Entra sends; clients should rely only on ``error``."""
     usual_status, usual_word, text, suberror = AADSTS[number]
     now = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime())
     trace, correlation = str(uuid.uuid4()), str(uuid.uuid4())
@@ -114,7 +114,7 @@ def oauth_error(number: int, *, word: str = "", status: int = 0) -> Answer:
 
 
 def authorize(world: World, request: Request) -> Answer:
-    """Ask for consent, and send the answer to the application."""
+    """Request consent, and redirect to the application with the result."""
     if request.one("response_type") != "code" or not request.one("redirect_uri"):
         return oauth_error(900144, word="invalid_request")
     scopes = tuple(dict.fromkeys(request.one("scope").split()))
@@ -147,12 +147,12 @@ def token(world: World, request: Request) -> Answer:
 
 
 def refusal(request: Request) -> int | None:
-    """The error for a tenant, a code or a client that is none, in the order least kind to callers."""
+    """The error for an invalid tenant, code or client, in the order that reveals least to clients."""
     form = request.form
     client_id, secret = client_of(request)
     if request.path[1].startswith(WRONG):
         return 90002
-    # Entra may do so before it looks at the secret, so nobody may conclude anything about that.
+    # Entra may check the code before the secret, so this error must not count as a correct secret.
     if form.get("grant_type") == "authorization_code" and not form.get("code", "").startswith(CODE):
         return 9002313
     if client_id.startswith(WRONG):
@@ -163,7 +163,7 @@ def refusal(request: Request) -> int | None:
 
 
 def app_token() -> dict[str, Any]:
-    """A token of the application itself, which opens nothing here."""
+    """A token of the application itself, which allows nothing here."""
     return {
         "token_type": "Bearer",
         "expires_in": LIFETIME - 1,
@@ -186,7 +186,7 @@ def refreshed(world: World, form: dict[str, str]) -> Answer:
 
 
 def narrowed(grant: Grant, asked: str) -> tuple[str, ...] | None:
-    """The scopes of a refresh: those asked for, or all; None when one of them was never granted."""
+    """The scopes of a refresh: the requested ones, or all; None when one of them was never granted."""
     wanted = short_names(tuple(asked.split())) - {".default"} - OPENID
     if not wanted:
         return grant.scopes
@@ -205,7 +205,7 @@ def redeemed(world: World, form: dict[str, str]) -> Answer:
 
 
 def tokens(world: World, grant: Grant, scopes: tuple[str, ...], client_id: str, nonce: str = "") -> Answer:
-    """What the token endpoint hands out."""
+    """The answer of the token endpoint."""
     document: dict[str, Any] = {
         "token_type": "Bearer",
         "scope": " ".join(full_name(scope) for scope in scopes if scope != "offline_access"),
@@ -237,7 +237,7 @@ def claims(account: Account, scopes: tuple[str, ...], client_id: str, nonce: str
 
 
 def owner(world: World, request: Request) -> Account | None:
-    """Whose tokens a call to this server is about, for the faults."""
+    """The account of a call to this server, for faults."""
     grant = world.refresh.get(request.form.get("refresh_token", ""))
     if grant is not None:
         return grant.account

@@ -1,4 +1,4 @@
-"""Pages of a collection, ``$select`` and the zone of an answer: what every list of Graph has.
+"""Pages of a collection, ``$select`` and the zone of an answer: common to every list of Graph.
 
 https://learn.microsoft.com/graph/paging
 """
@@ -39,7 +39,7 @@ def number(request: Request, name: str, default: int) -> int:
 
 
 def next_link(request: Request, skip: int) -> str:
-    """An absolute link with all that the call asked, in parts of a ``$batch`` as well."""
+    """An absolute link with all parameters of the call, in parts of a ``$batch`` as well."""
     query = {name: values[-1] for name, values in request.query.items()} | {"$skip": str(skip)}
     return f"{request.origin}{request.target.partition('?')[0]}?{urlencode(query)}"
 
@@ -51,7 +51,7 @@ def chosen(request: Request) -> frozenset[str]:
 
 
 def selected(document: dict[str, Any], names: frozenset[str]) -> dict[str, Any]:
-    """A resource with the selected properties; id and etag always come along."""
+    """A resource with the selected properties; id and etag are always included."""
     if not names:
         return document
     return {k: v for k, v in document.items() if k.lower() in names or k in ("id", "@odata.etag")}

@@ -1,4 +1,4 @@
-"""Graph's recurrence patterns and the RRULE lines that say the same.
+"""Graph's recurrence patterns as RRULE lines.
 
 https://learn.microsoft.com/graph/api/resources/patternedrecurrence
 """
@@ -23,7 +23,7 @@ INDEXES = {"first": 1, "second": 2, "third": 3, "fourth": 4, "last": -1}
 
 
 def rule(recurrence: Any) -> tuple[str, ...]:
-    """The RRULE of a pattern and a range; nothing for a single event."""
+    """The RRULE of a pattern and a range; empty for a single event."""
     if recurrence is None:
         return ()
     try:
@@ -39,7 +39,7 @@ def rule(recurrence: Any) -> tuple[str, ...]:
 
 
 def days(pattern: dict[str, Any]) -> list[str]:
-    """On which days of week, month or year it falls."""
+    """The days of the week, month or year."""
     kind = pattern["type"]
     names = [str(day)[:2].upper() for day in pattern.get("daysOfWeek") or ()]
     found = []
@@ -58,7 +58,7 @@ def days(pattern: dict[str, Any]) -> list[str]:
 
 
 def end(limits: dict[str, Any]) -> list[str]:
-    """How long it goes on; the last day counts."""
+    """The end of the range; the last day is included."""
     match limits["type"]:
         case "noEnd":
             return []

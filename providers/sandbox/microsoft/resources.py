@@ -40,7 +40,7 @@ def person(account: Account) -> dict[str, str]:
 
 
 def calendar_resource(account: Account, calendar: Calendar) -> dict[str, Any]:
-    """A calendar; Graph knows no time zone of it."""
+    """A calendar; Graph's calendars have no time zone."""
     owned = calendar.access_role == "owner"
     owner = person(account) if owned else {"name": "Owner", "address": f"owner.of.{account.email}"}
     if calendar.owner is not None:
@@ -65,8 +65,8 @@ def calendar_resource(account: Account, calendar: Calendar) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How an event is told: in which zone (as the caller spelt it, and by its IANA name), with its body as
-    text or as HTML, with which extended properties, and with which properties of its calendar."""
+    """How an event is returned: in which zone (as the caller spelled it, and by its IANA name), with its body
+    as text or as HTML, with which extended properties, and with which properties of its calendar."""
 
     spelt: str = "UTC"
     where: str = "UTC"
@@ -83,8 +83,8 @@ def event_resource(
     asked: Asked,
     names: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
-    """An event with the properties in ``names`` (lower case), or all; id and etag always come along."""
-    # An occurrence has what its series has, save the pattern.
+    """An event with the properties in ``names`` (lower case), or all; id and etag are always included."""
+    # An occurrence has the fields of its series, except the pattern.
     written = event.fields.keys() - {"recurrence"} if event.series else event.fields.keys()
     document = {
         name: event.fields[name] if name in written else make(account, event, asked)
@@ -103,13 +103,13 @@ def event_resource(
 
 
 def extended(event: Event, asked: tuple[str, ...]) -> list[dict[str, str]]:
-    """The extended properties that were asked for by id."""
+    """The extended properties that were requested by id."""
     wanted = {folded(name) for name in asked}
     return [entry for entry in event.fields.get(EXTENDED, ()) if folded(entry["id"]) in wanted]
 
 
 def folded(name: str) -> str:
-    """An id of a property for comparing: the name is case-sensitive, the GUID is not."""
+    """The id of a property for comparison: the name is case-sensitive, the GUID is not."""
     return GUID.sub(lambda guid: guid[0].lower(), name)
 
 
@@ -129,7 +129,7 @@ def web_link(event: Event) -> str:
     return f"https://outlook.office365.com/owa/?itemid={quote(event.id)}&exvsurl=1&path=/calendar/item"
 
 
-# How each property is made when nobody has written it.
+# How each property is computed when it was not written.
 PROPERTIES: dict[str, Callable[[Account, Event, Asked], Any]] = {
     "@odata.etag": lambda account, event, asked: etag(event),
     "id": lambda account, event, asked: event.id,
@@ -185,7 +185,7 @@ def kind(event: Event) -> str:
 
 
 def edge(event: Event, ms: int, asked: Asked) -> dict[str, str]:
-    """Midnights of an all-day event float: they are labelled with the asked zone, and not moved."""
+    """Midnights of an all-day event float: they are labelled with the requested zone, but not converted."""
     return {"dateTime": clock(ms, "UTC" if event.all_day else asked.where), "timeZone": asked.spelt}
 
 
@@ -194,7 +194,7 @@ def preview(event: Event) -> str:
 
 
 def fields_of(account: Account, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What the control call says of an event, in Graph's fields."""
+    """An event description of the control API, in Graph's fields."""
     fields: dict[str, Any] = {"subject": entry.get("subject") or "", "showAs": entry.get("showAs") or "busy"}
     if entry.get("isCancelled") or entry.get("status") == "cancelled":
         fields["isCancelled"] = True

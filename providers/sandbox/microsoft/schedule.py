@@ -28,7 +28,7 @@ BUSIEST = ("oof", "busy", "tentative", "workingElsewhere", "free")
 
 
 def get_schedule(call: Call, *_calendar_id: str) -> Answer:
-    """``POST …/getSchedule``: content is per mailbox, whatever calendar the path names."""
+    """``POST …/getSchedule``: the answer is per mailbox, whatever calendar the path names."""
     seen(call)
     body = posted(call)
     addresses = body.get("schedules")
@@ -115,7 +115,7 @@ def is_off(event: Event) -> bool:
 
 
 def item(event: Event, edges: tuple[int, int], asked: Asked, *, own: bool) -> dict[str, Any]:
-    """An item; subject and place are for those who may read the calendar."""
+    """An item; subject and location only for the mailbox's own account."""
     told = {
         "status": event.fields.get("showAs", "busy"),
         "start": {"dateTime": clock(edges[0], asked.where), "timeZone": asked.spelt},

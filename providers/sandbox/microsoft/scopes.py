@@ -1,4 +1,4 @@
-"""Which delegated permissions open which call.
+"""The delegated permissions that allow each call.
 
 https://learn.microsoft.com/graph/permissions-reference
 """
@@ -12,13 +12,13 @@ FULL_SCOPE = (
     *("Calendars.ReadWrite", "MailboxSettings.Read", "User.Read"),
     *("offline_access", "openid", "email", "profile"),
 )
-# Those of OpenID Connect; they stand alone, without the prefix.
+# Scopes of OpenID Connect, which have no prefix.
 OPENID = frozenset(("offline_access", "openid", "email", "profile"))
 
 
 @lru_cache(maxsize=4096)
 def short_names(scopes: tuple[str, ...]) -> frozenset[str]:
-    """Scopes without prefix and case, in which tokens and applications differ."""
+    """Scopes in lower case and without prefix, which tokens and applications spell differently."""
     return frozenset(scope.removeprefix(PREFIX).lower() for scope in scopes)
 
 

@@ -34,7 +34,7 @@ LIFECYCLE = ("reauthorizationRequired", "subscriptionRemoved", "missed")
 
 
 def create(call: Call) -> Answer:
-    """``POST /subscriptions``: answered when the address has answered the handshake."""
+    """``POST /subscriptions``: returns after the address has answered the handshake."""
     body = posted(call)
     for name in ("changeType", "notificationUrl", "resource", "expirationDateTime"):
         if not body.get(name):
@@ -73,7 +73,7 @@ def get(call: Call, subscription: str) -> Answer:
 
 
 def update(call: Call, subscription: str) -> Answer:
-    """``PATCH /subscriptions/{id}``: its end alone."""
+    """``PATCH /subscriptions/{id}``: only its expiry can change."""
     channel = find(call, subscription)
     channel.expires_at = end(call, posted(call).get("expirationDateTime") or "")
     return entity(call.request, "subscriptions/$entity", described(channel))
@@ -97,7 +97,7 @@ def gone(channel: Channel) -> bool:
 
 def find(call: Call, subscription: str) -> Channel:
     channel = call.world.channels.by_id.get(subscription)
-    # One that was dropped is known no longer: Graph forgets it, and says nothing.
+    # A dropped subscription is unknown to Graph, without a notice.
     if channel is None or channel.account is not call.account or channel.dropped or gone(channel):
         raise refusal("ResourceNotFound", "The object was not found.")
     return channel
@@ -116,7 +116,7 @@ def posted(call: Call) -> dict[str, Any]:
 def watched(call: Call, resource: str) -> Calendar:
     """The calendar of a resource.
 
-    :raise Refused: for one of somebody else, of which no events are told
+    :raise Refused: for a calendar of another user, which cannot be watched
     """
     match resource.strip("/").split("/"):
         case ["me", "events"] | ["me", "calendar", "events"]:
@@ -131,7 +131,7 @@ def watched(call: Call, resource: str) -> Calendar:
 
 
 def end(call: Call, text: str) -> float:
-    """When a subscription ends that is to end at ``text``."""
+    """The expiry of a subscription for which ``text`` was requested."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
@@ -143,9 +143,9 @@ def end(call: Call, text: str) -> float:
 
 
 def shake_hands(address: str) -> None:
-    """Ask an address for the token that it is sent.
+    """Validate an address: it must answer with the token that it receives.
 
-    :raise Refused: when it does not answer with it
+    :raise Refused: when it does not
     """
     token = (
         f"Validation: Testing client application reachability for subscription {secrets.token_hex(8)}+&<b>"
@@ -205,7 +205,7 @@ def changed(channel: Channel, event_id: str, kind: str) -> Message:
 
 
 def lifecycle(channel: Channel, event: str) -> Message:
-    """A notification of what becomes of the subscription."""
+    """A lifecycle notification of the subscription."""
     return sent(channel, {"lifecycleEvent": event}, channel.lifecycle_address)
 
 

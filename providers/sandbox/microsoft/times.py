@@ -1,4 +1,4 @@
-"""Times as Graph writes and reads them: a wall clock with seven digits, and a zone beside it.
+"""Times as Graph writes and reads them: a wall clock with seven digits, and a separate zone.
 
 https://learn.microsoft.com/graph/api/resources/datetimetimezone
 """
@@ -16,12 +16,12 @@ from providers.sandbox.times import instant, moment, zone
 
 PREFERRED = re.compile(r'outlook\.timezone\s*=\s*"?([^",;]+)"?', re.IGNORECASE)
 AS_TEXT = re.compile(r'outlook\.body-content-type\s*=\s*"?text"?', re.IGNORECASE)
-# Seven digits of a second: more than Python reads.
+# Graph writes seven digits of a second; Python reads six.
 FRACTION = re.compile(r"(\.\d{6})\d+")
 
 
 def preferred_zone(request: Request) -> tuple[str, str] | None:
-    """The zone of ``Prefer: outlook.timezone``: as it was spelt, and its IANA name."""
+    """The zone of ``Prefer: outlook.timezone``: as spelled, and its IANA name."""
     found = PREFERRED.search(request.headers.get("prefer", ""))
     return (found[1], known_zone(found[1])) if found else None
 
@@ -49,14 +49,14 @@ def clock(ms: int, where: str) -> str:
 
 
 def stamp(ms: int) -> str:
-    """``createdDateTime`` and its like: UTC."""
+    """``createdDateTime`` and similar fields: UTC."""
     return clock(ms, "UTC") + "Z"
 
 
 def parsed(text: str) -> datetime:
     """A time with or without offset.
 
-    :raise ValueError: if it is none
+    :raise ValueError: for any other text
     """
     return datetime.fromisoformat(FRACTION.sub(r"\1", text.upper()))
 
@@ -80,7 +80,7 @@ def query_instant(request: Request, name: str) -> int:
 
 
 def body_instant(value: Any, name: str) -> tuple[int, str]:
-    """The instant of a ``dateTimeTimeZone``, and its zone as it was spelt."""
+    """The instant of a ``dateTimeTimeZone``, and its zone as spelled."""
     if not isinstance(value, dict) or not isinstance(value.get("dateTime"), str):
         raise refusal("ErrorPropertyValidationFailure", f"{name} has no dateTime.")
     spelt = value.get("timeZone") or "UTC"

@@ -58,7 +58,7 @@ def window(request: Request) -> tuple[int, int]:
 
 
 def occurrences(calendar: Calendar, start: int, end: int) -> list[Event]:
-    """What overlaps a window, by start; all-day events are looked for at their midnights in UTC."""
+    """The events that overlap a window, by start; all-day events count from midnights in UTC."""
     known: list[Event] | None = calendar.derived.get("by start")
     if known is None:
         events = calendar.events.values()
@@ -73,7 +73,7 @@ def occurrences(calendar: Calendar, start: int, end: int) -> list[Event]:
 
 
 def ordered(events: list[Event], request: Request) -> None:
-    """Sort by the one property that clients sort by."""
+    """Sort by the one supported property."""
     field, _, direction = request.one("$orderby", "start/dateTime").lower().partition(" ")
     if field not in ("start/datetime", "end/datetime", "subject"):
         raise refusal("ErrorInvalidRequest", f"The property '{field}' does not support sorting.")
@@ -82,7 +82,7 @@ def ordered(events: list[Event], request: Request) -> None:
 
 
 def asked_of(request: Request) -> Asked:
-    """How events are to be told: by the Prefer header, and by ``$expand``."""
+    """How events are returned: from the Prefer header and ``$expand``."""
     spelt, where = preferred_zone(request) or ("UTC", "UTC")
     expansions = [each.strip() for each in EXPANSIONS.findall(request.one("$expand"))]
     extended, calendar = expanded_properties(expansions), expanded_calendar(expansions)
@@ -90,19 +90,19 @@ def asked_of(request: Request) -> Asked:
 
 
 def expanded_properties(expansions: Iterable[str]) -> tuple[str, ...]:
-    """The ids of the extended properties that come along; none without a filter that names them."""
+    """The ids of the extended properties to include; none without a filter that names them."""
     found = (EXPANDED.fullmatch(each) for each in expansions)
     return tuple(name for each in found if each for name in BY_ID.findall(each[1]))
 
 
 def expanded_calendar(expansions: Iterable[str]) -> frozenset[str] | None:
-    """The properties of the calendar that come along, empty for all; None when it does not come along."""
+    """The properties of the calendar to include, empty for all; None without it."""
     found = next((match for each in expansions if (match := CALENDAR.fullmatch(each))), None)
     return None if found is None else frozenset(filter(None, (found[1] or "").lower().split(",")))
 
 
 def as_preferred(request: Request, answer: Answer) -> Answer:
-    """Tell which preferences were followed."""
+    """Report which preferences were applied."""
     applied = []
     if (preferred := preferred_zone(request)) is not None:
         applied.append(f'outlook.timezone="{preferred[0]}"')
@@ -114,7 +114,7 @@ def as_preferred(request: Request, answer: Answer) -> Answer:
 
 
 def rendered(call: Call, calendar: Calendar, events: Iterable[Event]) -> list[dict[str, Any]]:
-    """Events as JSON, kept until the calendar changes: benchmarks ask for the same ones again and again."""
+    """Events as JSON, cached until the calendar changes, because benchmarks repeat their requests."""
     names, how = chosen(call.request), asked_of(call.request)
     kept = calendar.derived.setdefault(("json", names, how), {})
     found = []
