@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from providers.errors import Problem, ProviderError, Reason, Unavailable
 from providers.events import Changes, Created, Draft, Event
 from providers.names import ProviderName
-from scheduling.intervals import Intervals
+from scheduling.intervals import Intervals, clip, merge
 
 # Alias of an account's main calendar, whatever its real id; both providers accept it.
 PRIMARY = "primary"
@@ -119,6 +119,12 @@ class Read:
     """A calendar that was read: its busy periods, clipped to the requested range, sorted and merged."""
 
     busy: Intervals
+
+    @classmethod
+    def of(cls, periods: Iterable[tuple[int, int]], start: int, end: int) -> Read:
+        """Merge ``periods`` and clip them to ``[start, end)``; empty periods block nothing."""
+        busy = Intervals.of(period for period in periods if period[0] < period[1])
+        return cls(clip(merge(busy.starts, busy.ends), start, end))
 
 
 @dataclass(frozen=True, slots=True)

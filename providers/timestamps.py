@@ -48,6 +48,16 @@ def wall_instant(text: str, zone: tzinfo, *, up: bool = False) -> int:
     return _milliseconds(moment.replace(tzinfo=None), text, moment.tzinfo or zone, up=up)
 
 
+def ordered(start: int, end: int) -> tuple[int, int]:
+    """``(start, end)`` of a period, checked.
+
+    :raise ValueError: when the period ends before it begins; such a period never means free time
+    """
+    if end < start:
+        raise ValueError("a period that ends before it begins")
+    return start, end
+
+
 def utc_text(milliseconds: int) -> str:
     """``2026-11-20T09:00:00.000Z``."""
     moment = _EPOCH + timedelta(milliseconds=min(max(milliseconds, _FIRST), _LAST))

@@ -8,8 +8,7 @@ from urllib.parse import urlencode
 
 import orjson
 
-from providers import busy_periods
-from providers.base import PRIMARY, Account, Calendar, Failed, MainCalendar, Outcome
+from providers.base import PRIMARY, Account, Calendar, Failed, MainCalendar, Outcome, Read
 from providers.errors import AuthorizationInvalid, ProviderError
 from providers.events import Changes, Created, Draft, Event
 from providers.google import events, parse
@@ -181,4 +180,4 @@ def _outcome(answers: Sequence[Json], calendar_id: str, start: int, end: int) ->
         ]
     except ProviderError as error:
         return Failed.because(error)
-    return busy_periods.read(found, start, end)
+    return Read.of(found, start, end)

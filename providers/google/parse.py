@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import cast
 
-from providers import busy_periods
 from providers.base import Calendar, MainCalendar
 from providers.google.errors import PROVIDER, error_for_reason
 from providers.google.payloads import BusyPeriod, CalendarListEntry, CalendarListPage, FreeBusyCalendar
 from providers.http.json_validation import SHAPE_ERRORS, array, flag, identifier, original, text
 from providers.http.send import unreadable
 from providers.names import ProviderName
-from providers.timestamps import instant
+from providers.timestamps import instant, ordered
 
 Period = tuple[int, int]
 
@@ -87,4 +86,4 @@ def _periods(entry: FreeBusyCalendar, operation: str) -> list[Period]:
 
 
 def _period(period: BusyPeriod) -> Period:
-    return busy_periods.ordered(instant(period["start"]), instant(period["end"], up=True))
+    return ordered(instant(period["start"]), instant(period["end"], up=True))

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from typing import cast
 from zoneinfo import ZoneInfo
 
-from providers import busy_periods
 from providers.events import Attendee, Event, ResponseStatus
 from providers.google.errors import PROVIDER
 from providers.google.payloads import EventAttendee, EventEdge, EventRecord
 from providers.http.json_validation import SHAPE_ERRORS, flag, identifier, original, text
 from providers.http.send import Json, unreadable
 from providers.names import ProviderName
-from providers.timestamps import instant, wall_instant
+from providers.timestamps import instant, ordered, wall_instant
 
 # Names of our private extended properties. Stored events have them, so they must never change. metaId
 # links the copies of a unified event; the others are the URL of a meeting elsewhere, and the create that
@@ -48,7 +47,7 @@ class Reader:
 
     def _event(self, record: EventRecord, zone: str) -> Event:
         edges = record["start"], record["end"]
-        start, end = busy_periods.ordered(_instant(edges[0], zone), _instant(edges[1], zone, up=True))
+        start, end = ordered(_instant(edges[0], zone), _instant(edges[1], zone, up=True))
         return Event(
             id=identifier(record["id"]),
             calendar_id=self.calendar_id,

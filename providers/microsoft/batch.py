@@ -15,7 +15,7 @@ import orjson
 from providers.errors import AuthorizationInvalid, ProviderError, RateLimited
 from providers.http.retries import retry_after, wait_before_retry
 from providers.http.send import Bearer, Call, Json, Reply, send, unreadable
-from providers.microsoft.correlation import correlation
+from providers.microsoft.correlation import correlation_header
 from providers.microsoft.errors import PROVIDER, error_for
 from providers.microsoft.payloads import BatchPart
 
@@ -99,7 +99,7 @@ class Batches:
     def _waits(
         self, parts: Sequence[Part], replies: dict[str, Reply], answers: dict[str, Answer], tries: int
     ) -> dict[Part, float | None]:
-        """Seconds before each part is retried. Once the reported failure is given up, only rate limits wait."""
+        """Seconds before each part is retried. Once the reported failure is given up, only limits count."""
         reported = self._reported_failure(answers[part.id] for part in parts)
         waits: dict[Part, float | None] = {}
         gave_up = False
@@ -152,7 +152,7 @@ class Batches:
             f"{self.base}/$batch",
             orjson.dumps(body),
             envelope=True,
-            headers=correlation(self._bearer),
+            headers=correlation_header(self._bearer),
         )
         answer = send(call, error_for, deadline=self._deadline, bearer=self._bearer)
         responses = answer.get("responses")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from providers import busy_periods
-from providers.base import PRIMARY, Account, Calendar, Failed, MainCalendar, Outcome
+from providers.base import PRIMARY, Account, Calendar, Failed, MainCalendar, Outcome, Read
 from providers.errors import EventNotFound, ProviderError
 from providers.events import Changes, Created, Draft, Event
 from providers.microsoft import creation, events, parse
@@ -148,4 +147,4 @@ def _outcome(pages: Pages, zone: parse.Zone, start: int, end: int) -> Outcome:
         found = parse.busy(pages, zone, Operation.FREE_BUSY)
     except ProviderError as error:
         return Failed.because(error)
-    return busy_periods.read(found, start, end)
+    return Read.of(found, start, end)

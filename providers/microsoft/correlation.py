@@ -10,6 +10,6 @@ from providers.http.send import Bearer
 HEADER = "client-request-id"
 
 
-def correlation(bearer: Bearer) -> dict[str, str]:
+def correlation_header(bearer: Bearer) -> dict[str, str]:
     """The header, when the call is made for a request with an id."""
     return {} if bearer.request_id is None else {HEADER: bearer.request_id}

@@ -14,7 +14,7 @@ from providers.errors import ProviderError
 from providers.http.send import Bearer, Call, Json, send
 from providers.microsoft import parse
 from providers.microsoft.batch import Batches, Part
-from providers.microsoft.correlation import correlation
+from providers.microsoft.correlation import correlation_header
 from providers.microsoft.errors import PROVIDER, error_for, write_error_for
 from providers.microsoft.pages import Pages, every_page
 from providers.names import ProviderName
@@ -102,7 +102,7 @@ class Mailbox:
         body: bytes | None = None,
         answers: bool = True,
     ) -> Call:
-        headers |= correlation(self._bearer)
+        headers |= correlation_header(self._bearer)
         return Call(
             PROVIDER, self.operation, method, self._graph + path, body, answers=answers, headers=headers
         )

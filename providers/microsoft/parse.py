@@ -7,7 +7,6 @@ from datetime import UTC, timedelta, timezone, tzinfo
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
-from providers import busy_periods
 from providers.base import Calendar, MainCalendar
 from providers.errors import AccessDenied, ProviderError
 from providers.http.json_validation import SHAPE_ERRORS, array, flag, identifier, original, text
@@ -18,7 +17,7 @@ from providers.microsoft.pages import Pages
 from providers.microsoft.payloads import DateTimeTimeZone, GraphCalendar, GraphEvent
 from providers.microsoft.zones import iana_zone
 from providers.names import ProviderName
-from providers.timestamps import wall_instant
+from providers.timestamps import ordered, wall_instant
 
 Period = tuple[int, int]
 
@@ -93,10 +92,8 @@ def period(event: GraphEvent, zone: Zone, operation: str) -> Period:
         if isinstance(zone, ProviderError):
             raise zone
         begins, ends = (FIRST_MIDNIGHT, LAST_MIDNIGHT) if zone is None else (ZoneInfo(zone),) * 2
-        return busy_periods.ordered(
-            wall_instant(start["dateTime"], begins), wall_instant(end["dateTime"], ends, up=True)
-        )
-    return busy_periods.ordered(
+        return ordered(wall_instant(start["dateTime"], begins), wall_instant(end["dateTime"], ends, up=True))
+    return ordered(
         wall_instant(start["dateTime"], _zone(start, operation)),
         wall_instant(end["dateTime"], _zone(end, operation), up=True),
     )

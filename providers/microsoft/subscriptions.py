@@ -15,7 +15,7 @@ import orjson
 from providers.base import PRIMARY, Account, ChannelOpened, ChannelWanted
 from providers.errors import NotFound
 from providers.http.send import Bearer, Call, Json, send, unreadable
-from providers.microsoft.correlation import correlation
+from providers.microsoft.correlation import correlation_header
 from providers.microsoft.errors import PROVIDER, error_for
 from providers.names import ProviderName
 from providers.notifications import News, Notification
@@ -96,7 +96,7 @@ class MicrosoftSubscriptions:
             content,
             repeatable=repeatable,
             answers=answers,
-            headers=correlation(bearer),
+            headers=correlation_header(bearer),
         )
         return send(call, error_for, deadline=deadline, bearer=bearer)
 

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import gevent
@@ -20,10 +19,7 @@ from gevent import socket
 
 from providers.sandbox.accounts import Account
 from providers.sandbox.calendars import Calendar
-from providers.sandbox.faults import Place
-
-if TYPE_CHECKING:
-    from providers.sandbox.world import World
+from providers.sandbox.faults import Faults, Place
 
 # Timeout of one attempt in seconds; below, the pauses before each retry after a temporary failure.
 PATIENCE = 10.0
@@ -97,17 +93,18 @@ class Channel:
 class Channels:
     """The channels of a world."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, faults: Faults, count: Callable[[str], None]) -> None:
+        self._faults = faults
+        self._count = count
+        self._discarded = False
         self.by_id: dict[str, Channel] = {}
         # Maximum lifetime of a new channel in seconds, if shorter than the provider's.
         self.longest: float | None = None
         self._outbox: dict[Channel, deque[Message]] = {}
 
-    @property
-    def _forgotten(self) -> bool:
-        # Messages of an earlier state of the world are neither sent nor counted.
-        return self._world.channels is not self
+    def discard(self) -> None:
+        """Neither send nor count messages that are still queued: the world was cleared."""
+        self._discarded = True
 
     def ends(self, asked: float) -> float:
         """The expiry of a channel for which ``asked`` was requested."""
@@ -138,7 +135,7 @@ class Channels:
 
     def _empty(self, channel: Channel) -> None:
         waiting = self._outbox[channel]
-        while waiting and not self._forgotten:
+        while waiting and not self._discarded:
             self._deliver(channel, waiting.popleft())
         del self._outbox[channel]
 
@@ -148,7 +145,7 @@ class Channels:
         # Counts as a part of a batch, so that only faults naming it apply, not an outage of the API.
         names = account.names(channel.calendar.id)
         where = Place(account.provider, operation, account.email, names, part=True)
-        hit = self._world.faults.strike(where)
+        hit = self._faults.strike(where)
         gevent.sleep(hit.delay)
         fate = hit.fault.body if hit.fault else None
         for _ in range({"lost": 0, "doubled": 2}.get(fate or "", 1)):
@@ -156,9 +153,9 @@ class Channels:
 
     def _try(self, channel: Channel, message: Message) -> None:
         for pause in (*RETRIES, None):
-            if self._forgotten:
+            if self._discarded:
                 return
-            self._world.count(f"{channel.account.provider}.push")
+            self._count(f"{channel.account.provider}.push")
             try:
                 status, _, _ = post(message.address or channel.address, message)
             except OSError:

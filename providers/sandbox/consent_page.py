@@ -7,6 +7,7 @@ from html import escape
 from typing import NamedTuple
 from urllib.parse import parse_qs
 
+from providers.sandbox import seeds
 from providers.sandbox.accounts import Account, Provider
 from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.world import World
@@ -148,9 +149,6 @@ def _scopes(scopes: Sequence[str]) -> str:
 
 
 def _new_account(world: World, provider: Provider, email: str) -> Account:
-    # Imported here: what makes accounts knows both providers, and each of them asks by this page.
-    from providers.sandbox import seeds
-
     account = seeds.account(world, {"provider": provider, "email": email})
     world.add(account)
     return account

@@ -8,12 +8,16 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
-from providers.sandbox import google, microsoft
+from providers.microsoft.zones import iana_zone
 from providers.sandbox.accounts import Account, Provider
 from providers.sandbox.calendars import Calendar, Event
 from providers.sandbox.consent import encoded
+from providers.sandbox.google import resources as google
+from providers.sandbox.google import scopes as google_scopes
+from providers.sandbox.json_validation import Shape, shape_error
+from providers.sandbox.microsoft import resources as microsoft
+from providers.sandbox.microsoft import scopes as microsoft_scopes
 from providers.sandbox.series import is_readable
-from providers.sandbox.shapes import Shape, misfit
 from providers.sandbox.times import SECOND, floating, instant, zone
 from providers.sandbox.world import World
 
@@ -38,7 +42,7 @@ class Undescribed(Exception):
 
 def read(spec: Mapping[str, Any], shape: Shape) -> Mapping[str, Any]:
     """The description, checked for the types of its parts."""
-    if problem := misfit(spec, shape):
+    if problem := shape_error(spec, shape):
         raise Undescribed(problem.removeprefix("body."))
     return spec
 
@@ -76,7 +80,7 @@ def text(spec: Mapping[str, Any], name: str) -> str:
 
 
 def known_zone(name: str) -> str:
-    iana = microsoft.iana_zone(name)
+    iana = iana_zone(name)
     if iana is None:
         raise Undescribed(f"no time zone is called {name!r}")
     return iana
@@ -85,11 +89,11 @@ def known_zone(name: str) -> str:
 def scopes(of: Provider, scope: Any) -> tuple[str, ...]:
     """The scopes of a description: a list or a string with spaces; the full set when missing."""
     if scope is None:
-        return google.FULL_SCOPE if of == "google" else microsoft.FULL_SCOPE
+        return google_scopes.FULL_SCOPE if of == "google" else microsoft_scopes.FULL_SCOPE
     words = scope.split() if isinstance(scope, str) else scope
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
         raise Undescribed("scope is a list of names, or a text with spaces between them")
-    return tuple(google.full_name(word) for word in words) if of == "google" else tuple(words)
+    return tuple(google_scopes.full_name(word) for word in words) if of == "google" else tuple(words)
 
 
 def new_calendar(owner: Account, entry: Mapping[str, Any], number: int) -> Calendar:

@@ -12,8 +12,10 @@ from typing import Any
 import gevent
 from gevent.server import StreamServer
 
-from providers.sandbox import controls, google, microsoft
+from providers.sandbox import controls
 from providers.sandbox.exchange import Answer, Request
+from providers.sandbox.google import api as google
+from providers.sandbox.microsoft import api as microsoft
 from providers.sandbox.wire import Connection
 from providers.sandbox.world import World
 
@@ -24,13 +26,13 @@ BACKLOG = 2048
 def respond(world: World, request: Request) -> Answer:
     """Handle a call; an internal error is reported as such, in the answer and on standard error."""
     try:
-        return passed_on(world, request)
+        return dispatch(world, request)
     except Exception:
         traceback.print_exc()
-        return controls.problem(500, "The sandbox made a mistake; its standard error tells which")
+        return controls.problem(500, "Internal error of the sandbox; its standard error has the traceback")
 
 
-def passed_on(world: World, request: Request) -> Answer:
+def dispatch(world: World, request: Request) -> Answer:
     """Dispatch a call by the first segment of its path."""
     path = request.path
     match path[0] if path else "":

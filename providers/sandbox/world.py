@@ -25,16 +25,20 @@ class World:
     """Accounts, tokens, faults and request counts."""
 
     def __init__(self) -> None:
-        self.forget()
+        self._start()
 
     def forget(self) -> None:
         """Clear all state."""
+        self.channels.discard()
+        self._start()
+
+    def _start(self) -> None:
         self.accounts: dict[tuple[Provider, str], Account] = {}
         self.access: dict[str, Access] = {}
         self.refresh: dict[str, Grant] = {}
         self.codes = Codes()
         self.faults = Faults()
-        self.channels = Channels(self)
+        self.channels = Channels(self.faults, self.count)
         self.versions = itertools.count(1)
         self.serials = itertools.count(1)
         # The writes for which Google notified an event's guests.

@@ -22,8 +22,8 @@ from providers.sandbox.google.errors import refusal
 from providers.sandbox.google.events import find, is_cancelled
 from providers.sandbox.google.resources import etag, event_resource
 from providers.sandbox.google.times import known_zone
+from providers.sandbox.json_validation import shape_error
 from providers.sandbox.series import is_readable
-from providers.sandbox.shapes import misfit
 from providers.sandbox.times import floating, instant, zone
 
 # base32hex in lower case: https://developers.google.com/workspace/calendar/api/v3/reference/events#id
@@ -149,7 +149,7 @@ def posted(call: Call) -> dict[str, Any]:
         raise refusal("parseError") from error
     if not isinstance(body, dict):
         raise refusal("parseError")
-    if problem := misfit(body, EVENT):
+    if problem := shape_error(body, EVENT):
         raise refusal("badRequest", f"Invalid JSON payload received: {problem}")
     for name, values in VALUES.items():
         if body.get(name) is not None and body[name] not in values:

@@ -15,7 +15,7 @@ from providers.sandbox.channels import Channel, Message
 from providers.sandbox.exchange import Answer
 from providers.sandbox.google.calendars import seen, told
 from providers.sandbox.google.errors import refusal
-from providers.sandbox.shapes import misfit
+from providers.sandbox.json_validation import shape_error
 
 WATCH = {
     **dict.fromkeys(("id", "type", "address", "token"), str),
@@ -81,7 +81,7 @@ def posted(call: Call) -> dict[str, Any]:
         body = call.json()
     except ValueError as error:
         raise refusal("parseError") from error
-    if not isinstance(body, dict) or misfit(body, WATCH):
+    if not isinstance(body, dict) or shape_error(body, WATCH):
         raise refusal("badRequest")
     return body
 

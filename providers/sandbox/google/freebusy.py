@@ -17,8 +17,8 @@ from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.google.calendars import told
 from providers.sandbox.google.errors import refusal
 from providers.sandbox.google.times import known_zone, parsed, written
+from providers.sandbox.json_validation import shape_error
 from providers.sandbox.series import expanded
-from providers.sandbox.shapes import misfit
 from providers.sandbox.times import DAY, utc_text_ms
 
 OPERATION = "google.freebusy.query"
@@ -68,7 +68,7 @@ def question(call: Call) -> dict[str, Any]:
         raise refusal("parseError") from error
     if not isinstance(asked, dict):
         raise refusal("parseError")
-    if problem := misfit(asked, QUESTION):
+    if problem := shape_error(asked, QUESTION):
         raise refusal("badRequest", f"Invalid JSON payload received: {problem}")
     return asked
 

@@ -16,6 +16,7 @@ from providers.microsoft.zones import iana_zone
 from providers.sandbox.calendars import Calendar, Event
 from providers.sandbox.calls import Call
 from providers.sandbox.exchange import Answer
+from providers.sandbox.json_validation import shape_error
 from providers.sandbox.microsoft import bodies
 from providers.sandbox.microsoft.errors import refusal
 from providers.sandbox.microsoft.events import find, told
@@ -23,7 +24,6 @@ from providers.sandbox.microsoft.mailbox import object_id, seen
 from providers.sandbox.microsoft.recurrence import rule
 from providers.sandbox.microsoft.resources import NEVER, NOWHERE, etag
 from providers.sandbox.microsoft.times import body_instant
-from providers.sandbox.shapes import misfit
 from providers.sandbox.times import DAY, local_midnight, moment
 
 # Fields that a client can write. Others are ignored.
@@ -142,7 +142,7 @@ def posted(call: Call) -> dict[str, Any]:
         raise refusal("BadRequest", "Unable to read JSON request payload.") from error
     if not isinstance(body, dict):
         raise refusal("BadRequest", "Unable to read JSON request payload.")
-    if problem := misfit(body, EVENT):
+    if problem := shape_error(body, EVENT):
         raise refusal("RequestBodyRead", f"Cannot read the request body: {problem}")
     for name, values in VALUES.items():
         if body.get(name) is not None and body[name] not in values:

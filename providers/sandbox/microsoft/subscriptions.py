@@ -18,10 +18,10 @@ from providers.sandbox.calendars import Calendar
 from providers.sandbox.calls import Call
 from providers.sandbox.channels import Channel, Message, post
 from providers.sandbox.exchange import Answer
+from providers.sandbox.json_validation import shape_error
 from providers.sandbox.microsoft.errors import refusal
 from providers.sandbox.microsoft.mailbox import object_id, seen
 from providers.sandbox.microsoft.pages import collection, entity
-from providers.sandbox.shapes import misfit
 
 SUBSCRIPTION = dict.fromkeys(
     ("changeType", "notificationUrl", "lifecycleNotificationUrl", "resource", "expirationDateTime"), str
@@ -108,7 +108,7 @@ def posted(call: Call) -> dict[str, Any]:
         body = call.json()
     except ValueError as error:
         raise refusal("BadRequest", "Unable to read JSON request payload.") from error
-    if not isinstance(body, dict) or misfit(body, SUBSCRIPTION):
+    if not isinstance(body, dict) or shape_error(body, SUBSCRIPTION):
         raise refusal("BadRequest", "Unable to read JSON request payload.")
     return body
 

@@ -10,19 +10,19 @@ Shape = Any
 WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false", dict: "an object"}
 
 
-def misfit(value: Any, shape: Shape, path: str = "body") -> str | None:
+def shape_error(value: Any, shape: Shape, path: str = "body") -> str | None:
     """The first type error as a sentence, or None; null is always valid, unknown fields are ignored."""
     if value is None:
         return None
     if isinstance(shape, list):
         if not isinstance(value, list):
             return f"{path} is not an array"
-        found = (misfit(item, shape[0], f"{path}[{n}]") for n, item in enumerate(value))
+        found = (shape_error(item, shape[0], f"{path}[{n}]") for n, item in enumerate(value))
         return next((problem for problem in found if problem), None) or absent(value, path)
     if isinstance(shape, dict):
         if not isinstance(value, dict):
             return f"{path} is not an object"
-        found = (misfit(value.get(name), part, f"{path}.{name}") for name, part in shape.items())
+        found = (shape_error(value.get(name), part, f"{path}.{name}") for name, part in shape.items())
         return next((problem for problem in found if problem), None)
     allowed = (int, float) if shape is float else shape
     # In Python, unlike JSON, true is a number.

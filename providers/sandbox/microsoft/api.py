@@ -1,0 +1,202 @@
+"""Routes calls below ``/microsoft`` to the operations of Graph and the identity platform."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from providers.sandbox.accounts import Access, Account
+from providers.sandbox.calls import Call, place, replaces, spoilt
+from providers.sandbox.exchange import Answer, Refused, Request
+from providers.sandbox.faults import UNHARMED, Fault, Place
+from providers.sandbox.microsoft import (
+    batch,
+    changes,
+    errors,
+    events,
+    mailbox,
+    oauth,
+    schedule,
+    scopes,
+    subscriptions,
+    view,
+)
+from providers.sandbox.microsoft.scopes import short_names
+from providers.sandbox.routes import Route, Routes, route
+from providers.sandbox.world import World, bearer_token, is_live
+
+API = "v1.0"
+BATCH = "microsoft.batch"
+LIST = "microsoft.calendars.list"
+CALENDAR = "microsoft.calendars.get"
+VIEW = "microsoft.calendarView.list"
+SCHEDULE = "microsoft.getSchedule"
+SETTINGS = "microsoft.mailboxSettings.get"
+
+BASIC = scopes.READ_BASIC
+
+
+SUBSCRIPTION = "subscriptions/{}"
+
+
+def subscription_routes() -> list[Route]:
+    """The routes of subscriptions."""
+    name = "microsoft.subscriptions."
+    read = scopes.READ
+    return [
+        route("POST", "subscriptions", name + "create", subscriptions.create, scopes=read),
+        route("GET", "subscriptions", name + "list", subscriptions.list_all, scopes=read),
+        route("GET", SUBSCRIPTION, name + "get", subscriptions.get, scopes=read),
+        route("PATCH", SUBSCRIPTION, name + "update", subscriptions.update, scopes=read),
+        route("DELETE", SUBSCRIPTION, name + "delete", subscriptions.delete, scopes=read),
+        route(
+            "POST",
+            SUBSCRIPTION + "/reauthorize",
+            name + "reauthorize",
+            subscriptions.reauthorize,
+            scopes=read,
+        ),
+    ]
+
+
+def event_routes(base: str, **where: Any) -> list[Route]:
+    """The routes for events of one calendar, or of the whole mailbox."""
+    one = base + "/{}"
+    return [
+        route("GET", base, "microsoft.events.list", events.list_events, scopes=BASIC, **where),
+        route("POST", base, "microsoft.events.insert", changes.create, scopes=scopes.WRITE, **where),
+        route("GET", one, "microsoft.events.get", events.get_event, scopes=BASIC, **where),
+        route("PATCH", one, "microsoft.events.update", changes.update, scopes=scopes.WRITE, **where),
+        route("DELETE", one, "microsoft.events.delete", changes.delete, scopes=scopes.WRITE, **where),
+        route(
+            "GET",
+            one + "/instances",
+            "microsoft.events.instances",
+            events.list_instances,
+            scopes=BASIC,
+            **where,
+        ),
+    ]
+
+
+ROUTES = Routes(
+    route("GET", "me", "microsoft.me.get", mailbox.get_me, scopes=scopes.PROFILE),
+    route("GET", "me/calendars", LIST, mailbox.list_calendars, scopes=BASIC),
+    route("GET", "me/calendar", CALENDAR, mailbox.get_calendar, scopes=BASIC, primary=True),
+    route("GET", "me/calendars/{}", CALENDAR, mailbox.get_calendar, scopes=BASIC, calendar=0),
+    route("GET", "me/calendarView", VIEW, view.list_view, scopes=BASIC, primary=True),
+    route("GET", "me/calendar/calendarView", VIEW, view.list_view, scopes=BASIC, primary=True),
+    route("GET", "me/calendars/{}/calendarView", VIEW, view.list_view, scopes=BASIC, calendar=0),
+    route("POST", "me/calendar/getSchedule", SCHEDULE, schedule.get_schedule, scopes=BASIC, primary=True),
+    route("POST", "me/calendars/{}/getSchedule", SCHEDULE, schedule.get_schedule, scopes=BASIC, calendar=0),
+    route("POST", "users/{}/calendar/getSchedule", SCHEDULE, schedule.get_schedule, scopes=BASIC),
+    route("GET", "me/mailboxSettings", SETTINGS, mailbox.get_settings, scopes=scopes.SETTINGS),
+    route("GET", "me/mailboxSettings/timeZone", SETTINGS, mailbox.get_time_zone, scopes=scopes.SETTINGS),
+    *subscription_routes(),
+    *event_routes("me/events", primary=True),
+    *event_routes("me/calendar/events", primary=True),
+    *event_routes("me/calendars/{}/events", calendar=0),
+)
+
+
+def respond(world: World, request: Request) -> Answer:
+    """Handle a call below ``/microsoft``."""
+    world.total += 1
+    match request.method, request.path[1:]:
+        case "GET" | "POST", [_tenant, "oauth2", "v2.0", "authorize"]:
+            return to_oauth(world, request, "microsoft.authorize")
+        case "POST", [_tenant, "oauth2", "v2.0", "token"]:
+            return to_oauth(world, request, "microsoft.token")
+        case "POST", [version, "$batch"] if version == API:
+            return errors.signed(request, to_batch(world, request))
+        case _, [version, *_path] if version == API:
+            return to_graph(world, request, world.bearer(request, "microsoft"))
+    return errors.signed(request, errors.error("ResourceNotFound"))
+
+
+def to_oauth(world: World, request: Request, operation: str) -> Answer:
+    world.count(operation)
+    hit = world.faults.strike(place(world, oauth.owner(world, request), "microsoft", operation))
+    if replaces(hit.fault):
+        return spoilt(oauth_fault(hit.fault), hit)
+    handle = oauth.token if operation == "microsoft.token" else oauth.authorize
+    return spoilt(handle(world, request), hit)
+
+
+def oauth_fault(fault: Fault | None) -> Answer:
+    """The identity platform's answer to a fault."""
+    assert fault is not None
+    word = fault.reason or {400: "invalid_grant", 401: "invalid_client"}.get(fault.status or 400, "")
+    number = oauth.NUMBERS.get(word, 90033 if not word else 70000)
+    return oauth.oauth_error(number, word=word, status=fault.status or 0)
+
+
+def to_batch(world: World, request: Request) -> Answer:
+    """A batch is one request; its parts are counted, authorized and matched with faults one by one."""
+    world.count(BATCH)
+    access = world.bearer(request, "microsoft")
+    hit = world.faults.strike(place(world, owner(access), "microsoft", BATCH))
+    if replaces(hit.fault):
+        return spoilt(fault_answer(hit.fault), hit)
+    if access is None or not is_live(access):
+        return spoilt(refused_token(request), hit)
+    try:
+        answer = batch.run(Call(world, request, access), part_of_batch)
+    except Refused as refused:
+        answer = refused.answer
+    return spoilt(answer, hit)
+
+
+def part_of_batch(call: Call, request: Request) -> Answer:
+    return to_graph(call.world, request, call.access, part=True)
+
+
+def to_graph(world: World, request: Request, access: Access | None, *, part: bool = False) -> Answer:
+    """One call to Graph, by itself or in a batch."""
+    found = ROUTES.find(request.method, request.path[2:])
+    if found is None:
+        return errors.signed(request, errors.error("BadRequest", "Resource not found for the segment."))
+    known, ids = found
+    world.count(known.operation)
+    hit = UNHARMED
+    if world.faults:
+        hit = world.faults.strike(place_of(world, owner(access), known, ids, part=part))
+    if replaces(hit.fault):
+        answer = fault_answer(hit.fault)
+    elif access is None or not is_live(access):
+        answer = refused_token(request)
+    elif known.scopes.isdisjoint(short_names(access.scopes)):
+        answer = errors.error("ErrorAccessDenied")
+    else:
+        try:
+            answer = known.handle(Call(world, request, access, part), *ids)
+        except Refused as refused:
+            answer = refused.answer
+    return spoilt(errors.signed(request, answer), hit)
+
+
+def owner(access: Access | None) -> Account | None:
+    """The account of a token."""
+    return access.grant.account if access else None
+
+
+def place_of(world: World, account: Account | None, known: Route, ids: list[str], *, part: bool) -> Place:
+    """The attributes of a Graph call that faults match."""
+    named = ["primary"] if known.primary else []
+    if known.calendar is not None:
+        named = [ids[known.calendar]]
+    return place(world, account, "microsoft", known.operation, *named, part=part)
+
+
+def refused_token(request: Request) -> Answer:
+    return errors.dead_token("" if bearer_token(request) else "Access token is empty.")
+
+
+def fault_answer(fault: Fault | None) -> Answer:
+    """Graph's answer to a fault."""
+    assert fault is not None
+    code = fault.reason or errors.BY_STATUS.get(fault.status or 0, "UnknownError")
+    if code == "InvalidAuthenticationToken":
+        return errors.dead_token()
+    if fault.status is not None and fault.status < 400:
+        return Answer(fault.status, document={})
+    return errors.error(code, status=fault.status or 0)
