@@ -1,4 +1,4 @@
-"""Every operation of the document as a call of the Python client, with all that it takes."""
+"""A call of the Python client for every operation of the document, with all parameters."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ DELIVERY = "msg_019a5e0b7c3d1f0c7e5d9a3b4c2e8d6f"
 
 @dataclass(frozen=True)
 class Call:
-    """A method of the client, and what it is called with."""
+    """A method of the client, and its arguments."""
 
     method: Callable[..., Any]
     args: tuple[Any, ...]
@@ -58,7 +58,7 @@ def call(method: Callable[..., Any], *args: Any, **named: Any) -> Call:
 
 
 def calls(almanac: Almanac) -> dict[str, Call]:
-    """By operationId; where a list is a whole answer or pages, the pages."""
+    """Calls by operationId; for a list with pages, the pages."""
     key = {"idempotency_key": "key-1"}
     consent_at = ("ada", "google")
     event_at = ("ada", "google", "primary", "event-1")

@@ -1,4 +1,4 @@
-"""Types of Python and schemas of the document, brought into one form in which they can be compared."""
+"""Converts Python types and schemas of the document into one form, for comparison."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Form = frozenset[Any]
 
 
 def of_hint(hint: Any) -> Form:
-    """A type annotation: the set of what it may be."""
+    """The form of a type annotation: the set of its alternatives."""
     origin = get_origin(hint)
     if origin is NotRequired:
         return of_hint(get_args(hint)[0])
@@ -50,7 +50,7 @@ def of_hint(hint: Any) -> Form:
 
 
 def of_schema(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Form:
-    """The same of a schema."""
+    """The form of a schema."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         if "enum" in schemas[name]:
@@ -69,7 +69,7 @@ def of_schema(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Form:
 
 
 def takes(taken: Form, documented: Form) -> bool:
-    """Whether a parameter takes all that the document says; it may take more."""
+    """Whether a parameter accepts every documented type; it may accept more."""
     return all(any(_takes_one(mine, theirs) for mine in taken) for theirs in documented)
 
 
@@ -81,7 +81,7 @@ def _takes_one(mine: Any, theirs: Any) -> bool:
 
 
 def parameters(method: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations of what a method takes; those of a TypedDict in the place of its ``**``."""
+    """The annotations of a method's parameters; a TypedDict in ``**`` is replaced by its fields."""
     hints = get_type_hints(method, include_extras=True)
     found: dict[str, Any] = {}
     for name in inspect.signature(method).parameters:

@@ -16,21 +16,21 @@ from flask import Flask
 from requests.adapters import BaseAdapter
 
 from almanac_client import Almanac, Answer, records
-from almanac_client.asking import camel
+from almanac_client.parameters import camel
 from app.openapi.enums import WORDS
 from tests.almanac_client.calls import calls
 from tests.almanac_client.forms import of_hint, of_schema, parameters, takes
 
 BASE = "http://almanac.test"
-# Where a browser is sent to: no program calls it.
+# A redirect target for browsers, which no program calls.
 FOR_BROWSERS = {"getCallback"}
-# The same list in the form of older clients, and the older name of a field.
+# The same list with the parameters of older clients, and the older name of a field.
 OTHER_FORMS = {"listEvents": {"minDate", "maxDate"}, "renameUser": {"id"}}
-# The client sends the header that means the same.
+# The client sends the equivalent header.
 ZONE_IN_QUERY = {"timeZone"}
-# By pages of the client's own.
+# The client paginates by itself.
 PAGED = {"limit", "cursor"}
-# Unwrapped: what they hold is one value.
+# Schemas that hold one value, which the client unwraps.
 UNWRAPPED = {"AccessToken", "Link", "Success", "Error", "Original"}
 
 
@@ -63,7 +63,7 @@ def operations(document) -> dict[str, dict[str, Any]]:
 
 
 class Recorder(BaseAdapter):
-    """In the place of a server: keeps requests, and answers each with as little as there is to answer."""
+    """Replaces the server: records requests, and answers each with a minimal body."""
 
     def __init__(self, *, several: bool) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class Recorder(BaseAdapter):
 
 
 def answered(operation: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
-    """The schema of the ``data`` of an operation's success."""
+    """The schema of ``data`` in an operation's successful answer."""
     success = operation["responses"].get("200") or operation["responses"]["201"]
     schema = success["content"]["application/json"]["schema"]
     schema = schema.get("anyOf", [schema])[0]
@@ -94,7 +94,7 @@ def answered(operation: dict[str, Any], schemas: dict[str, Any]) -> dict[str, An
 
 
 def recorded(name: str, operation: dict[str, Any], schemas: dict[str, Any]) -> list[requests.PreparedRequest]:
-    """What the client sends for an operation."""
+    """The request that the client sends for an operation."""
     recorder = Recorder(several=answered(operation, schemas).get("type") == "array")
     session = requests.Session()
     session.mount(BASE, recorder)
@@ -173,7 +173,7 @@ def test_all_that_an_operation_takes_has_its_type(operations, schemas):
         hints = {camel(taken): hint for taken, hint in parameters(call.method).items()}
         wanted = {each["name"]: each["schema"] for each in operation["parameters"] if each["in"] == "query"}
         wanted |= (body_schema(operation, schemas) or {}).get("properties", {})
-        # The path and a rename's body both have a ``userId``; members' ids are no JSON of their own.
+        # The path and a rename's body both have a ``userId``; members' ids are not JSON of their own.
         for field in set(wanted) - PAGED - OTHER_FORMS.get(name, set()) - ZONE_IN_QUERY - {"userId"}:
             documented = of_schema(wanted[field], schemas) - {"null"}
             assert takes(of_hint(hints[field]), documented), (name, field)
@@ -185,7 +185,7 @@ def test_every_method_answers_with_what_its_operation_answers(operations, schema
         returned = get_type_hints(call.method)["return"]
         if returned in (str, type(None)):
             continue
-        # An answer, or pages of answers, about the same.
+        # An answer, or pages of answers with the same data.
         if "Answer[" in str(returned):
             while get_origin(returned) in (Iterator, Answer):
                 (returned,) = get_args(returned)

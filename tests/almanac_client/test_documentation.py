@@ -1,4 +1,4 @@
-"""The examples of the documentation do what they say."""
+"""The examples in the documentation work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Python client does when answers fail: against a server that says what it is told to."""
+"""The Python client when requests fail, against a server with scripted answers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ADA = {"data": {"id": "ada"}}
 
 
 class Server(HTTPServer):
-    """Answers in turn with what is in ``answers``, the last again and again."""
+    """Sends ``answers`` in order, and repeats the last one."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -53,7 +53,7 @@ class Handler(BaseHTTPRequestHandler):
         answers = self.server.answers
         status, body, headers = answers.pop(0) if len(answers) > 1 else answers[0]
         if status == 0:
-            # Hang up without a word.
+            # Close the connection without an answer.
             return
         text = body.encode() if isinstance(body, str) else json.dumps(body).encode()
         self.send_response(status)

@@ -1,4 +1,4 @@
-"""An assistant at ``almanac mcp``: a process of its own, asked by the client of the protocol's SDK."""
+"""``almanac mcp`` in its own process, called through the client of the protocol's SDK."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult
 
 from almanac_client import Almanac
-from almanac_mcp.reading import OnlyReads
+from almanac_mcp.read_only import OnlyReads
 from providers.sandbox.client import Sandbox
 from tests.app.days import meeting
 from tests.app.serving import web_server
 from tests.conftest import Api
 
-# With a whole installation: too long for the default run.
+# Needs a whole installation: too slow for the default run.
 pytestmark = pytest.mark.long
 
 DAY = {"start": "2026-12-03", "end": "2026-12-04", "time_zone": "Europe/Berlin"}
@@ -48,7 +48,7 @@ def server(base_url: str, new_api: Callable[..., Api]) -> StdioServerParameters:
 
 @pytest.fixture
 def ask(server: StdioServerParameters) -> Ask:
-    """Call a tool of a server that is started for it."""
+    """Call a tool of a server that is started for the call."""
 
     async def call(tool: str, arguments: dict[str, Any]) -> CallToolResult:
         async with Client(server, read_timeout_seconds=60) as client:
@@ -181,7 +181,7 @@ def test_every_tool_says_that_it_only_reads(server):
     ],
 )
 def test_nothing_can_be_changed_through_its_session(change):
-    # Nobody listens there: what is sent fails in another way.
+    # No server listens on this port: a request that was sent would fail in another way.
     almanac = Almanac("http://127.0.0.1:9", "key", session=OnlyReads())
 
     with pytest.raises(PermissionError, match="more than reading"):

@@ -1,4 +1,4 @@
-"""Answers about calendars, of which some may not have been readable."""
+"""Answers from calendars, some of which may have been unreadable."""
 
 from __future__ import annotations
 
@@ -14,41 +14,42 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, repr=False)
 class Answer(Generic[T]):
-    """What was read, and what could not be.
+    """The data of an answer, and the calendars and users that could not be read.
 
-    ``data`` is the whole answer, and raises ``Incomplete`` when there is none: nobody is taken for free by
-    oversight. ``partial`` is what there is, for those who have looked at ``failed_calendars`` and
-    ``failed_users``. ``age`` is that of the oldest reading in it, in seconds.
+    ``data`` returns the complete answer, and raises ``Incomplete`` when something is missing: an unreadable
+    calendar is never mistaken for a free one. ``partial`` returns what could be read; check
+    ``failed_calendars`` and ``failed_users`` with it. ``age`` is that of the oldest provider data in it, in
+    seconds.
 
     >>> answer = almanac.scheduling.organization("acme", start="2026-11-23", end="2026-11-24")
-    >>> answer.data["availableSlots"]       # of everybody, or an error
-    >>> answer.partial["availableSlots"]    # of those who could be read
+    >>> answer.data["availableSlots"]       # of all members, or an error
+    >>> answer.partial["availableSlots"]    # of the members who could be read
     """
 
     partial: T
     failed_calendars: Sequence[FailedCalendar] = ()
     failed_users: Sequence[FailedUser] = ()
     age: int | None = None
-    # What failed is part of what is told, as in an explanation: nothing is lacking.
+    # True when the data itself reports failures, as an explanation does, so it counts as complete.
     accounted_for: bool = False
 
     @property
     def complete(self) -> bool:
-        """Whether everything could be read."""
+        """Whether every calendar could be read."""
         return not self.failed_calendars and not self.failed_users
 
     @property
     def data(self) -> T:
-        """The whole answer.
+        """The complete answer.
 
-        :raise Incomplete: when something could not be read
+        :raise Incomplete: when a calendar could not be read
         """
         if self.complete or self.accounted_for:
             return self.partial
         raise Incomplete(self)
 
     def what_failed(self) -> str:
-        """What could not be read and why, as a sentence without its full stop; empty when everything was."""
+        """The failures and their reasons, as a sentence without its full stop; empty without failures."""
         if self.complete:
             return ""
         users = [f"{each['customId']} ({each['message']})" for each in self.failed_users]

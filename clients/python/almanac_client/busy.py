@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Unpack
 
 from almanac_client.answers import Answer
-from almanac_client.asking import AccountReading, Reading, When, answer, headers, query
+from almanac_client.parameters import AccountReading, Reading, When, answer, headers, query
 from almanac_client.records import BusyPeriod
 from almanac_client.transport import Transport, path
 
 
 class Busy:
-    """When somebody is busy: merged, sorted, and clipped to the range."""
+    """Busy periods: merged, sorted, and clipped to the range."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -25,7 +25,7 @@ class Busy:
         primary_only: bool = False,
         **which: Unpack[AccountReading],
     ) -> Answer[list[BusyPeriod]]:
-        """Busy periods of a user, over all calendars, these, or the main ones alone.
+        """Busy periods of a user, over all calendars, the given ones, or only the main ones.
 
         >>> almanac.busy.user("ada", start="2026-11-23", end="2026-11-24", zone="Europe/Berlin").data
         """

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from almanac_client.answers import Answer
-from almanac_client.asking import answer, query
 from almanac_client.pages import PAGE, pages
+from almanac_client.parameters import answer, query
 from almanac_client.records import Calendar, Provider
 from almanac_client.transport import Transport, path
 
@@ -31,7 +31,7 @@ class Calendars:
     def pages(
         self, user_id: str, *, provider: Sequence[Provider] = (), limit: int = PAGE
     ) -> Iterator[Answer[CalendarList]]:
-        """The same in pages; each tells what could not be read.
+        """The same in pages; each page names the calendars that could not be read.
 
         >>> for page in almanac.calendars.pages("ada", limit=50): show(page.data)
         """

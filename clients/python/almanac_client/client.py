@@ -1,4 +1,4 @@
-"""The client: resources around one way of sending requests."""
+"""The client, with an attribute for each kind of resource."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from almanac_client.busy import Busy
 from almanac_client.calendars import Calendars
 from almanac_client.connections import Connections
 from almanac_client.events import Events
-from almanac_client.explaining import Explaining
+from almanac_client.explanations import Explaining
 from almanac_client.members import Members
 from almanac_client.organizations import Organizations
 from almanac_client.scheduling import Scheduling
@@ -22,10 +22,10 @@ from almanac_client.webhooks import Webhooks
 
 
 class Almanac:
-    """A client of one Almanac, with one API key. It may be a context, which closes the session it made.
+    """A client of one Almanac, with one API key. As a context manager, it closes the session it created.
 
     ``timeout`` is in seconds, one number or connect and read. Reads, and creations by their idempotency key,
-    are repeated up to ``retries`` times when there is no answer, or one that says to come back soon.
+    are retried up to ``retries`` times when there is no answer or a temporary failure.
 
     >>> with Almanac("https://almanac.example.com", key) as almanac:
     ...     almanac.scheduling.user("ada", start="2026-11-23", end="2026-11-24").data["availableSlots"]
@@ -57,7 +57,7 @@ class Almanac:
         self.webhooks = Webhooks(transport)
 
     def close(self) -> None:
-        """Close the connections of a session that this client made; a session that it was given stays."""
+        """Close the session that this client created; a session passed in stays open."""
         if self._own_session is not None:
             self._own_session.close()
 

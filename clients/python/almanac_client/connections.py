@@ -1,22 +1,22 @@
-"""Provider accounts of users, and the ways to connect them."""
+"""Users' provider accounts, and how to connect them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any, TypedDict, Unpack
 
-from almanac_client.asking import When, body, camel, query, told
 from almanac_client.pages import PAGE, rows
+from almanac_client.parameters import When, body, camel, query, timestamp
 from almanac_client.records import AccessLevel, AccessType, Connection, Provider, ProviderLink
 from almanac_client.transport import Transport, path
 
 
 class Consent(TypedDict, total=False):
-    """What a person is asked for, and where the browser goes then.
+    """Options of a consent request.
 
-    ``scope`` is a level of access, or the provider's own scopes. At ``redirect_url`` the caller receives the
-    code itself and hands it to ``verify``; to ``return_url`` the person comes back when Almanac is done.
-    Any other account than that of ``expected_email`` is refused.
+    ``scope`` is a level of access, or the provider's own scopes. At ``redirect_url`` the application receives
+    the code itself and passes it to ``verify``; to ``return_url`` Almanac sends the user after connecting the
+    account. Any account other than ``expected_email`` is rejected.
     """
 
     scope: AccessLevel | Sequence[str]
@@ -33,7 +33,7 @@ class Connections:
         self._transport = transport
 
     def list(self, user_id: str, *, show_token: bool = False, limit: int = PAGE) -> Iterator[Connection]:
-        """Every connection of a user; with its tokens only for an API key that may show them.
+        """Every connection of a user; tokens are included only for an API key that may show them.
 
         >>> [each["provider"] for each in almanac.connections.list("ada") if each["alive"]]
         """
@@ -61,7 +61,7 @@ class Connections:
         expires_at: When | None = None,
         idempotency_key: str | None = None,
     ) -> Connection:
-        """Connect an account by tokens that the caller obtained; one of the same provider is replaced.
+        """Connect an account with tokens that the application obtained; replaces one of the same provider.
 
         ``scope`` has the provider's scopes, or a level of access.
 
@@ -72,7 +72,7 @@ class Connections:
             scope=list(scope),
             refresh_token=refresh_token,
             email=email,
-            expires_at=None if expires_at is None else told(expires_at),
+            expires_at=None if expires_at is None else timestamp(expires_at),
         )
         where = path("/users/{}/oauth/{}", user_id, provider)
         reply = self._transport.create(where, fields, idempotency_key=idempotency_key)
@@ -80,7 +80,7 @@ class Connections:
         return made
 
     def delete(self, user_id: str, provider: Provider, *, revoke: bool = True) -> None:
-        """Forget a connection and its tokens.
+        """Delete a connection and its tokens.
 
         A Google grant that Almanac obtained is revoked when no other connection uses its account. Without
         ``revoke`` it stays valid.
@@ -91,7 +91,7 @@ class Connections:
         self._transport.send("DELETE", where, query=query({}, revoke=revoke))
 
     def access_token(self, user_id: str, provider: Provider) -> str:
-        """An access token in force; for an API key that may show tokens.
+        """A valid access token; requires an API key that may show tokens.
 
         >>> almanac.connections.access_token("ada", "microsoft")
         """
@@ -99,7 +99,7 @@ class Connections:
         return str(reply.body["data"]["accessToken"])
 
     def authorize(self, user_id: str, provider: Provider, **consent: Unpack[Consent]) -> str:
-        """A link by which a person connects an account, within ten minutes and once.
+        """A link with which the user connects an account; valid for ten minutes and one use.
 
         >>> almanac.connections.authorize("ada", "google", scope="read")
         """
@@ -116,7 +116,7 @@ class Connections:
         return str(self._transport.get(where, query(consent)).body["data"]["link"])
 
     def links(self, user_id: str, **consent: Unpack[Consent]) -> Sequence[ProviderLink]:
-        """Such a link for each provider that this installation is registered with.
+        """Such a link for each provider that is configured on this installation.
 
         >>> {each["provider"]: each["link"] for each in almanac.connections.links("ada")}
         """
@@ -127,7 +127,7 @@ class Connections:
     def verify(
         self, provider: Provider, *, code: str, state: str, scope: str | Sequence[str] | None = None
     ) -> None:
-        """Finish a consent whose redirect came to the caller's own ``redirect_url``.
+        """Complete a consent whose redirect went to the application's own ``redirect_url``.
 
         >>> almanac.connections.verify("google", code=args["code"], state=args["state"])
         """

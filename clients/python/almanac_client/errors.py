@@ -1,4 +1,4 @@
-"""What goes wrong, named by what the caller does next."""
+"""Errors, one class for each way to handle them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class AlmanacError(Exception):
-    """Whatever Almanac did not do. ``str(error)`` is a sentence that is fit to show."""
+    """A failed request. ``str(error)`` is a sentence that can be shown to users."""
 
 
 class Incomplete(AlmanacError):
-    """Something could not be read, and the caller asked for everything; ``answer`` holds what there is."""
+    """A calendar could not be read, and the complete answer was requested; ``answer`` has the rest."""
 
     def __init__(self, answer: Answer[Any]) -> None:
         super().__init__(f"{answer.what_failed()}; what could be read is in .partial")
@@ -23,9 +23,9 @@ class Incomplete(AlmanacError):
 
 
 class RequestFailed(AlmanacError):
-    """A request without the answer that it asked for.
+    """A request failed.
 
-    ``status`` is that of the answer, None when there was none. ``request_id`` finds it in the server's log.
+    ``status`` is the HTTP status, None without an answer. ``request_id`` identifies it in the server's log.
     """
 
     status: int | None
@@ -47,7 +47,7 @@ class RequestFailed(AlmanacError):
 
     @property
     def reason(self) -> str | None:
-        """Why the provider failed, one of ten words; None when the error did not come from a provider."""
+        """Why the provider failed, one of ten words; None when the error is not a provider's."""
         found: str | None = self.body.get("reason")
         return found
 
@@ -55,18 +55,18 @@ class RequestFailed(AlmanacError):
     def failed_calendars(self) -> list[FailedCalendar]:
         """The calendars that could not be read.
 
-        After a change or deletion of a unified event: the accounts that it has not reached.
+        After a change or deletion of a unified event: the accounts where it failed.
         """
         found: list[FailedCalendar] = self.body.get("failedCalendars", [])
         return found
 
 
 class Refused(RequestFailed):
-    """The same request would be refused again: something has to change first."""
+    """The same request would fail again: something has to change first."""
 
 
 class Invalid(Refused):
-    """The request is at fault; the message names the field."""
+    """The request is invalid; the message names the field."""
 
 
 class KeyRefused(Refused):
@@ -82,48 +82,48 @@ class Forbidden(Refused):
 
 
 class ScopesMissing(Forbidden):
-    """The user granted less than this needs: ask for one of ``valid_scopes``, where they are known."""
+    """The user's grant does not allow this operation: request one of ``valid_scopes``, where known."""
 
     @property
     def operation(self) -> str:
-        """What was refused, like ``calendar.events.insert``."""
+        """The rejected operation, such as ``calendar.events.insert``."""
         return str(self.body["operation"])
 
     @property
     def valid_scopes(self) -> list[str]:
-        """Scopes of which any suffices; empty when it is the provider that refused."""
+        """Scopes that allow the operation, one suffices; empty when the provider rejected the request."""
         found: list[str] = self.body.get("validScopes", [])
         return found
 
 
 class NotFound(Refused):
-    """There is no such thing, or none that the API key may know of."""
+    """The resource does not exist, or is invisible to the API key."""
 
 
 class Conflict(Refused):
-    """The identifier is taken, or there is room for no more."""
+    """The identifier is in use, or a limit is reached."""
 
 
 class Unavailable(RequestFailed):
-    """Almanac, or the calendars' provider, is down or slow: the same request may work later."""
+    """Almanac or the calendar provider is down or slow: the same request may succeed later."""
 
 
 class RateLimited(Unavailable):
-    """Throttled. ``retry_after`` says for how many seconds, where it is known."""
+    """A rate limit was exceeded. ``retry_after`` is in seconds, None when unknown."""
 
 
 class UnderWay(Unavailable):
-    """The first request with this idempotency key is still at work: repeat it for its answer."""
+    """The first request with this idempotency key is still running: repeat it to get its answer."""
 
 
 class Unreadable(Unavailable):
-    """Something answered that is not Almanac: a proxy's page, or half an answer."""
+    """The answer is not Almanac's, such as a proxy's page or a truncated answer."""
 
 
 def error_of(
     status: int, headers: Mapping[str, str], body: Mapping[str, Any] | None, call: str
 ) -> RequestFailed:
-    """The error of an answer; ``body`` is None when it is not one of Almanac's."""
+    """The error for an answer; ``body`` is None when it is not one of Almanac's."""
     kind = Unreadable if body is None and status < 500 else _kind(status, headers, body or {})
     message = (body or {}).get("error") or f"{call} answered {status}"
     return kind(
@@ -147,5 +147,5 @@ def _kind(status: int, headers: Mapping[str, str], body: Mapping[str, Any]) -> t
 
 
 def _seconds(retry_after: str | None) -> float | None:
-    """Almanac writes whole seconds; a proxy before it may write a date, which is not worth reading."""
+    """Seconds of ``Retry-After``. Almanac writes whole seconds; a proxy's HTTP date is ignored."""
     return float(retry_after) if retry_after is not None and retry_after.isdecimal() else None

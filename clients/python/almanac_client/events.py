@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypedDict, Unpack
 
 from almanac_client.answers import Answer
-from almanac_client.asking import AccountReading, When, answer, camel, headers, query, told
 from almanac_client.pages import PAGE, pages
+from almanac_client.parameters import AccountReading, When, answer, camel, headers, query, timestamp
 from almanac_client.records import AttendeeBody, Event, MeetingUrl, Provider
 from almanac_client.transport import Transport, path
 
@@ -16,9 +16,9 @@ EventList = list[Event]
 
 
 class EventWording(TypedDict, total=False):
-    """What is written of any event; what is absent stays as it is.
+    """Fields of any event; missing ones stay unchanged.
 
-    ``meeting`` is True for a Meet or Teams link, or the address of a meeting elsewhere.
+    ``meeting`` is True for a Meet or Teams link, or the address of an external meeting.
     """
 
     subject: str
@@ -31,14 +31,14 @@ class EventWording(TypedDict, total=False):
 
 
 class NewEvent(EventWording, total=False):
-    """What is written of a new event; ``id`` is one for Google, of a-v and 0-9."""
+    """Fields of a new event; ``id`` is only for Google, with the characters a-v and 0-9."""
 
     id: str
     send_notifications: bool
 
 
 class EventChange(EventWording, total=False):
-    """What is written of an event that is there."""
+    """Fields to change in an existing event."""
 
     start: When
     end: When
@@ -71,7 +71,7 @@ class Events:
         limit: int = PAGE,
         **which: Unpack[AccountReading],
     ) -> Iterator[Answer[EventList]]:
-        """The same in pages; each tells what could not be read.
+        """The same in pages; each page names the calendars that could not be read.
 
         >>> for page in almanac.events.pages("ada", start="2026-01-01", end="2026-12-31"): show(page.data)
         """
@@ -90,7 +90,7 @@ class Events:
         idempotency_key: str | None = None,
         **event: Unpack[NewEvent],
     ) -> Event:
-        """Create an event; dates make it last all day. ``primary`` is the main calendar of the account.
+        """Create an event; dates make it an all-day event. ``primary`` is the account's main calendar.
 
         >>> almanac.events.create("ada", "google", "primary", start=at_nine, end=at_ten, subject="Review")
         """
@@ -119,7 +119,7 @@ class Events:
         event_id: str,
         **changes: Unpack[EventChange],
     ) -> Event:
-        """Write what is given of an event.
+        """Change the given fields of an event.
 
         >>> almanac.events.change("ada", "google", "primary", event["id"], location="Room 4")
         """
@@ -148,7 +148,7 @@ class Events:
 def written(event: Mapping[str, Any], **edges: When) -> dict[str, Any]:
     """The body that writes an event."""
     fields = {name: value for name, value in {**event, **edges}.items() if name != "zone"}
-    edge: dict[str, Any] = {name: told(fields[name]) for name in ("start", "end") if name in fields}
+    edge: dict[str, Any] = {name: timestamp(fields[name]) for name in ("start", "end") if name in fields}
     return {camel(name): value for name, value in (fields | edge).items()}
 
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from almanac_client.asking import body, query
 from almanac_client.pages import PAGE, rows
+from almanac_client.parameters import body, query
 from almanac_client.records import Relation, User
 from almanac_client.transport import Transport, path
 
 
 class Members:
-    """Who belongs to an organization."""
+    """The members of an organization."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     def list(self, org_slug: str, *, include: Sequence[Relation] = (), limit: int = PAGE) -> Iterator[User]:
-        """Every member, in pages of ``limit``, with these relations; with all of them unless some are named.
+        """Every member, in pages of ``limit``, with the ``include`` relations (default: all).
 
-        An organization holds at most 100 members here and says so by ``membersTruncated``.
+        The ``organizations`` relation lists at most 100 members; ``membersTruncated`` marks a truncated list.
 
         >>> [member["id"] for member in almanac.members.list("acme")]
         """
@@ -27,7 +27,7 @@ class Members:
         return rows(self._transport, path("/organizations/{}/members", org_slug), asked, limit, User)
 
     def add(self, org_slug: str, user_ids: Sequence[str], *, idempotency_key: str | None = None) -> str:
-        """Make users members; an unknown one adds nobody. Returns a sentence that says what was done.
+        """Add users as members; with an unknown user, none is added. Returns a sentence with the result.
 
         >>> almanac.members.add("acme", ["ada", "grace"])
         """
@@ -39,7 +39,7 @@ class Members:
         return str(reply.body["data"])
 
     def remove(self, org_slug: str, user_ids: Sequence[str]) -> str:
-        """Take users out of the organization; they stay users. Returns a sentence that says what was done.
+        """Remove users from the organization; they remain users. Returns a sentence with the result.
 
         >>> almanac.members.remove("acme", ["grace"])
         """

@@ -11,7 +11,7 @@ from almanac_client.transport import Transport, path
 
 
 class OrganizationChange(TypedDict, total=False):
-    """What changes of an organization; what is absent stays, and a name of None is taken away."""
+    """Fields to change in an organization; missing ones stay unchanged, and a name of None is removed."""
 
     slug: str
     name: str | None
@@ -51,7 +51,7 @@ class Organizations:
         return found
 
     def change(self, org_slug: str, **changes: Unpack[OrganizationChange]) -> Organization:
-        """Change what is given of an organization.
+        """Change the given fields of an organization.
 
         >>> almanac.organizations.change("acme", slug="acme-inc")
         """
@@ -60,7 +60,7 @@ class Organizations:
         return changed
 
     def delete(self, org_slug: str) -> Organization:
-        """Delete an organization; its users stay, API keys that are bound to it end.
+        """Delete an organization; its users remain, and API keys bound to it are revoked.
 
         >>> almanac.organizations.delete("acme")
         """

@@ -1,4 +1,4 @@
-"""Lists, page by page."""
+"""Paginated lists."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from almanac_client.transport import Reply, Transport
 
 T = TypeVar("T")
 
-# Rows of a page, unless the caller says otherwise.
+# Rows per page by default.
 PAGE = 200
 
 
 def pages(
     transport: Transport, path: str, query: Mapping[str, Any], limit: int, headers: Mapping[str, str]
 ) -> Iterator[Reply]:
-    """Every page of a list, each asked for when it is reached."""
+    """Every page of a list, each requested when it is reached."""
     cursor: str | None = None
     while True:
         more = {} if cursor is None else {"cursor": cursor}
@@ -28,7 +28,7 @@ def pages(
 
 
 def rows(transport: Transport, path: str, query: Mapping[str, Any], limit: int, kind: type[T]) -> Iterator[T]:
-    """Every row of a list, its pages fetched on the way."""
+    """Every row of a list; pages are requested on demand."""
     for reply in pages(transport, path, query, limit, {}):
         found: list[T] = reply.body["data"]
         yield from found

@@ -1,8 +1,8 @@
-"""What Almanac takes and answers: the schemas of its OpenAPI document, by their names and fields.
+"""Request and response types: the schemas of Almanac's OpenAPI document, by their names and fields.
 
-They are TypedDicts because they are the JSON itself: a million slots are not copied into objects first, a
-field that a later server adds breaks nothing, and a test compares them with the document. Timestamps are text
-in UTC, which ``datetime.fromisoformat`` reads.
+They are TypedDicts because they are the JSON itself: a million slots are not copied into objects, fields that
+a later server adds break nothing, and a test compares them with the document. Timestamps are text in UTC,
+which ``datetime.fromisoformat`` parses.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class FailedCalendar(TypedDict):
 
 
 class FailedUser(TypedDict):
-    """A member of whom at least one calendar could not be read; no calendars when nothing could."""
+    """A member with an unreadable calendar; ``failedCalendars`` is empty when no calendar could be read."""
 
     customId: str
     reason: FailureReason
@@ -100,7 +100,7 @@ class Organization(TypedDict):
 
 
 class User(TypedDict):
-    """A user; the relations are those asked for with ``include``."""
+    """A user; the relations are those requested with ``include``."""
 
     id: str
     createdAt: str
@@ -109,7 +109,7 @@ class User(TypedDict):
 
 
 class ProviderLink(TypedDict):
-    """Where a person goes to consent, at one of the providers."""
+    """A link to one provider's consent page."""
 
     provider: Provider
     link: str
@@ -131,7 +131,7 @@ class Calendar(TypedDict):
 
 
 class Attendee(TypedDict):
-    """Somebody invited."""
+    """An attendee of an event."""
 
     email: str
     self: bool
@@ -161,7 +161,7 @@ class Event(_EventFields):
 
 
 class UnifiedAttendee(TypedDict):
-    """Somebody invited to a unified event."""
+    """An attendee of a unified event."""
 
     email: str
     self: bool
@@ -169,7 +169,7 @@ class UnifiedAttendee(TypedDict):
 
 
 class EventCopy(TypedDict):
-    """Where a copy of a unified event is."""
+    """The location of one copy of a unified event."""
 
     id: str
     calendarId: str
@@ -177,7 +177,7 @@ class EventCopy(TypedDict):
 
 
 class UnifiedEvent(_EventFields):
-    """One event in several accounts, told as its first copy tells it."""
+    """One event in several accounts, with the fields of its first copy."""
 
     metaId: str
     attendees: list[UnifiedAttendee]
@@ -186,26 +186,26 @@ class UnifiedEvent(_EventFields):
 
 
 class AttendeeBody(TypedDict):
-    """Somebody to invite."""
+    """An attendee to invite."""
 
     email: str
 
 
 class MeetingUrl(TypedDict):
-    """The address of an online meeting elsewhere."""
+    """The address of an external online meeting."""
 
     url: str
 
 
 class BusyPeriod(TypedDict):
-    """A stretch of busy time, its end not included."""
+    """A busy period; the end is exclusive."""
 
     start: str
     end: str
 
 
 class Slot(TypedDict):
-    """A free stretch of exactly the slot's duration."""
+    """A free period of exactly the slot's duration."""
 
     start: str
     end: str
@@ -218,7 +218,7 @@ class MemberSlot(Slot):
 
 
 class Options(TypedDict):
-    """What the slots were computed with."""
+    """The options that the slots were computed with."""
 
     start: str
     end: str
@@ -254,7 +254,7 @@ class Window(TypedDict):
 
 
 class WindowAnswer(TypedDict):
-    """A weekly schedule window, as it was asked for."""
+    """A weekly schedule window, as requested."""
 
     days: list[Weekday]
     start: str
@@ -262,7 +262,7 @@ class WindowAnswer(TypedDict):
 
 
 class WantedUser(TypedDict):
-    """One of several users; calendars and schedules of its own go before the request's."""
+    """One of several users; its own calendars and schedules take precedence over the request's."""
 
     id: str
     calendarIds: NotRequired[list[str]]
@@ -284,7 +284,7 @@ class UserEntry(TypedDict):
 
 
 class Blocking(BusyPeriod):
-    """A busy period that covers the moment once it is padded."""
+    """A busy period that, with its padding, covers the time."""
 
     calendarId: str
     provider: Provider
@@ -307,20 +307,20 @@ class _Explained(TypedDict):
 
 
 class UserExplained(_Explained):
-    """Why a user is, or is not, offered at the moment."""
+    """Why a user is, or is not, offered at the time."""
 
     at: str
     options: Options
 
 
 class MemberExplained(_Explained):
-    """Why a member is, or is not, offered at the moment."""
+    """Why a member is, or is not, offered at the time."""
 
     userId: str
 
 
 class OrganizationExplained(TypedDict):
-    """Who is offered at the moment, and why every member is, or is not."""
+    """The members who are offered at the time, and the reasons for every member."""
 
     at: str
     offeredBy: list[str]
@@ -329,7 +329,7 @@ class OrganizationExplained(TypedDict):
 
 
 class Webhook(TypedDict):
-    """An endpoint that hears of events."""
+    """An endpoint that receives events."""
 
     id: str
     url: str
@@ -339,13 +339,13 @@ class Webhook(TypedDict):
 
 
 class NewWebhook(Webhook):
-    """An endpoint with the secret that signs what is sent there."""
+    """An endpoint with its signing secret."""
 
     secret: str
 
 
 class WebhookData(TypedDict):
-    """What an event is about."""
+    """The subject of an event."""
 
     userId: str
     provider: Provider
@@ -361,7 +361,7 @@ class WebhookEvent(TypedDict):
 
 
 class Delivery(TypedDict):
-    """An event on its way to an endpoint."""
+    """The delivery of an event to an endpoint."""
 
     id: str
     status: DeliveryStatus

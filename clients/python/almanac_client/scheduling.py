@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 from almanac_client.answers import Answer
-from almanac_client.asking import (
+from almanac_client.parameters import (
     SlotOptions,
     UserSlotOptions,
     When,
@@ -28,7 +28,7 @@ from almanac_client.transport import Reply, Transport, path
 
 
 class Scheduling:
-    """When somebody is free for a slot."""
+    """Free slots of users and organizations."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -42,7 +42,7 @@ class Scheduling:
         schedules: Sequence[Window] | None = None,
         **options: Unpack[UserSlotOptions],
     ) -> Answer[UserSlots]:
-        """Slots of a user, inside a daily window and weekly ``schedules``, where given.
+        """Slots of a user, inside a daily window and weekly ``schedules``, if given.
 
         >>> almanac.scheduling.user("ada", start="2026-11-23", end="2026-11-28", slot_duration=30).data
         """
@@ -59,7 +59,7 @@ class Scheduling:
         schedules: Sequence[Window] | None = None,
         **options: Unpack[SlotOptions],
     ) -> Answer[list[UserEntry]]:
-        """Slots of several users, an entry for each in their order; who has none is in ``failed_users`` too.
+        """Slots of several users, an entry for each in order; ``failed_users`` repeats those without slots.
 
         >>> almanac.scheduling.users(["ada", "grace"], start="2026-11-23", end="2026-11-24").data
         """
@@ -80,7 +80,7 @@ class Scheduling:
     def organization(
         self, org_slug: str, *, start: When, end: When, **options: Unpack[SlotOptions]
     ) -> Answer[OrganizationSlots]:
-        """Slots of every member; whoever could not be read whole has none, and is in ``failed_users``.
+        """Slots of every member; a member with an unreadable calendar has none, and is in ``failed_users``.
 
         >>> almanac.scheduling.organization("acme", start="2026-11-23", end="2026-11-24").partial
         """
@@ -96,7 +96,7 @@ def ask_one(
     schedules: Sequence[Window] | None,
     headers: Mapping[str, str],
 ) -> Reply:
-    """Ask about one user: weekly schedules go by POST, which reads and changes nothing."""
+    """Request one user's slots; weekly schedules need POST, which changes nothing here."""
     if schedules is None:
         return transport.get(where, asked, headers)
     fields = {"schedules": list(schedules)}
@@ -106,7 +106,7 @@ def ask_one(
 def _failed(entry: UserEntry) -> FailedUser:
     return {
         "customId": entry["userId"],
-        # Without a reason there is no such user, or no calendar of theirs.
+        # An entry without a reason means an unknown user or calendar.
         "reason": entry.get("reason", "notFound"),
         "message": entry["error"],
         "failedCalendars": entry["failedCalendars"],

@@ -1,4 +1,4 @@
-"""Requests to Almanac: one way for every verb."""
+"""Sends every request to Almanac, with retries and errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from almanac_client.errors import RequestFailed, Unavailable, Unreadable, error_
 
 # Connect, then read, in seconds: Almanac itself waits up to ten for providers.
 TIMEOUT = (3.05, 30.0)
-# What a caller is made to wait at most between two attempts; whoever throttles for longer is told of.
+# Maximum wait between two attempts; a longer ``Retry-After`` is raised instead.
 LONGEST_WAIT = 10.0
 FIRST_WAIT = 0.25
 
@@ -30,7 +30,7 @@ NO_ANSWER = (
 
 
 class _Bearer(AuthBase):
-    """The key of every request; given as ``auth``, as requests prefers a ``.netrc`` to a header."""
+    """The API key of every request; passed as ``auth``, because requests prefers a ``.netrc`` to a header."""
 
     def __init__(self, key: str) -> None:
         self._key = key
@@ -42,14 +42,14 @@ class _Bearer(AuthBase):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The body of a success, and its headers."""
+    """The body and headers of a successful answer."""
 
     body: dict[str, Any]
     headers: Mapping[str, str]
 
 
 class Transport:
-    """Sends requests with a key; repeats those that are safe to repeat."""
+    """Sends requests with an API key; retries requests that are safe to repeat."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         idempotency_key: str | None = None,
     ) -> Reply:
-        """A request that creates, once, however often it is repeated."""
+        """A request that creates exactly once, even if retried."""
         key = {"Idempotency-Key": idempotency_key or str(uuid4())}
         return self.send(
             "POST", path, query=query, body=body, headers={**(headers or {}), **key}, repeatable=True
@@ -99,9 +99,9 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         repeatable: bool = False,
     ) -> Reply:
-        """The answer of a success.
+        """The answer of a successful request.
 
-        :raise RequestFailed: for any other, or none, the class saying what to do next
+        :raise RequestFailed: for any other answer, or none; the subclass says how to handle it
         """
         attempt = 0
         while True:
@@ -132,23 +132,23 @@ class Transport:
                 headers=headers,
                 auth=self._auth,
                 timeout=self._timeout,
-                # Almanac never redirects, and a key is for one host.
+                # Almanac never redirects, and a key must be sent to one host only.
                 allow_redirects=False,
             )
         except NO_ANSWER as error:
             raise Unavailable(f"{call} got no answer: {type(error).__name__}") from error
-        told = _object(answer)
+        reply_body = _object(answer)
         if answer.status_code not in (200, 201):
-            raise error_of(answer.status_code, answer.headers, told, call)
-        if told is None:
+            raise error_of(answer.status_code, answer.headers, reply_body, call)
+        if reply_body is None:
             raise Unreadable(f"{call} was answered by something that is not Almanac", status=200)
-        return Reply(told, answer.headers)
+        return Reply(reply_body, answer.headers)
 
 
 def path(template: str, *names: str) -> str:
-    """A path with ids in the place of each ``{}``.
+    """A path with ids in place of each ``{}``.
 
-    :raise ValueError: for an id that would lead to another path
+    :raise ValueError: for an id that would change the path
     """
     for name in names:
         if name in ("", ".", ".."):
@@ -157,10 +157,10 @@ def path(template: str, *names: str) -> str:
 
 
 def _wait(error: RequestFailed, attempt: int) -> float | None:
-    """Seconds until the next attempt; None when it is not worth one."""
+    """Seconds until the next attempt; None when the request is not retried."""
     if error.retry_after is not None:
         return error.retry_after if error.retry_after <= LONGEST_WAIT else None
-    # Clients that failed together do not come back together.
+    # Random, so that clients that failed together do not retry together.
     return FIRST_WAIT * 2.0**attempt * random.uniform(1.0, 2.0)
 
 

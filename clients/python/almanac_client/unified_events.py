@@ -6,27 +6,27 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from almanac_client.answers import Answer
-from almanac_client.asking import When, answer, headers, query
 from almanac_client.events import EventWording, written
+from almanac_client.parameters import When, answer, headers, query
 from almanac_client.records import Provider, UnifiedEvent
 from almanac_client.transport import Transport, path
 
 
 class UnifiedWording(EventWording, total=False):
-    """What is written of a new unified event, and which providers notify its guests."""
+    """Fields of a new unified event, and the providers that notify its guests."""
 
     send_notifications_for: Sequence[Provider]
 
 
 class UnifiedChange(UnifiedWording, total=False):
-    """What is written of every copy of a unified event."""
+    """Fields to change in every copy of a unified event."""
 
     start: When
     end: When
 
 
 class UnifiedEvents:
-    """One event in the main calendar of each account of a user, or of each with these providers."""
+    """One event in the main calendar of each of a user's accounts, or of each with the given providers."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -56,7 +56,7 @@ class UnifiedEvents:
         return made
 
     def get(self, user_id: str, meta_id: str, *, provider: Sequence[Provider] = ()) -> Answer[UnifiedEvent]:
-        """A unified event; accounts that could not be asked for their copy are named.
+        """A unified event; accounts whose copy could not be read are named.
 
         >>> len(almanac.unified_events.get("ada", meta_id).data["events"])
         """
@@ -72,7 +72,7 @@ class UnifiedEvents:
         provider: Sequence[Provider] = (),
         **changes: Unpack[UnifiedChange],
     ) -> UnifiedEvent:
-        """Write what is given of every copy; the error of a failure names the accounts it has not reached.
+        """Change the given fields of every copy; on failure, the error names the accounts that still differ.
 
         >>> almanac.unified_events.change("ada", meta_id, subject="Review of the plan")
         """
@@ -94,7 +94,7 @@ class UnifiedEvents:
         provider: Sequence[Provider] = (),
         send_notifications_for: Sequence[Provider] = (),
     ) -> None:
-        """Delete every copy; the error of a failure names the accounts it has not reached.
+        """Delete every copy; on failure, the error names the accounts that still have one.
 
         >>> almanac.unified_events.delete("ada", meta_id, send_notifications_for=["google"])
         """

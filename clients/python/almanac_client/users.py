@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from almanac_client.asking import body, query
 from almanac_client.pages import PAGE, rows
+from almanac_client.parameters import body, query
 from almanac_client.records import Organization, Relation, User
 from almanac_client.transport import Transport, path
 
@@ -17,9 +17,9 @@ class Users:
         self._transport = transport
 
     def list(self, *, include: Sequence[Relation] = (), limit: int = PAGE) -> Iterator[User]:
-        """Every user, in pages of ``limit``, with these relations; with all of them unless some are named.
+        """Every user, in pages of ``limit``, with the ``include`` relations (default: all).
 
-        An organization holds at most 100 members here and says so by ``membersTruncated``.
+        An organization lists at most 100 members here; ``membersTruncated`` marks a truncated list.
 
         >>> for user in almanac.users.list(include=["oauthConnections"]): print(user["id"])
         """
@@ -28,7 +28,7 @@ class Users:
     def create(
         self, id: str, *, organization_slugs: Sequence[str] = (), idempotency_key: str | None = None
     ) -> User:
-        """Register a user, as a member of these organizations.
+        """Create a user, as a member of the given organizations.
 
         >>> almanac.users.create("ada", organization_slugs=["acme"])
         """
@@ -38,7 +38,7 @@ class Users:
         return made
 
     def get(self, user_id: str, *, include: Sequence[Relation] = ()) -> User:
-        """A user, with these relations; with all of them unless some are named.
+        """A user, with the ``include`` relations (default: all).
 
         >>> almanac.users.get("ada", include=["oauthConnections"])["oauthConnections"]
         """
@@ -47,7 +47,7 @@ class Users:
         return found
 
     def rename(self, user_id: str, new_id: str, *, include: Sequence[Relation] = ()) -> User:
-        """Give a user another id; connections and memberships stay.
+        """Change a user's id; connections and memberships stay.
 
         >>> almanac.users.rename("ada", "ada.lovelace")["id"]
         """
@@ -57,7 +57,7 @@ class Users:
         return changed
 
     def delete(self, user_id: str, *, include: Sequence[Relation] = ()) -> User:
-        """Delete a user and what is stored of the user's accounts; returns who was deleted.
+        """Delete a user and the stored data of the user's accounts; returns the deleted user.
 
         >>> almanac.users.delete("ada")
         """

@@ -1,17 +1,17 @@
-"""Webhook endpoints, and what was sent to them."""
+"""Webhook endpoints and their deliveries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from almanac_client.asking import body
 from almanac_client.pages import PAGE, rows
+from almanac_client.parameters import body
 from almanac_client.records import Delivery, NewWebhook, Webhook, WebhookEventType
 from almanac_client.transport import Transport, path
 
 
 class Webhooks:
-    """Endpoints that are told of changed calendars and of connections that end."""
+    """Endpoints that receive events when calendars change or connections end."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -30,7 +30,7 @@ class Webhooks:
         events: Sequence[WebhookEventType] | None = None,
         idempotency_key: str | None = None,
     ) -> NewWebhook:
-        """Register an endpoint, for these events or all; the secret in the answer is not shown again.
+        """Register an endpoint, for the given events or all; the secret is returned only once.
 
         >>> secret = almanac.webhooks.create("https://example.com/hooks/almanac")["secret"]
         """
@@ -40,14 +40,14 @@ class Webhooks:
         return made
 
     def delete(self, webhook_id: str) -> None:
-        """Delete an endpoint, and its delivery log with it.
+        """Delete an endpoint and its delivery log.
 
         >>> almanac.webhooks.delete(webhook["id"])
         """
         self._transport.send("DELETE", path("/webhooks/{}", webhook_id))
 
     def deliveries(self, webhook_id: str, *, limit: int = PAGE) -> Iterator[Delivery]:
-        """What was sent to an endpoint, the newest first.
+        """The deliveries to an endpoint, newest first.
 
         >>> next(almanac.webhooks.deliveries(webhook["id"]))["status"]
         """

@@ -10,7 +10,7 @@ from mcp.server import MCPServer
 from mcp.types import ToolAnnotations
 
 from almanac_client import Almanac
-from almanac_mcp.reading import OnlyReads
+from almanac_mcp.read_only import OnlyReads
 from almanac_mcp.tools import Tools
 
 URL = "http://127.0.0.1:8080"
@@ -22,7 +22,7 @@ What could not be read is named first in every answer: such a person is unknown,
 
 
 def make(almanac: Almanac) -> MCPServer:
-    """The server with its tools, on a client that only reads."""
+    """The server with its tools, on a read-only client."""
     server = MCPServer("almanac", title="Almanac", instructions=INSTRUCTIONS)
     reads = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True)
     for tool in Tools(almanac).every():
@@ -31,9 +31,9 @@ def make(almanac: Almanac) -> MCPServer:
 
 
 def serve(url: str) -> None:
-    """Answer an assistant until it closes the input.
+    """Serve an assistant until it closes the input.
 
-    :raise ValueError: without a key in the environment, or for an address that is none
+    :raise ValueError: without a key in the environment, or for an invalid address
     """
     key = os.environ.get(KEY)
     if not key:

@@ -1,4 +1,4 @@
-"""What an assistant can ask of Almanac. Each tool reads, and says first what could not be read."""
+"""The tools of an assistant. Each tool only reads, and first names calendars that could not be read."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from almanac_client import Almanac, AlmanacError
-from almanac_client.asking import SlotOptions
+from almanac_client.parameters import SlotOptions
 from almanac_client.records import BusyPeriod, MemberSlot, Slot, Weekday, Window
-from almanac_mcp.telling import failures, refused, some, span, told, unread
+from almanac_mcp.results import error_result, failures, result, some, span, unread
 
 P = ParamSpec("P")
 
@@ -31,14 +31,14 @@ Most = Annotated[int, Field(description="How many to tell of; the count is alway
 
 
 def sentences(tool: Callable[P, CallToolResult]) -> Callable[P, CallToolResult]:
-    """Have a tool tell what goes wrong in the sentence that Almanac has for it."""
+    """Make a tool return Almanac's error sentence when it fails."""
 
     @wraps(tool)
     def telling(*args: P.args, **named: P.kwargs) -> CallToolResult:
         try:
             return tool(*args, **named)
         except (AlmanacError, ValueError) as error:
-            return refused(str(error))
+            return error_result(str(error))
 
     return telling
 
@@ -50,7 +50,7 @@ class Tools:
         self._almanac = almanac
 
     def every(self) -> list[Callable[..., CallToolResult]]:
-        """All of them."""
+        """All tools."""
         return [
             self.find_free_slots_of_user,
             self.find_free_slots_of_users,
@@ -76,12 +76,12 @@ class Tools:
         latest: Clock = None,
         most: Most = 50,
     ) -> CallToolResult:
-        """When one user is free. When any of the calendars cannot be read, there is an error, not slots."""
+        """When one user is free. If any calendar cannot be read, the result is an error, not slots."""
         options = _daily(time_zone, slot_minutes, padding_minutes, earliest, latest)
         answer = self._almanac.scheduling.user(user_id, start=start, end=end, **options)
         slots = answer.data["availableSlots"]
         lines = some(slots, most, lambda slot: _span(slot, time_zone), "free slot")
-        return told(lines, {"total": len(slots), "slots": slots[:most], "complete": True})
+        return result(lines, {"total": len(slots), "slots": slots[:most], "complete": True})
 
     @sentences
     def find_free_slots_of_users(
@@ -96,7 +96,7 @@ class Tools:
         latest: Clock = None,
         most: Most = 50,
     ) -> CallToolResult:
-        """When each of several users is free. Those who could not be read are named first."""
+        """When each of several users is free. Users who could not be read are named first."""
         options = _slots(time_zone, slot_minutes, padding_minutes)
         schedules = _every_day(earliest, latest)
         answer = self._almanac.scheduling.users(
@@ -123,7 +123,7 @@ class Tools:
         latest: Clock = None,
         most: Most = 50,
     ) -> CallToolResult:
-        """When each member of an organization is free. Those who could not be read are named first."""
+        """When each member of an organization is free. Members who could not be read are named first."""
         options = _daily(time_zone, slot_minutes, padding_minutes, earliest, latest)
         answer = self._almanac.scheduling.organization(organization, start=start, end=end, **options)
         return _of_members(answer.partial["availableSlots"], answer, time_zone, most)
@@ -132,7 +132,7 @@ class Tools:
     def busy_times_of_user(
         self, user_id: User, start: Start, end: End, time_zone: TimeZone = "UTC", most: Most = 50
     ) -> CallToolResult:
-        """When one user is busy, over all calendars. Those that could not be read are named first."""
+        """When one user is busy, over all calendars. Calendars that could not be read are named first."""
         answer = self._almanac.busy.user(user_id, start=start, end=end, zone=time_zone)
         return _busy(answer.partial, answer, time_zone, most)
 
@@ -140,7 +140,7 @@ class Tools:
     def busy_times_of_organization(
         self, organization: Organization, start: Start, end: End, time_zone: TimeZone = "UTC", most: Most = 50
     ) -> CallToolResult:
-        """When any member of an organization is busy. Those who could not be read are named first."""
+        """When any member of an organization is busy. Members who could not be read are named first."""
         answer = self._almanac.busy.organization(organization, start=start, end=end, zone=time_zone)
         return _busy(answer.partial, answer, time_zone, most)
 
@@ -157,10 +157,10 @@ class Tools:
         earliest: Clock = None,
         latest: Clock = None,
     ) -> CallToolResult:
-        """Why one user is, or is not, free for a slot at a moment, asked as the slots were."""
+        """Why one user is, or is not, free for a slot at a time, asked with the parameters of the slots."""
         options = _daily(time_zone, slot_minutes, padding_minutes, earliest, latest)
         answer = self._almanac.explain.user(user_id, at=at, start=start, end=end, **options)
-        return told([*unread(answer), answer.data["sentence"]], {**answer.data, **failures(answer)})
+        return result([*unread(answer), answer.data["sentence"]], {**answer.data, **failures(answer)})
 
     @sentences
     def why_organization_is_not_offered(
@@ -175,17 +175,17 @@ class Tools:
         earliest: Clock = None,
         latest: Clock = None,
     ) -> CallToolResult:
-        """Who of an organization is free for a slot at a moment, and why everybody else is not."""
+        """Which members of an organization are free for a slot at a time, and why the others are not."""
         options = _daily(time_zone, slot_minutes, padding_minutes, earliest, latest)
         answer = self._almanac.explain.organization(organization, at=at, start=start, end=end, **options)
         lines = [f"{each['userId']}: {each['sentence']}" for each in answer.data["members"]]
-        return told([*unread(answer), *lines], {**answer.data, **failures(answer)})
+        return result([*unread(answer), *lines], {**answer.data, **failures(answer)})
 
     @sentences
     def list_users(self, most: Most = 100) -> CallToolResult:
-        """The users whose calendars can be asked about, by id."""
+        """The users, by id."""
         users = [each["id"] for each in islice(self._almanac.users.list(), most)]
-        return told([f"{len(users)} users:", ", ".join(users)], {"users": users})
+        return result([f"{len(users)} users:", ", ".join(users)], {"users": users})
 
     @sentences
     def list_organizations(self, most: Most = 100) -> CallToolResult:
@@ -199,7 +199,7 @@ class Tools:
             for each in islice(self._almanac.organizations.list(), most)
         ]
         lines = [f"{each['slug']}: {', '.join(each['members']) or 'nobody'}" for each in found]
-        return told([f"{len(found)} organizations and their members:", *lines], {"organizations": found})
+        return result([f"{len(found)} organizations and their members:", *lines], {"organizations": found})
 
 
 def _slots(time_zone: str, slot_minutes: int, padding_minutes: int) -> SlotOptions:
@@ -222,7 +222,7 @@ def _daily(
 
 
 def _every_day(earliest: str | None, latest: str | None) -> list[Window] | None:
-    """The daily window as a weekly schedule, for what is asked with a body."""
+    """The daily window as a weekly schedule, for requests with a body."""
     if earliest is None and latest is None:
         return None
     return [{"days": list(get_args(Weekday)), "start": earliest or "00:00", "end": latest or "00:00"}]
@@ -230,12 +230,12 @@ def _every_day(earliest: str | None, latest: str | None) -> list[Window] | None:
 
 def _of_members(slots: list[MemberSlot], answer: Any, zone: str, most: int) -> CallToolResult:
     lines = some(slots, most, lambda slot: f"{_span(slot, zone)} {slot['userId']}", "free slot")
-    return told([*unread(answer), *lines], {"total": len(slots), "slots": slots[:most], **failures(answer)})
+    return result([*unread(answer), *lines], {"total": len(slots), "slots": slots[:most], **failures(answer)})
 
 
 def _busy(periods: list[BusyPeriod], answer: Any, zone: str, most: int) -> CallToolResult:
     lines = some(periods, most, lambda period: _span(period, zone), "busy period")
-    return told(
+    return result(
         [*unread(answer), *lines], {"total": len(periods), "busy": periods[:most], **failures(answer)}
     )
 

@@ -1,4 +1,4 @@
-"""Requests that change nothing, and no others."""
+"""A session for read-only requests."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from urllib.parse import urlsplit
 
 import requests
 
-# They take a body, and read.
+# POST requests that only read.
 READS_BY_POST = ("/v1/users/scheduling",)
 
 
 class OnlyReads(requests.Session):
-    """A session in which nothing can be changed, whatever the tools above it, or the key, would do."""
+    """A session that sends only reading requests, whatever the tools or the API key would allow."""
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
-        """The answer to a request that reads.
+        """The answer to a reading request.
 
-        :raise PermissionError: for any other, which is not sent
+        :raise PermissionError: for any other request, which is not sent
         """
         path = urlsplit(request.url or "").path
         if request.method != "GET" and not (request.method == "POST" and path.endswith(READS_BY_POST)):

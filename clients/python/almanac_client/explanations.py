@@ -1,4 +1,4 @@
-"""Why a moment is, or is not, offered."""
+"""Explanations of why a time is, or is not, offered."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from almanac_client.answers import Answer
-from almanac_client.asking import SlotOptions, UserSlotOptions, When, answer, headers, query
+from almanac_client.parameters import SlotOptions, UserSlotOptions, When, answer, headers, query
 from almanac_client.records import OrganizationExplained, UserExplained, Window
 from almanac_client.scheduling import ask_one
 from almanac_client.transport import Transport, path
 
 
 class Explaining:
-    """Why a moment is, or is not, offered. What could not be read is a reason, and ``data`` tells it."""
+    """Explains why a time is, or is not, offered. ``data`` is complete: failures are reasons in it."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
@@ -28,7 +28,7 @@ class Explaining:
         schedules: Sequence[Window] | None = None,
         **options: Unpack[UserSlotOptions],
     ) -> Answer[UserExplained]:
-        """Why a user is, or is not, offered at a moment; takes what ``scheduling.user`` takes.
+        """Why a user is, or is not, offered at a time; parameters as for ``scheduling.user``.
 
         >>> almanac.explain.user("ada", at=at_nine, start="2026-11-23", end="2026-11-24").data["sentence"]
         """
@@ -40,7 +40,7 @@ class Explaining:
     def organization(
         self, org_slug: str, *, at: When, start: When, end: When, **options: Unpack[SlotOptions]
     ) -> Answer[OrganizationExplained]:
-        """Who is offered at a moment, and why every member is, or is not.
+        """The members who are offered at a time, and the reasons for every member.
 
         >>> almanac.explain.organization("acme", at=at_nine, start=monday, end=friday).data["offeredBy"]
         """

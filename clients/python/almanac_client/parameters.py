@@ -1,4 +1,4 @@
-"""How questions about time are put: moments, zones, what a slot is, and how old an answer may be."""
+"""Parameters of availability requests: timestamps, zones, slot options, and the age of cached data."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from almanac_client.transport import Reply
 
 T = TypeVar("T")
 
-# A date is its first moment. A datetime without a zone, and a text without an offset, are local times in the
+# A date means its start. A datetime without a zone, and a text without an offset, are local times in the
 # zone of the request.
 When = datetime | date | str
 
 
 class Reading(TypedDict, total=False):
-    """What every question about busy or free time takes.
+    """Parameters of every request for busy or free time.
 
-    ``zone`` is the one of local times in the request, an IANA name (default: UTC). ``max_age`` asks for an
-    answer no older than so many seconds; 0 has the providers asked anew.
+    ``zone`` is the IANA zone of local times in the request (default: UTC). ``max_age`` limits the age of
+    cached data in seconds; 0 makes Almanac read from the providers.
     """
 
     zone: str
@@ -30,13 +30,13 @@ class Reading(TypedDict, total=False):
 
 
 class AccountReading(Reading, total=False):
-    """The same of one user."""
+    """The same for one user."""
 
     calendar_ids: Sequence[str]
 
 
 class SlotOptions(Reading, total=False):
-    """What a slot is, in minutes, as in the OpenAPI document; what is absent has Almanac's default."""
+    """The properties of a slot, in minutes, as in the OpenAPI document; missing ones have the default."""
 
     slot_duration: int
     padding: int
@@ -49,19 +49,19 @@ class SlotOptions(Reading, total=False):
 
 
 class UserSlotOptions(SlotOptions, total=False):
-    """The same of one user. ``on_failure="partial"``: an unreadable calendar does not fail the request."""
+    """The same for one user. ``on_failure="partial"``: an unreadable calendar does not fail the request."""
 
     calendar_ids: Sequence[str]
     on_failure: OnFailure
 
 
-def told(when: When) -> str:
-    """A moment as Almanac reads it."""
+def timestamp(when: When) -> str:
+    """A timestamp in Almanac's format."""
     return when if isinstance(when, str) else when.isoformat()
 
 
 def query(options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """A query, by Almanac's names; what is None is left out."""
+    """Query parameters by Almanac's names; None values are left out."""
     given = {**more, **options}
     return {
         camel(name): _text(value)
@@ -71,12 +71,12 @@ def query(options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def body(**fields: Any) -> dict[str, Any]:
-    """A body, by Almanac's names; what is None is left out."""
+    """A body by Almanac's names; None values are left out."""
     return {camel(name): value for name, value in fields.items() if value is not None}
 
 
 def headers(options: Mapping[str, Any]) -> dict[str, str]:
-    """The zone, and how old an answer may be."""
+    """The headers for the zone and the maximum age of cached data."""
     found: dict[str, str] = {}
     if options.get("zone") is not None:
         found["X-Timezone"] = options["zone"]
@@ -86,7 +86,7 @@ def headers(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def answer(reply: Reply, kind: type[T], *, accounted_for: bool = False) -> Answer[T]:
-    """An answer whose data is of a kind, with what could not be read."""
+    """An answer with typed data and the calendars that could not be read."""
     data: T = reply.body["data"]
     age = reply.headers.get("Age")
     return Answer(
@@ -99,7 +99,7 @@ def answer(reply: Reply, kind: type[T], *, accounted_for: bool = False) -> Answe
 
 
 def camel(name: str) -> str:
-    """``slot_duration`` as Almanac writes it."""
+    """``slot_duration`` as ``slotDuration``."""
     first, *others = name.split("_")
     return first + "".join(word.title() for word in others)
 
@@ -107,4 +107,4 @@ def camel(name: str) -> str:
 def _text(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
-    return told(value) if isinstance(value, date) else value
+    return timestamp(value) if isinstance(value, date) else value

@@ -1,4 +1,4 @@
-"""Answers as an assistant is told them: a short text, failures first, and the data."""
+"""Tool results for an assistant: a short text, failures first, and the data."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from almanac_client import Answer
 
 T = TypeVar("T")
 
-UNKNOWN = "What is told below leaves out what could not be read, and it is unknown, not free."
+UNKNOWN = "The answer below leaves out calendars that could not be read; their time is unknown, not free."
 
 
-def told(lines: Sequence[str], data: Mapping[str, Any]) -> CallToolResult:
-    """A result of these lines and this data."""
+def result(lines: Sequence[str], data: Mapping[str, Any]) -> CallToolResult:
+    """A result with these lines and this data."""
     text = TextContent(type="text", text="\n".join(line for line in lines if line))
     return CallToolResult(content=[text], structured_content=dict(data))
 
 
-def refused(sentence: str) -> CallToolResult:
-    """A result that says why there is none."""
+def error_result(sentence: str) -> CallToolResult:
+    """A result that reports an error."""
     return CallToolResult(content=[TextContent(type="text", text=sentence)], is_error=True)
 
 
 def unread(answer: Answer[Any]) -> list[str]:
-    """What could not be read: the first lines of a text, and none when everything was."""
+    """The lines about calendars that could not be read, first in a text; empty without failures."""
     return [] if answer.complete else [f"{answer.what_failed()}.", UNKNOWN]
 
 
@@ -42,7 +42,7 @@ def failures(answer: Answer[Any]) -> dict[str, Any]:
 
 
 def some(rows: Sequence[T], most: int, line: Callable[[T], str], what: str) -> list[str]:
-    """How many there are, and as many as are wanted, a line for each."""
+    """The number of rows, and at most ``most`` of them, a line for each."""
     if not rows:
         return [f"No {what}s."]
     head = f"{len(rows)} {what}{'s' if len(rows) > 1 else ''}"
@@ -51,7 +51,7 @@ def some(rows: Sequence[T], most: int, line: Callable[[T], str], what: str) -> l
 
 
 def span(start: str, end: str, zone: str) -> str:
-    """A stretch of time on the clock of a zone: ``Thu 3 Dec 09:00-10:00``."""
+    """A period on the clock of a zone: ``Thu 3 Dec 09:00-10:00``."""
     first, last = (datetime.fromisoformat(edge).astimezone(ZoneInfo(zone)) for edge in (start, end))
     until = f"{last:%H:%M}" if last.date() == first.date() else f"{last:%a} {last.day} {last:%b %H:%M}"
     return f"{first:%a} {first.day} {first:%b %H:%M}-{until}"
