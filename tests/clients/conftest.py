@@ -1,6 +1,6 @@
 """The official clients of both vendors against the sandbox: ``make test-clients`` installs them.
 
-Without them these files are passed over, unless they are what was asked for: then a missing client fails.
+Without them these files are skipped, unless they were requested: then a missing client is a failure.
 """
 
 from __future__ import annotations
@@ -13,6 +13,6 @@ INSTALLED = all(importlib.util.find_spec(name) for name in ("googleapiclient", "
 
 
 def pytest_ignore_collect(config: pytest.Config) -> bool | None:
-    """Pass over what cannot be imported, when it would not be run anyway."""
+    """Skip files that cannot be imported, unless they were requested."""
     wanted = config.option.markexpr.replace("not clients", "")
     return True if not INSTALLED and "clients" not in wanted else None

@@ -1,4 +1,4 @@
-"""Google's discovery document as JSON Schema: the vendor's own word on what an answer may hold."""
+"""Google's discovery document as JSON Schema: the vendor's own definition of its answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 KEPT = ("type", "enum", "pattern", "minimum", "maximum")
-# What a format means for the text or number that carries it.
+# JSON Schema for each format of a string or number.
 FORMATS = {
     "date": {"pattern": r"^\d{4}-\d{2}-\d{2}$"},
     "date-time": {"pattern": r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{3})?(Z|[+-]\d{2}:\d{2})$"},
@@ -22,14 +22,14 @@ FORMATS = {
 
 @cache
 def document() -> dict[str, Any]:
-    """The discovery document that the official client carries."""
+    """The discovery document in the official client."""
     path = files("googleapiclient.discovery_cache.documents").joinpath("calendar.v3.json")
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return found
 
 
 def strict(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema of the document that allows nothing it does not name."""
+    """A schema of the document without additional properties."""
     if "$ref" in schema:
         return {"$ref": f"#/$defs/{schema['$ref']}"}
     made = {name: schema[name] for name in KEPT if name in schema and schema["type"] != "any"}
@@ -50,7 +50,7 @@ def validator(name: str) -> Draft202012Validator:
 
 
 def check(answer: Any, name: str) -> None:
-    """Fail unless ``answer`` is what the document calls ``name``."""
+    """Fail unless ``answer`` matches the document's schema ``name``."""
     problems = [f"{error.json_path}: {error.message}" for error in validator(name).iter_errors(answer)]
     assert not problems, "\n".join(problems)
 

@@ -17,7 +17,7 @@ from providers.sandbox.client import Sandbox, SandboxAccount
 
 @contextmanager
 def connected(sandbox: Sandbox, account: SandboxAccount, token: str | None = None) -> Iterator[Any]:
-    """The client with an account's tokens; ``token`` takes the place of the access token."""
+    """The client with an account's tokens; ``token`` replaces the access token."""
     credentials = Credentials(
         token or account.access_token,
         refresh_token=account.refresh_token,

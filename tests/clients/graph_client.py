@@ -12,7 +12,7 @@ import httpx
 
 from providers.sandbox.client import Sandbox, SandboxAccount
 
-# The SDK's generated code uses what its own library has deprecated.
+# The SDK's generated code uses deprecated parts of its own library.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kiota_abstractions.authentication import AuthenticationProvider
@@ -29,7 +29,7 @@ Answer = TypeVar("Answer")
 
 
 class Bearer(AuthenticationProvider):  # type: ignore[misc]
-    """Puts one token on every request."""
+    """Adds one token to every request."""
 
     def __init__(self, token: str) -> None:
         self.token = token
@@ -41,7 +41,7 @@ class Bearer(AuthenticationProvider):  # type: ignore[misc]
 
 
 class Graph:
-    """The official client, and what the wire said last."""
+    """The official client, and the last answer it received."""
 
     def __init__(self, url: str, token: str) -> None:
         self.http = GraphClientFactory.create_with_default_middleware(options=options)

@@ -1,4 +1,4 @@
-"""Holds an answer to the generated models of the official SDK: its names and its enumerations, no others."""
+"""Checks an answer against the generated models of the official SDK: known names and enum values only."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from kiota_abstractions.serialization import Parsable
 
-# The SDK names a property's attribute so; ``iCalUId`` is ``i_cal_u_id``.
+# The SDK's attribute names: ``iCalUId`` is ``i_cal_u_id``.
 CAPITAL = re.compile(r"(?<!^)([A-Z])")
 
 
 def problems(model: Any, raw: Any, path: str = "$") -> list[str]:
-    """What the SDK did not understand of ``raw``, which it read as ``model``."""
+    """The parts of ``raw`` that the SDK did not parse into ``model``."""
     if raw is None:
         return []
     if model is None:

@@ -1,4 +1,4 @@
-"""google-api-python-client against the sandbox; each answer is held to the discovery document."""
+"""google-api-python-client against the sandbox; each answer is checked with the discovery document."""
 
 from __future__ import annotations
 

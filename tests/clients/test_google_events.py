@@ -39,7 +39,7 @@ def calendar(sandbox: Sandbox, new_user: Callable[..., str], api: Api) -> Iterat
 
 @pytest.fixture
 def ours(api: Api, calendar: Any) -> Callable[..., Any]:
-    """Call our service about the events of the main calendar; answers with what it says."""
+    """Call our service for the events of the main calendar; returns the answer."""
 
     def call(method: str, path: str = "/google/primary", body: Any = None, **query: str) -> Any:
         answer = api.call(
@@ -57,7 +57,7 @@ def ours(api: Api, calendar: Any) -> Callable[..., Any]:
 
 
 def stored(calendar: Any, event_id: str) -> Any:
-    """An event as the client reads it, held to the vendor's schema."""
+    """An event as the client reads it, checked with the vendor's schema."""
     found = calendar.events().get(calendarId="primary", eventId=event_id).execute()
     check(found, "Event")
     return found

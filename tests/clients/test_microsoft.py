@@ -1,4 +1,4 @@
-"""msgraph-sdk against the sandbox; each answer is held to the SDK's generated models."""
+"""msgraph-sdk against the sandbox; each answer is checked with the SDK's generated models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from providers.sandbox.client import Sandbox
 
-# The SDK's generated code uses what its own library has deprecated.
+# The SDK's generated code uses deprecated parts of its own library.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from kiota_abstractions.api_error import APIError

@@ -13,7 +13,7 @@ from providers.sandbox.client import Sandbox, SandboxAccount
 from tests.app.days import periods
 from tests.conftest import Api
 
-# The SDK's generated code uses what its own library has deprecated.
+# The SDK's generated code uses deprecated parts of its own library.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from msgraph.generated.models.attendee import Attendee
@@ -65,7 +65,7 @@ def user(account: SandboxAccount, new_user: Callable[..., str]) -> str:
 
 @pytest.fixture
 def ours(api: Api, user: str) -> Callable[..., Any]:
-    """Call our service about the events of the main calendar; answers with what it says."""
+    """Call our service for the events of the main calendar; returns the answer."""
 
     def call(method: str, path: str = "/microsoft/primary", body: Any = None, **query: str) -> Any:
         answer = api.call(

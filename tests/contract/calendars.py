@@ -60,20 +60,20 @@ def microsoft_down(world: World) -> None:
 
 
 def half_done(world: World) -> None:
-    """A unified event whose copy at Microsoft can be found and not be written."""
+    """A unified event whose copy at Microsoft can be read and not written."""
     world.unified()
     for operation in ("microsoft.events.update", "microsoft.events.delete"):
         world.sandbox.fault(operation=operation, status=503, retry_after=LATER)
 
 
 def unreadable(world: World) -> None:
-    """The provider writes, and tells nothing of it that can be read."""
+    """The provider executes writes, and sends unreadable answers."""
     for operation in ("google.events.insert", "google.events.patch", "microsoft.events.insert"):
         world.sandbox.fault(operation=operation, body="html")
 
 
 def unified_and(then: Any) -> Any:
-    """There is a unified event; then something happens."""
+    """There is a unified event; then ``then`` happens."""
 
     def given(world: World) -> None:
         world.unified()
@@ -91,13 +91,13 @@ def down(world: World) -> None:
 
 
 def gone(world: World) -> None:
-    """The event that was there is deleted."""
+    """The existing event is deleted."""
     world.names["eventId"] = world.event_id()
     path = "/users/{userId}/calendar/events/{provider}/primary/{eventId}".format(**world.names)
     assert world.api.delete(path).status_code == 200
 
 
-# A bare string in the place of the envelope.
+# A string instead of an envelope.
 def bare(told: str, status: int, **more: Any) -> Row:
     return bad(told, status, shape=str, **more)
 
@@ -119,7 +119,7 @@ CALENDARS: tuple[Row, ...] = (
 EVENTS_ROUTE = "/users/{userId}/calendar/events"
 IN_CALENDAR = EVENTS_ROUTE + "/{provider}/{calendarId}"
 ONE = IN_CALENDAR + "/{eventId}"
-# For Google, whose ids may be like this, and for Graph, which calls any other malformed.
+# A valid form of id at Google; Graph calls any other form malformed.
 NO_CALENDAR = {"calendarId": "AAMk/no such#%"}
 NO_EVENT = {"eventId": "AAMk/no such#%"}
 

@@ -1,4 +1,4 @@
-"""The rows of why a moment is, or is not, offered."""
+"""The rows of explanations."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ LINK = {"link": str}
 
 
 def another_user(world: World) -> None:
-    """``new`` is taken."""
+    """The id ``new`` is in use."""
     world.api.post("/users", {"id": world.names["new"]})
 
 
@@ -50,7 +50,7 @@ def another_slug(world: World) -> None:
 
 
 def consented(world: World) -> None:
-    """``code`` and ``state`` are what the provider has sent."""
+    """``code`` and ``state`` are in the provider's redirect."""
     world.names |= world.consent()
 
 
@@ -60,13 +60,13 @@ def code_spoilt(world: World) -> None:
 
 
 def refused(world: World) -> None:
-    """The person said no."""
+    """The user declined."""
     consented(world)
     world.names |= {"error": "access_denied"}
 
 
 def user_shared(world: World) -> None:
-    """A key of the user's organization made the link; then the user joined another organization."""
+    """A key of the user's organization created the link; then the user joined another organization."""
     everywhere = world.api
     world.api = world.new_api(world.names["orgSlug"])
     consented(world)
@@ -80,7 +80,7 @@ def user_gone(world: World) -> None:
 
 
 def allowing_returns(world: World) -> None:
-    """An installation that sends browsers on."""
+    """An installation that redirects browsers to return addresses."""
     made = world.new_app(redirect_urls=(RETURN,))
     world.api = type(world.api)(made.test_client(), world.api.key)
     world.names |= world.consent(returnUrl=RETURN)
@@ -92,7 +92,7 @@ def token_down(world: World, **fault: object) -> None:
 
 
 def stale(world: World) -> None:
-    """The access token has ended."""
+    """The access token has expired."""
     world.connect(expiresAt="2020-01-01T00:00:00Z")
 
 

@@ -1,4 +1,4 @@
-"""What a row of the contract says: a call, the status of its answer, and the shape of its body."""
+"""A row of the contract: a call, the status of its answer, and the shape of its body."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tests.contract.world import World
 PROVIDERS = ("google", "microsoft")
 SCOPE_ERROR = {**ERROR, "operation": str, "validScopes": [str]}
 THROTTLED = {**ERROR, "retryAfter": int}
-# A provider failed; and where calendars are read, which of them.
+# A provider failed; where calendars are read, the answer names them.
 PROVIDER_ERROR = {**ERROR, "reason": REASON}
 UNREAD_ERROR = {**PROVIDER_ERROR, "failedCalendars": [FAILED_CALENDAR]}
-# As soon as this no try after the first is made, so that a row costs no waiting.
+# A ``Retry-After`` beyond the deadline, so that calls are not retried and a row has no pauses.
 LATER = 60
 
 
 @dataclass(frozen=True)
 class Row:
-    """``given`` comes before the call; it may say what is sent by changing ``world.names``.
+    """``given`` runs before the call; it may change the request through ``world.names``.
 
-    ``providers`` are those that the row is asked of, each in a world of its own. ``key`` makes another
-    caller. ``media`` is the type of the answer.
+    ``providers`` are the providers to run the row with, each in its own world. ``key`` replaces the caller's
+    API key. ``media`` is the media type of the answer.
     """
 
     operation: str
@@ -45,7 +45,7 @@ class Row:
 
 
 def of(operation: str, *rows: Row) -> Iterator[Row]:
-    """Rows of one operation; one that names a provider is asked of both, unless a row says otherwise."""
+    """Rows of one operation; one that names a provider runs with both, unless a row says otherwise."""
     usual = PROVIDERS if "{provider}" in operation else PROVIDERS[:1]
     for row in rows:
         yield replace(row, operation=operation, providers=row.providers or usual)
@@ -56,7 +56,7 @@ def ok(shape: Any, status: int = 200, **more: Any) -> Row:
 
 
 def bad(told: str, status: int = 400, **more: Any) -> Row:
-    """A refusal; ``told`` is how its sentence begins."""
+    """An error answer; ``told`` is the start of its message."""
     return Row("", status, more.pop("shape", ERROR), told=told, **more)
 
 
@@ -89,7 +89,7 @@ def apple(**more: Any) -> Row:
 
 
 def read_only(world: World) -> None:
-    """The caller has a key that may only read."""
+    """The caller has a read-only key."""
     world.api = world.new_api(read_only=True)
 
 
@@ -99,7 +99,7 @@ def telling(world: World) -> None:
 
 
 def bound(world: World) -> None:
-    """The caller has a key of the user's organization, and the user is in another one too."""
+    """The caller has a key of the user's organization, and the user is also in another one."""
     other = world.new_organization()
     path = f"/organizations/{other}/members"
     assert world.api.post(path, {"userIds": [world.names["userId"]]}).status_code == 201
@@ -111,7 +111,7 @@ def may_not_write(**more: Any) -> Row:
 
 
 def of_provider(**more: Any) -> list[Row]:
-    """What a single-user read answers when every account fails."""
+    """The answers of a single-user read when every account fails."""
     return [
         ended(shape=UNREAD_ERROR, **more),
         bad("calendar.", 403, shape=SCOPE_ERROR | UNREAD_ERROR, given=World.narrow, **more),
@@ -120,12 +120,12 @@ def of_provider(**more: Any) -> list[Row]:
 
 
 def ended(shape: Any = PROVIDER_ERROR, **more: Any) -> Row:
-    """The answer when the provider has withdrawn the grant."""
+    """The answer when the provider has revoked the grant."""
     return bad("", 401, shape=shape, given=World.revoke, **more)
 
 
 def provider_down(shape: Any = PROVIDER_ERROR, *, creates: bool = False, **more: Any) -> list[Row]:
-    """The answers while the provider throttles, and while it is down; a create may have been done then."""
+    """Answers while the provider limits the rate, and while it is down; a create may have been executed."""
     unclear = {"code": frozenset({"outcomeUnknown"})} if creates else {}
     return [
         bad(

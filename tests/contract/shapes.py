@@ -1,8 +1,8 @@
 """The shapes of the specification's field tables, written by hand: nothing here is taken from our schemas.
 
-A shape is a type, a set of words, a pattern, None, a list of one shape (an empty one: nothing is in it), or
-an object: every name in it is there, save those that end with ``?``, and no other is. ``Either`` is one of
-several.
+A shape is a type, a set of words, a pattern, None, a list of one shape (an empty one: the list is empty), or
+an object: it must have exactly these names, and those with ``?`` at the end are optional. ``Either`` is one
+of several shapes.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ USER = {
     "oauthConnections": [CONNECTION],
     "organizations": [ORGANIZATION],
 }
-# In a list of users an organization holds at most 100 members.
+# In a list of users an organization has at most 100 members.
 LISTED_USER = USER | {"organizations": [ORGANIZATION | {"membersTruncated?": bool, "memberCount?": int}]}
 CALENDAR = {
     "id": str,
@@ -188,12 +188,12 @@ ERROR = {"data": None, "error": str}
 
 
 def data(shape: Any, **beside: Any) -> dict[str, Any]:
-    """A success, with what stands beside its data."""
+    """A success, with the fields beside its data."""
     return {"data": shape, **beside}
 
 
 def misfits(value: Any, shape: Any, path: str = "$") -> list[str]:
-    """Where a value is not of a shape."""
+    """The places where a value does not have a shape."""
     match shape:
         case Either():
             found = [misfits(value, each, path) for each in shape]

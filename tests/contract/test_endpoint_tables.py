@@ -1,6 +1,6 @@
 """Every row of the specification's endpoint tables over HTTP, at both providers, and each documented error.
 
-Each body is held to two judges: the specification's field tables, written by hand in ``shapes``, and the
+Each body is checked twice: with the specification's field tables, written by hand in ``shapes``, and with the
 OpenAPI document that the service itself serves.
 """
 
@@ -30,10 +30,10 @@ CASES = [
     for row in ROWS
     for provider in row.providers
 ]
-# What no row can show by itself: these are shown for every operation that has them, below.
+# Statuses that no row shows: tests below cover them for every operation.
 EVERYWHERE = {413, 415, 429, 503}
 CALLBACK = "GET /oauth/{provider}/callback"
-# What takes two requests that meet in the wrong moment.
+# Statuses that need two requests at the same time.
 UNSHOWN = {("POST /users/oauth/{provider}/verify", 404): "the user is deleted while the code is redeemed"}
 
 
@@ -66,7 +66,7 @@ def new_world(api, sandbox, new_api, new_user, new_organization, new_app) -> Cal
 
 @pytest.fixture(autouse=True)
 def nobody_listens_afterwards(stores) -> Iterator[None]:
-    """What a test has registered hears nothing of the next ones."""
+    """Webhook endpoints that a test registered do not receive events of the next tests."""
     yield
     with stores.database.writing() as session:
         session.execute(delete(WebhookEndpoint))
@@ -84,7 +84,7 @@ def answer_to(world: World, row: Row) -> TestResponse:
 
 
 def conforms(document: dict[str, Any], operation: dict[str, Any], answer: TestResponse) -> None:
-    """Fail unless the document says that this operation may answer so, and this body is what it says."""
+    """Fail unless the document allows this status and body for the operation."""
     told = operation["responses"].get(str(answer.status_code))
     assert told is not None, f"{answer.status_code} is not documented: {answer.text}"
     if "$ref" in told:
@@ -120,7 +120,7 @@ def test_every_operation_has_a_row_and_every_row_an_operation(operations):
 
 
 def promised(operations: dict[str, Any]) -> set[tuple[str, int]]:
-    """The statuses that the document names, save those that every operation shows below."""
+    """The documented statuses, except the ones that tests below cover for every operation."""
     return {
         (name, int(status))
         for name, operation in operations.items()
@@ -138,7 +138,7 @@ def test_every_documented_status_is_shown_and_every_status_shown_is_documented(o
     assert sorted(shown - promised(operations)) == []
 
 
-# --- what every operation has in common
+# --- common to all operations
 
 
 def with_body(operations: dict[str, Any]) -> Iterator[str]:
@@ -146,7 +146,7 @@ def with_body(operations: dict[str, Any]) -> Iterator[str]:
 
 
 def creating(operations: dict[str, Any]) -> list[str]:
-    """The operations that take an idempotency key."""
+    """The operations that accept an idempotency key."""
     return [
         name
         for name, operation in operations.items()

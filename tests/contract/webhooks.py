@@ -7,7 +7,7 @@ from tests.contract.rows import Row, bad, may_not_write, missing, of, ok
 from tests.contract.shapes import DELIVERY, DONE, WEBHOOK, data
 from tests.contract.world import World
 
-# Nobody listens there.
+# No server listens on this port.
 URL = "http://127.0.0.1:9/hook"
 REGISTERED = WEBHOOK | {"secret": str}
 
@@ -27,13 +27,13 @@ def told(world: World) -> None:
 
 
 def another_organizations(world: World) -> None:
-    """The caller has a key of another organization than the endpoint."""
+    """The caller has a key of another organization than the endpoint's."""
     registered(world)
     world.api = world.new_api(organization=world.new_organization())
 
 
 def strict(world: World) -> None:
-    """An installation that sends nothing into its own network."""
+    """An installation that sends no webhooks into its own network."""
     made = world.new_app(webhooks_allow_private=False)
     world.api = type(world.api)(made.test_client(), world.api.key)
 

@@ -1,4 +1,4 @@
-"""What the rows of the contract are about: a user with both accounts in an organization, and who asks."""
+"""The state that the contract's rows need: a user with both accounts in an organization, and a caller."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EVENT = {"subject": "Review", **NINE}
 
 @dataclass
 class World:
-    """``names`` are what stands in a row's braces; ``provider`` is the one that the row is asked of."""
+    """``names`` are the values for a row's braces; ``provider`` is the one the row runs with."""
 
     api: Api
     sandbox: Sandbox
@@ -34,7 +34,7 @@ class World:
     names: dict[str, str] = field(default_factory=dict)
 
     def settle(self) -> None:
-        """Make the user, the organization, the accounts, and an event in each of them."""
+        """Create the user, the organization, the accounts, and an event in each account."""
         for provider, email in ADA.items():
             self.accounts[provider] = self.sandbox.account(provider, email, events=[EVENT])
         slug = self.new_organization()
@@ -56,35 +56,35 @@ class World:
         return self.accounts[self.provider]
 
     def event_id(self) -> str:
-        """The event that the provider has."""
+        """The id of the event at the provider."""
         (event,) = AtProvider(self.sandbox, self.account).events()
         return str(event["id"])
 
     def connect(self, **changed: Any) -> None:
-        """Connect the account again, with something changed."""
+        """Connect the account again, with changes."""
         connect(self.api, self.names["userId"], self.account, **changed)
 
     def strike(self, **fault: Any) -> None:
-        """Let the provider fail from now on."""
+        """Make the provider fail from now on."""
         self.sandbox.fault(provider=self.provider, **fault)
 
     def narrow(self) -> None:
-        """A grant that allows nothing with calendars, in every account."""
+        """Replace the grant of every account by one without calendar scopes."""
         for account in self.accounts.values():
             connect(self.api, self.names["userId"], account, scope=["openid"])
 
     def revoke(self) -> None:
-        """The grants of every account end."""
+        """Revoke the grants of every account."""
         for email in ADA.values():
             self.sandbox.revoke(email)
 
     def unified(self) -> None:
-        """A unified event of the metaId in ``names``."""
+        """Create a unified event with the metaId in ``names``."""
         path = f"/users/{self.names['userId']}/calendar/events/meta"
         assert self.api.post(path, EVENT | {"metaId": self.names["metaId"]}).status_code == 201
 
     def consent(self, **asked: str) -> dict[str, str]:
-        """What the provider sends along when a person agrees, as the callback's query."""
+        """The query of the callback after a user's consent."""
         path = f"/users/{self.names['userId']}/oauth/{self.provider}/authorize"
         link = self.api.post(path, asked).json["data"]["link"]
         hint = {"login_hint": ADA[self.provider]}
@@ -101,7 +101,7 @@ class World:
         )
 
     def filled(self, value: Any) -> Any:
-        """A query or body with the names put in."""
+        """A query or body with the names replaced."""
         if isinstance(value, dict):
             return {name: self.filled(each) for name, each in value.items()}
         if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Generators of clients that are not ours: ``make test-generators`` installs them."""
+"""Third-party client generators: ``make test-generators`` installs them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def document(app, tmp_path: Path) -> Path:
 
 
 def run(*command: str | Path, cwd: Path) -> str:
-    """What a command says that must succeed."""
+    """The output of a command that must succeed."""
     ended = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     return ended.stdout + ended.stderr

@@ -1,4 +1,4 @@
-"""A caller of Almanac in Python, by the client generated from its OpenAPI document."""
+"""Calls Almanac with the Python client generated from its OpenAPI document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients generated from the OpenAPI document compile under the strictest rules, and are answered."""
+"""Clients generated from the OpenAPI document compile under the strictest rules, and work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Program = Callable[[str, str, str], dict[str, object]]
 
 @pytest.fixture
 def typescript(document: Path, tmp_path: Path) -> Program:
-    """The program in TypeScript, compiled against the types of openapi-typescript."""
+    """The TypeScript program, compiled against the types of openapi-typescript."""
     modules = HERE / "node_modules"
     (tmp_path / "node_modules").symlink_to(modules)
     for name in ("slots.ts", "tsconfig.json", "package.json"):
@@ -32,17 +32,17 @@ def typescript(document: Path, tmp_path: Path) -> Program:
 
 @pytest.fixture
 def python(document: Path, tmp_path: Path) -> Program:
-    """The program in Python, on the client of openapi-python-client, both read by mypy."""
+    """The Python program, using the client of openapi-python-client, both checked by mypy."""
     tools = Path(sys.executable).parent
     said = run(
         *("env", f"PATH={tools}:/usr/bin:/bin", tools / "openapi-python-client", "generate"),
         *("--path", document, "--meta", "none", "--output-path", "generated"),
         cwd=tmp_path,
     )
-    # It says what it could not make something of, and succeeds all the same.
+    # The generator only warns of schemas that it cannot convert, and exits successfully.
     assert "arning" not in said, said
     shutil.copy(HERE / "slots.py", tmp_path)
-    # Its template of a session is the same for every document, and not quite strict.
+    # Its session template is the same for every document, and not strictly typed.
     rules = "[mypy]\nstrict = true\n[mypy-generated.client]\nignore_errors = true\n"
     (tmp_path / "mypy.ini").write_text(rules)
     run(tools / "mypy", "slots.py", "generated", cwd=tmp_path)
@@ -66,7 +66,7 @@ def test_no_generated_name_is_a_makeshift(tmp_path: Path):
     methods = {file.stem for file in (tmp_path / "generated/api").glob("*/*.py")} - {"__init__"}
 
     assert {"provider", "failure_reason", "user_slots_answer", "meeting_url"} <= models
-    # A generator numbers what has no name of its own, and calls it after the place where it was found.
+    # A generator numbers unnamed schemas, and names them after their location.
     assert [name for name in models if re.search(r"\d|_item|_type_", name)] == []
     assert {"get_user_scheduling", "list_users", "create_event"} <= methods
     assert [name for name in methods if re.search(r"\d|_by_", name)] == []

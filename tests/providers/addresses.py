@@ -1,4 +1,4 @@
-"""The addresses of both providers on one server: the sandbox, or a script."""
+"""The addresses of both providers on one server: the sandbox or a scripted server."""
 
 from __future__ import annotations
 

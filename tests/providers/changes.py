@@ -1,4 +1,4 @@
-"""What may be written of an event, for properties that hold for both providers."""
+"""Strategies for the content of events, for properties that hold for both providers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAILBOX = "America/New_York"
 ZONES = [None, "UTC", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Pacific/Auckland"]
 SECOND = 1000
 
-# Control characters are refused before a provider is asked; white space at an end is not worth keeping.
+# The API rejects control characters; providers trim white space at the ends.
 LETTERS = st.characters(blacklist_categories=("Cs", "Cc"), blacklist_characters="\xa0")
 LINES = st.text(LETTERS, max_size=40)
 DESCRIPTIONS = st.lists(LINES, max_size=4).map(lambda lines: "\n".join(lines).rstrip())
@@ -45,7 +45,7 @@ def days(draw: Any) -> dict[str, Any]:
 
 @st.composite
 def texts(draw: Any) -> dict[str, Any]:
-    """All but the times; with a meeting URL there is a location, which would follow it otherwise."""
+    """Everything but the times; a meeting URL comes with a location, which would follow it otherwise."""
     written = {
         "subject": draw(st.none() | LINES),
         "description": draw(st.none() | DESCRIPTIONS),
@@ -57,12 +57,12 @@ def texts(draw: Any) -> dict[str, Any]:
 
 
 def midnight(day: Day) -> int:
-    """The start of a day where the account is."""
+    """The start of a day in the account's zone."""
     return int(datetime.fromisoformat(day.date).replace(tzinfo=ZoneInfo(MAILBOX)).timestamp() * 1000)
 
 
 def assert_is(event: Event, written: dict[str, Any], meeting: str) -> None:
-    """Check that an event says what was written; the provider's own meetings begin with ``meeting``."""
+    """Check that an event has the written content; the provider's own meetings begin with ``meeting``."""
     for name in ("subject", "description", "location"):
         assert getattr(event, name) == written.get(name, "")
     assert event.meta_id == written.get("meta_id")
@@ -77,6 +77,6 @@ def assert_is(event: Event, written: dict[str, Any], meeting: str) -> None:
 
 
 def merged(before: dict[str, Any], sent: dict[str, Any]) -> dict[str, Any]:
-    """What holds after an update: one place of meeting at a time."""
+    """The content after an update; an event has only one online meeting at a time."""
     gone = {"meeting", "meeting_url"} if {"meeting", "meeting_url"} & sent.keys() else set()
     return {name: value for name, value in before.items() if name not in gone} | sent

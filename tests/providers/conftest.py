@@ -1,4 +1,4 @@
-"""The adapters against real sockets: the sandbox for what providers do, a script for what they should not."""
+"""The adapters over real sockets: the sandbox for regular answers, a scripted server for faulty ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CLIENT = Client("client-id", Token("client-secret"))
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_retries() -> Iterator[None]:
-    """Retries are as many as ever, with next to no pause before them."""
+    """As many retries as usual, with almost no pause before them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(retries, "BACKOFF", 0.01)
         yield
@@ -86,7 +86,7 @@ class Tokens:
 
 @pytest.fixture
 def connect(oauth: dict[str, OAuthServer]) -> Callable[..., Account]:
-    """Turn an account of the sandbox into what an adapter is given; ``access`` replaces its token."""
+    """Make a base ``Account`` from an account of the sandbox; ``access`` replaces its token."""
 
     def connected(account: SandboxAccount, access: str | None = None) -> Account:
         tokens = Tokens(access or account.access_token, account.refresh_token, oauth[account.provider])
@@ -97,14 +97,14 @@ def connect(oauth: dict[str, OAuthServer]) -> Callable[..., Account]:
 
 @dataclass
 class Script:
-    """Answers a server gives in turn, the last one for ever; ``asked`` is what it was asked."""
+    """Answers of a server in order, the last one repeated; ``asked`` has the requests it received."""
 
     url: str
     answers: list[Callable[[BaseHTTPRequestHandler], None]] = field(default_factory=list)
     asked: list[dict[str, Any]] = field(default_factory=list)
 
     def say(self, status: int = 200, body: Any = None, **headers: str) -> None:
-        """Add an answer; bytes go out as they are, anything else as JSON."""
+        """Add an answer; bytes are sent unchanged, anything else as JSON."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
 
         def answer(handler: BaseHTTPRequestHandler) -> None:
@@ -118,13 +118,13 @@ class Script:
         self.answers.append(answer)
 
     def act(self, answer: Callable[[BaseHTTPRequestHandler], None]) -> None:
-        """Add an answer that writes itself."""
+        """Add a handler that writes the answer itself."""
         self.answers.append(answer)
 
 
 @pytest.fixture
 def script() -> Iterator[Script]:
-    """A server that says what it is told to."""
+    """A server with scripted answers."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -154,7 +154,7 @@ def script() -> Iterator[Script]:
 
 @pytest.fixture
 def scripted_account() -> Account:
-    """An account for scripted servers, with every scope the tests need; a renewal gives another token."""
+    """An account for scripted servers, with every scope the tests need; a refresh gives another token."""
 
     class Fresh(Tokens):
         def renewed(self, rejected: Token, *, deadline: float) -> Token:
@@ -167,13 +167,13 @@ def scripted_account() -> Account:
 
 @pytest.fixture
 def soon() -> Callable[[float], float]:
-    """A deadline so many seconds from now."""
+    """A deadline the given number of seconds from now."""
     return lambda seconds=30.0: time.monotonic() + seconds
 
 
 @pytest.fixture
 def is_fit_for_people() -> Callable[[ProviderError], None]:
-    """Check that an error names no URL, address, token, secret or internal, and keeps what was called."""
+    """Check that an error contains no URL, address, token, secret or internal name, and has an operation."""
 
     def check(error: ProviderError) -> None:
         shown = f"{error} {error!r} {error.message}"

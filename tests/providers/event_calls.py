@@ -1,4 +1,4 @@
-"""The event calls of an adapter, each with a deadline of its own, and the drafts and times of their tests."""
+"""The event calls of an adapter, each with its own deadline, and the drafts and times of their tests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TIMED = Changes(subject="Review", start=Moment(NINE), end=Moment(TEN))
 
 
 class Calls:
-    """An adapter with one account; ``raw`` calls the provider as somebody else's program would."""
+    """An adapter with one account; ``raw`` calls the provider directly, as another application would."""
 
     def __init__(self, provider: CalendarProvider, account: Account, raw: Caller, left: float = 5.0) -> None:
         self.provider = provider
@@ -64,11 +64,11 @@ class Calls:
 
 
 def bare(event: Event) -> Event:
-    """Without the provider's own record, which differs a little between a list and a single event."""
+    """The event without the provider's record, which differs between a list and a single event."""
     return replace(event, original={})
 
 
 def draft(content: Changes, key: str = "", fingerprint: str = "a", **more: Any) -> Draft:
-    """A draft; its key follows from ``key``, one of its own when that is empty."""
+    """A draft; its key is derived from ``key``, or random when that is empty."""
     digest = sha256((key or f"{time.monotonic_ns()}").encode()).hexdigest()
     return Draft(content, digest, sha256(fingerprint.encode()).hexdigest(), **more)

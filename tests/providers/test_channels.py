@@ -1,4 +1,4 @@
-"""Channels of both providers against the sandbox: opened, told by, extended, closed, and what goes wrong."""
+"""Channels of both providers against the sandbox: open, notify, extend, close, and failures."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def wanted(receiver) -> ChannelWanted:
 
 
 def pushes(sandbox, provider: str) -> int:
-    """How many notifications were sent; one that is due is counted before the next call is answered."""
+    """The number of notifications sent; a due one is counted before the next call is answered."""
     return sandbox.requests().by_operation.get(f"{provider}.push", 0)
 
 
 def told(provider: str, posted) -> list[Notification]:
-    """What a request says, as the adapter reads it."""
+    """The notifications of a request, as parsed by the adapter."""
     if provider == "google":
         assert posted.body == b""
         return [google_channels.notification(posted.headers.get)]
@@ -157,7 +157,7 @@ def test_a_channel_that_has_ended_is_silent(opened, sandbox, provider):
     sandbox.shorten_channels(0.4)
     channel, _, there = opened(provider)
     time.sleep(max(0.0, (channel.expires_at - datetime.now(UTC)).total_seconds()) + 0.05)
-    # Its beginning may have been told until now.
+    # A notification of the start may still have been sent before.
     before = pushes(sandbox, provider)
 
     there.post()

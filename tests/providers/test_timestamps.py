@@ -1,4 +1,4 @@
-"""Moments: texts of both providers to milliseconds and back."""
+"""Timestamps: texts of both providers to milliseconds and back."""
 
 from __future__ import annotations
 

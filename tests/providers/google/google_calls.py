@@ -28,7 +28,7 @@ PATCH, PUT, DELETE = "google.events.patch", "google.events.update", "google.even
 
 
 class GoogleCalls(Calls):
-    """What somebody else's program does, in Google's words."""
+    """Direct calls to Google, as another application would make them."""
 
     def post(self, calendar: str = "primary", **fields: Any) -> Any:
         when = {name: {"dateTime": MEETING[name]} for name in ("start", "end")}
@@ -43,7 +43,7 @@ class GoogleCalls(Calls):
         assert answer.status_code == 200, answer.text
 
     def stored(self, event_id: str) -> Any:
-        """An event as Google has it."""
+        """An event as Google stores it."""
         return self.raw.get(f"calendars/primary/events/{event_id}")
 
 

@@ -1,4 +1,4 @@
-"""Google Calendar over a socket: what is read, and how each failure is named."""
+"""Google Calendar over a socket: parsed answers, and the exception for each failure."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_when_one_of_several_calls_fails_its_calendars_fail_and_the_others_count
 
 
 def test_a_401_of_the_second_query_ends_the_whole_read(script, scripted_account):
-    """The grant is gone: no calendar of the first query may look as if the account could still be read."""
+    """The grant has ended: no calendar of the first query may appear as readable."""
     ids = [f"c{n}" for n in range(51)]
     script.say(body={"calendars": {each: {"busy": []} for each in ids}})
     script.say(401, {"error": {"code": 401, "errors": [{"reason": "authError"}]}})

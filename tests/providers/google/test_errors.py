@@ -1,4 +1,4 @@
-"""Google's refusals: two envelopes, one meaning each.
+"""Google's error answers: two formats, one exception for each error.
 
 https://developers.google.com/workspace/calendar/api/guides/errors
 """

@@ -1,4 +1,4 @@
-"""An event of Google Calendar is changed by what was sent and by nothing else."""
+"""Changing an event of Google Calendar writes only the given fields."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_an_event_that_never_holds_still_is_given_up(sandbox, calls, is_fit_for_
 
 
 def test_an_answer_given_while_the_list_is_written_is_not_lost(script, scripted_account):
-    """Bob accepts between our read and our write; the etag tells."""
+    """Bob accepts between our read and our write; the etag detects it."""
     calls = scripted(script, scripted_account)
     guest = {"email": "bob@example.com"}
     before = {"attendees": [guest | {"responseStatus": "needsAction"}], "etag": '"1"'}
@@ -116,7 +116,7 @@ def test_an_update_whose_answer_was_lost_is_written_again(sandbox, calls):
     sandbox.fault(operation=PATCH, body="reset", times=1)
     sandbox.forget_requests()
     assert [each.email for each in calls.update(made.id, attendees=("bob@x.org",)).attendees] == ["bob@x.org"]
-    # Done without an answer, refused for the etag that it changed, done again.
+    # Executed without an answer, rejected for the etag that it changed, executed again.
     assert sandbox.requests().by_operation[PATCH] == 3
 
 

@@ -1,4 +1,4 @@
-"""Events created in Google Calendar: once for each key, or refused."""
+"""Events created in Google Calendar: once for each key, or rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The events of Google calendars in a range: ordered, expanded, whole, or failed by calendar."""
+"""The events of Google calendars in a range: sorted, expanded, complete, or failed per calendar."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_all_pages_are_read_over_short_and_empty_ones(sandbox, new, monkeypatch)
     minutes = [f"2026-12-03T09:{n:02}:00Z" for n in range(10)]
     calls = new(*({"subject": f"{n}", "start": at, "end": at} for n, at in enumerate(minutes)))
     assert [event.subject for event in calls.listed()] == [str(n) for n in range(10)]
-    # Two, none, three, three and two.
+    # Pages of two, none, three, three and two events.
     assert sandbox.requests().by_operation == {LIST: 5}
 
 

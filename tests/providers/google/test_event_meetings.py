@@ -1,4 +1,4 @@
-"""Online meetings of Google Calendar, and the urls of other meetings."""
+"""Online meetings of Google Calendar, and the URLs of external meetings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guests of Google Calendar are told of a write when that is asked for."""
+"""Google Calendar notifies an event's guests of a write on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Google refuses, or does not have, is named by what it is, whatever was called."""
+"""Google's error answers for events get the same exceptions from every call."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_a_read_that_failed_for_a_moment_is_tried_again(sandbox, calls, operatio
     assert (calls.event(made.id) if operation == GET else calls.find("m")) == made
 
 
-# The answer to a delete is empty: nothing of it can be spoilt, and what is lost is in a test of its own.
+# A delete answers with an empty body, which cannot be damaged; a lost answer has its own test.
 WRITES = [
     (each, *f) for each in (INSERT, PATCH, DELETE) for f in FAULTS if each != DELETE or "body" not in f[0]
 ]
@@ -249,7 +249,7 @@ def test_a_write_that_fails_is_named(sandbox, new, is_fit_for_people, operation,
     sandbox.fault(operation=GET, **fault)
     wanted = {ProviderError: EventRefused}.get(error, error)
     if operation == INSERT and wanted in (NoAnswer, Unavailable):
-        # The look for the event has failed as well.
+        # The lookup of the event failed as well.
         wanted = OutcomeUnknown
     with pytest.raises(ProviderError) as raised:
         writes[operation]()

@@ -1,4 +1,4 @@
-"""What was created in Google Calendar and deleted is created anew under the same id."""
+"""Creating a deleted event again in Google Calendar restores it under the same id."""
 
 from __future__ import annotations
 

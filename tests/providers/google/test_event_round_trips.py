@@ -1,4 +1,4 @@
-"""Whatever is written of an event in Google Calendar is read back the same."""
+"""An event written to Google Calendar is read back unchanged."""
 
 from __future__ import annotations
 

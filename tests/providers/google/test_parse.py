@@ -1,4 +1,4 @@
-"""Google's payloads, the odd ones kept."""
+"""Parsing of Google's payloads, unusual ones included."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def answer(**calendar: Any) -> dict[str, Any]:
     ("period", "expected"),
     [
         (BUSY, ("2026-12-03T09:00:00Z", "2026-12-03T10:00:00Z")),
-        # In the offset of the zone asked for, across a change of the clocks.
+        # With offsets of the requested zone, across a clock change.
         (
             {"start": "2026-10-25T02:30:00+02:00", "end": "2026-10-25T02:30:00+01:00"},
             ("2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"),

@@ -1,4 +1,4 @@
-"""Google's events, the odd ones kept."""
+"""Parsing of Google's events, unusual ones included."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from providers.timestamps import instant
 OPERATION = "calendar.events.get"
 MEET, ZOOM = "https://meet.google.com/abc-mnop-xyz", "https://zoom.example/1"
 
-# After https://developers.google.com/workspace/calendar/api/v3/reference/events, as the service tells it.
+# After https://developers.google.com/workspace/calendar/api/v3/reference/events, in the service's format.
 REVIEW: dict[str, Any] = {
     "kind": "calendar#event",
     "etag": '"3529324800000000"',
@@ -51,7 +51,7 @@ def read(zone: str = "Europe/Berlin", email: str | None = "ada@example.com", **m
 
 
 def met(*entries: Any, status: str = "success") -> dict[str, Any]:
-    """Conference data with entry points, asked for and made."""
+    """Conference data with entry points, requested and created."""
     key = {"type": "hangoutsMeet"}
     request = {"requestId": "r", "conferenceSolutionKey": key, "status": {"statusCode": status}}
     return {"createRequest": request} | ({"entryPoints": list(entries)} if entries else {})

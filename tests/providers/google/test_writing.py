@@ -1,4 +1,4 @@
-"""What is sent to Google."""
+"""The JSON written to Google."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One send() for every call: timeout, retries, token and errors, over a real socket."""
+"""``send`` over a real socket: timeout, retries, token and errors."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_an_answer_that_breaks_off_is_unavailable_even_when_its_beginning_is_jso
 
 
 def test_an_answer_that_unpacks_beyond_all_bounds_is_unreadable(script, is_fit_for_people):
-    # JSON all the same: what is refused is its length.
+    # Valid JSON, rejected only for its length.
     packed = gzip.compress(b"{}" + b" " * (transport.MOST_BYTES + 1), compresslevel=1)
     assert len(packed) < transport.MOST_BYTES / 100
     script.say(body=packed, Content_Encoding="gzip")
@@ -162,7 +162,7 @@ def test_a_server_that_drips_is_left_at_the_deadline(script):
 
 
 class Clock:
-    """Stands in for ``time`` in a module: pauses are noted, not made, and time can leap."""
+    """Replaces ``time`` in a module: records pauses instead of sleeping, and can jump forward."""
 
     def __init__(self) -> None:
         self.ahead = 0.0
@@ -177,7 +177,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
-    """The clock that calls see."""
+    """The clock of calls."""
     clock = Clock()
     for module in (http, retries, transport):
         monkeypatch.setattr(module, "time", clock)
@@ -185,7 +185,7 @@ def clock(monkeypatch) -> Clock:
 
 
 def after(seconds: float, content: bytes = b'{"ok": true}') -> Any:
-    """An answer that takes so long to begin; without ``content`` its body never comes."""
+    """An answer that begins after ``seconds``; without ``content`` its body never comes."""
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
         time.sleep(seconds)
@@ -206,7 +206,7 @@ def test_a_server_that_falls_silent_after_the_head_is_left_at_the_deadline(scrip
     began = time.monotonic()
     with pytest.raises(Unavailable, match="did not answer in time") as raised:
         sent(script, left=60)
-    # What was left after the head; not half of the minute that was left before it.
+    # The time left after the head, not half of the minute that was left before it.
     assert time.monotonic() - began < 10
     is_fit_for_people(raised.value)
 
@@ -216,7 +216,7 @@ def test_a_slow_provider_has_half_of_the_time_and_a_silent_one_is_asked_again(sc
     script.act(after(60))
     script.act(after(0))
     began = time.monotonic()
-    # An answer by the deadline: the first try has left time for another.
+    # The answer comes by the deadline: the first attempt leaves time for another.
     assert sent(script, left=3) == {"ok": True}
     assert time.monotonic() - began >= 1.5
     assert len(script.asked) == 2

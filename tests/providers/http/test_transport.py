@@ -1,4 +1,4 @@
-"""The wire: whom it trusts over TLS, and that connections outlive threads."""
+"""HTTP transport: trusted certificates, and connections that outlive threads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from providers.http import transport
 
 @pytest.fixture
 def impostor(tmp_path: Path) -> Iterator[str]:
-    """The URL of an HTTPS server whose certificate nobody we trust has signed."""
+    """The URL of an HTTPS server with an untrusted certificate."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)
@@ -50,7 +50,7 @@ def impostor(tmp_path: Path) -> Iterator[str]:
 
     class Quiet(HTTPServer):
         def handle_error(self, *_: object) -> None:
-            """The refused handshake is what the test is about."""
+            """Ignore the rejected handshake, which the test expects."""
 
     server = Quiet(("127.0.0.1", 0), BaseHTTPRequestHandler)
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
@@ -118,7 +118,7 @@ except LocalResourceExhausted as error:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_a_machine_that_has_no_file_left_does_not_blame_the_provider(host):
-    """Whether it is the connection that cannot be made, or the name that cannot be looked up."""
+    """Neither a failed connection nor a failed name lookup counts as the provider's fault."""
     program = [sys.executable, "-c", OUT_OF_FILES, f"http://{host}:1/"]
     ran = subprocess.run(program, capture_output=True, check=True, text=True)
     assert ran.stdout.strip() == "outOfService|The service lacks the means to ask this account just now"
@@ -130,7 +130,7 @@ def test_a_name_that_is_not_there_is_no_fault_of_ours():
 
 
 def fails(url: str, seconds: float = 10.0) -> transport.Unanswered:
-    """How a request fails that gets no answer."""
+    """The exception of a request that gets no answer."""
     with pytest.raises(transport.Unanswered) as raised:
         transport.exchange("GET", url, {}, None, deadline=time.monotonic() + seconds)
     return raised.value
@@ -149,7 +149,7 @@ def test_a_request_on_a_connection_may_have_been_sent():
             raise fails("http://127.0.0.1:1/")
         except transport.NoAnswer as error:
             before = error
-            # The failure that is handled meanwhile is at the end of the chain of the next one.
+            # The earlier failure is at the end of the next one's exception chain.
             after = fails(url, seconds=0.3)
     assert before.unsent
     assert (type(after), after.unsent) == (transport.OutOfTime, False)

@@ -1,4 +1,4 @@
-"""An account of Microsoft 365 with events in it, and the adapter that reads it."""
+"""An account of Microsoft 365 with events, and the adapter that reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The events of a Microsoft 365 mailbox as tests call them, and as Graph itself has them."""
+"""The events of a Microsoft 365 mailbox, through the adapter and directly from Graph."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ GOOD = {
 
 
 class GraphCalls(Calls):
-    """What somebody else's program does, in Graph's words."""
+    """Direct calls to Graph, as another application would make them."""
 
     def post(self, calendar: str = "", **fields: Any) -> Any:
-        """An event made by somebody else's program."""
+        """An event created by another application."""
         path = f"me/calendars/{calendar}/events" if calendar else "me/events"
         when = {name: {"dateTime": MEETING[name].rstrip("Z"), "timeZone": "UTC"} for name in ("start", "end")}
         answer = self.raw("POST", path, json={"subject": "Lunch", **when, **fields})
@@ -43,7 +43,7 @@ class GraphCalls(Calls):
         assert answer.status_code == 200, answer.text
 
     def stored(self, event_id: str, **query: str) -> Any:
-        """An event as Graph has it, in UTC and with its body as HTML."""
+        """An event as Graph stores it, in UTC and with its body as HTML."""
         return self.raw.get(f"me/events/{event_id}", **query)
 
 

@@ -8,7 +8,7 @@ from providers.microsoft import body
 
 RULE = "_" * 80
 JOIN = "https://teams.microsoft.com/l/meetup-join/19%3ameeting_abc%40thread.v2/0?context=%7b%7d&anon=true"
-# The shape of an invitation as text; the rule inside sets off the dial-in.
+# The shape of an invitation as text; the shorter line inside divides off the dial-in.
 BLOCK = f"""{RULE}
 Microsoft Teams Need help?<https://aka.ms/JoinTeamsMeeting?omkt=en-US>
 Join<{JOIN}>

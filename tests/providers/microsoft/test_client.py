@@ -1,4 +1,4 @@
-"""Microsoft 365 over a socket: what is read, and how each failure is named."""
+"""Microsoft 365 over a socket: parsed answers, and the exception for each failure."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_a_throttled_part_is_asked_again_alone_after_its_time(sandbox, microsoft
 
 
 class Deaf:
-    """Traffic that has nobody called again."""
+    """A ``Traffic`` that allows no retries."""
 
     def __init__(self) -> None:
         self.heard: list[type[ProviderError]] = []

@@ -1,4 +1,4 @@
-"""Graph is told whose call it is; nobody else is."""
+"""Graph receives the request id in a header; no other server does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEADLINE_SECONDS = 5.0
 
 @pytest.fixture
 def told(script, scripted_account, soon):
-    """The ids that a server was told by calls that are made for a request, and fail."""
+    """The request ids that a server receives from failing calls made for a request."""
     script.say(404, {"error": {"code": "ErrorItemNotFound"}})
     account = replace(scripted_account, request_id="abc.1")
 

@@ -1,4 +1,4 @@
-"""Events of Microsoft 365 over a socket: an id reaches an event through its own calendar only."""
+"""Events of Microsoft 365 over a socket: an id finds an event only through its own calendar."""
 
 from __future__ import annotations
 

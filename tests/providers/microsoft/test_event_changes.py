@@ -1,4 +1,4 @@
-"""Events of Microsoft 365 over a socket: changed in what was sent and in nothing else."""
+"""Events of Microsoft 365 over a socket: a change writes only the given fields."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_an_event_that_never_holds_still_is_given_up(sandbox, calls, is_fit_for_
 
 
 def test_an_answer_given_while_the_list_is_written_is_not_lost(script, scripted_account):
-    """Bob accepts between our read and our write; the etag tells."""
+    """Bob accepts between our read and our write; the etag detects it."""
     calls = scripted(script, scripted_account)
     guest = {"emailAddress": {"address": "bob@example.com"}, "type": "required"}
     before = {"attendees": [guest | {"status": {"response": "none"}}], "@odata.etag": 'W/"1"'}
@@ -142,7 +142,7 @@ def test_an_update_whose_answer_was_lost_is_written_again(sandbox, calls):
     made = calls.create(TIMED).event
     sandbox.fault(operation=UPDATE, body="reset", times=1)
     assert calls.update(made.id, subject="Again", attendees=("bob@example.com",)).subject == "Again"
-    # Done without an answer, refused for the etag that it changed, done again.
+    # Executed without an answer, rejected for the etag that it changed, executed again.
     assert sandbox.requests().by_operation[UPDATE] == 3
 
 

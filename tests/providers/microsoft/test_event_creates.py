@@ -1,4 +1,4 @@
-"""Events of Microsoft 365 over a socket: created, and once however often they are asked for."""
+"""Events of Microsoft 365 over a socket: repeated creates make one event."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_transaction_that_was_used_is_looked_up_where_graph_says_by_whom(
 
 
 def test_a_create_that_is_refused_as_its_own_double_has_made_the_event(script, scripted_account):
-    """The first try was done without an answer; the second is told of it rather than answered the same."""
+    """The first attempt was executed without an answer; Graph rejects the second as a duplicate."""
 
     def look_up(handler: Any) -> None:
         posted = json.loads(script.asked[1]["body"])
@@ -185,7 +185,7 @@ USED = {"error": {"code": "ErrorDuplicateTransactionId", "@event.existingEventId
 
 
 def posted_event(script: Any, handler: Any) -> None:
-    """Answer with the event of the last POST, as Graph would read it back."""
+    """Answer with the event of the last POST, in the form of a read."""
     posted = [json.loads(each["body"]) for each in script.asked if each["method"] == "POST"][-1]
     kept = {"id": "AAMk2", "singleValueExtendedProperties": posted["singleValueExtendedProperties"]}
     content = json.dumps(GOOD | kept).encode()
@@ -210,7 +210,7 @@ def test_a_cancelled_event_behind_the_transaction_is_not_reported_but_created_an
 
 
 def test_a_create_is_not_repeated_while_its_event_cannot_be_found(script, scripted_account):
-    """Another event must not be made only because the first cannot be seen yet."""
+    """A second event must not be created only because the first is not visible yet."""
     script.say(201, GOOD)
     script.say(404, {"error": {"code": "ErrorItemNotFound", "message": "not there"}})
     with pytest.raises(EventUnreadable):

@@ -1,4 +1,4 @@
-"""Events of Microsoft 365 over a socket: whatever a call is refused for or fails of has its name."""
+"""Events of Microsoft 365 over a socket: each failure gets its exception, whatever the call."""
 
 from __future__ import annotations
 
@@ -138,11 +138,11 @@ def test_a_read_that_fails_is_named(sandbox, new, is_fit_for_people, fault, erro
 def test_a_write_that_fails_is_named(sandbox, new, is_fit_for_people, fault, error):
     calls = new(left=10)
     made = calls.create(TIMED).event
-    # An answer in HTML to a write is an answer that nobody needs: the event is read back.
+    # The HTML answer to a write does not matter, because the event is read back.
     writes = {INSERT: lambda: calls.create(TIMED), UPDATE: lambda: calls.update(made.id, subject="x")}
     unclear = {INSERT: OutcomeUnknown} if error in (NoAnswer, Unavailable) else {}
     expected = {INSERT: EventUnreadable, UPDATE: None} if fault == {"body": "html"} else unclear
-    # The look for an event whose create had no answer.
+    # The lookup of an event whose create got no answer.
     sandbox.fault(operation=BATCH, status=503, retry_after=60)
     for operation, call in writes.items():
         sandbox.fault(operation=operation, **fault)

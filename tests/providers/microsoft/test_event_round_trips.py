@@ -1,4 +1,4 @@
-"""Whatever is written of an event in Microsoft 365 is read back the same."""
+"""An event written to Microsoft 365 is read back unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graph's payloads, the odd ones kept."""
+"""Parsing of Graph's payloads, unusual ones included."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_dates_at_the_ends_of_the_calendar_do_not_crash(zone):
         {"value": [event(start=None)]},
         {"value": [event(start=at("2026-12-03T10:00:00"), end=at("2026-12-03T09:00:00"))]},
         {"value": [all_day("2026-12-04", "2026-12-03")]},
-        # Neither true nor false: it is not known whether time is taken, nor in which zone a day is.
+        # Not a boolean: whether the time is busy, or in which zone a day is, cannot be known.
         {"value": [event(isCancelled="false")]},
         {"value": [all_day("2026-12-03", "2026-12-04") | {"isAllDay": None}]},
         {"value": [all_day("2026-12-03", "2026-12-04") | {"isAllDay": "true"}]},

@@ -1,4 +1,4 @@
-"""Graph's events, the odd ones kept."""
+"""Parsing of Graph's events, unusual ones included."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from providers.timestamps import DAY, instant
 OPERATION = "calendar.events.get"
 NEVER = "0001-01-01T00:00:00Z"
 
-# After https://learn.microsoft.com/en-us/graph/api/calendar-post-events (the answer), asked for as we do.
+# After https://learn.microsoft.com/en-us/graph/api/calendar-post-events (the answer), with our query.
 LUNCH: dict[str, Any] = {
     "@odata.context": "https://graph.microsoft.com/v1.0/$metadata#users('5d8d')/events/$entity",
     "@odata.etag": 'W/"/IUUrIl3PkG1JCSsPfU+8wAAGXjEpA=="',

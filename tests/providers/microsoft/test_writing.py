@@ -1,4 +1,4 @@
-"""What is sent to Graph."""
+"""The JSON written to Graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Zone names of Windows and IANA; colours stand here too, being tables as well."""
+"""Tables: Windows and IANA zone names, and colours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Token endpoints over a socket: what ends a connection and what does not."""
+"""Token endpoints over a socket: which errors end a connection and which do not."""
 
 from __future__ import annotations
 

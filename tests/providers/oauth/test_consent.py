@@ -1,4 +1,4 @@
-"""Links with which people consent: what they ask for, and what they keep to ourselves."""
+"""Consent URLs: their parameters, and the secrets that they must not contain."""
 
 from __future__ import annotations
 

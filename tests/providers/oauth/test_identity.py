@@ -1,4 +1,4 @@
-"""Whose account it is: claims that are ours to believe, and the questions where they say nothing."""
+"""The identity of an account: trusted claims, and calls to the provider when claims are missing."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_who_has_an_address_by_claim_is_not_asked_about(script, ask, claimed, em
         (google, {"sub": "x" * 257, "email": ADA}, (None, set())),
         (google, {"sub": 1, "email": ADA}, (None, set())),
         (google, {"sub": "a\0b", "email": ADA}, (None, set())),
-        # Any tenant's administrator can write this address; the sign-in name is the tenant's own.
+        # Any tenant's administrator can write this address; the sign-in name belongs to the tenant's domain.
         (
             microsoft,
             {"oid": "1", "sub": "2", "email": ADA, "preferred_username": "eve@evil.example"},

@@ -1,4 +1,4 @@
-"""What a token endpoint tells of a registration, from how it refuses a code that nobody gave out."""
+"""The verdict on an OAuth client, from how a token endpoint rejects a made-up code."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_for_accounts_of_many_tenants_microsoft_leaves_the_secret_open(sandbox, 
     found = checked(microsoft(f"{sandbox.url}/microsoft", secret="wrong", tenant=tenant))
 
     assert found is SECRET_UNSEEN
-    # A token for the application would be of a tenant that nobody has named.
+    # An application token would belong to an unspecified tenant, so none is requested.
     assert sandbox.requests().by_operation == {"microsoft.token": 1}
 
 
@@ -99,7 +99,7 @@ REFUSALS = [
     (429, {"error": "rate_limit_exceeded"}, Verdict.UNKNOWN),
     (500, {"error": "internal_failure"}, Verdict.UNKNOWN),
     (503, {"error": "temporarily_unavailable"}, Verdict.UNKNOWN),
-    # A code that nobody gave out is good for tokens: this is not who we think.
+    # The server accepts a made-up code: it cannot be the provider.
     (200, {"access_token": "ya29.x", "expires_in": 3599}, Verdict.UNKNOWN),
     (200, b"<html></html>", Verdict.UNKNOWN),
 ]

@@ -1,4 +1,4 @@
-"""What the sandbox sends by itself: when, how often, and what its controls do to it."""
+"""The sandbox's notifications: when and how often they are sent, and the effect of its controls."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def receiver() -> Iterator[Receiver]:
 
 
 def pushes(sandbox, provider: str) -> int:
-    """How many notifications were sent; one that is due is counted before the next call is answered."""
+    """The number of notifications sent; a due one is counted before the next call is answered."""
     return sandbox.requests().by_operation.get(f"{provider}.push", 0)
 
 
 def watch(sandbox, account, url: str, **changed):
-    """Open a channel as a program would."""
+    """Open a channel as an application would."""
     if account.provider == "google":
         body = {"id": "channel-1", "type": "web_hook", "address": url, "token": "t"} | changed
         return callers.google(sandbox, account)("POST", "calendars/primary/events/watch", json=body)
@@ -43,7 +43,7 @@ def watch(sandbox, account, url: str, **changed):
 
 @pytest.fixture
 def there(sandbox, receiver):
-    """An account of which changes are told; returns its events once all is quiet."""
+    """An account with an open channel; returns its events once the first notifications have arrived."""
 
     def make(provider: str) -> AtProvider:
         account = sandbox.account(provider, "ada@example.com")
@@ -60,7 +60,7 @@ def there(sandbox, receiver):
 def test_a_write_does_not_wait_for_whoever_is_told(sandbox, there, receiver, provider):
     events = there(provider)
     events.call.patience = 5.0
-    # More than the caller's patience.
+    # Longer than the caller's timeout.
     sandbox.fault(operation=f"{provider}.push", latency_ms=8000)
 
     for _ in range(20):
@@ -96,9 +96,9 @@ def test_an_address_that_is_busy_is_tried_again_and_one_that_refuses_is_not(
     events.post()
     events.post()
 
-    # The first three times, the others once.
+    # The first three attempts, the others once.
     assert len(receiver.wait(5)) == 5
-    # What was posted is counted once it has been answered.
+    # A notification counts as sent once it has been answered.
     count = 3 if provider == "google" else 2
     until(lambda: [each["sent"] for each in sandbox.channels()] == [count])
 
@@ -177,7 +177,7 @@ def test_microsoft_lists_changes_and_ends_subscriptions_of_their_owner(sandbox, 
     eve = callers.graph(sandbox, sandbox.account("microsoft", "eve@example.com"))
     (listed,) = ada.get("subscriptions")["value"]
     path = f"subscriptions/{listed['id']}"
-    # A short life was asked for: it is three quarters of an hour at least.
+    # A short lifetime was requested: it is three quarters of an hour at least.
     assert ada.get(path)["expirationDateTime"] == listed["expirationDateTime"] > "2026-01-01"
 
     assert eve.get("subscriptions")["value"] == []
@@ -201,7 +201,7 @@ def test_what_was_still_to_be_sent_is_forgotten_with_everything_else(sandbox, th
     receiver.wait(1)
 
     sandbox.reset()
-    # This notification is refused once too. Its second try comes behind any second try of the first one.
+    # This notification is rejected once too. Its retry comes after any retry of the first one.
     there("microsoft").post()
     receiver.wait(3)
 

@@ -1,4 +1,4 @@
-"""The sandbox's own calls."""
+"""The sandbox's control API."""
 
 from __future__ import annotations
 

@@ -320,7 +320,7 @@ WEEK = {"timeMin": "2026-12-03T00:00:00Z", "timeMax": "2026-12-10T00:00:00Z", "s
 
 
 def days_of(call: Caller, exception: str, **edges: Any) -> list[str]:
-    """The days on which a series of four days takes place that has an exception."""
+    """The days of a four-day series that has an exception."""
     body = {**DAILY, **edges, "recurrence": ["RRULE:FREQ=DAILY;COUNT=4", exception]}
     made = call("POST", "calendars/primary/events", json=body)
     assert made.status_code == 200, made.text

@@ -175,7 +175,7 @@ RULE = "_" * 80
 
 
 def body_of(call: Caller, event_id: str) -> str:
-    """A body as text, in lines without their ends."""
+    """A body as text, in lines without line ends."""
     answer = call("GET", f"me/events/{event_id}", headers=TEXT)
     assert answer.headers["Preference-Applied"] == TEXT["Prefer"]
     body = answer.json()["body"]

@@ -53,7 +53,7 @@ def test_an_all_day_event_floats_and_is_labelled_with_the_zone_asked_for(sandbox
     (found,) = call("GET", "me/calendarView", params=VIEW, headers=preferred).json()["value"]
     assert found["start"] == {"dateTime": "2026-12-03T00:00:00.0000000", "timeZone": zone}
     assert found["end"] == {"dateTime": "2026-12-04T00:00:00.0000000", "timeZone": zone}
-    # It is looked for at its midnights in UTC, although it begins nine hours earlier in Tokyo.
+    # The window is compared with its midnights in UTC, although it begins nine hours earlier in Tokyo.
     before = {"startDateTime": "2026-12-02T15:00:00Z", "endDateTime": "2026-12-03T00:00:00Z"}
     assert call.get("me/calendarView", **before)["value"] == []
 

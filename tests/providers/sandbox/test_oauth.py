@@ -36,7 +36,7 @@ def works(sandbox: Sandbox, provider: str, token: str) -> bool:
 
 
 def consent(sandbox: Sandbox, provider: str, **more: str) -> dict[str, str]:
-    """Where the authorize endpoint sends the browser: the query of the redirect."""
+    """The query of the redirect from the authorize endpoint."""
     path = "google/o/oauth2/v2/auth" if provider == "google" else "microsoft/common/oauth2/v2.0/authorize"
     asked = {
         "client_id": "almanac",
@@ -264,7 +264,7 @@ def test_all_consents_of_an_account_to_one_application_are_one_grant_at_google(s
     for refresh_token in (account.refresh_token, second["refresh_token"]):
         form = {"grant_type": "refresh_token", "refresh_token": refresh_token}
         assert token_call(sandbox, "google", **form).json()["error"] == "invalid_grant"
-    # Another application's grant is another one, and so is the next consent's.
+    # Grants of another application, and of the next consent, are separate.
     assert works(sandbox, "google", foreign["access_token"])
     assert works(sandbox, "google", google_tokens(sandbox, "ours")["access_token"])
 
@@ -302,7 +302,7 @@ def question(sandbox: Sandbox, provider: str, **more: str) -> tuple[str, str]:
 
 
 def decide(url: str, *scopes: str, decision: str = "allow", **fields: str) -> dict[str, str]:
-    """Send the form; the query of the redirect."""
+    """Submit the form; returns the query of the redirect."""
     form = {"decision": decision, "scope": scopes, **fields}
     answer = requests.post(url, data=form, allow_redirects=False, timeout=10)
     assert answer.status_code == 302, answer.text
@@ -314,7 +314,7 @@ def ticked(page: str) -> list[str]:
 
 
 def accounts(page: str) -> list[tuple[str, bool]]:
-    """The addresses to choose from, and which of them is chosen."""
+    """The listed addresses, and which one is selected."""
     found = re.findall(r'type="radio" name="account" value="([^"]+)"( checked)?', page)
     return [(email, bool(checked)) for email, checked in found]
 
@@ -340,7 +340,7 @@ def test_what_stays_ticked_is_granted_to_whom_was_chosen(sandbox: Sandbox, provi
     sandbox.account(provider, "eve@example.com")
     page, url = question(sandbox, provider)
     kept = [scope for scope in ticked(page) if "email" not in scope]
-    # What was not asked for cannot be granted, whatever a form says.
+    # A form cannot grant a scope that was not requested.
     back = decide(url, *kept, "https://www.googleapis.com/auth/calendar", account="eve@example.com")
     assert back["state"] == "s-1"
     tokens = redeem(sandbox, provider, back["code"], client_id="<b>almanac", code_verifier="").json()

@@ -1,4 +1,4 @@
-"""The process: how it starts and ends, and what it carries."""
+"""The sandbox's process: start, stop and load."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_it_says_where_it_listens_and_ends_at_once_on_sigterm(tmp_path: Path) ->
         sandbox = Sandbox(url)
         account = sandbox.account("google", "ada@example.com")
         sandbox.fault(latency_ms=60_000)
-        # A slow call does not hold it up.
+        # A slow call does not block it.
         with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as waiting:
             head = f"GET /google/userinfo HTTP/1.1\r\nAuthorization: Bearer {account.access_token}\r\n\r\n"
             waiting.sendall(head.encode())
@@ -86,7 +86,7 @@ def test_slow_calls_wait_side_by_side(sandbox: Sandbox) -> None:
     began = time.monotonic()
     with ThreadPoolExecutor(100) as pool:
         assert set(pool.map(ask, [account.access_token for account in made])) == {200}
-    # One after the other they would take a minute and a half; most of this is the client's own work.
+    # In sequence they would take a minute and a half; most of this is the client's own work.
     assert time.monotonic() - began < 20
 
 
