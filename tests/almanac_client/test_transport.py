@@ -135,7 +135,7 @@ def test_a_creation_is_repeated_with_the_key_it_had_and_each_has_its_own(server,
     assert first == again != other
 
 
-def test_in_the_end_the_error_is_told(server, almanac):
+def test_the_last_error_is_raised(server, almanac):
     server.says(DOWN)
 
     with pytest.raises(Unavailable, match="Not available for a moment") as caught:
@@ -153,7 +153,7 @@ def test_a_first_request_still_under_way_is_waited_for(server, almanac):
         almanac.users.create("ada")
 
 
-def test_nobody_is_made_to_wait_for_long(server, almanac):
+def test_a_long_retry_after_is_not_waited_for(server, almanac):
     server.says((429, {"data": None, "error": "Too many"}, {"Retry-After": "3600"}))
 
     with pytest.raises(RateLimited) as caught:
@@ -172,7 +172,7 @@ def test_a_refusal_is_not_repeated(server, almanac):
 
 
 @pytest.mark.parametrize("body", ["<html>Welcome to the hotel</html>", "[1]", '{"hello": 1}', ""])
-def test_whoever_answers_in_the_place_of_almanac_is_not_believed(server, almanac, body):
+def test_an_answer_that_is_not_almanacs_is_unreadable(server, almanac, body):
     server.says((200, body))
 
     with pytest.raises(Unreadable):
@@ -188,14 +188,14 @@ def test_a_redirect_is_not_followed_with_the_key(server, almanac):
     assert {path for _, path, _ in server.seen} == {"/v1/users/ada"}
 
 
-def test_a_refusal_that_is_not_almanacs_is_told_by_its_status(server, almanac):
+def test_an_error_that_is_not_almanacs_is_classified_by_status(server, almanac):
     server.says((410, {"data": None}))
 
     with pytest.raises(Refused, match="GET /users/ada answered 410"):
         almanac.users.get("ada")
 
 
-def test_nobody_listens(server):
+def test_a_server_that_does_not_listen_is_unavailable(server):
     with Almanac("http://127.0.0.1:9", KEY) as nobody, pytest.raises(Unavailable, match="ConnectionError"):
         nobody.users.get("ada")
 

@@ -73,7 +73,7 @@ def text(result: CallToolResult) -> str:
     return block.text
 
 
-def test_free_slots_are_told_as_text_and_as_data(ask, ada):
+def test_free_slots_are_returned_as_text_and_as_data(ask, ada):
     user, slug = ada
     expected = ["Thu 3 Dec 09:00-10:00", "Thu 3 Dec 11:00-12:00"]
 
@@ -91,7 +91,7 @@ def test_free_slots_are_told_as_text_and_as_data(ask, ada):
     assert everybody.structured_content["total"] == 2
 
 
-def test_busy_times_and_reasons_are_told(ask, ada):
+def test_busy_times_and_reasons_are_returned(ask, ada):
     user, slug = ada
     at = {"at": "2026-12-03T10:30", **MORNING}
 
@@ -103,7 +103,7 @@ def test_busy_times_and_reasons_are_told(ask, ada):
     assert text(ask("why_organization_is_not_offered", organization=slug, **at)).startswith(f"{user}: 10:30")
 
 
-def test_users_and_organizations_are_told(ask, ada):
+def test_users_and_organizations_are_returned(ask, ada):
     user, slug = ada
 
     assert user in ask("list_users", most=500).structured_content["users"]
@@ -118,7 +118,7 @@ def test_users_and_organizations_are_told(ask, ada):
         ("why_organization_is_not_offered", MORNING | {"at": "2026-12-03T10:30"}),
     ],
 )
-def test_who_could_not_be_read_is_told_first(ask, ada, sandbox, tool, arguments):
+def test_unreadable_calendars_are_named_first(ask, ada, sandbox, tool, arguments):
     user, slug = ada
     sandbox.fault(provider="google", status=503)
 

@@ -219,7 +219,7 @@ def test_events_and_their_instances(graph: Any) -> None:
     graph(use)
 
 
-def test_a_throttled_call_is_repeated_after_the_time_it_was_told(graph: Any, sandbox: Sandbox) -> None:
+def test_a_throttled_call_is_retried_after_retry_after(graph: Any, sandbox: Sandbox) -> None:
     sandbox.fault(email=BOB, status=429, retry_after=1, times=1)
 
     async def use(it: Graph) -> None:

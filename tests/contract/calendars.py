@@ -98,8 +98,8 @@ def gone(world: World) -> None:
 
 
 # A string instead of an envelope.
-def bare(told: str, status: int, **more: Any) -> Row:
-    return bad(told, status, shape=str, **more)
+def bare(message: str, status: int, **more: Any) -> Row:
+    return bad(message, status, shape=str, **more)
 
 
 CALENDARS: tuple[Row, ...] = (
@@ -319,7 +319,7 @@ TOKYO = {"x-timezone": "Asia/Tokyo"}
 HERE = {"id": "{userId}"}
 
 
-def nobody_there(world: World) -> None:
+def no_members(world: World) -> None:
     """An organization without members."""
     world.names["orgSlug"] = world.new_organization()
 

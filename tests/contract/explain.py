@@ -12,7 +12,7 @@ from tests.contract.calendars import (
     SCHEDULES,
     TOKYO,
     microsoft_down,
-    nobody_there,
+    no_members,
 )
 from tests.contract.rows import PROVIDERS, Row, bad, bad_slug, missing, no_organization, no_user, of, ok
 from tests.contract.shapes import FAILED_USER, MEMBERS_EXPLAINED, USER_EXPLAINED, data
@@ -58,6 +58,6 @@ ROWS: tuple[Row, ...] = (
         bad("maxOverlaps", query=ASKED | {"maxOverlaps": "01"}),
         bad_slug(query=ASKED),
         no_organization(query=ASKED),
-        missing("Organization has no members", query=ASKED, given=nobody_there),
+        missing("Organization has no members", query=ASKED, given=no_members),
     ),
 )

@@ -19,7 +19,7 @@ from tests.contract.rows import (
     no_user,
     of,
     ok,
-    telling,
+    showing_tokens,
 )
 from tests.contract.shapes import CONNECTION, DONE, LISTED_USER, ORGANIZATION, TIME, USER, data, nullable
 from tests.contract.world import World
@@ -229,7 +229,7 @@ CONNECTIONS: tuple[Row, ...] = (
     *of(
         "GET /users/{userId}/oauth",
         ok(data([HIDDEN])),
-        ok(data([SHOWN]), query={"showToken": "true"}, key=telling),
+        ok(data([SHOWN]), query={"showToken": "true"}, key=showing_tokens),
         bad("showToken", query={"showToken": "1"}),
         bad("This API key may not show tokens", 403, query={"showToken": "true"}),
         no_user(),
@@ -238,7 +238,7 @@ CONNECTIONS: tuple[Row, ...] = (
         "GET /users/{userId}/oauth/{provider}",
         ok(data(HIDDEN)),
         ok(data(HIDDEN), query={"showToken": "false"}),
-        ok(data(SHOWN), query={"showToken": "true"}, key=telling),
+        ok(data(SHOWN), query={"showToken": "true"}, key=showing_tokens),
         apple(),
         bad("This API key may not show tokens", 403, query={"showToken": "true"}),
         missing("OAuth connection not found", names={"userId": "{lonely}"}),
@@ -264,24 +264,24 @@ CONNECTIONS: tuple[Row, ...] = (
     ),
     *of(
         "GET /users/{userId}/oauth/{provider}/token",
-        ok(data({"accessToken": str}), key=telling),
-        ok(data({"accessToken": str}), key=telling, given=stale),
-        apple(key=telling),
-        bad("", 401, shape=PROVIDER_ERROR, key=telling, given=stale_and_revoked),
+        ok(data({"accessToken": str}), key=showing_tokens),
+        ok(data({"accessToken": str}), key=showing_tokens, given=stale),
+        apple(key=showing_tokens),
+        bad("", 401, shape=PROVIDER_ERROR, key=showing_tokens, given=stale_and_revoked),
         bad("This API key may not show tokens", 403),
-        missing("OAuth connection not found", names={"userId": "{lonely}"}, key=telling),
+        missing("OAuth connection not found", names={"userId": "{lonely}"}, key=showing_tokens),
         bad(
             "",
             429,
             shape=THROTTLED | PROVIDER_ERROR,
-            key=telling,
+            key=showing_tokens,
             given=lambda w: stale_and_down(w, status=429, retry_after=LATER),
         ),
         bad(
             "",
             502,
             shape=PROVIDER_ERROR,
-            key=telling,
+            key=showing_tokens,
             given=lambda w: stale_and_down(w, status=503, retry_after=LATER),
         ),
     ),

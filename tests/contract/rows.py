@@ -35,13 +35,13 @@ class Row:
     headers: dict[str, str] = field(default_factory=dict)
     given: Callable[[World], object] | None = None
     names: dict[str, str] = field(default_factory=dict)
-    told: str = ""
+    message: str = ""
     key: Callable[[World], object] | None = None
     providers: tuple[str, ...] = ()
     media: str = "application/json"
 
     def __str__(self) -> str:
-        return f"{self.operation} {self.status} {self.told or self.query or self.body or ''}"[:90].strip()
+        return f"{self.operation} {self.status} {self.message or self.query or self.body or ''}"[:90].strip()
 
 
 def of(operation: str, *rows: Row) -> Iterator[Row]:
@@ -55,13 +55,13 @@ def ok(shape: Any, status: int = 200, **more: Any) -> Row:
     return Row("", status, shape, **more)
 
 
-def bad(told: str, status: int = 400, **more: Any) -> Row:
-    """An error answer; ``told`` is the start of its message."""
-    return Row("", status, more.pop("shape", ERROR), told=told, **more)
+def bad(message: str, status: int = 400, **more: Any) -> Row:
+    """An error answer; ``message`` is the start of its message."""
+    return Row("", status, more.pop("shape", ERROR), message=message, **more)
 
 
-def missing(told: str, **more: Any) -> Row:
-    return bad(told, 404, **more)
+def missing(message: str, **more: Any) -> Row:
+    return bad(message, 404, **more)
 
 
 NOBODY = {"userId": "nobody"}
@@ -93,7 +93,7 @@ def read_only(world: World) -> None:
     world.api = world.new_api(read_only=True)
 
 
-def telling(world: World) -> None:
+def showing_tokens(world: World) -> None:
     """The caller has a key that may show tokens."""
     world.api = world.new_api(shows_tokens=True)
 

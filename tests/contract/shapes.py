@@ -192,11 +192,11 @@ def data(shape: Any, **beside: Any) -> dict[str, Any]:
     return {"data": shape, **beside}
 
 
-def misfits(value: Any, shape: Any, path: str = "$") -> list[str]:
+def shape_errors(value: Any, shape: Any, path: str = "$") -> list[str]:
     """The places where a value does not have a shape."""
     match shape:
         case Either():
-            found = [misfits(value, each, path) for each in shape]
+            found = [shape_errors(value, each, path) for each in shape]
             return [] if [] in found else min(found, key=len)
         case dict():
             return _object(value, shape, path)
@@ -205,7 +205,7 @@ def misfits(value: Any, shape: Any, path: str = "$") -> list[str]:
         case [of]:
             if not isinstance(value, list):
                 return [f"{path} is no array"]
-            return [fault for n, each in enumerate(value) for fault in misfits(each, of, f"{path}[{n}]")]
+            return [fault for n, each in enumerate(value) for fault in shape_errors(each, of, f"{path}[{n}]")]
         case None:
             fits = value is None
         case frozenset():
@@ -224,7 +224,7 @@ def _object(value: Any, shape: dict[str, Any], path: str) -> list[str]:
     faults = [f"{path}.{name} is unknown" for name in value.keys() - known.keys()]
     for name, spelt in known.items():
         if name in value:
-            faults += misfits(value[name], shape[spelt], f"{path}.{name}")
+            faults += shape_errors(value[name], shape[spelt], f"{path}.{name}")
         elif spelt == name:
             faults.append(f"{path}.{name} is missing")
     return faults

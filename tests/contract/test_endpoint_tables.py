@@ -19,7 +19,7 @@ from store.sql.models import IdempotencyKey, WebhookEndpoint, now
 from tests.app.routes import METHODS
 from tests.contract import calendars, explain, records, webhooks
 from tests.contract.rows import THROTTLED, Row
-from tests.contract.shapes import ERROR, misfits
+from tests.contract.shapes import ERROR, shape_errors
 from tests.contract.world import World
 
 pytestmark = pytest.mark.usefixtures("worker")
@@ -85,13 +85,13 @@ def answer_to(world: World, row: Row) -> TestResponse:
 
 def conforms(document: dict[str, Any], operation: dict[str, Any], answer: TestResponse) -> None:
     """Fail unless the document allows this status and body for the operation."""
-    told = operation["responses"].get(str(answer.status_code))
-    assert told is not None, f"{answer.status_code} is not documented: {answer.text}"
-    if "$ref" in told:
-        told = document["components"]["responses"][told["$ref"].rpartition("/")[2]]
+    documented = operation["responses"].get(str(answer.status_code))
+    assert documented is not None, f"{answer.status_code} is not documented: {answer.text}"
+    if "$ref" in documented:
+        documented = document["components"]["responses"][documented["$ref"].rpartition("/")[2]]
     if not answer.data:
         return
-    schema = told["content"][answer.mimetype]["schema"]
+    schema = documented["content"][answer.mimetype]["schema"]
     body = answer.json if answer.is_json else answer.text
     whole = {"components": document["components"], **schema}
     jsonschema.Draft202012Validator(whole).validate(body)
@@ -107,10 +107,10 @@ def test_a_row_answers_as_the_contract_says(new_world, document, operations, row
     conforms(document, operations[row.operation], answer)
     if row.media != "application/json":
         return
-    assert misfits(answer.json, row.shape) == []
+    assert shape_errors(answer.json, row.shape) == []
     if row.status >= 400:
         sentence = answer.json if row.shape is str else answer.json["error"]
-        assert sentence.startswith(row.told)
+        assert sentence.startswith(row.message)
         if row.status == 429:
             assert answer.headers["Retry-After"] == "60"
 
@@ -161,7 +161,7 @@ def first_success(name: str) -> Row:
 def judged(document, operations, name: str, answer: TestResponse, status: int, shape: Any = ERROR) -> None:
     assert answer.status_code == status, (name, answer.text)
     conforms(document, operations[name], answer)
-    assert misfits(answer.json, shape) == [], name
+    assert shape_errors(answer.json, shape) == [], name
 
 
 def test_nothing_is_answered_without_a_key(new_world, document, operations):

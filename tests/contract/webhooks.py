@@ -18,7 +18,7 @@ def registered(world: World) -> None:
     world.names["webhookId"] = bound.post("/webhooks", {"url": URL}).json["data"]["id"]
 
 
-def told(world: World) -> None:
+def delivered(world: World) -> None:
     """``deliveryId`` has been recorded for it."""
     registered(world)
     world.unified()
@@ -69,7 +69,7 @@ ROWS: tuple[Row, ...] = (
     ),
     *of(
         "GET /webhooks/{webhookId}/deliveries",
-        ok(data([DELIVERY], **NEXT), given=told),
+        ok(data([DELIVERY], **NEXT), given=delivered),
         ok(data([], **NEXT), given=registered),
         bad("limit", query={"limit": "1001"}, given=registered),
         bad("webhookId must match", names={"webhookId": "x"}),
@@ -78,11 +78,11 @@ ROWS: tuple[Row, ...] = (
     ),
     *of(
         "POST /webhooks/{webhookId}/deliveries/{deliveryId}/replay",
-        ok(data(DELIVERY), given=told),
+        ok(data(DELIVERY), given=delivered),
         bad("deliveryId must match", names={"deliveryId": "x"}),
         missing("Delivery not found", given=registered),
         missing("Webhook not found"),
         missing("Webhook not found", given=another_organizations),
-        may_not_write(given=told),
+        may_not_write(given=delivered),
     ),
 )

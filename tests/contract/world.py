@@ -83,10 +83,10 @@ class World:
         path = f"/users/{self.names['userId']}/calendar/events/meta"
         assert self.api.post(path, EVENT | {"metaId": self.names["metaId"]}).status_code == 201
 
-    def consent(self, **asked: str) -> dict[str, str]:
+    def consent(self, **options: str) -> dict[str, str]:
         """The query of the callback after a user's consent."""
         path = f"/users/{self.names['userId']}/oauth/{self.provider}/authorize"
-        link = self.api.post(path, asked).json["data"]["link"]
+        link = self.api.post(path, options).json["data"]["link"]
         hint = {"login_hint": ADA[self.provider]}
         landed = requests.get(link, params=hint, allow_redirects=False, timeout=10).headers["Location"]
         return {name: values[-1] for name, values in parse_qs(urlsplit(landed).query).items()}

@@ -97,11 +97,11 @@ def connect(oauth: dict[str, OAuthServer]) -> Callable[..., Account]:
 
 @dataclass
 class Script:
-    """Answers of a server in order, the last one repeated; ``asked`` has the requests it received."""
+    """Answers of a server in order, the last one repeated; ``requests`` has the requests it received."""
 
     url: str
     answers: list[Callable[[BaseHTTPRequestHandler], None]] = field(default_factory=list)
-    asked: list[dict[str, Any]] = field(default_factory=list)
+    requests: list[dict[str, Any]] = field(default_factory=list)
 
     def say(self, status: int = 200, body: Any = None, **headers: str) -> None:
         """Add an answer; bytes are sent unchanged, anything else as JSON."""
@@ -132,9 +132,10 @@ def script() -> Iterator[Script]:
 
         def handle_any(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            asked = {"method": self.command, "path": self.path, "headers": dict(self.headers)}
-            told.asked.append(asked | {"body": body, "peer": self.client_address, "at": time.monotonic()})
-            answer = told.answers.pop(0) if len(told.answers) > 1 else told.answers[0]
+            request = {"method": self.command, "path": self.path, "headers": dict(self.headers)}
+            seen = {"body": body, "peer": self.client_address, "at": time.monotonic()}
+            scripted.requests.append(request | seen)
+            answer = scripted.answers.pop(0) if len(scripted.answers) > 1 else scripted.answers[0]
             answer(self)
 
         do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any
@@ -144,10 +145,10 @@ def script() -> Iterator[Script]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    told = Script(f"http://127.0.0.1:{server.server_address[1]}")
+    scripted = Script(f"http://127.0.0.1:{server.server_address[1]}")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
-    yield told
+    yield scripted
     server.shutdown()
     server.server_close()
 

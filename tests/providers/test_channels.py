@@ -47,7 +47,7 @@ def pushes(sandbox, provider: str) -> int:
     return sandbox.requests().by_operation.get(f"{provider}.push", 0)
 
 
-def told(provider: str, posted) -> list[Notification]:
+def received(provider: str, posted) -> list[Notification]:
     """The notifications of a request, as parsed by the adapter."""
     if provider == "google":
         assert posted.body == b""
@@ -70,7 +70,7 @@ def opened(sandbox, channels, connect, wanted, receiver, soon):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_each_change_is_told_with_our_id_and_secret(opened, receiver, provider):
+def test_each_change_is_notified_with_our_id_and_secret(opened, receiver, provider):
     _, _, there = opened(provider)
     before = len(receiver.posted)
 
@@ -81,7 +81,7 @@ def test_each_change_is_told_with_our_id_and_secret(opened, receiver, provider):
     there.delete(made["id"])
 
     posted = receiver.wait(before + 3)[before:]
-    assert [told(provider, each) for each in posted] == [[Notification(ID, SECRET, News.CHANGED)]] * 3
+    assert [received(provider, each) for each in posted] == [[Notification(ID, SECRET, News.CHANGED)]] * 3
 
 
 def test_google_says_first_that_it_has_reached_us_and_numbers_grow(opened, receiver):
@@ -89,7 +89,7 @@ def test_google_says_first_that_it_has_reached_us_and_numbers_grow(opened, recei
     there.post()
     first, second = receiver.wait(2)
 
-    assert told("google", first) == [Notification(ID, SECRET, News.CONFIRMED)]
+    assert received("google", first) == [Notification(ID, SECRET, News.CONFIRMED)]
     numbers = [int(each.headers["X-Goog-Message-Number"]) for each in (first, second)]
     assert numbers[0] == 1 < numbers[1]
     assert first.headers["X-Goog-Resource-ID"] == channel.resource
@@ -106,7 +106,7 @@ def test_microsoft_shakes_hands_before_it_answers(opened, receiver):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_another_calendar_is_not_told_of(opened, receiver, sandbox, provider):
+def test_changes_in_another_calendar_are_not_notified(opened, receiver, sandbox, provider):
     other = "team@group.calendar.google.com" if provider == "google" else "AAMkTEAM"
     calendars = [{"subject": "", "primary": True}, {"id": other, "subject": "Team"}]
     _, _, there = opened(provider, other, calendars=calendars)
@@ -176,7 +176,7 @@ def test_the_right_to_free_and_busy_is_not_enough(opened, sandbox, provider, sco
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_calendar_of_somebody_else_cannot_be_watched(opened, provider):
+def test_a_calendar_of_another_user_cannot_be_watched(opened, provider):
     other = "boss@example.com" if provider == "google" else "AAMkBOSS"
     calendars = [{"subject": "", "primary": True}, {"id": other, "accessRole": "freeBusyReader"}]
     with pytest.raises(AccessDenied) as caught:
@@ -213,7 +213,7 @@ def test_opening_is_not_tried_twice(script, scripted_account, soon, provider):
             ChannelWanted(ID, Token(SECRET), "https://x.example"),
             deadline=soon(),
         )
-    assert len(script.asked) == 1
+    assert len(script.requests) == 1
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -244,12 +244,12 @@ def test_an_answer_without_an_end_is_unreadable(
         ("missed", News.CHANGED),
     ],
 )
-def test_what_becomes_of_a_subscription_is_told(opened, receiver, sandbox, event, news):
+def test_lifecycle_notifications_are_parsed(opened, receiver, sandbox, event, news):
     opened("microsoft")
     assert sandbox.lifecycle(event) == 1
     (posted,) = receiver.wait(1)
 
-    assert told("microsoft", posted) == [Notification(ID, SECRET, news)]
+    assert received("microsoft", posted) == [Notification(ID, SECRET, news)]
     assert len(sandbox.channels()) == (event != "subscriptionRemoved")
 
 

@@ -29,8 +29,8 @@ class Busy:
 
         >>> almanac.busy.user("ada", start="2026-11-23", end="2026-11-24", zone="Europe/Berlin").data
         """
-        asked = query(which, start=start, end=end, primary_only=primary_only)
-        reply = self._transport.get(path("/users/{}/calendar/busy", user_id), asked, headers(which))
+        params = query(which, start=start, end=end, primary_only=primary_only)
+        reply = self._transport.get(path("/users/{}/calendar/busy", user_id), params, headers(which))
         return answer(reply, list[BusyPeriod])
 
     def organization(
@@ -46,6 +46,6 @@ class Busy:
 
         >>> almanac.busy.organization("acme", start="2026-11-23", end="2026-11-24").data
         """
-        asked = query(which, start=start, end=end, primary_only=primary_only)
-        reply = self._transport.get(path("/organizations/{}/calendar/busy", org_slug), asked, headers(which))
+        params = query(which, start=start, end=end, primary_only=primary_only)
+        reply = self._transport.get(path("/organizations/{}/calendar/busy", org_slug), params, headers(which))
         return answer(reply, list[BusyPeriod])

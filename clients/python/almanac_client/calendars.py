@@ -35,6 +35,6 @@ class Calendars:
 
         >>> for page in almanac.calendars.pages("ada", limit=50): show(page.data)
         """
-        where, asked = path("/users/{}/calendar", user_id), query({}, provider=provider)
-        for reply in pages(self._transport, where, asked, limit, {}):
+        where, params = path("/users/{}/calendar", user_id), query({}, provider=provider)
+        for reply in pages(self._transport, where, params, limit, {}):
             yield answer(reply, CalendarList)

@@ -37,8 +37,8 @@ class Connections:
 
         >>> [each["provider"] for each in almanac.connections.list("ada") if each["alive"]]
         """
-        asked = query({}, show_token=show_token)
-        return rows(self._transport, path("/users/{}/oauth", user_id), asked, limit, Connection)
+        params = query({}, show_token=show_token)
+        return rows(self._transport, path("/users/{}/oauth", user_id), params, limit, Connection)
 
     def get(self, user_id: str, provider: Provider, *, show_token: bool = False) -> Connection:
         """A user's connection with a provider.

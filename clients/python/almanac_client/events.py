@@ -58,8 +58,8 @@ class Events:
 
         >>> [each["subject"] for each in almanac.events.list("ada", start=monday, end=friday).data]
         """
-        asked = query(which, start=start, end=end)
-        reply = self._transport.get(path("/users/{}/calendar/events", user_id), asked, headers(which))
+        params = query(which, start=start, end=end)
+        reply = self._transport.get(path("/users/{}/calendar/events", user_id), params, headers(which))
         return answer(reply, EventList)
 
     def pages(
@@ -75,8 +75,8 @@ class Events:
 
         >>> for page in almanac.events.pages("ada", start="2026-01-01", end="2026-12-31"): show(page.data)
         """
-        where, asked = path("/users/{}/calendar/events", user_id), query(which, start=start, end=end)
-        for reply in pages(self._transport, where, asked, limit, headers(which)):
+        where, params = path("/users/{}/calendar/events", user_id), query(which, start=start, end=end)
+        for reply in pages(self._transport, where, params, limit, headers(which)):
             yield answer(reply, EventList)
 
     def create(

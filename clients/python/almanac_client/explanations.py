@@ -32,9 +32,9 @@ class Explaining:
 
         >>> almanac.explain.user("ada", at=at_nine, start="2026-11-23", end="2026-11-24").data["sentence"]
         """
-        asked = query(options, start=start, end=end, at=at)
+        params = query(options, start=start, end=end, at=at)
         where = path("/users/{}/scheduling/explain", user_id)
-        reply = ask_one(self._transport, where, asked, schedules, headers(options))
+        reply = ask_one(self._transport, where, params, schedules, headers(options))
         return answer(reply, UserExplained, accounted_for=True)
 
     def organization(
@@ -44,7 +44,7 @@ class Explaining:
 
         >>> almanac.explain.organization("acme", at=at_nine, start=monday, end=friday).data["offeredBy"]
         """
-        asked = query(options, start=start, end=end, at=at)
+        params = query(options, start=start, end=end, at=at)
         where = path("/organizations/{}/scheduling/explain", org_slug)
-        reply = self._transport.get(where, asked, headers(options))
+        reply = self._transport.get(where, params, headers(options))
         return answer(reply, OrganizationExplained, accounted_for=True)

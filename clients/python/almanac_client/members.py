@@ -23,8 +23,8 @@ class Members:
 
         >>> [member["id"] for member in almanac.members.list("acme")]
         """
-        asked = query({}, include=include)
-        return rows(self._transport, path("/organizations/{}/members", org_slug), asked, limit, User)
+        params = query({}, include=include)
+        return rows(self._transport, path("/organizations/{}/members", org_slug), params, limit, User)
 
     def add(self, org_slug: str, user_ids: Sequence[str], *, idempotency_key: str | None = None) -> str:
         """Add users as members; with an unknown user, none is added. Returns a sentence with the result.

@@ -46,9 +46,9 @@ class Scheduling:
 
         >>> almanac.scheduling.user("ada", start="2026-11-23", end="2026-11-28", slot_duration=30).data
         """
-        asked = query(options, start=start, end=end)
+        params = query(options, start=start, end=end)
         where = path("/users/{}/scheduling", user_id)
-        return answer(ask_one(self._transport, where, asked, schedules, headers(options)), UserSlots)
+        return answer(ask_one(self._transport, where, params, schedules, headers(options)), UserSlots)
 
     def users(
         self,
@@ -84,23 +84,23 @@ class Scheduling:
 
         >>> almanac.scheduling.organization("acme", start="2026-11-23", end="2026-11-24").partial
         """
-        asked = query(options, start=start, end=end)
-        reply = self._transport.get(path("/organizations/{}/scheduling", org_slug), asked, headers(options))
+        params = query(options, start=start, end=end)
+        reply = self._transport.get(path("/organizations/{}/scheduling", org_slug), params, headers(options))
         return answer(reply, OrganizationSlots)
 
 
 def ask_one(
     transport: Transport,
     where: str,
-    asked: Mapping[str, Any],
+    params: Mapping[str, Any],
     schedules: Sequence[Window] | None,
     headers: Mapping[str, str],
 ) -> Reply:
     """Request one user's slots; weekly schedules need POST, which changes nothing here."""
     if schedules is None:
-        return transport.get(where, asked, headers)
+        return transport.get(where, params, headers)
     fields = {"schedules": list(schedules)}
-    return transport.send("POST", where, query=asked, body=fields, headers=headers, repeatable=True)
+    return transport.send("POST", where, query=params, body=fields, headers=headers, repeatable=True)
 
 
 def _failed(entry: UserEntry) -> FailedUser:

@@ -98,7 +98,7 @@ class UnifiedEvents:
 
         >>> almanac.unified_events.delete("ada", meta_id, send_notifications_for=["google"])
         """
-        asked = query({}, provider=provider, send_notifications_for=send_notifications_for)
+        params = query({}, provider=provider, send_notifications_for=send_notifications_for)
         self._transport.send(
-            "DELETE", path("/users/{}/calendar/events/meta/{}", user_id, meta_id), query=asked
+            "DELETE", path("/users/{}/calendar/events/meta/{}", user_id, meta_id), query=params
         )

@@ -51,8 +51,8 @@ class Users:
 
         >>> almanac.users.rename("ada", "ada.lovelace")["id"]
         """
-        fields, asked = body(user_id=new_id), query({}, include=include)
-        reply = self._transport.send("PUT", path("/users/{}", user_id), query=asked, body=fields)
+        fields, params = body(user_id=new_id), query({}, include=include)
+        reply = self._transport.send("PUT", path("/users/{}", user_id), query=params, body=fields)
         changed: User = reply.body["data"]
         return changed
 
@@ -61,8 +61,8 @@ class Users:
 
         >>> almanac.users.delete("ada")
         """
-        asked = query({}, include=include)
-        reply = self._transport.send("DELETE", path("/users/{}", user_id), query=asked)
+        params = query({}, include=include)
+        reply = self._transport.send("DELETE", path("/users/{}", user_id), query=params)
         deleted: User = reply.body["data"]
         return deleted
 

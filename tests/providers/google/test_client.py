@@ -112,7 +112,7 @@ def test_a_401_of_the_second_query_ends_the_whole_read(script, scripted_account)
     script.say(401, {"error": {"code": 401, "errors": [{"reason": "authError"}]}})
     with pytest.raises(GrantGone):
         busy(scripted_google(script), scripted_account, ids)
-    assert len(script.asked) == 3
+    assert len(script.requests) == 3
 
 
 def test_when_one_stretch_of_the_range_fails_the_calendar_fails(script, scripted_account):
@@ -221,13 +221,13 @@ def test_a_second_401_after_a_renewal_means_that_the_grant_is_gone(script, scrip
     script.say(401, {"error": {"code": 401, "errors": [{"reason": "authError"}]}})
     with pytest.raises(GrantGone):
         busy(scripted_google(script), scripted_account)
-    assert [each["headers"]["Authorization"] for each in script.asked] == [
+    assert [each["headers"]["Authorization"] for each in script.requests] == [
         "Bearer secret-access",
         "Bearer secret-access+",
     ]
 
 
-def test_a_grant_too_narrow_is_told_without_a_call(sandbox, google, connect):
+def test_insufficient_scopes_are_reported_without_a_call(sandbox, google, connect):
     scope = "https://www.googleapis.com/auth/calendar.events"
     account = connect(sandbox.account("google", "narrow@example.com", scope=scope))
     with pytest.raises(

@@ -68,7 +68,7 @@ def test_who_stays_invited_keeps_their_answer(calls):
     assert (dan["comment"], bob["displayName"], bob["optional"]) == ("maybe", "Bob B.", True)
 
 
-def test_an_event_that_others_change_meanwhile_is_read_and_written_anew(sandbox, calls):
+def test_an_event_changed_meanwhile_is_read_and_written_again(sandbox, calls):
     made = calls.create(TIMED).event
     sandbox.fault(operation=PATCH, times=2, status=412)
     sandbox.forget_requests()
@@ -95,7 +95,7 @@ def test_an_answer_given_while_the_list_is_written_is_not_lost(script, scripted_
     script.say(412, {"error": {"errors": [{"reason": "conditionNotMet"}], "code": 412}})
     script.say(200, GOOD | after)
     calls.update("abcde1", attendees=("bob@example.com",))
-    patches = [each for each in script.asked if each["method"] == "PATCH"]
+    patches = [each for each in script.requests if each["method"] == "PATCH"]
     assert [each["headers"]["If-Match"] for each in patches] == ['"1"', '"2"']
     answers = [json.loads(each["body"])["attendees"][0]["responseStatus"] for each in patches]
     assert answers == ["needsAction", "accepted"]
@@ -105,7 +105,7 @@ def test_an_event_that_makes_no_sense_is_not_written(script, scripted_account):
     script.say(200, GOOD | {"attendees": "bob"})
     with pytest.raises(Unavailable, match="unreadable"):
         scripted(script, scripted_account).update("abcde1", attendees=())
-    assert [each["method"] for each in script.asked] == ["GET"]
+    assert [each["method"] for each in script.requests] == ["GET"]
 
 
 def test_an_update_whose_answer_was_lost_is_written_again(sandbox, calls):
@@ -163,7 +163,7 @@ def test_one_edge_of_a_timed_event_moves_alone(calls):
 
 
 @pytest.mark.parametrize(("zone", "kept"), [(None, "America/New_York"), ("Asia/Tokyo", "Asia/Tokyo")])
-def test_an_event_stays_in_its_zone_unless_told_otherwise(calls, zone, kept):
+def test_an_event_keeps_its_zone_by_default(calls, zone, kept):
     new_york = "America/New_York"
     made = calls.create(Changes(start=Moment(NINE, new_york), end=Moment(TEN, new_york))).event
     event = calls.update(made.id, start=Moment(NINE + HOUR, zone), end=Moment(TEN + HOUR, zone))

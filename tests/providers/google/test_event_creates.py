@@ -112,7 +112,7 @@ def test_an_event_carries_the_key_and_the_fingerprint_that_it_was_made_from(call
 
 
 @pytest.mark.parametrize("own", [None, "chosen0"])
-def test_another_request_of_the_same_key_is_told_that_it_exists(calls, is_fit_for_people, own):
+def test_another_request_with_the_same_key_gets_event_exists(calls, is_fit_for_people, own):
     first = calls.create(TIMED, key="k", id=own).event
     with pytest.raises(EventExists) as raised:
         calls.create(TIMED, key="k", fingerprint="another", id=own)
@@ -247,4 +247,4 @@ def test_a_write_whose_answer_is_no_event_was_done_but_is_unreadable(
         with pytest.raises(EventUnreadable) as raised:
             call()
         is_fit_for_people(raised.value)
-    assert [each["method"] for each in script.asked] == ["POST", "PATCH"]
+    assert [each["method"] for each in script.requests] == ["POST", "PATCH"]

@@ -134,7 +134,7 @@ def test_the_zone_is_only_asked_for_where_it_matters(sandbox, new):
     assert raised.value.operation == "calendar.events.get"
 
 
-def test_of_a_calendar_of_which_only_busy_times_may_be_read_the_times_are_told(new):
+def test_free_busy_access_shows_only_times(new):
     calls = new(
         MEETING | {"calendarId": BOSS, "responseStatus": "accepted"},
         ALL_DAY | {"calendarId": BOSS},
@@ -241,7 +241,7 @@ def test_ids_are_encoded_whole(script, scripted_account):
     calls.events(calendar)
     base = "/calendar/v3/calendars/a%2Fb%23c%252F%3Fd%2B%C3%BC%40x.org/events"
     one = f"{base}/e%2F1%23%25%2B{'%C3%A9' * 1018}"
-    assert [each["path"].partition("?")[0] for each in script.asked] == [one, one, one, base]
+    assert [each["path"].partition("?")[0] for each in script.requests] == [one, one, one, base]
 
 
 @pytest.mark.parametrize("calendar", [HOLIDAYS, "a/b?c%2F", "ünï+%", "é" * 1024])

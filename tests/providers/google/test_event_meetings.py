@@ -93,7 +93,7 @@ def test_the_location_follows_the_meeting_url_where_it_was_that(calls, before, s
     assert (event.meeting_url, event.location) == (OTHER, after)
 
 
-def test_of_two_meetings_the_one_written_last_is_told(calls):
+def test_of_two_meetings_the_last_one_written_counts(calls):
     made = calls.create(Changes(start=Moment(NINE), end=Moment(TEN), meeting_url=ZOOM)).event
     meet = calls.update(made.id, meeting=True)
     assert (meet.meeting_url or "").startswith("https://meet.google.com/")

@@ -10,8 +10,8 @@ from tests.providers.event_calls import TIMED
 from tests.providers.google.google_calls import DELETE, GOOD, INSERT, PATCH, PUT, scripted
 
 
-@pytest.mark.parametrize(("notify", "told"), [(None, False), (True, True), (False, False)])
-def test_guests_are_told_when_that_is_asked_for(sandbox, calls, notify, told):
+@pytest.mark.parametrize(("notify", "notified"), [(None, False), (True, True), (False, False)])
+def test_guests_are_notified_on_request(sandbox, calls, notify, notified):
     content = replace(TIMED, attendees=("bob@example.com", "alice@example.com"), notify=notify)
     made = calls.create(content, key="k").event
     calls.update(made.id, subject="x", notify=notify)
@@ -20,7 +20,7 @@ def test_guests_are_told_when_that_is_asked_for(sandbox, calls, notify, told):
     calls.create(content, key="k")
     bob, eve = "bob@example.com", "eve@example.com"
     writes = [(INSERT, [bob]), (PATCH, [bob]), (PATCH, [bob, eve]), (DELETE, [eve]), (PUT, [eve, bob])]
-    assert [(each["operation"], each["guests"]) for each in sandbox.notices()] == (writes if told else [])
+    assert [(each["operation"], each["guests"]) for each in sandbox.notices()] == (writes if notified else [])
 
 
 def test_the_default_of_google_is_asked_for_by_saying_nothing(script, scripted_account):
@@ -30,7 +30,7 @@ def test_the_default_of_google_is_asked_for_by_saying_nothing(script, scripted_a
         calls.create(replace(TIMED, notify=notify))
         calls.update("abcde1", subject="x", notify=notify)
         calls.delete("abcde1", notify=notify)
-    said = ["sendUpdates=all" in each["path"] for each in script.asked]
+    said = ["sendUpdates=all" in each["path"] for each in script.requests]
     assert said == [False] * 3 + [True] * 3 + [False] * 3
-    said = ["sendUpdates=none" in each["path"] for each in script.asked]
+    said = ["sendUpdates=none" in each["path"] for each in script.requests]
     assert said == [False] * 6 + [True] * 3

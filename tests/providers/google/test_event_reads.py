@@ -47,7 +47,7 @@ def test_of_several_the_first_created_is_found_over_all_pages(script, scripted_a
     script.say(body={"timeZone": "UTC", "items": [], "nextPageToken": "b"})
     script.say(body={"timeZone": "UTC", "items": [created[3], created[1], GOOD | carried("M")]})
     assert scripted(script, scripted_account).find("m").id == "abcde1"
-    paths = [each["path"] for each in script.asked]
+    paths = [each["path"] for each in script.requests]
     assert all("privateExtendedProperty=metaId%3Dm" in path for path in paths)
     assert ["pageToken=" in path for path in paths] == [False, True, True]
 

@@ -75,7 +75,7 @@ def test_a_revoked_grant_is_gone_for_every_call(sandbox, calls):
         ("calendar.events", set()),
     ],
 )
-def test_a_grant_too_narrow_is_told_without_a_call(sandbox, new, scope, refused):
+def test_insufficient_scopes_are_reported_without_a_call(sandbox, new, scope, refused):
     calls = new(scope=AUTH + scope)
     for number in refused:
         with pytest.raises(InsufficientScopes) as raised:
@@ -100,9 +100,7 @@ def test_a_stale_token_is_renewed_once_for_all_calendars(sandbox, new, google_en
 
 @pytest.mark.parametrize("call", range(1, 6))
 @pytest.mark.parametrize("changes", [{"subject": "x"}, {"attendees": ()}], ids=str)
-def test_a_calendar_that_is_not_there_is_told_from_an_event_that_is_not(
-    calls, is_fit_for_people, call, changes
-):
+def test_a_missing_calendar_differs_from_a_missing_event(calls, is_fit_for_people, call, changes):
     made = calls.create(TIMED).event
     calendar = "nosuch@example.com"
     by_number = {
@@ -140,7 +138,7 @@ def test_an_event_id_that_google_cannot_read_is_of_no_event(script, scripted_acc
 
 
 @pytest.mark.parametrize("calendar", ["primary", TEAM])
-def test_an_event_that_is_not_there_is_told_so(calls, is_fit_for_people, calendar):
+def test_a_missing_event_is_reported(calls, is_fit_for_people, calendar):
     for operation, call in (
         ("get", lambda: calls.event(NO_EVENT, calendar)),
         ("update", lambda: calls.update(NO_EVENT, calendar, subject="x")),

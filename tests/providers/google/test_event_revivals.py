@@ -13,7 +13,7 @@ from tests.providers.event_calls import HOUR, NINE, TEN, TIMED, bare
 from tests.providers.google.google_calls import FULL, PUT
 
 
-def test_what_was_created_and_deleted_is_created_anew_and_whole(calls):
+def test_a_deleted_event_is_restored_with_all_fields(calls):
     first = calls.create(FULL, key="k").event
     calls.delete(first.id)
     content = Changes(subject="New", start=Moment(TEN), end=Moment(TEN + HOUR))

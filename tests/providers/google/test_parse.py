@@ -90,11 +90,11 @@ def test_what_is_false_is_left_out_by_google():
     assert calendar.original is ENTRY
 
 
-@pytest.mark.parametrize("told", [{"timeZone": None}, {"timeZone": ""}])
-def test_a_calendar_without_a_zone_is_in_utc(told):
+@pytest.mark.parametrize("zone_field", [{"timeZone": None}, {"timeZone": ""}])
+def test_a_calendar_without_a_zone_is_in_utc(zone_field):
     without = {name: value for name, value in ENTRY.items() if name != "timeZone"}
     assert parse.calendar(without).time_zone == "UTC"
-    assert parse.calendar(without | told).time_zone == "UTC"
+    assert parse.calendar(without | zone_field).time_zone == "UTC"
 
 
 def test_the_users_own_name_for_a_calendar_wins():

@@ -81,7 +81,7 @@ def test_an_event_as_google_tells_it():
     )
 
 
-def test_a_record_is_looked_through_once_whoever_is_invited(monkeypatch):
+def test_a_record_is_checked_once_however_many_attendees_it_has(monkeypatch):
     looked = []
     monkeypatch.setattr(parse_events, "original", lambda record: looked.append(record) or record)
     event = read()
@@ -100,19 +100,19 @@ def test_an_attendee_that_cannot_be_written_again_makes_an_event_unreadable():
 @pytest.mark.parametrize("name", ["summary", "description", "location", "attendees", "extendedProperties"])
 def test_what_an_event_does_not_tell_is_empty(name):
     event = read(**{name: ...})
-    told = {
+    shown = {
         "summary": event.subject,
         "description": event.description,
         "location": event.location,
         "attendees": event.attendees,
         "extendedProperties": event.meta_id,
     }
-    assert [field for field, value in told.items() if not value] == [name]
+    assert [field for field, value in shown.items() if not value] == [name]
 
 
-def test_of_an_event_of_which_only_the_times_are_told_those_are_read():
-    told = {"kind", "etag", "id", "status", "start", "end", "transparency", "eventType", "iCalUID"}
-    event = read(**dict.fromkeys(REVIEW.keys() - told, ...), visibility="private")
+def test_an_event_with_only_its_times_is_parsed():
+    shown = {"kind", "etag", "id", "status", "start", "end", "transparency", "eventType", "iCalUID"}
+    event = read(**dict.fromkeys(REVIEW.keys() - shown, ...), visibility="private")
     assert (event.subject, event.attendees, event.meta_id, event.meeting_url) == ("", (), None, None)
     assert event.start == instant("2026-12-03T09:00:00Z")
 
@@ -144,7 +144,7 @@ def test_answers(word, status):
         ({"displayName": "Without an address"}, None, False),
     ],
 )
-def test_oneself_is_told_by_google_or_by_the_address(entry, email, own):
+def test_self_is_marked_by_google_or_found_by_address(entry, email, own):
     (guest,) = read(email=email, attendees=[entry]).attendees
     assert guest.is_self is own
     assert guest.email == entry.get("email", "")
@@ -152,7 +152,7 @@ def test_oneself_is_told_by_google_or_by_the_address(entry, email, own):
 
 
 @pytest.mark.parametrize(
-    ("told", "url"),
+    ("shown", "url"),
     [
         ({}, None),
         ({"hangoutLink": MEET}, MEET),
@@ -169,12 +169,12 @@ def test_oneself_is_told_by_google_or_by_the_address(entry, email, own):
     ],
     ids=str,
 )
-def test_where_it_is_held_online(told, url):
-    assert read(**told).meeting_url == url
+def test_where_it_is_held_online(shown, url):
+    assert read(**shown).meeting_url == url
 
 
 @pytest.mark.parametrize(
-    ("told", "has", "pending"),
+    ("shown", "has", "pending"),
     [
         ({}, False, False),
         ({"hangoutLink": MEET}, True, False),
@@ -187,9 +187,9 @@ def test_where_it_is_held_online(told, url):
     ],
     ids=str,
 )
-def test_whether_google_holds_it_online(told, has, pending):
-    assert parse_events.has_meeting(told) is has
-    assert parse_events.is_pending(told) is pending
+def test_whether_google_holds_it_online(shown, has, pending):
+    assert parse_events.has_meeting(shown) is has
+    assert parse_events.is_pending(shown) is pending
 
 
 @pytest.mark.parametrize(
@@ -206,13 +206,13 @@ def test_a_day_begins_at_midnight_in_its_calendar_or_when_that_is_skipped(zone, 
 
 
 @pytest.mark.parametrize("written", ["Europe/Berlin", "GMT+01:00", "America", "", None, 7])
-def test_a_time_is_told_by_its_offset_whatever_zone_it_was_written_in(written):
+def test_the_offset_of_a_time_counts_whatever_its_zone(written):
     event = read("Nowhere/City", start=REVIEW["start"] | {"timeZone": written})
     assert event.start == instant("2026-12-03T09:00:00Z")
 
 
 @pytest.mark.parametrize("zone", ["Nowhere/City", "America", "", "../etc/passwd", "GMT+01:00"])
-def test_a_day_in_a_zone_that_nobody_knows_is_unreadable(zone, is_fit_for_people):
+def test_a_day_in_an_unknown_zone_is_unreadable(zone, is_fit_for_people):
     with pytest.raises(Unavailable, match="unreadable") as raised:
         read(zone, start={"date": "2026-12-03"}, end={"date": "2026-12-04"})
     is_fit_for_people(raised.value)

@@ -51,7 +51,7 @@ def test_a_new_event_is_what_was_asked_for_and_no_more():
 
 
 @pytest.mark.parametrize(("tombstone", "sequence"), [({"id": KEY, "sequence": 3}, 3), ({"id": KEY}, 0)])
-def test_what_takes_the_place_of_a_deleted_event_goes_on_counting(tombstone, sequence):
+def test_a_restored_event_continues_the_sequence(tombstone, sequence):
     """https://developers.google.com/workspace/calendar/api/v3/reference/events#sequence"""
     body = new(subject="Lunch")
     assert writing.revived(body, tombstone) == body | {"sequence": sequence}
@@ -211,5 +211,5 @@ def test_what_depends_on_the_event_needs_it(sent, needed):
 @pytest.mark.parametrize(
     ("notify", "query"), [(None, {}), (True, {"sendUpdates": "all"}), (False, {"sendUpdates": "none"})]
 )
-def test_who_is_told(notify, query):
+def test_send_updates_follows_notify(notify, query):
     assert writing.send_updates(notify) == query

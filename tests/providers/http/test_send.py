@@ -35,7 +35,7 @@ def test_a_deadline_already_passed_sends_nothing(script):
     script.say(body={})
     with pytest.raises(Unavailable, match="did not answer in time"):
         sent(script, left=0)
-    assert script.asked == []
+    assert script.requests == []
 
 
 def test_a_call_whose_connection_is_refused_every_time_has_done_nothing():
@@ -51,7 +51,7 @@ def test_a_connection_is_kept_between_calls(script):
     script.say(body={})
     for _ in range(3):
         sent(script)
-    assert len({each["peer"] for each in script.asked}) == 1
+    assert len({each["peer"] for each in script.requests}) == 1
 
 
 def test_a_connection_is_kept_after_an_error_too(script):
@@ -59,7 +59,7 @@ def test_a_connection_is_kept_after_an_error_too(script):
     for _ in range(3):
         with pytest.raises(ProviderError):
             sent(script)
-    assert len({each["peer"] for each in script.asked}) == 1
+    assert len({each["peer"] for each in script.requests}) == 1
 
 
 def test_nothing_of_the_environment_is_used(script, monkeypatch):
@@ -72,14 +72,14 @@ def test_cookies_are_not_carried_from_one_account_to_the_next(script):
     script.say(body={}, Set_Cookie="session=alice; Path=/")
     sent(script)
     sent(script)
-    assert "Cookie" not in script.asked[1]["headers"]
+    assert "Cookie" not in script.requests[1]["headers"]
 
 
 def test_a_redirect_is_not_followed_with_the_token(script, scripted_account):
     script.say(302, {}, Location=f"{script.url}/elsewhere")
     with pytest.raises(ProviderError, match="status 302"):
         send(call(script), error_for, deadline=time.monotonic() + 5, bearer=Bearer(scripted_account.tokens))
-    assert [each["path"] for each in script.asked] == ["/freeBusy"]
+    assert [each["path"] for each in script.requests] == ["/freeBusy"]
 
 
 @pytest.mark.parametrize(
@@ -219,14 +219,14 @@ def test_a_slow_provider_has_half_of_the_time_and_a_silent_one_is_asked_again(sc
     # The answer comes by the deadline: the first attempt leaves time for another.
     assert sent(script, left=3) == {"ok": True}
     assert time.monotonic() - began >= 1.5
-    assert len(script.asked) == 2
+    assert len(script.requests) == 2
 
 
 def test_a_try_after_which_no_other_fits_has_all_that_is_left(script, monkeypatch):
     monkeypatch.setattr(transport, "LEAST_READ_TIMEOUT", 1.3)
     script.act(after(1.4))
     assert sent(script, left=2.5) == {"ok": True}
-    assert len(script.asked) == 1
+    assert len(script.requests) == 1
 
 
 @pytest.mark.parametrize("token", ["gültig", "\u0142", "two words", "line\nfeed", ""])
@@ -237,7 +237,7 @@ def test_a_token_no_header_can_carry_is_not_sent_but_renewed(script, scripted_ac
     script.say(body={"ok": True})
     answer = send(call(script), error_for, deadline=time.monotonic() + 5, bearer=Bearer(tokens))
     assert answer == {"ok": True}
-    assert [each["headers"]["Authorization"] for each in script.asked] == ["Bearer good"]
+    assert [each["headers"]["Authorization"] for each in script.requests] == ["Bearer good"]
 
 
 def test_a_token_no_header_can_carry_that_stays_so_ends_the_connection(script, scripted_account):
@@ -245,14 +245,14 @@ def test_a_token_no_header_can_carry_that_stays_so_ends_the_connection(script, s
     with pytest.raises(GrantGone) as raised:
         send(call(script), error_for, deadline=time.monotonic() + 5, bearer=Bearer(scripted_account.tokens))
     assert isinstance(raised.value, AuthorizationInvalid)
-    assert script.asked == []
+    assert script.requests == []
 
 
 def test_a_failing_call_is_made_three_times_and_no_more(script):
     script.say(500, {"error": {}})
     with pytest.raises(Unavailable):
         sent(script)
-    assert len(script.asked) == 3
+    assert len(script.requests) == 3
 
 
 def test_the_wait_before_the_second_retry_is_twice_as_long_half_of_it_random(script, clock, monkeypatch):
@@ -270,14 +270,14 @@ def test_what_cannot_get_better_is_not_tried_again(script, status):
     script.say(status, {"error": {}})
     with pytest.raises(ProviderError):
         sent(script)
-    assert len(script.asked) == 1
+    assert len(script.requests) == 1
 
 
 def test_what_must_not_happen_twice_is_sent_once(script):
     script.say(503, {"error": {}})
     with pytest.raises(Unavailable):
         sent(script, repeatable=False)
-    assert len(script.asked) == 1
+    assert len(script.requests) == 1
 
 
 def test_what_must_not_happen_twice_is_sent_again_after_a_401_which_did_nothing(script, scripted_account):
@@ -286,7 +286,7 @@ def test_what_must_not_happen_twice_is_sent_again_after_a_401_which_did_nothing(
     bearer = Bearer(scripted_account.tokens)
     written = call(script, repeatable=False)
     assert send(written, error_for, deadline=time.monotonic() + 5, bearer=bearer) == {"id": "event"}
-    assert len(script.asked) == 2
+    assert len(script.requests) == 2
 
 
 def test_a_success_without_a_body_is_one_only_where_none_is_expected(script):
@@ -324,7 +324,7 @@ def test_a_retry_waits_as_long_as_it_was_asked_to(script):
     script.say(429, {}, Retry_After="0.5")
     script.say(body={"ok": True})
     assert sent(script) == {"ok": True}
-    first, second = (each["at"] for each in script.asked)
+    first, second = (each["at"] for each in script.requests)
     assert second - first >= 0.5
 
 
@@ -341,12 +341,12 @@ def test_a_date_of_long_ago_means_at_once(script):
     assert sent(script) == {"ok": True}
 
 
-def test_a_retry_that_would_come_too_late_is_left_and_the_wait_told(script):
+def test_a_retry_after_the_deadline_is_skipped_and_its_wait_reported(script):
     script.say(429, {}, Retry_After="3600")
     with pytest.raises(RateLimited) as raised:
         sent(script, left=5)
     assert raised.value.retry_after == 3600
-    assert len(script.asked) == 1
+    assert len(script.requests) == 1
 
 
 @pytest.mark.parametrize("value", [None, "", "soon", "-5", "nan", "inf", "1e9", "²"])

@@ -61,7 +61,7 @@ def impostor(tmp_path: Path) -> Iterator[str]:
     server.server_close()
 
 
-def test_a_certificate_nobody_vouches_for_is_refused(impostor):
+def test_an_untrusted_certificate_is_refused(impostor):
     with pytest.raises(transport.NoAnswer) as raised:
         transport.exchange("GET", impostor, {}, None, deadline=time.monotonic() + 5)
     assert "CERTIFICATE_VERIFY_FAILED" in repr(raised.value.__cause__)
@@ -93,7 +93,7 @@ def test_a_connection_outlives_the_thread_that_opened_it(script: Any):
         )
         thread.start()
         thread.join()
-    assert len({each["peer"] for each in script.asked}) == 1
+    assert len({each["peer"] for each in script.requests}) == 1
 
 
 OUT_OF_FILES = """

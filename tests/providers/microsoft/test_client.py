@@ -237,7 +237,7 @@ class Deaf:
         return pause if isinstance(error, RateLimited) else None
 
 
-def test_no_part_of_a_batch_is_asked_again_once_nobody_is_to_be(sandbox, microsoft, many):
+def test_no_part_of_a_batch_is_retried_once_traffic_forbids_it(sandbox, microsoft, many):
     ids = [each.id for each in microsoft.calendars(many, deadline=time.monotonic() + 5)[1:4]]
     sandbox.fault(operation=VIEW, status=503)
     sandbox.fault(operation=SETTINGS, status=503)
@@ -330,7 +330,7 @@ def test_a_revoked_grant_is_gone(sandbox, microsoft, alice):
         busy(microsoft, alice)
 
 
-def test_a_grant_too_narrow_is_told_without_a_call(sandbox, microsoft, connect):
+def test_insufficient_scopes_are_reported_without_a_call(sandbox, microsoft, connect):
     account = connect(sandbox.account("microsoft", "none@contoso.com", scope="User.Read"))
     with pytest.raises(InsufficientScopes, match=r"calendar\.freebusy\.query.*Calendars\.ReadBasic"):
         busy(microsoft, account)
@@ -394,7 +394,7 @@ def test_a_page_link_that_leads_elsewhere_is_refused_and_the_calendar_fails(scri
     outcome = busy(scripted(script), scripted_account, ["c"])["c"]
     assert isinstance(outcome, Failed)
     assert "leads elsewhere" in outcome.message
-    assert len(script.asked) == 1
+    assert len(script.requests) == 1
 
 
 def test_pages_that_never_end_fail_the_calendar(script, scripted_account):
@@ -408,7 +408,7 @@ def test_pages_that_never_end_fail_the_calendar(script, scripted_account):
 def test_ids_are_quoted_in_the_path_of_a_part(script, scripted_account):
     script.say(body={"responses": [{"id": "0", "status": 200, "body": {"value": []}}]})
     busy(scripted(script), scripted_account, ["a/b=?c"])
-    assert b"/me/calendars/a%2Fb%3D%3Fc/calendarView?" in script.asked[0]["body"]
+    assert b"/me/calendars/a%2Fb%3D%3Fc/calendarView?" in script.requests[0]["body"]
 
 
 def test_calendars_have_a_role_a_zone_and_readable_colours(sandbox, microsoft, connect):

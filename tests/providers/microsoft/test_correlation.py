@@ -18,7 +18,7 @@ DEADLINE_SECONDS = 5.0
 
 
 @pytest.fixture
-def told(script, scripted_account, soon):
+def sent_ids(script, scripted_account, soon):
     """The request ids that a server receives from failing calls made for a request."""
     script.say(404, {"error": {"code": "ErrorItemNotFound"}})
     account = replace(scripted_account, request_id="abc.1")
@@ -26,10 +26,10 @@ def told(script, scripted_account, soon):
     def make(call, account=account):
         with pytest.raises(ProviderError):
             call(account, soon(DEADLINE_SECONDS))
-        assert script.asked
+        assert script.requests
         return [
             {name.lower(): value for name, value in each["headers"].items()}.get("client-request-id")
-            for each in script.asked
+            for each in script.requests
         ]
 
     return make
@@ -49,29 +49,29 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_every_call_to_graph_names_its_request(told, script, call):
+def test_every_call_to_graph_names_its_request(sent_ids, script, call):
     graph = Microsoft(microsoft_at(script.url))
 
-    assert set(told(lambda account, end: call(graph, account, end))) == {"abc.1"}
+    assert set(sent_ids(lambda account, end: call(graph, account, end))) == {"abc.1"}
 
 
-def test_so_does_a_subscription(told, script):
+def test_a_subscription_names_its_request(sent_ids, script):
     subscriptions = MicrosoftSubscriptions(microsoft_at(script.url))
     wanted = ChannelWanted("id", Token("secret"), "https://example.com")
 
-    asked = told(lambda account, end: subscriptions.open(account, "primary", wanted, deadline=end))
+    asked = sent_ids(lambda account, end: subscriptions.open(account, "primary", wanted, deadline=end))
     assert set(asked) == {"abc.1"}
 
 
-def test_without_a_request_nothing_is_told(told, script, scripted_account):
+def test_without_a_request_there_is_no_header(sent_ids, script, scripted_account):
     graph = Microsoft(microsoft_at(script.url))
 
-    asked = told(lambda account, end: graph.calendars(account, deadline=end), account=scripted_account)
+    asked = sent_ids(lambda account, end: graph.calendars(account, deadline=end), account=scripted_account)
     assert set(asked) == {None}
 
 
-def test_google_is_told_nothing(told, script):
+def test_google_gets_no_header(sent_ids, script):
     google = Google(google_at(script.url))
 
-    assert set(told(lambda account, end: google.calendars(account, deadline=end))) == {None}
-    assert "abc.1" not in str(script.asked)
+    assert set(sent_ids(lambda account, end: google.calendars(account, deadline=end))) == {None}
+    assert "abc.1" not in str(script.requests)

@@ -74,7 +74,7 @@ def test_a_series_and_its_occurrences_belong_to_one_calendar(new):
 @pytest.mark.parametrize(
     ("calendar", "error"), [("AAMkAGnosuchcalendar=", NotFound), ("nonsense", InvalidCalendarId)]
 )
-def test_a_calendar_that_is_not_there_is_told_from_an_event_that_is_not(calls, calendar, error):
+def test_a_missing_calendar_differs_from_a_missing_event(calls, calendar, error):
     made = calls.create(TIMED).event
     for act in (calls.event, calls.update, calls.delete):
         with pytest.raises(error) as raised:
@@ -82,17 +82,17 @@ def test_a_calendar_that_is_not_there_is_told_from_an_event_that_is_not(calls, c
         assert not isinstance(raised.value, EventNotFound)
 
 
-@pytest.mark.parametrize("told", [{}, {"calendar": None}, {"calendar": {"id": "AQMkAnotherSpelling="}}])
+@pytest.mark.parametrize("named", [{}, {"calendar": None}, {"calendar": {"id": "AQMkAnotherSpelling="}}])
 @pytest.mark.parametrize("listed", [GOOD, {"id": "AAMk1_day1", "seriesMasterId": GOOD["id"]}])
 def test_a_calendar_that_graph_does_not_name_as_its_list_does_is_looked_into(
-    script, scripted_account, told, listed
+    script, scripted_account, named, listed
 ):
     """Graph has answered calendar ids that are on no list: microsoft-graph-docs issue 6699."""
-    unnamed = {name: value for name, value in GOOD.items() if name != "calendar"} | told
+    unnamed = {name: value for name, value in GOOD.items() if name != "calendar"} | named
     script.say(200, unnamed)
     script.say(200, {"responses": [{"id": "view", "status": 200, "body": {"value": [listed]}}]})
     assert scripted(script, scripted_account).event(GOOD["id"], TEAM).id == GOOD["id"]
-    assert len(script.asked) == 2
+    assert len(script.requests) == 2
 
 
 def test_an_event_that_is_not_in_that_calendar_either_is_not_found(script, scripted_account):

@@ -75,7 +75,7 @@ def test_who_stays_invited_keeps_their_answer(calls):
         {"status": 409, "reason": "ErrorIrresolvableConflict"},
     ],
 )
-def test_an_event_that_others_change_meanwhile_is_read_and_written_anew(sandbox, calls, fault):
+def test_an_event_changed_meanwhile_is_read_and_written_again(sandbox, calls, fault):
     made = calls.create(TIMED).event
     sandbox.fault(operation=UPDATE, times=2, **fault)
     sandbox.forget_requests()
@@ -102,7 +102,7 @@ def test_an_answer_given_while_the_list_is_written_is_not_lost(script, scripted_
     script.say(412, {"error": {"code": "ErrorIrresolvableConflict"}})
     script.say(200, GOOD | after)
     calls.update("AAMk1", attendees=("bob@example.com",))
-    patches = [each for each in script.asked if each["method"] == "PATCH"]
+    patches = [each for each in script.requests if each["method"] == "PATCH"]
     assert [each["headers"]["If-Match"] for each in patches] == ['W/"1"', 'W/"2"']
     answers = [json.loads(each["body"])["attendees"][0]["status"]["response"] for each in patches]
     assert answers == ["none", "accepted"]
@@ -127,7 +127,7 @@ def test_an_event_that_makes_no_sense_is_not_written(script, scripted_account, k
     }
     with pytest.raises(Unavailable, match="unreadable"):
         scripted(script, scripted_account).update("AAMk1", **changes)
-    assert {each["method"] for each in script.asked} == {"GET"}
+    assert {each["method"] for each in script.requests} == {"GET"}
 
 
 def test_an_event_deleted_between_read_and_write_is_not_there(script, scripted_account):
@@ -135,7 +135,7 @@ def test_an_event_deleted_between_read_and_write_is_not_there(script, scripted_a
     script.say(404, {"error": {"code": "ErrorItemNotFound"}})
     with pytest.raises(EventNotFound):
         scripted(script, scripted_account).update("AAMk1", subject="x")
-    assert [each["method"] for each in script.asked] == ["GET", "PATCH"]
+    assert [each["method"] for each in script.requests] == ["GET", "PATCH"]
 
 
 def test_an_update_whose_answer_was_lost_is_written_again(sandbox, calls):
@@ -152,7 +152,7 @@ def test_an_update_that_cannot_be_read_back_was_done(script, scripted_account):
     script.say(200, {"odd": True})
     with pytest.raises(EventUnreadable):
         scripted(script, scripted_account).update("AAMk1", subject="x")
-    assert [each["method"] for each in script.asked] == ["GET", "PATCH", "GET"]
+    assert [each["method"] for each in script.requests] == ["GET", "PATCH", "GET"]
 
 
 def test_the_description_of_an_online_meeting_changes_and_the_meeting_stays(calls):
@@ -195,7 +195,7 @@ def test_the_location_follows_the_meeting_url_where_it_was_that(calls, before, s
     assert (event.meeting_url, event.location) == (OTHER, after)
 
 
-def test_of_two_meetings_the_one_written_last_is_told(calls):
+def test_of_two_meetings_the_last_one_written_counts(calls):
     made = calls.create(Changes(start=Moment(NINE), end=Moment(TEN), meeting_url=ZOOM)).event
     teams = calls.update(made.id, meeting=True)
     assert teams.meeting_url.startswith("https://teams.microsoft.com/")
@@ -250,7 +250,7 @@ def test_one_edge_of_a_timed_event_moves_alone(calls):
 @pytest.mark.parametrize(
     ("zone", "kept"), [(None, "Eastern Standard Time"), ("Asia/Tokyo", "Tokyo Standard Time")]
 )
-def test_an_event_stays_in_its_zone_unless_told_otherwise(calls, zone, kept):
+def test_an_event_keeps_its_zone_by_default(calls, zone, kept):
     new_york = "America/New_York"
     made = calls.create(Changes(start=Moment(NINE, new_york), end=Moment(TEN, new_york))).event
     event = calls.update(made.id, start=Moment(NINE + HOUR, zone), end=Moment(TEN + HOUR, zone))

@@ -87,7 +87,7 @@ def test_the_same_draft_makes_one_event_however_often_it_is_created(calls, meta_
 
 
 @pytest.mark.parametrize("meta_id", [None, "m-1"])
-def test_another_request_of_the_same_key_is_told_that_it_exists(calls, is_fit_for_people, meta_id):
+def test_another_request_with_the_same_key_gets_event_exists(calls, is_fit_for_people, meta_id):
     content = Changes(subject="Once", start=Moment(NINE), end=Moment(TEN), meta_id=meta_id)
     calls.create(content, key="k")
     with pytest.raises(EventExists) as raised:
@@ -110,7 +110,7 @@ def test_a_create_whose_answer_was_lost_has_made_its_one_event(sandbox, calls):
     assert [bare(event) for event in calls.listed()] == [bare(created.event)]
 
 
-def test_what_was_created_and_deleted_is_created_anew_each_time(calls):
+def test_a_deleted_event_is_created_again_each_time(calls):
     ids = set()
     for _ in range(4):
         created = calls.create(TIMED, key="k")
@@ -146,16 +146,16 @@ def test_an_event_that_was_there_before_is_not_taken_for_a_new_one(script, scrip
 
 
 @pytest.mark.parametrize("status", [400, 409])
-@pytest.mark.parametrize("told", [{}, {"@event.existingEventId": "AAMk1"}])
+@pytest.mark.parametrize("extra", [{}, {"@event.existingEventId": "AAMk1"}])
 def test_a_transaction_that_was_used_is_looked_up_where_graph_says_by_whom(
-    script, scripted_account, status, told
+    script, scripted_account, status, extra
 ):
     calls = scripted(script, scripted_account)
-    script.say(status, {"error": {"code": "ErrorDuplicateTransactionId", "message": "used", **told}})
+    script.say(status, {"error": {"code": "ErrorDuplicateTransactionId", "message": "used", **extra}})
     script.say(200, older("a"))
-    if told:
+    if extra:
         assert calls.create(TIMED) == Created(calls.event("AAMk1"), made=False)
-        assert script.asked[1]["path"].startswith("/me/events/AAMk1?")
+        assert script.requests[1]["path"].startswith("/me/events/AAMk1?")
     else:
         with pytest.raises(EventExists):
             calls.create(TIMED)
@@ -165,7 +165,7 @@ def test_a_create_that_is_refused_as_its_own_double_has_made_the_event(script, s
     """The first attempt was executed without an answer; Graph rejects the second as a duplicate."""
 
     def look_up(handler: Any) -> None:
-        posted = json.loads(script.asked[1]["body"])
+        posted = json.loads(script.requests[1]["body"])
         event = GOOD | {"singleValueExtendedProperties": posted["singleValueExtendedProperties"]}
         content = json.dumps(event).encode()
         handler.send_response(200)
@@ -173,9 +173,9 @@ def test_a_create_that_is_refused_as_its_own_double_has_made_the_event(script, s
         handler.end_headers()
         handler.wfile.write(content)
 
-    told = {"code": "ErrorDuplicateTransactionId", "@event.existingEventId": "AAMk1"}
+    extra = {"code": "ErrorDuplicateTransactionId", "@event.existingEventId": "AAMk1"}
     script.say(503)
-    script.say(409, {"error": told})
+    script.say(409, {"error": extra})
     script.act(look_up)
     assert scripted(script, scripted_account).create(TIMED).made
 
@@ -186,7 +186,7 @@ USED = {"error": {"code": "ErrorDuplicateTransactionId", "@event.existingEventId
 
 def posted_event(script: Any, handler: Any) -> None:
     """Answer with the event of the last POST, in the form of a read."""
-    posted = [json.loads(each["body"]) for each in script.asked if each["method"] == "POST"][-1]
+    posted = [json.loads(each["body"]) for each in script.requests if each["method"] == "POST"][-1]
     kept = {"id": "AAMk2", "singleValueExtendedProperties": posted["singleValueExtendedProperties"]}
     content = json.dumps(GOOD | kept).encode()
     handler.send_response(200)
@@ -196,16 +196,14 @@ def posted_event(script: Any, handler: Any) -> None:
 
 
 @pytest.mark.parametrize("first", [(400, USED), (409, USED), (201, CANCELLED)], ids=["400", "409", "201"])
-def test_a_cancelled_event_behind_the_transaction_is_not_reported_but_created_anew(
-    script, scripted_account, first
-):
+def test_a_cancelled_event_of_the_transaction_is_created_again(script, scripted_account, first):
     script.say(*first)
     script.say(200, CANCELLED)
     script.say(201, GOOD | {"id": "AAMk2"})
     script.act(lambda handler: posted_event(script, handler))
     created = scripted(script, scripted_account).create(TIMED)
     assert (created.event.id, created.made) == ("AAMk2", True)
-    used = [json.loads(each["body"])["transactionId"] for each in script.asked if each["method"] == "POST"]
+    used = [json.loads(each["body"])["transactionId"] for each in script.requests if each["method"] == "POST"]
     assert len(set(used)) == 2
 
 
@@ -215,7 +213,7 @@ def test_a_create_is_not_repeated_while_its_event_cannot_be_found(script, script
     script.say(404, {"error": {"code": "ErrorItemNotFound", "message": "not there"}})
     with pytest.raises(EventUnreadable):
         scripted(script, scripted_account).create(TIMED)
-    assert [each["method"] for each in script.asked] == ["POST", "GET"]
+    assert [each["method"] for each in script.requests] == ["POST", "GET"]
 
 
 def test_an_event_of_the_key_that_was_moved_to_another_calendar_is_neither_answered_nor_doubled(
@@ -226,8 +224,8 @@ def test_an_event_of_the_key_that_was_moved_to_another_calendar_is_neither_answe
     script.say(200, {"responses": [{"id": "view", "status": 200, "body": {"value": []}}]})
     with pytest.raises(EventExists):
         scripted(script, scripted_account).create(TIMED)
-    assert [each["method"] for each in script.asked] == ["POST", "GET", "POST"]
-    assert script.asked[-1]["path"] == "/$batch"
+    assert [each["method"] for each in script.requests] == ["POST", "GET", "POST"]
+    assert script.requests[-1]["path"] == "/$batch"
 
 
 def test_an_event_that_ends_before_it_starts_is_refused_by_graph_itself(calls):
@@ -245,7 +243,7 @@ def test_a_create_whose_answer_is_no_event_was_done_but_is_unreadable(script, sc
     script.say(201, answer)
     with pytest.raises(EventUnreadable):
         scripted(script, scripted_account).create(TIMED)
-    assert [each["method"] for each in script.asked] == ["POST"]
+    assert [each["method"] for each in script.requests] == ["POST"]
 
 
 def test_a_create_that_cannot_be_read_back_was_done(sandbox, new, is_fit_for_people):

@@ -56,7 +56,7 @@ OPERATIONS = ["list", "list", "get", "insert", "update", "delete"]
         ("User.Read", set(range(6))),
     ],
 )
-def test_a_grant_too_narrow_is_told_without_a_call(sandbox, new, scope, refused):
+def test_insufficient_scopes_are_reported_without_a_call(sandbox, new, scope, refused):
     calls = new(scope=scope)
     for number in refused:
         with pytest.raises(InsufficientScopes) as raised:
@@ -70,9 +70,7 @@ def test_a_grant_too_narrow_is_told_without_a_call(sandbox, new, scope, refused)
     ("calendar", "error"),
     [("AAMkAGnosuchcalendar=", NotFound), ("nonsense", InvalidCalendarId)],
 )
-def test_a_calendar_that_is_not_there_is_told_from_an_event_that_is_not(
-    calls, is_fit_for_people, call, calendar, error
-):
+def test_a_missing_calendar_differs_from_a_missing_event(calls, is_fit_for_people, call, calendar, error):
     made = calls.create(TIMED).event
     by_number = {
         2: lambda: calls.event(made.id, calendar),
@@ -89,7 +87,7 @@ def test_a_calendar_that_is_not_there_is_told_from_an_event_that_is_not(
 
 @pytest.mark.parametrize("calendar", ["primary", TEAM])
 @pytest.mark.parametrize("event_id", [NO_EVENT, "nonsense"])
-def test_an_event_that_is_not_there_is_told_so(calls, is_fit_for_people, calendar, event_id):
+def test_a_missing_event_is_reported(calls, is_fit_for_people, calendar, event_id):
     for call in (
         lambda: calls.event(event_id, calendar),
         lambda: calls.update(event_id, calendar, subject="x"),

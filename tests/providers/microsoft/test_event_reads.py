@@ -162,7 +162,7 @@ def test_every_call_asks_for_ids_that_stay_for_text_and_for_utc(script, scripted
     script.say(body={"responses": [{"id": "0", "status": 200, "body": {"value": []}}]})
     calls = scripted(script, scripted_account)
     calls.events("a/b=?c")
-    parts = json.loads(script.asked[0]["body"])["requests"]
+    parts = json.loads(script.requests[0]["body"])["requests"]
     (view,) = (part for part in parts if part["id"] == "0")
     wanted = ['IdType="ImmutableId"', 'outlook.timezone="UTC"', 'outlook.body-content-type="text"']
     assert view["headers"]["Prefer"].split(", ") == wanted
@@ -171,10 +171,10 @@ def test_every_call_asks_for_ids_that_stay_for_text_and_for_utc(script, scripted
     script.say(body=GOOD)
     for call in (calls.event, lambda event_id: calls.update(event_id, subject="x")):
         call("e/1+%")
-    assert {each["path"].partition("?")[0] for each in script.asked[1:]} == {
+    assert {each["path"].partition("?")[0] for each in script.requests[1:]} == {
         "/me/calendar/events/e%2F1%2B%25"
     }
-    assert [each["headers"]["Prefer"].split(", ") for each in script.asked[1:]] == [wanted] * 4
+    assert [each["headers"]["Prefer"].split(", ") for each in script.requests[1:]] == [wanted] * 4
 
 
 def test_later_pages_are_asked_for_in_the_same_way(script, scripted_account):
@@ -184,7 +184,7 @@ def test_later_pages_are_asked_for_in_the_same_way(script, scripted_account):
     script.say(body={"responses": [{"id": "0", "status": 200, "body": {"value": [GOOD | {"id": "AAMk2"}]}}]})
     found = scripted(script, scripted_account).events()["primary"]
     assert [event.id for event in found] == ["AAMk1", "AAMk2"]
-    first, second = (json.loads(each["body"])["requests"][-1] for each in script.asked)
+    first, second = (json.loads(each["body"])["requests"][-1] for each in script.requests)
     assert second["headers"] == first["headers"]
 
 

@@ -81,7 +81,7 @@ def test_a_label_other_than_utc_is_converted(zone, hour):
 @pytest.mark.parametrize(
     "zone", ["Customized Time Zone", "tzone://Microsoft/Custom", "Nowhere", "", "../etc"]
 )
-def test_a_zone_nobody_knows_is_not_guessed(zone):
+def test_an_unknown_zone_is_not_guessed(zone):
     with pytest.raises(parse.UnknownZone):
         busy(event(start=at("2026-12-03T09:00:00", zone)))
 

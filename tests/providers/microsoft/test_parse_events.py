@@ -50,7 +50,7 @@ def read(zone: Any = "UTC", email: str | None = "adelev@contoso.onmicrosoft.com"
     return Reader("cal", email, zone, OPERATION).event(record)
 
 
-def test_a_record_is_looked_through_once_whoever_is_invited(monkeypatch):
+def test_a_record_is_checked_once_however_many_attendees_it_has(monkeypatch):
     looked = []
     monkeypatch.setattr(parse_events, "original", lambda record: looked.append(record) or record)
     event = read()
@@ -135,7 +135,7 @@ def test_ones_own_answer_is_that_of_the_event_where_the_entry_has_none(entry, ow
 
 @pytest.mark.parametrize("email", [None, "", "alice@example.com"])
 @pytest.mark.parametrize("named", [None, {}, {"name": "Left"}, {"name": "Left", "address": None}])
-def test_an_attendee_without_an_address_stays_listed_and_is_nobody_we_know(email, named):
+def test_an_attendee_without_an_address_is_listed_and_is_not_self(email, named):
     (guest,) = read(email=email, attendees=[{"emailAddress": named, "status": None}]).attendees
     assert (guest.email, guest.is_self) == ("", False)
     assert guest.original == {"emailAddress": named, "status": None}
@@ -184,7 +184,7 @@ def test_a_label_other_than_utc_is_converted(name, hour):
 
 
 @pytest.mark.parametrize("name", ["Customized Time Zone", "tzone://Microsoft/Custom", "Nowhere"])
-def test_a_time_in_a_zone_nobody_knows_is_not_guessed(name):
+def test_a_time_in_an_unknown_zone_is_not_guessed(name):
     with pytest.raises(parse.UnknownZone):
         read(start={"dateTime": "2019-03-15T12:00:00.0000000", "timeZone": name})
 

@@ -88,7 +88,7 @@ def test_without_a_client_no_call_is_made(script, client):
         refreshed(GoogleOAuth(google_at(script.url), client))
     with pytest.raises(ProviderNotConfigured):
         refreshed(MicrosoftOAuth(microsoft_at(script.url), client))
-    assert script.asked == []
+    assert script.requests == []
 
 
 REFUSALS = [
@@ -168,7 +168,7 @@ def test_a_slow_endpoint_is_left_at_the_deadline(sandbox, oauth):
 def test_secrets_travel_in_the_body_and_not_in_the_url(script):
     script.say(body={"access_token": "t", "expires_in": "3599"})
     refreshed(scripted(script))
-    asked = script.asked[0]
+    asked = script.requests[0]
     assert asked["path"] == "/token"
     assert b"client_secret=secret-of-client" in asked["body"]
     assert asked["headers"]["Content-Type"] == "application/x-www-form-urlencoded"
@@ -189,10 +189,10 @@ def test_revoking_what_is_already_gone_is_a_success(oauth):
 def test_revoking_may_be_answered_with_nothing(script, content):
     script.say(body=content)
     scripted(script).revoke(Token("t"), deadline=time.monotonic() + 5)
-    assert script.asked[0]["body"] == b"token=t"
+    assert script.requests[0]["body"] == b"token=t"
 
 
-def test_a_revocation_that_failed_is_told(script):
+def test_a_failed_revocation_raises(script):
     script.say(503, {})
     with pytest.raises(Unavailable):
         scripted(script).revoke(Token("t"), deadline=time.monotonic() + 10)
@@ -223,7 +223,7 @@ def redeemed(server: Any, left: float = 5.0) -> Consented:
 def test_a_code_travels_in_the_body_with_its_verifier_and_once(script):
     script.say(body={"access_token": "t", "expires_in": 3599, "scope": "openid email"})
     consented = redeemed(scripted(script))
-    (asked,) = script.asked
+    (asked,) = script.requests
     assert asked["path"] == "/token"
     assert parse_qs(asked["body"].decode()) == {
         "grant_type": ["authorization_code"],
@@ -246,7 +246,7 @@ def test_a_refused_code_has_the_same_meanings_and_is_never_sent_again(
         redeemed(scripted(script))
     assert type(raised.value) is error
     is_fit_for_people(raised.value)
-    assert len(script.asked) == 1
+    assert len(script.requests) == 1
 
 
 @pytest.mark.parametrize("client", [Client("", Token("s")), Client("id", Token(""))])
@@ -259,7 +259,7 @@ def test_without_a_client_nothing_is_asked_for(script, client):
             redeemed(server)
         with pytest.raises(ProviderNotConfigured):
             server.link(ConsentRequest("https://a.example", ["openid"], "s", "v", True))
-    assert script.asked == []
+    assert script.requests == []
 
 
 def test_no_secret_of_a_consent_is_shown(script):

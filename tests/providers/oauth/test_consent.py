@@ -53,8 +53,8 @@ def test_a_link_holds_the_challenge_and_not_the_verifier(link):
     assert query["code_challenge"] == base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
     assert query["code_challenge_method"] == "S256"
     assert "verifier-1" not in url
-    told = {name: query[name] for name in ("response_type", "client_id", "redirect_uri", "scope", "state")}
-    assert told == {
+    sent = {name: query[name] for name in ("response_type", "client_id", "redirect_uri", "scope", "state")}
+    assert sent == {
         "response_type": "code",
         "client_id": "client-1",
         "redirect_uri": "https://almanac.example.com/back?a=b&c",

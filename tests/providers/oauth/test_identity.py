@@ -49,7 +49,7 @@ def test_claims_made_for_us_are_believed(audience):
         token_of({"aud": {"us": 1}, "email": ADA}),
     ],
 )
-def test_claims_made_for_others_or_for_nobody_are_not(token):
+def test_claims_for_another_or_no_audience_are_not(token):
     assert claims(token, "us") == {}
 
 
@@ -77,7 +77,7 @@ def test_who_has_an_address_by_claim_is_not_asked_about(script, ask, claimed, em
     script.say(body={})
 
     assert ask(script, claimed).email == email
-    assert script.asked == []
+    assert script.requests == []
 
 
 @pytest.mark.parametrize(
@@ -137,11 +137,11 @@ def test_google_is_asked_for_userinfo_and_then_for_the_main_calendar(script):
     script.say(body={"kind": "calendar#calendarListEntry", "id": ADA})
 
     assert google(script, {}) == AccountIdentity(None, ADA, frozenset((ADA,)))
-    assert [each["path"] for each in script.asked] == [
+    assert [each["path"] for each in script.requests] == [
         "/userinfo",
         "/calendar/v3/users/me/calendarList/primary",
     ]
-    assert {each["headers"]["Authorization"] for each in script.asked} == {"Bearer secret-access"}
+    assert {each["headers"]["Authorization"] for each in script.requests} == {"Bearer secret-access"}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_microsoft_is_asked_for_the_profile(script, profile):
     script.say(body=profile)
 
     assert microsoft(script, {"preferred_username": "+49 170 1234567"}).email == ADA
-    assert [each["path"] for each in script.asked] == ["/v1.0/me?$select=id,mail,userPrincipalName"]
+    assert [each["path"] for each in script.requests] == ["/v1.0/me?$select=id,mail,userPrincipalName"]
 
 
 @pytest.mark.parametrize("ask", [google, microsoft])
@@ -166,7 +166,7 @@ def test_microsoft_is_asked_for_the_profile(script, profile):
         (503, b""),
     ],
 )
-def test_an_account_that_nobody_names_has_no_address(script, ask, status, body):
+def test_an_account_without_an_address_anywhere_has_none(script, ask, status, body):
     script.say(status, body)
 
     assert ask(script, {}).email is None

@@ -58,7 +58,7 @@ def test_microsoft_is_asked_again_where_it_has_not_looked_at_the_secret(sandbox)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "expected"),
     [
         ({"client_id": "wrong-id"}, "Microsoft knows no application with this id in this tenant"),
         ({"secret": "wrong"}, "Microsoft does not accept the secret"),
@@ -66,10 +66,10 @@ def test_microsoft_is_asked_again_where_it_has_not_looked_at_the_secret(sandbox)
         ({"tenant": "wrong.example.com"}, "Microsoft knows no such tenant"),
     ],
 )
-def test_microsoft_says_what_is_wrong(sandbox, wrong, told):
+def test_microsoft_says_what_is_wrong(sandbox, wrong, expected):
     found = checked(microsoft(f"{sandbox.url}/microsoft", **wrong))
 
-    assert (found.verdict, found.sentence) == (Verdict.WRONG, told)
+    assert (found.verdict, found.sentence) == (Verdict.WRONG, expected)
 
 
 @pytest.mark.parametrize("tenant", ["common", "organizations", "consumers", "Common"])
@@ -138,7 +138,7 @@ def test_each_error_of_microsoft_has_its_verdict(script, word, code, verdict):
     script.say(400, {"error": word, "error_codes": [code]})
 
     assert checked(microsoft(script.url)).verdict is verdict
-    assert len(script.asked) == 1
+    assert len(script.requests) == 1
 
 
 def test_a_provider_that_cannot_be_reached_leaves_everything_open(script):
@@ -154,7 +154,7 @@ def test_the_code_is_new_each_time_and_the_address_our_own(script):
         script.say(400, {"error": "invalid_grant"})
         checked(google(script.url))
 
-    forms = [parse_qs(each["body"].decode()) for each in script.asked]
+    forms = [parse_qs(each["body"].decode()) for each in script.requests]
     assert forms[0]["code"] != forms[1]["code"]
     for form in forms:
         assert form["grant_type"] == ["authorization_code"]
@@ -165,7 +165,7 @@ def test_the_code_is_new_each_time_and_the_address_our_own(script):
 def test_without_a_client_nothing_is_asked(script):
     with pytest.raises(ProviderNotConfigured):
         checked(google(script.url, secret=""))
-    assert script.asked == []
+    assert script.requests == []
 
 
 def test_no_finding_and_no_log_shows_the_secret(script, caplog):

@@ -57,7 +57,7 @@ def there(sandbox, receiver):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_write_does_not_wait_for_whoever_is_told(sandbox, there, receiver, provider):
+def test_a_write_does_not_wait_for_the_receiver(sandbox, there, receiver, provider):
     events = there(provider)
     events.call.patience = 5.0
     # Longer than the caller's timeout.

@@ -16,7 +16,7 @@ BULK: dict[str, Any] = {"events_per_account": 20, "start": "2026-12-07", "days":
 FORTNIGHT = {"timeMin": "2026-12-07T00:00:00Z", "timeMax": "2026-12-21T00:00:00Z"}
 
 
-def test_an_account_has_one_calendar_utc_and_every_scope_unless_told_otherwise(sandbox: Sandbox) -> None:
+def test_an_account_has_one_calendar_utc_and_every_scope_by_default(sandbox: Sandbox) -> None:
     account = sandbox.account("google", ADA)
     assert account.scope.split() == [
         "openid",

@@ -134,7 +134,7 @@ def test_graphs_errors(sandbox: Sandbox, fault: Any, expected: tuple[int, str]) 
     assert answer.headers.get("Retry-After") == ("3" if "retry_after" in fault else None)
 
 
-def test_a_calendars_fault_is_told_inside_free_busy(sandbox: Sandbox, call: Caller) -> None:
+def test_a_calendars_fault_is_reported_inside_free_busy(sandbox: Sandbox, call: Caller) -> None:
     sandbox.fault(email=ADA, calendar_id="team", reason="internalError", times=1)
     answer = free_busy(call, "primary", "team")
     assert answer["primary"] == FREE
@@ -226,7 +226,7 @@ def test_what_is_struck_is_still_counted(sandbox: Sandbox, call: Caller) -> None
     assert sandbox.requests().by_operation == {"google.freebusy.query": 1}
 
 
-def test_what_was_struck_is_told(sandbox: Sandbox, call: Caller) -> None:
+def test_applied_faults_are_counted(sandbox: Sandbox, call: Caller) -> None:
     ask(call)
     assert sandbox.requests().struck == 0
     for fault in ({"status": 503}, {"latency_ms": 1}, {"calendar_id": ADA, "reason": "backendError"}):
@@ -239,6 +239,6 @@ def test_what_was_struck_is_told(sandbox: Sandbox, call: Caller) -> None:
     assert sandbox.requests().struck == 0
 
 
-def test_a_fault_nobody_knows_is_refused(sandbox: Sandbox) -> None:
+def test_an_unknown_fault_is_refused(sandbox: Sandbox) -> None:
     answer = requests.post(f"{sandbox.url}/sandbox/faults", json={"latency": 5}, timeout=10)
     assert (answer.status_code, answer.json()) == (400, {"error": "a fault has no latency"})

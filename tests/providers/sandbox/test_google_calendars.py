@@ -81,7 +81,7 @@ def test_each_method_wants_one_of_its_scopes(sandbox: Sandbox, scope: str, allow
         assert reason(answers[name]) == (403, "insufficientPermissions")
 
 
-def test_a_missing_scope_is_told_by_the_front_end(sandbox: Sandbox) -> None:
+def test_a_missing_scope_is_reported_by_the_front_end(sandbox: Sandbox) -> None:
     call = google(sandbox, sandbox.account("google", "ada@example.com", scope=AUTH + "calendar.events"))
     error = call("POST", "freeBusy", json={**DAY, "items": []}).json()["error"]
     assert error["status"] == "PERMISSION_DENIED"

@@ -294,7 +294,7 @@ def test_a_meeting_can_be_in_the_making(sandbox: Sandbox, call: Caller) -> None:
     assert "conferenceData" not in call("POST", EVENTS, json=TIMED).json()
 
 
-def test_the_sandbox_tells_which_writes_told_the_guests(sandbox: Sandbox, call: Caller) -> None:
+def test_the_sandbox_lists_the_writes_that_notified_guests(sandbox: Sandbox, call: Caller) -> None:
     guests = {"attendees": [{"email": "bob@example.com"}, {"email": "ada@example.com"}]}
     alone = call("POST", EVENTS, json=TIMED, params={"sendUpdates": "all"}).json()
     made = call("POST", EVENTS, json=TIMED | guests, params={"sendUpdates": "none"}).json()

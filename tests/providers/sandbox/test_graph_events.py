@@ -198,9 +198,7 @@ def body_of(call: Caller, event_id: str) -> str:
         ),
     ],
 )
-def test_a_body_is_told_as_text_to_those_who_prefer_it(
-    call: Caller, kind: str, content: str, text: str
-) -> None:
+def test_a_body_is_returned_as_text_on_request(call: Caller, kind: str, content: str, text: str) -> None:
     made = make(call, body={"contentType": kind, "content": content})
     assert made["body"]["contentType"] == "html"
     assert body_of(call, made["id"]) == text
@@ -208,7 +206,7 @@ def test_a_body_is_told_as_text_to_those_who_prefer_it(
     assert seen["body"] == {"contentType": "text", "content": text.replace("\n", "\r\n")}
 
 
-def test_a_text_is_told_as_html_with_its_lines_and_spaces(call: Caller) -> None:
+def test_a_text_is_returned_as_html_with_its_lines_and_spaces(call: Caller) -> None:
     made = make(call, body={"contentType": "text", "content": "a  b\nc < d"})
     assert "a &nbsp;b<br>\r\nc &lt; d" in made["body"]["content"]
 

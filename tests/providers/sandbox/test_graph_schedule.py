@@ -45,7 +45,7 @@ def test_items_and_view_of_ones_own_mailbox(call: Caller) -> None:
     assert item["start"] == when("2026-12-03T09:00:00.0000000")
 
 
-def test_of_others_only_times_and_status_are_told(call: Caller) -> None:
+def test_only_times_and_status_of_other_mailboxes_are_shown(call: Caller) -> None:
     (hers,) = schedules(call, schedules=[EVE.upper()])
     assert hers["availabilityView"] == "0100"
     assert set(hers["scheduleItems"][0]) == {"status", "start", "end"}

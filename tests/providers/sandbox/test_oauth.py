@@ -138,7 +138,7 @@ def test_a_wrong_client_secret_is_the_operators_fault(sandbox: Sandbox, provider
 
 
 @pytest.mark.parametrize(
-    ("provider", "wrong", "status", "word", "told"),
+    ("provider", "wrong", "status", "word", "description"),
     [
         ("google", {"client_id": "wrong.app"}, 401, "invalid_client", "The OAuth client was not found."),
         ("google", {"client_secret": "wrong-one"}, 401, "invalid_client", "Unauthorized"),
@@ -149,14 +149,14 @@ def test_a_wrong_client_secret_is_the_operators_fault(sandbox: Sandbox, provider
     ],
 )
 def test_clients_that_are_called_wrong_or_expired_are_refused_in_each_providers_words(
-    sandbox: Sandbox, provider: str, wrong: dict[str, str], status: int, word: str, told: str
+    sandbox: Sandbox, provider: str, wrong: dict[str, str], status: int, word: str, description: str
 ) -> None:
     form = {"grant_type": "refresh_token", "refresh_token": sandbox.account(provider, ADA).refresh_token}
     answer = token_call(
         sandbox, provider, **form, **{"client_id": "almanac", "client_secret": "good"} | wrong
     )
     assert (answer.status_code, answer.json()["error"]) == (status, word)
-    assert answer.json()["error_description"].startswith(told)
+    assert answer.json()["error_description"].startswith(description)
 
 
 def test_a_tenant_that_is_called_wrong_is_unknown(sandbox: Sandbox) -> None:
@@ -167,9 +167,7 @@ def test_a_tenant_that_is_called_wrong_is_unknown(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize(("provider", "codes"), [("google", None), ("microsoft", [9002313])])
-def test_a_code_that_nobody_gave_out_is_malformed(
-    sandbox: Sandbox, provider: str, codes: list[int] | None
-) -> None:
+def test_a_made_up_code_is_malformed(sandbox: Sandbox, provider: str, codes: list[int] | None) -> None:
     answer = redeem(sandbox, provider, "made-up", client_secret="good")
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_grant")
     assert answer.json().get("error_codes") == codes
@@ -184,7 +182,7 @@ def test_microsoft_gives_an_application_a_token_that_opens_no_calendar(sandbox: 
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_a_code_is_redeemed_once_by_whoever_holds_the_verifier(sandbox: Sandbox, provider: str) -> None:
+def test_a_code_is_redeemed_once_with_its_verifier(sandbox: Sandbox, provider: str) -> None:
     sandbox.account(provider, ADA)
     back = consent(sandbox, provider, prompt="consent")
     assert back["state"] == "s-1"
@@ -229,7 +227,7 @@ def test_the_granted_scope_is_what_was_asked_for(sandbox: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_nobody_consents_for_an_unknown_person(sandbox: Sandbox, provider: str) -> None:
+def test_a_program_cannot_consent_for_an_unknown_account(sandbox: Sandbox, provider: str) -> None:
     assert consent(sandbox, provider)["error"] == "access_denied"
 
 
@@ -369,7 +367,7 @@ def test_a_new_address_makes_its_account(sandbox: Sandbox, provider: str) -> Non
 @pytest.mark.parametrize(
     ("scopes", "decision"), [(SCOPES["google"].split(), "deny"), ([], "allow"), (["openid"], "")]
 )
-def test_whoever_denies_or_unticks_everything_grants_nothing(
+def test_denying_or_unticking_everything_grants_nothing(
     sandbox: Sandbox, provider: str, scopes: list[str], decision: str
 ) -> None:
     sandbox.account(provider, ADA)
@@ -380,7 +378,7 @@ def test_whoever_denies_or_unticks_everything_grants_nothing(
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_whoever_names_no_account_is_asked_again(sandbox: Sandbox, provider: str) -> None:
+def test_a_form_without_an_account_is_shown_again(sandbox: Sandbox, provider: str) -> None:
     _, url = question(sandbox, provider)
     answer = requests.post(url, data={"decision": "allow", "scope": "openid"}, timeout=10)
     assert answer.status_code == 200
