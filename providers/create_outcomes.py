@@ -18,14 +18,14 @@ from providers.events import Created
 
 # Seconds reserved for that lookup, and the largest share of the time left that it may take.
 # With the usual deadline two attempts of the insert still fit before it.
-LOOK_SECONDS = 1.5
-LOOK_SHARE = 0.2
+LOOKUP_SECONDS = 1.5
+LOOKUP_SHARE = 0.2
 
 
 def insert_deadline(deadline: float) -> float:
     """The deadline of the insert, with time reserved for the lookup."""
     left = max(0.0, deadline - time.monotonic())
-    return deadline - min(LOOK_SECONDS, left * LOOK_SHARE)
+    return deadline - min(LOOKUP_SECONDS, left * LOOKUP_SHARE)
 
 
 def is_unclear(error: ProviderError) -> bool:
@@ -39,8 +39,8 @@ def is_unclear(error: ProviderError) -> bool:
     return error.repeated or isinstance(error, Unavailable)
 
 
-def settled(error: ProviderError, look: Callable[[], Created | None]) -> Created:
-    """The event of an insert that failed with ``error``, if it exists; ``look`` finds it.
+def found_after_failure(error: ProviderError, lookup: Callable[[], Created | None]) -> Created:
+    """The event of an insert that failed with ``error``, if it exists; ``lookup`` finds it.
 
     :raise OutcomeUnknown: when the insert may have been executed and the event is not found
     :raise AuthorizationInvalid: with ``repeated`` set, when the grant ended before the lookup
@@ -49,7 +49,7 @@ def settled(error: ProviderError, look: Callable[[], Created | None]) -> Created
     if not is_unclear(error):
         raise error
     try:
-        found = look()
+        found = lookup()
     except EventExists:
         raise
     except AuthorizationInvalid as lost:

@@ -90,7 +90,7 @@ class GoogleCalendar:
     def pages(self, **query: str) -> Iterator[Json]:
         """Every page of the calendar's events."""
         whole = {**query, "maxResults": str(EVENTS_PER_PAGE)}
-        return every_page(lambda asked: self.get(**asked), whole, self.operation)
+        return every_page(lambda parameters: self.get(**parameters), whole, self.operation)
 
     @cached_property
     def zone(self) -> str:

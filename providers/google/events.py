@@ -9,7 +9,7 @@ import secrets
 import time
 from typing import cast
 
-from providers.create_outcomes import insert_deadline, settled
+from providers.create_outcomes import found_after_failure, insert_deadline
 from providers.errors import (
     EventExists,
     EventNotFound,
@@ -51,7 +51,7 @@ def listed(calendar: GoogleCalendar, start: int, end: int) -> tuple[Event, ...]:
     found: list[Event] = []
     for page in calendar.pages(singleEvents="true", **window):
         zone = zone_of(page, calendar.operation)
-        found += [calendar.reader.event(each, zone) for each in _living(page, calendar)]
+        found += [calendar.reader.event(each, zone) for each in _not_cancelled(page, calendar)]
     found = [each for each in found if overlaps(each, start, end)]
     return tuple(sorted(found, key=lambda each: (each.start, each.end, each.id)))
 
@@ -69,16 +69,16 @@ def carrying(calendar: GoogleCalendar, meta_id: str) -> Event:
 
     :raise EventNotFound: when no event has it
     """
-    found = _carrying(calendar, meta_id)
+    found = _with_meta_id(calendar, meta_id)
     if found is None:
         raise EventNotFound(f"{PROVIDER} does not know this event", operation=calendar.operation)
     return _parsed(calendar, found)
 
 
-def _carrying(calendar: GoogleCalendar, meta_id: str) -> EventRecord | None:
+def _with_meta_id(calendar: GoogleCalendar, meta_id: str) -> EventRecord | None:
     """https://developers.google.com/workspace/calendar/api/guides/extended-properties"""
     pages = calendar.pages(privateExtendedProperty=f"{parse_events.META_ID}={meta_id}")
-    found = [each for page in pages for each in _living(page, calendar)]
+    found = [each for page in pages for each in _not_cancelled(page, calendar)]
     exact = [each for each in found if _property(calendar, each, parse_events.META_ID) == meta_id]
     first = min(exact, key=lambda each: (str(each.get("created")), str(each.get("id"))), default=None)
     return cast("EventRecord | None", first)
@@ -93,28 +93,28 @@ def create(calendar: GoogleCalendar, draft: Draft) -> Created:
     """
     meta_id = draft.content.meta_id
     if meta_id is not None and not draft.meta_id_is_new:
-        known = _carrying(calendar, meta_id)
+        known = _with_meta_id(calendar, meta_id)
         if known is not None:
-            return _told(calendar, draft, _parsed(calendar, known))
-    _learn_midnights(calendar, draft.content)
+            return _made_by_draft(calendar, draft, _parsed(calendar, known))
+    _load_zone(calendar, draft.content)
     body = writing.new(draft, secrets.token_hex(16))
     query = writing.send_updates(draft.content.notify) | _CONFERENCE
     in_time = calendar.until(insert_deadline(calendar.deadline))
     try:
         answer = in_time.write("POST", body=body, query=query)
     except EventExists:
-        return _there_already(calendar, draft, body, query)
+        return _existing(calendar, draft, body, query)
     except InvalidCalendarId:
         raise _unfit_id(calendar, draft) from None
     except ProviderError as error:
-        return settled(error, lambda: _seen(calendar, draft, body["id"]))
+        return found_after_failure(error, lambda: _find_inserted(calendar, draft, body["id"]))
     event = _written(calendar, answer)
-    return Created(_met(calendar, event) if draft.content.meeting else event, made=True)
+    return Created(_with_meeting(calendar, event) if draft.content.meeting else event, made=True)
 
 
 def update(calendar: GoogleCalendar, event_id: str, changes: Changes) -> Event:
     """Write ``changes``. Where they depend on the event, require its etag, and retry when that differs."""
-    _learn_midnights(calendar, changes)
+    _load_zone(calendar, changes)
     path = calendar.event_path(event_id)
     for _ in range(TRIES):
         known = _known(calendar, event_id) if writing.needs_the_event(changes) else {}
@@ -127,8 +127,8 @@ def update(calendar: GoogleCalendar, event_id: str, changes: Changes) -> Event:
         except Outdated:
             continue
         event = _written(calendar, answer)
-        return _met(calendar, event) if changes.meeting else event
-    raise _restless(calendar)
+        return _with_meeting(calendar, event) if changes.meeting else event
+    raise _kept_changing(calendar)
 
 
 def delete(calendar: GoogleCalendar, event_id: str, *, notify: bool | None) -> None:
@@ -142,13 +142,13 @@ def delete(calendar: GoogleCalendar, event_id: str, *, notify: bool | None) -> N
             raise calendar.missing() from None
 
 
-def _learn_midnights(calendar: GoogleCalendar, content: Changes) -> None:
+def _load_zone(calendar: GoogleCalendar, content: Changes) -> None:
     """Load the calendar's zone before a write of all-day dates: the answer cannot be parsed without."""
     if isinstance(content.start, Day) or isinstance(content.end, Day):
         _ = calendar.zone
 
 
-def _living(page: Json, calendar: GoogleCalendar) -> list[Json]:
+def _not_cancelled(page: Json, calendar: GoogleCalendar) -> list[Json]:
     """The events of a page without the cancelled ones."""
     try:
         return [each for each in page.get("items", ()) if not parse_events.is_cancelled(each)]
@@ -193,7 +193,7 @@ def _property(calendar: GoogleCalendar, record: Json, name: str) -> str | None:
         raise unreadable(PROVIDER, calendar.operation) from None
 
 
-def _there_already(calendar: GoogleCalendar, draft: Draft, body: Json, query: dict[str, str]) -> Created:
+def _existing(calendar: GoogleCalendar, draft: Draft, body: Json, query: dict[str, str]) -> Created:
     """The outcome of a create whose id already exists.
 
     A deleted event keeps its id for ever; a full update restores it. That is done for an id derived from the
@@ -206,23 +206,23 @@ def _there_already(calendar: GoogleCalendar, draft: Draft, body: Json, query: di
         try:
             known = cast("EventRecord", calendar.get(path))
             if not parse_events.is_cancelled(known):
-                created = _told(calendar, draft, _written(calendar, cast("Json", known)))
-                return Created(_met(calendar, created.event), created.made)
+                created = _made_by_draft(calendar, draft, _written(calendar, cast("Json", known)))
+                return Created(_with_meeting(calendar, created.event), created.made)
             if draft.id is not None:
                 raise _exists(calendar)
             answer = calendar.write(
                 "PUT", path, writing.revived(body, known), query=query, match=known.get("etag")
             )
-            return Created(_met(calendar, _written(calendar, answer)), made=True)
+            return Created(_with_meeting(calendar, _written(calendar, answer)), made=True)
         except Outdated:
             continue
         except NotFound:
             # The id is taken by an event that the account cannot see.
             raise _exists(calendar) from None
-    raise _restless(calendar)
+    raise _kept_changing(calendar)
 
 
-def _seen(calendar: GoogleCalendar, draft: Draft, event_id: str) -> Created | None:
+def _find_inserted(calendar: GoogleCalendar, draft: Draft, event_id: str) -> Created | None:
     """The event of an insert that got no answer, None when it does not exist (yet).
 
     :raise EventExists: when the id belongs to another event
@@ -231,10 +231,10 @@ def _seen(calendar: GoogleCalendar, draft: Draft, event_id: str) -> Created | No
         event = read(calendar, event_id)
     except NotFound:
         return None
-    return _told(calendar, draft, event)
+    return _made_by_draft(calendar, draft, event)
 
 
-def _told(calendar: GoogleCalendar, draft: Draft, event: Event) -> Created:
+def _made_by_draft(calendar: GoogleCalendar, draft: Draft, event: Event) -> Created:
     """The existing event, if this create made it.
 
     :raise EventExists: otherwise
@@ -262,7 +262,7 @@ def _unfit_id(calendar: GoogleCalendar, draft: Draft) -> ProviderError:
     )
 
 
-def _restless(calendar: GoogleCalendar) -> Unavailable:
+def _kept_changing(calendar: GoogleCalendar) -> Unavailable:
     return Unavailable(
         f"{PROVIDER} says that others are changing the event just now", operation=calendar.operation
     )
@@ -294,7 +294,7 @@ def _written(calendar: GoogleCalendar, answer: Json) -> Event:
         ) from None
 
 
-def _met(calendar: GoogleCalendar, event: Event) -> Event:
+def _with_meeting(calendar: GoogleCalendar, event: Event) -> Event:
     """A written event with its meeting, or without it when Google takes too long to create it."""
     now = time.monotonic()
     until = now + min(MEETING_PATIENCE, (calendar.deadline - now) / 2)

@@ -20,10 +20,10 @@ def every_page(fetch: Fetch, query: Mapping[str, str], operation: str) -> Iterat
 
     :raise ProviderError: when the pages do not end
     """
-    asked = dict(query)
+    parameters = dict(query)
     seen: set[str] = set()
     while True:
-        page = fetch(asked)
+        page = fetch(parameters)
         token = page.get("nextPageToken")
         # A missing list is not an empty one, and an invalid token is not the end.
         if not isinstance(page.get("items"), list) or not (
@@ -36,4 +36,4 @@ def every_page(fetch: Fetch, query: Mapping[str, str], operation: str) -> Iterat
         if token in seen:
             raise ProviderError(f"The pages of {PROVIDER} do not end", operation=operation)
         seen.add(token)
-        asked["pageToken"] = token
+        parameters["pageToken"] = token

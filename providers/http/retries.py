@@ -38,14 +38,14 @@ def wait_before_retry(
     """
     if not error.retryable:
         return None
-    asked = error.retry_after if isinstance(error, Unavailable) else None
-    pause = BACKOFF * 2 ** (tries - 1) * random.uniform(0.5, 1.5) if asked is None else asked
+    requested = error.retry_after if isinstance(error, Unavailable) else None
+    pause = BACKOFF * 2 ** (tries - 1) * random.uniform(0.5, 1.5) if requested is None else requested
     again = repeatable and tries <= RETRIES
     if traffic is not None:
         # A ``Retry-After`` beyond the deadline is an answer, so it does not count as given up.
-        given_up = not again or (asked is None and not _in_time(pause, deadline))
-        told = traffic.failed(error, pause, given_up=given_up)
-        again, pause = again and told is not None, told or 0.0
+        given_up = not again or (requested is None and not _in_time(pause, deadline))
+        allowed = traffic.failed(error, pause, given_up=given_up)
+        again, pause = again and allowed is not None, allowed or 0.0
     return pause if again and _in_time(pause, deadline) else None
 
 

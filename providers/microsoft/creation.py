@@ -17,7 +17,7 @@ from typing import cast
 from urllib.parse import quote
 from uuid import UUID
 
-from providers.create_outcomes import insert_deadline, settled
+from providers.create_outcomes import found_after_failure, insert_deadline
 from providers.errors import EventExists, EventUnreadable, InvalidCalendarId, NotFound, ProviderError
 from providers.events import Created, Draft
 from providers.http.send import Json
@@ -48,7 +48,7 @@ def create(mailbox: Mailbox, calendar_id: str, draft: Draft) -> Created:
         except EventUnreadable:
             raise
         except ProviderError as error:
-            return settled(error, lambda: _seen(mailbox, calendar_id, draft))
+            return found_after_failure(error, lambda: _find_inserted(mailbox, calendar_id, draft))
         else:
             known = _read_back(mailbox, calendar_id, event_id)
         if known is not None:
@@ -73,7 +73,7 @@ def _post(mailbox: Mailbox, calendar_id: str, body: Json) -> str:
     return event_id
 
 
-def _seen(mailbox: Mailbox, calendar_id: str, draft: Draft) -> Created | None:
+def _find_inserted(mailbox: Mailbox, calendar_id: str, draft: Draft) -> Created | None:
     """The event of a create that got no answer, found by its mark; None when it does not exist (yet)."""
     known = events.carrying(mailbox, calendar_id, draft.mark, properties.REQUEST)
     return None if known is None else _created(mailbox, calendar_id, known, draft)

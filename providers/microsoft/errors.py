@@ -84,11 +84,11 @@ def write_error_for(reply: Reply) -> ProviderError:
 
 def _duplicate(reply: Reply) -> DuplicateTransaction:
     """With status 400 or 409: https://learn.microsoft.com/en-us/graph/api/resources/event (transactionId)"""
-    told = (reply.body or {})["error"].get("@event.existingEventId")
+    event_id = (reply.body or {})["error"].get("@event.existingEventId")
     return DuplicateTransaction(
         f"{PROVIDER} has created another event for this request",
         operation=reply.operation,
-        event_id=told if isinstance(told, str) else None,
+        event_id=event_id if isinstance(event_id, str) else None,
     )
 
 

@@ -60,7 +60,7 @@ class OAuth(ABC):
         return self._client.id
 
     @abstractmethod
-    def link(self, asked: ConsentRequest) -> str:
+    def link(self, request: ConsentRequest) -> str:
         """The URL of the consent page.
 
         :raise ProviderNotConfigured: without client id and secret
@@ -171,10 +171,10 @@ class GoogleOAuth(OAuth):
         super().__init__(ProviderName.GOOGLE, "Google", endpoints.token, client)
         self._endpoints = endpoints
 
-    def link(self, asked: ConsentRequest) -> str:
+    def link(self, request: ConsentRequest) -> str:
         """The URL of Google's consent page."""
         self._require_client()
-        return consent.google_link(self._endpoints.auth, self._client.id, asked)
+        return consent.google_link(self._endpoints.auth, self._client.id, request)
 
     def account(self, consented: Consented, *, deadline: float) -> AccountIdentity:
         """The identity of the connected account, as far as the grant allows to read it."""
@@ -205,10 +205,10 @@ class MicrosoftOAuth(OAuth):
         super().__init__(ProviderName.MICROSOFT, "Microsoft", endpoints.token, client)
         self._endpoints = endpoints
 
-    def link(self, asked: ConsentRequest) -> str:
+    def link(self, request: ConsentRequest) -> str:
         """The URL of Microsoft's consent page."""
         self._require_client()
-        return consent.microsoft_link(self._endpoints.auth, self._client.id, asked)
+        return consent.microsoft_link(self._endpoints.auth, self._client.id, request)
 
     def account(self, consented: Consented, *, deadline: float) -> AccountIdentity:
         """The identity of the connected account, as far as the grant allows to read it."""

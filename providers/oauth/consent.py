@@ -61,7 +61,7 @@ def scopes_to_request(provider: ProviderName, wanted: str | Sequence[str], *, of
     return [*scopes, OFFLINE] if offline and provider is ProviderName.MICROSOFT else scopes
 
 
-def google_link(auth_url: str, client_id: str, asked: ConsentRequest) -> str:
+def google_link(auth_url: str, client_id: str, request: ConsentRequest) -> str:
     """The URL of Google's consent page.
 
     A refresh token is issued with the first consent only, unless ``prompt=consent`` requests another:
@@ -70,34 +70,34 @@ def google_link(auth_url: str, client_id: str, asked: ConsentRequest) -> str:
     return _link(
         auth_url,
         client_id,
-        asked,
-        access_type="offline" if asked.offline else "online",
-        prompt="consent" if asked.offline else None,
+        request,
+        access_type="offline" if request.offline else "online",
+        prompt="consent" if request.offline else None,
     )
 
 
-def microsoft_link(auth_url: str, client_id: str, asked: ConsentRequest) -> str:
+def microsoft_link(auth_url: str, client_id: str, request: ConsentRequest) -> str:
     """The URL of Microsoft's consent page; a user with several accounts chooses one there."""
     return _link(
         auth_url,
         client_id,
-        asked,
+        request,
         response_mode="query",
-        prompt=None if asked.login_hint else "select_account",
+        prompt=None if request.login_hint else "select_account",
     )
 
 
-def _link(auth_url: str, client_id: str, asked: ConsentRequest, **more: str | None) -> str:
+def _link(auth_url: str, client_id: str, request: ConsentRequest, **more: str | None) -> str:
     link: str = prepare_grant_uri(
         auth_url,
         client_id,
         "code",
-        redirect_uri=asked.redirect_uri,
-        scope=list(asked.scopes),
-        state=asked.state,
-        code_challenge=create_s256_code_challenge(asked.verifier),
+        redirect_uri=request.redirect_uri,
+        scope=list(request.scopes),
+        state=request.state,
+        code_challenge=create_s256_code_challenge(request.verifier),
         code_challenge_method="S256",
-        login_hint=asked.login_hint,
+        login_hint=request.login_hint,
         **more,
     )
     return link

@@ -34,13 +34,13 @@ def claims(id_token: object, audience: str) -> Json:
     """
     try:
         _, payload, _ = str(id_token).split(".")
-        told = orjson.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        answer = orjson.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
     except ValueError:
         return {}
-    if not isinstance(told, dict):
+    if not isinstance(answer, dict):
         return {}
-    made_for = told.get("aud")
-    return told if audience in (made_for if isinstance(made_for, list) else [made_for]) else {}
+    made_for = answer.get("aud")
+    return answer if audience in (made_for if isinstance(made_for, list) else [made_for]) else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +63,15 @@ def google_account(
 
     https://developers.google.com/identity/openid-connect/openid-connect#an-id-tokens-payload
     """
-    asked = _Asking("Google", access_token, deadline)
-    told = claimed
-    if _address(told, "email") is None:
-        told = asked.get(endpoints.userinfo)
-    account_id = _account_id(claimed, "sub") or _account_id(told, "sub")
-    if (email := _address(told, "email")) is not None:
-        verified = told.get("email_verified") in (True, "true")
+    caller = _IdentityCaller("Google", access_token, deadline)
+    answer = claimed
+    if _address(answer, "email") is None:
+        answer = caller.get(endpoints.userinfo)
+    account_id = _account_id(claimed, "sub") or _account_id(answer, "sub")
+    if (email := _address(answer, "email")) is not None:
+        verified = answer.get("email_verified") in (True, "true")
         return AccountIdentity(account_id, email, frozenset((email,) if verified else ()))
-    email = _address(asked.get(f"{endpoints.api}/users/me/calendarList/primary"), "id")
+    email = _address(caller.get(f"{endpoints.api}/users/me/calendarList/primary"), "id")
     return AccountIdentity(account_id, email, frozenset((email,) if email else ()))
 
 
@@ -90,13 +90,13 @@ def microsoft_account(
         vouched = ("email", "preferred_username") if owned else ("preferred_username",)
         return AccountIdentity(account_id, email, frozenset(_addresses(claimed, vouched)))
     profile = f"{endpoints.graph}/me?$select=id,mail,userPrincipalName"
-    told = _Asking("Microsoft", access_token, deadline).get(profile)
-    email = _address(told, "mail", "userPrincipalName")
-    verified = frozenset(_addresses(told, ("userPrincipalName",)))
-    return AccountIdentity(account_id or _account_id(told, "id"), email, verified)
+    answer = _IdentityCaller("Microsoft", access_token, deadline).get(profile)
+    email = _address(answer, "mail", "userPrincipalName")
+    verified = frozenset(_addresses(answer, ("userPrincipalName",)))
+    return AccountIdentity(account_id or _account_id(answer, "id"), email, verified)
 
 
-class _Asking:
+class _IdentityCaller:
     """Calls with a new access token. The address is optional: without it the connection works too."""
 
     def __init__(self, provider: str, access_token: Token, deadline: float) -> None:
@@ -113,14 +113,14 @@ class _Asking:
                 Call(self._provider, WHO, "GET", url),
                 _refusal,
                 deadline=self._deadline,
-                bearer=Bearer(_Fresh(self._token)),
+                bearer=Bearer(_NewToken(self._token)),
             )
         except ProviderError as error:
             log.info("%s does not tell whose account it is: %s", self._provider, error.reason)
             return {}
 
 
-class _Fresh:
+class _NewToken:
     """A token source with one new token and no refresh."""
 
     def __init__(self, token: Token) -> None:
@@ -137,19 +137,19 @@ def _refusal(reply: Reply) -> ProviderError:
     return errors.error(reply.provider, errors.by_status(reply.status), operation=reply.operation)
 
 
-def _account_id(told: Json, field: str) -> str | None:
-    value = told.get(field)
+def _account_id(answer: Json, field: str) -> str | None:
+    value = answer.get(field)
     if isinstance(value, str) and 0 < len(value) <= _LONGEST_ID and value.isprintable():
         return value
     return None
 
 
-def _address(told: Json, *fields: str) -> str | None:
-    return next(_addresses(told, fields), None)
+def _address(answer: Json, *fields: str) -> str | None:
+    return next(_addresses(answer, fields), None)
 
 
-def _addresses(told: Json, fields: tuple[str, ...]) -> Iterator[str]:
+def _addresses(answer: Json, fields: tuple[str, ...]) -> Iterator[str]:
     for field in fields:
-        value = told.get(field)
+        value = answer.get(field)
         if isinstance(value, str) and len(value) <= _LONGEST_ADDRESS and _ADDRESS.fullmatch(value):
             yield value

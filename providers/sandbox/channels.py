@@ -106,9 +106,9 @@ class Channels:
         """Neither send nor count messages that are still queued: the world was cleared."""
         self._discarded = True
 
-    def ends(self, asked: float) -> float:
-        """The expiry of a channel for which ``asked`` was requested."""
-        return asked if self.longest is None else min(asked, time.time() + self.longest)
+    def ends(self, requested: float) -> float:
+        """The expiry of a channel that is requested to expire at ``requested``."""
+        return requested if self.longest is None else min(requested, time.time() + self.longest)
 
     def open(self, channel: Channel) -> None:
         """Start to notify of changes in the channel's calendar."""

@@ -63,19 +63,19 @@ def decision(
 
 
 def _decided(
-    world: World, provider: Provider, request: Request, asked: tuple[str, ...]
+    world: World, provider: Provider, request: Request, requested: tuple[str, ...]
 ) -> Consent | Answer | None:
     fields = parse_qs(request.body.decode("utf-8", "replace"))
     ticked = fields.get("scope", ())
     # Only requested scopes, in the requested order.
-    scopes = tuple(scope for scope in asked if scope in ticked)
+    scopes = tuple(scope for scope in requested if scope in ticked)
     if fields.get("decision") != ["allow"] or not scopes:
         return None
     newcomer = fields.get("newcomer", [""])[0].strip()
     email = newcomer or fields.get("account", [""])[0]
     if "@" not in email:
         problem = "Choose an account, or type the address of a new one."
-        return _page(world, provider, request, asked, problem=problem)
+        return _page(world, provider, request, requested, problem=problem)
     return Consent(world.account(provider, email) or _new_account(world, provider, email), scopes)
 
 

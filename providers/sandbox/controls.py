@@ -53,29 +53,29 @@ def respond(world: World, request: Request) -> Answer:
     try:
         match request.method, request.path[1:]:
             case "GET", ["health"]:
-                return told({"status": "ok"})
+                return json_answer({"status": "ok"})
             case "POST", ["accounts"]:
-                return told(one_account(world, body(request)), 201)
+                return json_answer(one_account(world, body(request)), 201)
             case "POST", ["accounts", "bulk"]:
-                return told(many_accounts(world, body(request)), 201)
+                return json_answer(many_accounts(world, body(request)), 201)
             case "POST", ["accounts", email, "revoke"]:
                 return revoke(world, email)
             case "POST", ["shares"]:
-                return told({"calendarId": shares.share(world, body(request)).id}, 201)
+                return json_answer({"calendarId": shares.share(world, body(request)).id}, 201)
             case "POST", ["faults"]:
                 world.faults.post(fault(body(request)))
-                return told({"faults": len(world.faults.posted)}, 201)
+                return json_answer({"faults": len(world.faults.posted)}, 201)
             case "DELETE", ["faults"]:
                 world.faults.clear()
                 return Answer(204)
             case "GET", ["requests"]:
                 counted = {"total": world.total, "byOperation": dict(world.by_operation)}
-                return told(counted | {"struck": world.faults.struck})
+                return json_answer(counted | {"struck": world.faults.struck})
             case "GET", ["notices"]:
-                return told(world.notices)
+                return json_answer(world.notices)
             case method, ["channels", *what]:
                 document = pushing.respond(world, method, what, body(request))
-                return told(document) if document is not None else problem(404, "No such call")
+                return json_answer(document) if document is not None else problem(404, "No such call")
             case "DELETE", ["requests"]:
                 world.forget_requests()
                 return Answer(204)
@@ -87,13 +87,13 @@ def respond(world: World, request: Request) -> Answer:
     return problem(404, f"No such call: {request.method} /{'/'.join(request.path)}")
 
 
-def told(document: Any, status: int = 200) -> Answer:
+def json_answer(document: Any, status: int = 200) -> Answer:
     return Answer(status, document=document, headers=dict(JSON))
 
 
 def problem(status: int, message: str) -> Answer:
     """An error of the sandbox itself."""
-    return told({"error": message}, status)
+    return json_answer({"error": message}, status)
 
 
 def body(request: Request) -> dict[str, Any]:

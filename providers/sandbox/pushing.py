@@ -54,12 +54,12 @@ def drop(channels: list[Channel]) -> dict[str, int]:
 def lifecycle(world: World, channels: list[Channel], event: Any) -> dict[str, int]:
     if event not in subscriptions.LIFECYCLE:
         raise Undescribed(f"event is one of {', '.join(subscriptions.LIFECYCLE)}")
-    told = [each for each in channels if each.lifecycle_address]
-    for each in told:
+    subscribed = [each for each in channels if each.lifecycle_address]
+    for each in subscribed:
         if event == "subscriptionRemoved":
             world.channels.close(each)
         world.channels.send(each, subscriptions.lifecycle(each, event))
-    return {"channels": len(told)}
+    return {"channels": len(subscribed)}
 
 
 def described(channel: Channel) -> dict[str, Any]:

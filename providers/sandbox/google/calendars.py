@@ -18,7 +18,7 @@ ROLES = ("freeBusyReader", "reader", "writerWithoutPrivateAccess", "writer", "ow
 DEFAULT_PAGE, LARGEST_PAGE = 100, 250
 
 
-def told(document: dict[str, Any], status: int = 200) -> Answer:
+def json_answer(document: dict[str, Any], status: int = 200) -> Answer:
     """A JSON answer whose ETag header is that of the body."""
     headers = {"Content-Type": JSON}
     if "etag" in document:
@@ -49,18 +49,18 @@ def list_calendars(call: Call) -> Answer:
     items, token = page(call.request, entries, DEFAULT_PAGE, LARGEST_PAGE)
     document = {"kind": "calendar#calendarList", "etag": '"p33k9e0p8ruvoo0o"', "items": items}
     if token:
-        return told(document | {"nextPageToken": token})
-    return told(document | {"nextSyncToken": "CKD8v9Xh1okDEhNzYW5kYm94"})
+        return json_answer(document | {"nextPageToken": token})
+    return json_answer(document | {"nextSyncToken": "CKD8v9Xh1okDEhNzYW5kYm94"})
 
 
 def get_entry(call: Call, calendar_id: str) -> Answer:
     """``calendarList.get``"""
-    return told(list_entry(call.account, seen(call, calendar_id)))
+    return json_answer(list_entry(call.account, seen(call, calendar_id)))
 
 
 def get_calendar(call: Call, calendar_id: str) -> Answer:
     """``calendars.get``"""
-    return told(calendar_resource(seen(call, calendar_id)))
+    return json_answer(calendar_resource(seen(call, calendar_id)))
 
 
 def settings_of(call: Call) -> dict[str, str]:
@@ -76,13 +76,13 @@ def get_setting(call: Call, name: str) -> Answer:
     known = settings_of(call)
     if name not in known:
         raise refusal("notFound")
-    return told(setting(name, known[name]))
+    return json_answer(setting(name, known[name]))
 
 
 def list_settings(call: Call) -> Answer:
     """``settings.list``"""
     items = [setting(name, value) for name, value in settings_of(call).items()]
-    return told(
+    return json_answer(
         {
             "kind": "calendar#settings",
             "etag": '"p33k9e0p8ruvoo0o"',

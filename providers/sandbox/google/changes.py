@@ -17,7 +17,7 @@ from providers.sandbox.calendars import Calendar, Event
 from providers.sandbox.calls import Call
 from providers.sandbox.consent import encoded
 from providers.sandbox.exchange import Answer
-from providers.sandbox.google.calendars import seen, told
+from providers.sandbox.google.calendars import json_answer, seen
 from providers.sandbox.google.errors import refusal
 from providers.sandbox.google.events import find, is_cancelled
 from providers.sandbox.google.resources import etag, event_resource
@@ -294,4 +294,4 @@ def edge(calendar: Calendar, body: dict[str, Any], name: str) -> tuple[int, str,
 
 def stored(call: Call, calendar: Calendar, event: Event) -> Answer:
     calendar.put(event)
-    return told(event_resource(call.account, calendar, event, calendar.time_zone))
+    return json_answer(event_resource(call.account, calendar, event, calendar.time_zone))

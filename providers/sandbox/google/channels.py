@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 from providers.sandbox.calls import Call
 from providers.sandbox.channels import Channel, Message
 from providers.sandbox.exchange import Answer
-from providers.sandbox.google.calendars import seen, told
+from providers.sandbox.google.calendars import json_answer, seen
 from providers.sandbox.google.errors import refusal
 from providers.sandbox.json_validation import shape_error
 
@@ -59,7 +59,7 @@ def watch(call: Call, calendar_id: str) -> Answer:
     )
     channels.open(channel)
     channels.send(channel, message(channel, "sync"))
-    return told(described(channel))
+    return json_answer(described(channel))
 
 
 def stop(call: Call) -> Answer:

@@ -10,7 +10,7 @@ from typing import Any
 from providers.sandbox.calendars import Calendar, Event
 from providers.sandbox.calls import Call
 from providers.sandbox.exchange import Answer, Request
-from providers.sandbox.google.calendars import seen, told
+from providers.sandbox.google.calendars import json_answer, seen
 from providers.sandbox.google.errors import refusal
 from providers.sandbox.google.pages import page
 from providers.sandbox.google.resources import REMINDERS, event_resource
@@ -45,8 +45,8 @@ def list_events(call: Call, calendar_id: str) -> Answer:
         "items": [event_resource(call.account, calendar, event, where) for event in items],
     }
     if token:
-        return told(document | {"nextPageToken": token})
-    return told(document | {"nextSyncToken": sync_token(calendar)})
+        return json_answer(document | {"nextPageToken": token})
+    return json_answer(document | {"nextSyncToken": sync_token(calendar)})
 
 
 def response_zone(request: Request, calendar: Calendar) -> str:
@@ -164,7 +164,7 @@ def get_event(call: Call, calendar_id: str, event_id: str) -> Answer:
     """``events.get``"""
     calendar = seen(call, calendar_id)
     where = response_zone(call.request, calendar)
-    return told(event_resource(call.account, calendar, find(calendar, event_id), where))
+    return json_answer(event_resource(call.account, calendar, find(calendar, event_id), where))
 
 
 def list_instances(call: Call, calendar_id: str, event_id: str) -> Answer:
@@ -190,4 +190,6 @@ def list_instances(call: Call, calendar_id: str, event_id: str) -> Answer:
         "defaultReminders": REMINDERS if calendar.primary else [],
         "items": [event_resource(call.account, calendar, event, where) for event in items],
     }
-    return told(document | ({"nextPageToken": token} if token else {"nextSyncToken": sync_token(calendar)}))
+    return json_answer(
+        document | ({"nextPageToken": token} if token else {"nextSyncToken": sync_token(calendar)})
+    )

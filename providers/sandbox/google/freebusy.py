@@ -14,7 +14,7 @@ from providers.sandbox.accounts import Account
 from providers.sandbox.calendars import Calendar, Event
 from providers.sandbox.calls import Call, place
 from providers.sandbox.exchange import Answer, Request
-from providers.sandbox.google.calendars import told
+from providers.sandbox.google.calendars import json_answer
 from providers.sandbox.google.errors import refusal
 from providers.sandbox.google.times import known_zone, parsed, written
 from providers.sandbox.json_validation import shape_error
@@ -39,11 +39,11 @@ Busy = tuple[list[int], list[int]]
 
 def query(call: Call) -> Answer:
     """``freebusy.query``: an unreadable calendar is an error inside the 200."""
-    asked = question(call)
-    start, end = window(asked)
-    where = known_zone(asked.get("timeZone") or "UTC")
-    ids = calendar_ids(asked)
-    too_many = len(ids) > min(asked.get("calendarExpansionMax") or MOST_CALENDARS, MOST_CALENDARS)
+    requested = question(call)
+    start, end = window(requested)
+    where = known_zone(requested.get("timeZone") or "UTC")
+    ids = calendar_ids(requested)
+    too_many = len(ids) > min(requested.get("calendarExpansionMax") or MOST_CALENDARS, MOST_CALENDARS)
     answers = {}
     for name in ids:
         reason = "tooManyCalendarsRequested" if too_many else trouble(call, name)
@@ -51,7 +51,7 @@ def query(call: Call) -> Answer:
             answers[name] = {"busy": periods(call.account, name, start, end, where)}
         else:
             answers[name] = {"errors": [{"domain": "global", "reason": reason}], "busy": []}
-    return told(
+    return json_answer(
         {
             "kind": "calendar#freeBusy",
             "timeMin": utc_text_ms(start),
@@ -63,19 +63,19 @@ def query(call: Call) -> Answer:
 
 def question(call: Call) -> dict[str, Any]:
     try:
-        asked = call.json()
+        requested = call.json()
     except ValueError as error:
         raise refusal("parseError") from error
-    if not isinstance(asked, dict):
+    if not isinstance(requested, dict):
         raise refusal("parseError")
-    if problem := shape_error(asked, QUESTION):
+    if problem := shape_error(requested, QUESTION):
         raise refusal("badRequest", f"Invalid JSON payload received: {problem}")
-    return asked
+    return requested
 
 
-def calendar_ids(asked: dict[str, Any]) -> list[str]:
+def calendar_ids(requested: dict[str, Any]) -> list[str]:
     """The requested ids in order, without duplicates."""
-    return list(dict.fromkeys(item.get("id") or "" for item in asked.get("items") or ()))
+    return list(dict.fromkeys(item.get("id") or "" for item in requested.get("items") or ()))
 
 
 def calendars_asked_for(request: Request) -> list[str]:
@@ -86,11 +86,11 @@ def calendars_asked_for(request: Request) -> list[str]:
         return []
 
 
-def window(asked: dict[str, Any]) -> tuple[int, int]:
+def window(requested: dict[str, Any]) -> tuple[int, int]:
     for name in ("timeMin", "timeMax"):
-        if not asked.get(name):
+        if not requested.get(name):
             raise refusal("required", f"Missing {name} parameter.")
-    start, end = parsed(asked["timeMin"]), parsed(asked["timeMax"])
+    start, end = parsed(requested["timeMin"]), parsed(requested["timeMax"])
     if start >= end:
         raise refusal("timeRangeEmpty", parameter="timeMax")
     if end - start > LONGEST:

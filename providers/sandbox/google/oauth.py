@@ -26,13 +26,13 @@ from providers.sandbox.world import LIFETIME, World, bearer_token, is_live
 GONE = "Token has been expired or revoked."
 
 
-def told(document: dict[str, Any], status: int = 200) -> Answer:
+def json_answer(document: dict[str, Any], status: int = 200) -> Answer:
     return Answer(status, document=document, headers={"Content-Type": JSON}, indent=True)
 
 
 def oauth_error(word: str, description: str, status: int = 400) -> Answer:
     """The error body of the token endpoint."""
-    return told({"error": word, "error_description": description}, status)
+    return json_answer({"error": word, "error_description": description}, status)
 
 
 def authorize(world: World, request: Request) -> Answer:
@@ -71,7 +71,7 @@ def token(world: World, request: Request) -> Answer:
             if not grant.alive:
                 return oauth_error("invalid_grant", GONE)
             # The old refresh token stays valid, so no new one is issued.
-            return told(tokens(world, grant, form.get("client_id", "")))
+            return json_answer(tokens(world, grant, form.get("client_id", "")))
         case "authorization_code":
             return redeem(world, form)
         case None:
@@ -86,7 +86,7 @@ def redeem(world: World, form: dict[str, str]) -> Answer:
         return oauth_error("invalid_grant", "Malformed auth code.")
     grant = world.consent(code.account, code.scopes, code.client_id)
     answer = tokens(world, grant, form.get("client_id", ""), code.nonce)
-    return told(answer | ({"refresh_token": world.refresh_token(grant)} if code.offline else {}))
+    return json_answer(answer | ({"refresh_token": world.refresh_token(grant)} if code.offline else {}))
 
 
 def tokens(world: World, grant: Grant, client_id: str, nonce: str = "") -> dict[str, Any]:
@@ -118,7 +118,7 @@ def revoke(world: World, request: Request) -> Answer:
     if grant is None or not grant.alive:
         return oauth_error("invalid_token", "Token expired or revoked")
     grant.account.revoke(grant.client_id)
-    return told({})
+    return json_answer({})
 
 
 def userinfo(world: World, request: Request) -> Answer:
@@ -130,7 +130,7 @@ def userinfo(world: World, request: Request) -> Answer:
     name = account.email.partition("@")[0]
     picture = f"https://lh3.googleusercontent.com/a/{encoded(name.encode())}"
     who = {"sub": subject(account), "name": name, "given_name": name, "picture": picture}
-    return told(who | email_claims(account, access.scopes))
+    return json_answer(who | email_claims(account, access.scopes))
 
 
 def owner(world: World, request: Request) -> Account | None:

@@ -52,11 +52,11 @@ def position(request: Request) -> tuple[int, int]:
     if not (text := request.one("pageToken")):
         return 0, 0
     try:
-        number, offset, asked = orjson.loads(base64.urlsafe_b64decode(text))
+        number, offset, requested = orjson.loads(base64.urlsafe_b64decode(text))
     except (ValueError, TypeError) as error:
         raise refusal("invalid", parameter="pageToken") from error
     # All other parameters must be those of the first page.
-    if asked != question(request):
+    if requested != question(request):
         raise refusal("invalid", parameter="pageToken")
     return int(number), int(offset)
 

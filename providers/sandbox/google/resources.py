@@ -108,8 +108,8 @@ def unmade(event: dict[str, Any]) -> dict[str, Any]:
     meeting = event.get("conferenceData", {}).get("createRequest")
     if meeting is None:
         return event
-    told = {name: value for name, value in event.items() if name != "hangoutLink"}
-    return told | {"conferenceData": {"createRequest": meeting | {"status": {"statusCode": "pending"}}}}
+    shown = {name: value for name, value in event.items() if name != "hangoutLink"}
+    return shown | {"conferenceData": {"createRequest": meeting | {"status": {"statusCode": "pending"}}}}
 
 
 def original_start(event: Event, where: str) -> dict[str, str]:

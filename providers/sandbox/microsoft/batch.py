@@ -52,9 +52,9 @@ def run(call: Call, respond: Callable[[Call, Request], Answer]) -> Answer:
         lane = lanes.index(min(lanes))
         began = max([lanes[lane], *(part.ready for part in needed)])
         lanes[lane] = runnable.ready = began + runnable.answer.delay
-    told = [answered(part) for part in parts.values()]
+    answers = [answered(part) for part in parts.values()]
     # Answers may come in any order; this one always differs from that of the requests.
-    shuffled = told[1::2] + told[::2][::-1]
+    shuffled = answers[1::2] + answers[::2][::-1]
     return Answer(
         200,
         document={"responses": shuffled},

@@ -23,7 +23,7 @@ UNSEEN = frozenset(("head", "style", "script", "title"))
 RULE, PART_RULE = "_" * 80, "_" * 32
 
 
-def told(body: Body, *, as_text: bool) -> dict[str, str]:
+def as_json(body: Body, *, as_text: bool) -> dict[str, str]:
     """A body as JSON."""
     if as_text:
         return {"contentType": "text", "content": plain(body).replace("\n", "\r\n")}

@@ -19,7 +19,7 @@ from providers.sandbox.exchange import Answer
 from providers.sandbox.json_validation import shape_error
 from providers.sandbox.microsoft import bodies
 from providers.sandbox.microsoft.errors import refusal
-from providers.sandbox.microsoft.events import find, told
+from providers.sandbox.microsoft.events import event_answer, find
 from providers.sandbox.microsoft.mailbox import object_id, seen
 from providers.sandbox.microsoft.recurrence import rule
 from providers.sandbox.microsoft.resources import NEVER, NOWHERE, etag
@@ -61,7 +61,7 @@ def create(call: Call, calendar_id: str = "") -> Answer:
     calendar = writable(call, seen(call, calendar_id))
     body = posted(call)
     if (known := same_transaction(calendar, body)) is not None:
-        return told(call, calendar, known, 201)
+        return event_answer(call, calendar, known, 201)
     now = int(time.time() * 1000)
     event_id = "AAMkAG" + secrets.token_urlsafe(32) + "AAAA="
     event = filled(call, Event(event_id, 0, 0, "UTC", "UTC", False, {}, now, 0, now), body)
@@ -69,7 +69,7 @@ def create(call: Call, calendar_id: str = "") -> Answer:
         event.fields["transactionId"] = body["transactionId"]
         calendar.transactions[body["transactionId"]] = event_id, canonical(body)
     calendar.put(event)
-    answer = told(call, calendar, event, 201)
+    answer = event_answer(call, calendar, event, 201)
     answer.headers["Location"] = (
         f"https://graph.microsoft.com/v1.0/users('{object_id(call.account)}')/events('{event_id}')"
     )
@@ -109,7 +109,7 @@ def update(call: Call, *ids: str) -> Answer:
         raise refusal("ErrorIrresolvableConflict", status=412)
     changed = filled(call, event, posted(call))
     calendar.put(changed)
-    return told(call, calendar, changed)
+    return event_answer(call, calendar, changed)
 
 
 def delete(call: Call, *ids: str) -> Answer:

@@ -15,7 +15,7 @@ from providers.sandbox.microsoft.errors import refusal
 from providers.sandbox.microsoft.mailbox import seen
 from providers.sandbox.microsoft.pages import CONTEXT, chosen, collection, page
 from providers.sandbox.microsoft.resources import EXTENDED, event_resource, folded
-from providers.sandbox.microsoft.view import as_preferred, asked_of, ordered, window
+from providers.sandbox.microsoft.view import as_preferred, ordered, rendering_of, window
 from providers.sandbox.series import expanded, instances
 
 # $filter=singleValueExtendedProperties/Any(ep: ep/id eq '…' and ep/value eq '…')
@@ -75,7 +75,7 @@ def occurrence(calendar: Calendar, event_id: str) -> Event | None:
 def get_event(call: Call, *ids: str) -> Answer:
     """``GET …/events/{id}``"""
     calendar, event = find(call, ids[-1], *ids[:-1])
-    return told(call, calendar, event)
+    return event_answer(call, calendar, event)
 
 
 def list_instances(call: Call, *ids: str) -> Answer:
@@ -93,7 +93,7 @@ def list_instances(call: Call, *ids: str) -> Answer:
     return as_preferred(call.request, collection(call.request, "me/events/instances", items, link))
 
 
-def told(call: Call, calendar: Calendar, event: Event, status: int = 200) -> Answer:
+def event_answer(call: Call, calendar: Calendar, event: Event, status: int = 200) -> Answer:
     """One event as an answer."""
     document = {"@odata.context": CONTEXT + "me/events/$entity", **resource(call, calendar, event)}
     return as_preferred(call.request, Answer(status, document=document))
@@ -101,4 +101,4 @@ def told(call: Call, calendar: Calendar, event: Event, status: int = 200) -> Ans
 
 def resource(call: Call, calendar: Calendar, event: Event) -> dict[str, Any]:
     """An event with the requested properties."""
-    return event_resource(call.account, calendar, event, asked_of(call.request), chosen(call.request))
+    return event_resource(call.account, calendar, event, rendering_of(call.request), chosen(call.request))

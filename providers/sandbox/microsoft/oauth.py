@@ -185,9 +185,9 @@ def refreshed(world: World, form: dict[str, str]) -> Answer:
     return tokens(world, grant, scopes, form.get("client_id", ""))
 
 
-def narrowed(grant: Grant, asked: str) -> tuple[str, ...] | None:
+def narrowed(grant: Grant, requested: str) -> tuple[str, ...] | None:
     """The scopes of a refresh: the requested ones, or all; None when one of them was never granted."""
-    wanted = short_names(tuple(asked.split())) - {".default"} - OPENID
+    wanted = short_names(tuple(requested.split())) - {".default"} - OPENID
     if not wanted:
         return grant.scopes
     if not wanted <= short_names(grant.scopes):

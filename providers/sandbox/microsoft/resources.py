@@ -64,7 +64,7 @@ def calendar_resource(account: Account, calendar: Calendar) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Rendering:
     """How an event is returned: in which zone (as the caller spelled it, and by its IANA name), with its body
     as text or as HTML, with which extended properties, and with which properties of its calendar."""
 
@@ -80,31 +80,31 @@ def event_resource(
     account: Account,
     calendar: Calendar,
     event: Event,
-    asked: Asked,
+    style: Rendering,
     names: frozenset[str] = frozenset(),
 ) -> dict[str, Any]:
     """An event with the properties in ``names`` (lower case), or all; id and etag are always included."""
     # An occurrence has the fields of its series, except the pattern.
     written = event.fields.keys() - {"recurrence"} if event.series else event.fields.keys()
     document = {
-        name: event.fields[name] if name in written else make(account, event, asked)
+        name: event.fields[name] if name in written else make(account, event, style)
         for name, make in PROPERTIES.items()
         if not names or name.lower() in names or name in ("id", "@odata.etag")
     }
     if "body" in document:
-        document["body"] = bodies.told(document["body"], as_text=asked.text)
-    if kept := extended(event, asked.extended):
+        document["body"] = bodies.as_json(document["body"], as_text=style.text)
+    if kept := extended(event, style.extended):
         document[EXTENDED] = kept
-    if asked.calendar is not None:
+    if style.calendar is not None:
         whole = calendar_resource(account, calendar)
-        kept_names = [name for name in whole if not asked.calendar or name.lower() in asked.calendar]
+        kept_names = [name for name in whole if not style.calendar or name.lower() in style.calendar]
         document["calendar"] = {name: whole[name] for name in kept_names}
     return document
 
 
-def extended(event: Event, asked: tuple[str, ...]) -> list[dict[str, str]]:
+def extended(event: Event, style: tuple[str, ...]) -> list[dict[str, str]]:
     """The extended properties that were requested by id."""
-    wanted = {folded(name) for name in asked}
+    wanted = {folded(name) for name in style}
     return [entry for entry in event.fields.get(EXTENDED, ()) if folded(entry["id"]) in wanted]
 
 
@@ -130,51 +130,51 @@ def web_link(event: Event) -> str:
 
 
 # How each property is computed when it was not written.
-PROPERTIES: dict[str, Callable[[Account, Event, Asked], Any]] = {
-    "@odata.etag": lambda account, event, asked: etag(event),
-    "id": lambda account, event, asked: event.id,
-    "createdDateTime": lambda account, event, asked: stamp(event.created),
-    "lastModifiedDateTime": lambda account, event, asked: stamp(event.updated),
-    "changeKey": lambda account, event, asked: event_key(event),
-    "categories": lambda account, event, asked: [],
-    "transactionId": lambda account, event, asked: None,
-    "originalStartTimeZone": lambda account, event, asked: windows_zone(event.start_zone) or event.start_zone,
-    "originalEndTimeZone": lambda account, event, asked: windows_zone(event.end_zone) or event.end_zone,
-    "originalStart": lambda account, event, asked: (
+PROPERTIES: dict[str, Callable[[Account, Event, Rendering], Any]] = {
+    "@odata.etag": lambda account, event, style: etag(event),
+    "id": lambda account, event, style: event.id,
+    "createdDateTime": lambda account, event, style: stamp(event.created),
+    "lastModifiedDateTime": lambda account, event, style: stamp(event.updated),
+    "changeKey": lambda account, event, style: event_key(event),
+    "categories": lambda account, event, style: [],
+    "transactionId": lambda account, event, style: None,
+    "originalStartTimeZone": lambda account, event, style: windows_zone(event.start_zone) or event.start_zone,
+    "originalEndTimeZone": lambda account, event, style: windows_zone(event.end_zone) or event.end_zone,
+    "originalStart": lambda account, event, style: (
         None if event.original_start is None else stamp(event.original_start)
     ),
-    "iCalUId": lambda account, event, asked: uid(event),
-    "reminderMinutesBeforeStart": lambda account, event, asked: 15,
-    "isReminderOn": lambda account, event, asked: True,
-    "hasAttachments": lambda account, event, asked: False,
-    "subject": lambda account, event, asked: "",
-    "bodyPreview": lambda account, event, asked: preview(event),
-    "importance": lambda account, event, asked: "normal",
-    "sensitivity": lambda account, event, asked: "normal",
-    "isAllDay": lambda account, event, asked: event.all_day,
-    "isCancelled": lambda account, event, asked: False,
-    "isOrganizer": lambda account, event, asked: True,
-    "responseRequested": lambda account, event, asked: True,
-    "seriesMasterId": lambda account, event, asked: event.series,
-    "showAs": lambda account, event, asked: "busy",
-    "type": lambda account, event, asked: kind(event),
-    "webLink": lambda account, event, asked: web_link(event),
-    "onlineMeetingUrl": lambda account, event, asked: None,
-    "isOnlineMeeting": lambda account, event, asked: False,
-    "onlineMeetingProvider": lambda account, event, asked: "unknown",
-    "allowNewTimeProposals": lambda account, event, asked: True,
-    "isDraft": lambda account, event, asked: False,
-    "hideAttendees": lambda account, event, asked: False,
-    "recurrence": lambda account, event, asked: None,
-    "onlineMeeting": lambda account, event, asked: None,
-    "responseStatus": lambda account, event, asked: {"response": "organizer", "time": NEVER},
-    "body": lambda account, event, asked: bodies.EMPTY,
-    "start": lambda account, event, asked: edge(event, event.start, asked),
-    "end": lambda account, event, asked: edge(event, event.end, asked),
-    "location": lambda account, event, asked: dict(NOWHERE),
-    "locations": lambda account, event, asked: [],
-    "attendees": lambda account, event, asked: [],
-    "organizer": lambda account, event, asked: {"emailAddress": person(account)},
+    "iCalUId": lambda account, event, style: uid(event),
+    "reminderMinutesBeforeStart": lambda account, event, style: 15,
+    "isReminderOn": lambda account, event, style: True,
+    "hasAttachments": lambda account, event, style: False,
+    "subject": lambda account, event, style: "",
+    "bodyPreview": lambda account, event, style: preview(event),
+    "importance": lambda account, event, style: "normal",
+    "sensitivity": lambda account, event, style: "normal",
+    "isAllDay": lambda account, event, style: event.all_day,
+    "isCancelled": lambda account, event, style: False,
+    "isOrganizer": lambda account, event, style: True,
+    "responseRequested": lambda account, event, style: True,
+    "seriesMasterId": lambda account, event, style: event.series,
+    "showAs": lambda account, event, style: "busy",
+    "type": lambda account, event, style: kind(event),
+    "webLink": lambda account, event, style: web_link(event),
+    "onlineMeetingUrl": lambda account, event, style: None,
+    "isOnlineMeeting": lambda account, event, style: False,
+    "onlineMeetingProvider": lambda account, event, style: "unknown",
+    "allowNewTimeProposals": lambda account, event, style: True,
+    "isDraft": lambda account, event, style: False,
+    "hideAttendees": lambda account, event, style: False,
+    "recurrence": lambda account, event, style: None,
+    "onlineMeeting": lambda account, event, style: None,
+    "responseStatus": lambda account, event, style: {"response": "organizer", "time": NEVER},
+    "body": lambda account, event, style: bodies.EMPTY,
+    "start": lambda account, event, style: edge(event, event.start, style),
+    "end": lambda account, event, style: edge(event, event.end, style),
+    "location": lambda account, event, style: dict(NOWHERE),
+    "locations": lambda account, event, style: [],
+    "attendees": lambda account, event, style: [],
+    "organizer": lambda account, event, style: {"emailAddress": person(account)},
 }
 
 
@@ -184,9 +184,9 @@ def kind(event: Event) -> str:
     return "occurrence" if event.start == event.original_start else "exception"
 
 
-def edge(event: Event, ms: int, asked: Asked) -> dict[str, str]:
+def edge(event: Event, ms: int, style: Rendering) -> dict[str, str]:
     """Midnights of an all-day event float: they are labelled with the requested zone, but not converted."""
-    return {"dateTime": clock(ms, "UTC" if event.all_day else asked.where), "timeZone": asked.spelt}
+    return {"dateTime": clock(ms, "UTC" if event.all_day else style.where), "timeZone": style.spelt}
 
 
 def preview(event: Event) -> str:

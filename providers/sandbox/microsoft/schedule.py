@@ -14,9 +14,9 @@ from providers.sandbox.exchange import Answer
 from providers.sandbox.microsoft.errors import refusal
 from providers.sandbox.microsoft.mailbox import seen, working_hours
 from providers.sandbox.microsoft.pages import CONTEXT
-from providers.sandbox.microsoft.resources import Asked
+from providers.sandbox.microsoft.resources import Rendering
 from providers.sandbox.microsoft.times import body_instant, clock
-from providers.sandbox.microsoft.view import as_preferred, asked_of
+from providers.sandbox.microsoft.view import as_preferred, rendering_of
 from providers.sandbox.series import expanded
 from providers.sandbox.times import DAY, MINUTE
 
@@ -38,10 +38,10 @@ def get_schedule(call: Call, *_calendar_id: str) -> Answer:
         raise refusal("ErrorInvalidRequest", f"The number of schedules exceeds {MOST_SCHEDULES}.")
     start, end = window(body)
     interval = step(body, start, end)
-    asked = asked_of(call.request)
+    style = rendering_of(call.request)
     document = {
         "@odata.context": CONTEXT + "Collection(microsoft.graph.scheduleInformation)",
-        "value": [schedule(call, str(address), (start, end, interval), asked) for address in addresses],
+        "value": [schedule(call, str(address), (start, end, interval), style) for address in addresses],
     }
     return as_preferred(call.request, Answer(200, document=document))
 
@@ -79,7 +79,7 @@ def step(body: dict[str, Any], start: int, end: int) -> int:
     return minutes * MINUTE
 
 
-def schedule(call: Call, address: str, window: tuple[int, int, int], asked: Asked) -> dict[str, Any]:
+def schedule(call: Call, address: str, window: tuple[int, int, int], style: Rendering) -> dict[str, Any]:
     """One mailbox, or why it cannot be read."""
     account = call.world.account("microsoft", address)
     if account is None or account.primary is None:
@@ -95,7 +95,7 @@ def schedule(call: Call, address: str, window: tuple[int, int, int], asked: Aske
     return {
         "scheduleId": address,
         "availabilityView": availability(items, start, end, interval),
-        "scheduleItems": [item(event, edges, asked, own=account is call.account) for event, edges in items],
+        "scheduleItems": [item(event, edges, style, own=account is call.account) for event, edges in items],
         "workingHours": working_hours(account),
     }
 
@@ -114,17 +114,17 @@ def is_off(event: Event) -> bool:
     return event.deleted or bool(event.fields.get("isCancelled")) or answer == "declined"
 
 
-def item(event: Event, edges: tuple[int, int], asked: Asked, *, own: bool) -> dict[str, Any]:
+def item(event: Event, edges: tuple[int, int], style: Rendering, *, own: bool) -> dict[str, Any]:
     """An item; subject and location only for the mailbox's own account."""
-    told = {
+    shown = {
         "status": event.fields.get("showAs", "busy"),
-        "start": {"dateTime": clock(edges[0], asked.where), "timeZone": asked.spelt},
-        "end": {"dateTime": clock(edges[1], asked.where), "timeZone": asked.spelt},
+        "start": {"dateTime": clock(edges[0], style.where), "timeZone": style.spelt},
+        "end": {"dateTime": clock(edges[1], style.where), "timeZone": style.spelt},
     }
     if not own:
-        return told
+        return shown
     place = event.fields.get("location", {}).get("displayName", "")
-    return {"isPrivate": False, "subject": event.fields.get("subject", ""), "location": place, **told}
+    return {"isPrivate": False, "subject": event.fields.get("subject", ""), "location": place, **shown}
 
 
 def availability(items: list[tuple[Event, tuple[int, int]]], start: int, end: int, interval: int) -> str:

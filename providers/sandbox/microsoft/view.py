@@ -15,7 +15,7 @@ from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.microsoft.errors import refusal
 from providers.sandbox.microsoft.mailbox import seen
 from providers.sandbox.microsoft.pages import chosen, collection, page
-from providers.sandbox.microsoft.resources import EXTENDED, Asked, event_resource
+from providers.sandbox.microsoft.resources import EXTENDED, Rendering, event_resource
 from providers.sandbox.microsoft.times import preferred_zone, prefers_text, query_instant
 from providers.sandbox.series import expanded
 from providers.sandbox.times import DAY
@@ -81,12 +81,12 @@ def ordered(events: list[Event], request: Request) -> None:
     events.sort(key=keys.get(field, lambda e: e.fields.get("subject", "")), reverse=direction == "desc")
 
 
-def asked_of(request: Request) -> Asked:
+def rendering_of(request: Request) -> Rendering:
     """How events are returned: from the Prefer header and ``$expand``."""
     spelt, where = preferred_zone(request) or ("UTC", "UTC")
     expansions = [each.strip() for each in EXPANSIONS.findall(request.one("$expand"))]
     extended, calendar = expanded_properties(expansions), expanded_calendar(expansions)
-    return Asked(spelt, where, prefers_text(request), extended, calendar)
+    return Rendering(spelt, where, prefers_text(request), extended, calendar)
 
 
 def expanded_properties(expansions: Iterable[str]) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ def as_preferred(request: Request, answer: Answer) -> Answer:
 
 def rendered(call: Call, calendar: Calendar, events: Iterable[Event]) -> list[dict[str, Any]]:
     """Events as JSON, cached until the calendar changes, because benchmarks repeat their requests."""
-    names, how = chosen(call.request), asked_of(call.request)
+    names, how = chosen(call.request), rendering_of(call.request)
     kept = calendar.derived.setdefault(("json", names, how), {})
     found = []
     for event in events:
