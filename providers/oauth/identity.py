@@ -116,7 +116,7 @@ class _IdentityCaller:
                 bearer=Bearer(_NewToken(self._token)),
             )
         except ProviderError as error:
-            log.info("%s does not tell whose account it is: %s", self._provider, error.reason)
+            log.info("could not read the account identity at %s: %s", self._provider, error.reason)
             return {}
 
 

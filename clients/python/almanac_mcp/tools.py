@@ -17,7 +17,7 @@ from almanac_mcp.results import error_result, failures, result, some, span, unre
 
 P = ParamSpec("P")
 
-User = Annotated[str, Field(description="The id of a user, as list_users tells it.")]
+User = Annotated[str, Field(description="The id of a user, as returned by list_users.")]
 Users = Annotated[list[str], Field(description="Ids of users.", min_length=1, max_length=100)]
 Organization = Annotated[str, Field(description="The slug of an organization, as list_organizations does.")]
 Start = Annotated[str, Field(description="ISO 8601 date or time, local to time_zone: 2026-11-23.")]
