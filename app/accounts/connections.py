@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.availability import request
 from app.availability.failures import error_of
 from app.availability.selection import precheck
-from app.http.auth import memory, within
+from app.http.auth import cached_version, within
 from app.http.errors import ApiError, NotFound
 from app.services import services
 from providers.base import Failed
@@ -41,7 +41,7 @@ def of_user(custom_id: str, query: Mapping[str, Any]) -> list[ConnectionRef]:
         with services().stores.database.reading() as session:
             return connections.of_user(session, custom_id, within=only)
 
-    refs = memory().get_or_load(("user", custom_id, only), load)
+    refs = cached_version().get_or_load(("user", custom_id, only), load)
     if refs is None:
         raise NotFound("User not found")
     return request.of_provider(refs, query)
@@ -61,7 +61,7 @@ def of_members(slug: str) -> Mapping[str, Sequence[ConnectionRef]]:
                 return None
             return dict(sorted(connections.of_members(session, found[slug]).items()))
 
-    members = memory().get_or_load(("members", slug, only), load, weight=_connections)
+    members = cached_version().get_or_load(("members", slug, only), load, weight=_connections)
     if members is None:
         raise NotFound("Organization not found")
     return members

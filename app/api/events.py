@@ -74,7 +74,7 @@ class Events(MethodView):
         failed = found.failures.calendars()
         if bare:
             return json_response(_views(found.events), headers=_headers(failed))
-        page, beside = paging.cut_by_place(query, found.events, lists.place)
+        page, beside = paging.cut_by_sort_key(query, found.events, lists.place)
         return json_response({"data": _views(page), "failedCalendars": failed, **beside})
 
 

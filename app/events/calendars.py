@@ -37,6 +37,6 @@ def find(refs: Sequence[ConnectionRef]) -> Found:
     return Found(sorted((each for ref in refs for each in replies[ref.id].calendars), key=place), failures)
 
 
-def place(calendar: Calendar) -> paging.Place:
+def place(calendar: Calendar) -> paging.SortKey:
     """Google's calendars first, of each account the main one, then by name."""
     return calendar.provider, not calendar.primary, calendar.subject, calendar.id

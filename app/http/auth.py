@@ -1,4 +1,4 @@
-"""Who calls: the API key of a request, and what it may reach."""
+"""Authentication: the API key of a request, and the organization that it is bound to."""
 
 from __future__ import annotations
 
@@ -56,129 +56,135 @@ READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Outdated(Exception):
-    """Something has changed that the request relied on."""
+    """The version under which the request loaded cached rows is no longer the current one."""
 
 
 def install(app: Flask) -> None:
-    """Ask for a key on every ``/v1`` route, before anything of the request is looked at."""
+    """Require a key on every ``/v1`` route, before the request is parsed."""
     app.before_request(_authenticate)
-    app.dispatch_request = _confirming(app.dispatch_request)  # type: ignore[method-assign]
+    app.dispatch_request = _verifying(app.dispatch_request)  # type: ignore[method-assign]
 
 
 @dataclass(slots=True)
-class _Admission:
-    """On what a request was let in: what was remembered then, and whether that is known to count still."""
+class _Authentication:
+    """The caller of a request, the cached rows it was found in, and whether their version was verified."""
 
     caller: Caller
-    memory: CachedVersion
-    confirmed: bool
+    cached: CachedVersion
+    verified: bool
 
 
-def admit(found: Caller, remembered: CachedVersion) -> None:
-    """Let a request in that is known by other means than a key, on what is remembered as it begins."""
-    g.admission = _Admission(found, remembered, confirmed=True)
+def authenticate_as(found: Caller, cached: CachedVersion) -> None:
+    """Authenticate a request by other means than an API key; ``cached`` is the version as it begins."""
+    g.authentication = _Authentication(found, cached, verified=True)
 
 
 def caller() -> Caller:
-    """Who makes this request."""
-    return _admission().caller
+    """The caller of this request."""
+    return _authentication().caller
 
 
-def memory() -> CachedVersion:
-    """What is remembered of the database, as it was when this request began."""
-    return _admission().memory
+def cached_version() -> CachedVersion:
+    """The cached database rows, as they were when this request began."""
+    return _authentication().cached
 
 
 def within() -> int | None:
-    """The organization that the key is bound to; None reaches all."""
+    """The internal id of the organization that the key is bound to; None if it reaches all."""
     return caller().organization_id
 
 
 def require_whole_service(doing: str) -> None:
-    """Refuse a key that is bound to one organization.
+    """Reject a key that is bound to one organization.
 
-    :raise Forbidden: naming what was tried
+    :raise Forbidden: with ``doing``, the attempted action, in its message
     """
     if within() is not None:
         raise Forbidden(f"{doing} needs an API key that is not bound to an organization")
 
 
 def verify_version(stamp: bytes | None) -> None:
-    """Go on when what the request relies on counts under this stamp, which Redis had after it began.
+    """Check that the cached rows of this request have the version ``stamp``, read from Redis after it began.
 
-    :raise Outdated: when it does not; the view then runs anew
+    :raise Outdated: if their version is another one; the view then runs again
     """
     services().stores.versioned_cache.under(stamp)
-    admission = _admission()
-    # Without a stamp nobody knows: Redis may have been emptied.
-    if not admission.confirmed and (stamp is None or admission.memory.stamp != stamp):
+    found = _authentication()
+    # Without a stamp the version is unknown: Redis may have been flushed.
+    if not found.verified and (stamp is None or found.cached.stamp != stamp):
         raise Outdated
-    _confirm(admission)
+    _mark_verified(found)
 
 
 def verify_version_now() -> None:
     """As ``verify_version``, in a round trip of its own."""
-    if not _admission().confirmed:
+    if not _authentication().verified:
         verify_version(services().stores.versioned_cache.current().stamp)
 
 
-def _admission() -> _Admission:
-    return cast(_Admission, g.admission)
+def _authentication() -> _Authentication:
+    return cast(_Authentication, g.authentication)
 
 
 def _authenticate() -> None:
     endpoint = request.endpoint
     if endpoint is None or endpoint in OPEN_ENDPOINTS or not request.path.startswith(PREFIX):
         return
-    directory = services().stores.versioned_cache
+    cache = services().stores.versioned_cache
     later = endpoint in CONFIRMED_LATER
-    _admit(directory.recent() if later else directory.current(), confirmed=not later)
+    _authenticate_key(cache.recent() if later else cache.current(), verified=not later)
 
 
-def _confirming(dispatch: Callable[[], ResponseReturnValue]) -> Callable[[], ResponseReturnValue]:
-    """Answer only what was confirmed: what was not, an error for example, is asked for anew."""
+def _verifying(dispatch: Callable[[], ResponseReturnValue]) -> Callable[[], ResponseReturnValue]:
+    """Run a view again, on the current version, if it ended without verifying the version that it used.
 
-    def answer() -> ResponseReturnValue:
-        admission: _Admission | None = g.get("admission")
-        if admission is None or admission.confirmed:
+    That includes views that raised: the error may come from outdated rows.
+    """
+
+    def respond() -> ResponseReturnValue:
+        found: _Authentication | None = g.get("authentication")
+        if found is None or found.verified:
             return dispatch()
         try:
-            found = dispatch()
+            response = dispatch()
         except Exception:
-            if admission.confirmed:
+            if found.verified:
                 raise
         else:
-            if admission.confirmed:
-                return found
-        _admit(services().stores.versioned_cache.current(), confirmed=True)
+            if found.verified:
+                return response
+        _authenticate_key(services().stores.versioned_cache.current(), verified=True)
         return dispatch()
 
-    return answer
+    return respond
 
 
-def _admit(remembered: CachedVersion, *, confirmed: bool) -> None:
-    """Let the request in on what is remembered, or refuse it."""
-    found = _caller(request.headers.get("Authorization", ""), remembered)
-    g.admission = admission = _Admission(found, remembered, False)
-    rate_limit.count(found.id, remembered)
-    if confirmed:
-        _confirm(admission)
+def _authenticate_key(cached: CachedVersion, *, verified: bool) -> None:
+    """Authenticate the request by its API key, looked up in ``cached``.
+
+    :raise ApiError: if the key is not valid, used up its rate limit, or may not write
+    """
+    found = _caller(request.headers.get("Authorization", ""), cached)
+    g.authentication = authentication = _Authentication(found, cached, verified=False)
+    rate_limit.count(found.id, cached)
+    if verified:
+        _mark_verified(authentication)
     if found.read_only and not _reads(request.method, request.endpoint):
         raise Forbidden("This API key is read-only")
 
 
-def _confirm(admission: _Admission) -> None:
-    """What a request was let in on counts: its key is in force, and in use."""
-    if not admission.confirmed:
-        admission.confirmed = True
-        services().stores.key_usage.note(admission.caller.id)
+def _mark_verified(found: _Authentication) -> None:
+    """Mark the version as verified, and count the use of the key, which is now known to be in force."""
+    if not found.verified:
+        found.verified = True
+        services().stores.key_usage.note(found.caller.id)
 
 
 def _reads(method: str, endpoint: str | None) -> bool:
     return endpoint in READS_BY_POST or (method in READING and endpoint not in WRITES_BY_GET)
 
 
-def _caller(header: str, remembered: CachedVersion) -> Caller:
+def _caller(header: str, cached: CachedVersion) -> Caller:
     scheme, _, key = header.partition(" ")
     key = key.strip()
     if scheme.lower() != "bearer" or not key:
@@ -188,7 +194,7 @@ def _caller(header: str, remembered: CachedVersion) -> Caller:
         with services().stores.database.reading() as session:
             return api_keys.caller(session, key)
 
-    found = remembered.get_or_load(("caller", digest(key)), load)
+    found = cached.get_or_load(("caller", digest(key)), load)
     if found is None or found.expired:
         raise Unauthenticated("The API key is unknown, revoked or expired")
     return found

@@ -1,4 +1,4 @@
-"""Long answers compressed, for clients that accept it."""
+"""Compression of long responses, for clients that accept it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import cast
 from flask import Flask, Response, request
 from flask_compress import Compress
 
-# From here on compressing takes less time than a gigabit line needs for the bytes it saves.
+# Above this size, compressing takes less time than a gigabit link needs for the saved bytes.
 LEAST_BYTES = 4096
 
-# Best first. Slots are so alike that higher levels gain a tenth and cost three times as much.
+# Preferred first. Higher levels save a tenth of the bytes and take three times as long.
 ALGORITHMS = ["zstd", "gzip"]
 
 REFUSAL = re.compile(r"(gzip|zstd|\*)\s*;\s*q=0(\.0*)?\s*(,|$)", re.IGNORECASE)
 
 
 def install(app: Flask) -> None:
-    """Before everything else: what is registered first sees the answer last."""
+    """Install first: Flask runs ``after_request`` hooks in reverse order, and this one must run last."""
     app.config.update(
         COMPRESS_MIMETYPES=["application/json"],
         COMPRESS_MIN_SIZE=LEAST_BYTES,
@@ -32,10 +32,10 @@ def install(app: Flask) -> None:
 
 
 class _Compress(Compress):
-    """Takes ``gzip;q=0`` for what it is, a refusal; the library takes it for a last choice."""
+    """Treats ``gzip;q=0`` as a refusal; the library treats it as the last choice."""
 
     def after_request(self, response: Response) -> Response:
-        """The answer as the client wants it."""
+        """Compress the response if the client accepts it."""
         accepted = request.headers.get("Accept-Encoding")
         if not accepted and "Vary" not in response.headers:
             response.headers.add("Vary", "Accept-Encoding")

@@ -1,4 +1,4 @@
-"""Cross-origin requests of browsers to ``/v1``: off, unless ``ALMANAC_CORS_ORIGINS`` names their origin."""
+"""CORS for ``/v1``: refused unless ``ALMANAC_CORS_ORIGINS`` names the origin."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ ANSWER_HEADERS = (
     "X-Failed-Calendars-Count",
 )
 
-# In seconds; browsers keep the answer to a preflight no longer than two hours.
+# In seconds; browsers cache a preflight response for two hours at most.
 PREFLIGHT_LIFETIME = 7200
 
 
 def install(app: Flask, settings: Settings) -> None:
-    """Answer OPTIONS without an API key, which a preflight cannot carry, and allow the configured origins."""
+    """Answer OPTIONS without an API key, which a preflight cannot send, and allow the configured origins."""
     app.config[ORIGINS] = frozenset(settings.cors_origins)
     app.before_request(_answer_options)
     app.after_request(_allow)

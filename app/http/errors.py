@@ -1,4 +1,4 @@
-"""What goes wrong, as the caller sees it: a status, one readable sentence, and what belongs beside it."""
+"""HTTP errors: a status, one readable sentence, and further fields of the body."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from providers.base import Failed
 from providers.errors import Problem, Reason
 from workers.fanout.admission import NoWorker, Overloaded
 
-# Also the order in which one of several reasons speaks for a request that failed whole.
+# The order is a ranking: of several failures, the one whose reason comes first decides the status.
 STATUS_OF_REASON = {
     Reason.INVALID_CALENDAR_ID: 400,
     Reason.TOO_MANY_CALENDARS: 400,
@@ -34,15 +34,15 @@ _RANK = {reason: rank for rank, reason in enumerate(STATUS_OF_REASON)}
 
 
 class Code(StrEnum):
-    """The words of the field ``code``, which tell apart errors of one status. A word is never renamed."""
+    """Values of the field ``code``, which distinguishes errors of one status. A value is never renamed."""
 
     OUTCOME_UNKNOWN = "outcomeUnknown"
 
 
 class ApiError(Exception):
-    """An answer other than success. ``beside`` are fields of the body besides ``data`` and ``error``.
+    """A response other than success. ``beside`` holds fields of the body besides ``data`` and ``error``.
 
-    ``section`` is the anchor on the page of errors that helps: its status, unless a reason tells more.
+    ``section`` is the anchor on the documentation page of errors; it defaults to the status.
     """
 
     status = 500
@@ -66,7 +66,7 @@ class ApiError(Exception):
         self.code = code
 
     def body(self) -> dict[str, Any]:
-        """The body of the answer."""
+        """The body of the response."""
         code = {} if self.code is None else {"code": self.code}
         return {"data": None, "error": self.error, **code, **self.beside}
 
@@ -78,7 +78,7 @@ class Invalid(ApiError):
 
 
 class Unauthenticated(ApiError):
-    """No key, or none that is in force."""
+    """The request has no API key, or one that is not valid."""
 
     status = 401
 
@@ -87,32 +87,32 @@ class Unauthenticated(ApiError):
 
 
 class Forbidden(ApiError):
-    """The key may not do this."""
+    """The API key does not allow this."""
 
     status = 403
 
 
 class NotFound(ApiError):
-    """No such thing, or none that this key may know of."""
+    """The resource does not exist, or the API key does not reach it."""
 
     status = 404
 
 
 class Conflict(ApiError):
-    """The identifier is taken, or there is room for no more."""
+    """The identifier is taken, or a limit on the number of resources is reached."""
 
     status = 409
 
 
 class Busy(ApiError):
-    """Too many wait for workers already, or no worker is there: nothing was read or written."""
+    """The queue for workers is full, or no worker is running: nothing was read or written."""
 
     status = 503
 
-    def __init__(self, turned_away: Overloaded) -> None:
-        seconds = str(turned_away.retry_after)
+    def __init__(self, overloaded: Overloaded) -> None:
+        seconds = str(overloaded.retry_after)
         sentence = f"Too much is waiting for Google and Microsoft just now; try again in {seconds} s"
-        if isinstance(turned_away, NoWorker):
+        if isinstance(overloaded, NoWorker):
             sentence = f"Nobody is there to ask Google and Microsoft just now; try again in {seconds} s"
         super().__init__(sentence, headers={"Retry-After": seconds})
 
@@ -128,15 +128,15 @@ class OutOfService(ApiError):
 
 
 def most_telling(failures: Iterable[Failed]) -> Failed:
-    """The failure that speaks for several."""
+    """The failure of highest rank, which decides the error for all of them."""
     return min(failures, key=lambda failed: _RANK[failed.reason])
 
 
 def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = None) -> ApiError:
-    """The answer when nothing, or not enough, could be read, or an event not be written.
+    """The error for a request that read nothing or too little, or could not write an event.
 
-    ``valid_scopes`` is given when we refused before asking the provider: the specification fixes that body.
-    Otherwise the body carries the ``reason`` of the failure.
+    ``valid_scopes`` is set when the request was refused before a provider call: the specification defines
+    that body. Otherwise the body contains the ``reason`` of the failure.
     """
     if failed.problem is Problem.EVENT_NOT_FOUND:
         return NotFound("Event not found")
@@ -158,7 +158,7 @@ def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = 
             beside["validScopes"] = list(valid_scopes)
     limited = failed.reason is Reason.RATE_LIMITED
     if failed.retry_after is not None and (limited or not failed.asked):
-        # Whole seconds, rounded up: coming back too early costs another refusal.
+        # Whole seconds, rounded up: a retry that comes too early is refused again.
         seconds = max(1, int(-(-failed.retry_after // 1)))
         headers["Retry-After"] = str(seconds)
         if limited:

@@ -1,6 +1,7 @@
-"""Flat schemas read field by field: what a warm request has no time for is marshmallow's way around them.
+"""Fast path for flat query and header schemas: calls the field parsers directly, without marshmallow.
 
-Only what is right is read here. At the first fault marshmallow looks at the same request and finds the words.
+It returns values for valid requests only. On any error, marshmallow parses the same request and produces the
+message.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from app.schemas.fields import Parsed
 
 
 class QuerySchema(Schema):
-    """A schema for query or headers, all of whose fields stand for themselves."""
+    """A schema for query or headers whose fields can be parsed independently of each other."""
 
     def check(self, data: dict[str, Any]) -> None:
-        """Look at the fields together.
+        """Validate the fields in combination.
 
-        :raise ValidationError: naming the field
+        :raise ValidationError: with the name of the field
         """
 
     @validates_schema
@@ -30,7 +31,7 @@ class QuerySchema(Schema):
 
 
 class _Step(NamedTuple):
-    """What becomes of one field: the key of the result, the name in the request, how its value is read."""
+    """How to parse one field: its key in the result, its name in the request, and its parser."""
 
     name: str
     key: str
@@ -56,14 +57,14 @@ def _plan(schema: QuerySchema) -> list[_Step]:
 
 
 def _reader(field: fields.Field[Any]) -> Callable[[Any], Any]:
-    """A text is only parsed, where no more is asked of it."""
+    """``parse`` alone if the field has no validators or hooks, otherwise marshmallow's ``deserialize``."""
     if isinstance(field, Parsed) and not (field.validators or field.pre_load or field.post_load):
         return field.parse
     return field.deserialize
 
 
 def read(schema: QuerySchema, source: MultiDict[str, str] | Headers) -> dict[str, Any] | None:
-    """What ``schema`` makes of a query or of headers; None when that is for marshmallow to tell."""
+    """The values of a query or of headers by ``schema``; None on any error, for marshmallow to report."""
     found: dict[str, Any] = {}
     try:
         for name, key, value_of, several, required, default in _plan(schema):

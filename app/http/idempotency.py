@@ -1,9 +1,8 @@
-"""``Idempotency-Key``: a request that creates may be repeated, and creates once.
+"""``Idempotency-Key``: a client may repeat a request that creates something; it is created once.
 
-The first request with a key claims it in the database and does the work. Its answer is kept for 24 hours
-and replayed to every repetition that may still see it. An error is not kept: the same request does the work
-again, because what it lacked may exist by then. The key stands for that one request from then on, unless the
-request was malformed.
+The first request with a key claims it in the database and does the work. Its response is stored for 24 hours
+and replayed to every repetition that still has access to it. An error is not stored: a repetition does the
+work again. The key belongs to that one request from then on, unless the request was malformed.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
 SHAPE = re.compile(r"[!-~]{1,255}", re.ASCII)
 
-# Their POST makes something new. Every other POST route makes nothing, and ignores the header.
+# Endpoints whose POST creates something. The other POST routes ignore the header.
 CREATES = frozenset(
     {
         "users.Users",
@@ -47,17 +46,17 @@ CREATES = frozenset(
     }
 )
 
-# The longest request waits for another, creates, and undoes what it has created; each has a deadline.
+# The longest request waits for another one, creates, and undoes what it created; each has a deadline.
 FANOUTS = 3
-# The time that a request takes before and after these.
+# Time that a request takes before and after the fan-outs.
 MARGIN = timedelta(seconds=30)
 
 
 def install(app: Flask, check_access: CheckAccess) -> None:
-    """Claim keys after the checks that refuse a request without reading it: a refused request holds no key.
+    """Claim keys after the checks that reject a request unread: a rejected request claims no key.
 
-    ``check_access`` gets the body of a kept answer before it is replayed, and raises ``ApiError`` when the
-    caller may not see it any more.
+    ``check_access`` gets the stored body before it is replayed, and raises ``ApiError`` if the caller no
+    longer has access to it.
     """
     app.before_request(partial(_claim, check_access))
     app.after_request(_keep)
@@ -65,13 +64,13 @@ def install(app: Flask, check_access: CheckAccess) -> None:
 
 
 def key() -> str | None:
-    """The request's key as 64 hexadecimal digits that no other caller's key has; None without one."""
+    """The request's key as 64 hexadecimal digits, unique across callers; None without one."""
     found: str | None = g.get("idempotency_key")
     return found
 
 
 def note_work() -> None:
-    """From here on the request may have done something, whatever its answer."""
+    """Record that this request may have changed something, even if its response is an error."""
     g.idempotency_worked = True
 
 
@@ -89,9 +88,9 @@ def _claim(check_access: CheckAccess) -> Response | None:
 
 
 def _fingerprint(sent: str) -> str | None:
-    """A hash of the request; None for a body that its route refuses as unreadable.
+    """A hash of the request; None for a body that is not JSON, which its route rejects.
 
-    The key as it was sent salts it: a reader of the database cannot try out bodies.
+    The key as sent is the salt: without it, a reader of the database cannot guess bodies.
     """
     try:
         body = _canonical(request.get_data())
@@ -99,28 +98,29 @@ def _fingerprint(sent: str) -> str | None:
         return None
     assert request.url_rule is not None, "an endpoint comes with its rule"
     head = [sent, request.method, request.url_rule.rule, request.view_args, sorted(request.args.lists())]
-    # A time in the body may be one of this zone.
+    # Times in the body may be local to this zone.
     head.append(request.headers.get("X-Timezone", ""))
     return hashlib.sha256(orjson.dumps(head, option=orjson.OPT_SORT_KEYS) + body).hexdigest()
 
 
 def _canonical(body: bytes) -> bytes:
-    """JSON without what means nothing: white space, the order of keys.
+    """JSON without insignificant white space, keys sorted.
 
-    :raise orjson.JSONDecodeError: when it is none
+    :raise orjson.JSONDecodeError: if the body is not JSON
     """
     value = orjson.loads(body or b"{}")
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except orjson.JSONEncodeError:
-        # Nested deeper than orjson writes, though not than it reads: such a body is compared as it came.
+        # orjson reads deeper nesting than it writes: such a body is compared as sent.
         return body
 
 
 def _begin(digest: str, fingerprint: str, check_access: CheckAccess) -> Response | None:
-    """Claim the key, or replay the answer of the earlier request.
+    """Claim the key, or replay the response of the earlier request.
 
-    :raise ApiError: when the key is in use or is another request's, or the caller may not see the answer
+    :raise ApiError: if the key is in use or belongs to another request, or the caller has no access to the
+        response any more
     """
     stores = services().stores
     until = now() + FANOUTS * timedelta(seconds=stores.settings.fanout_deadline_seconds) + MARGIN
@@ -157,25 +157,25 @@ def _keep(response: Response) -> Response:
     if claim is None:
         return response
     if response.status_code >= 400:
-        # A request that could not be understood has done nothing: the client may correct it and keep the key.
+        # A malformed request has changed nothing: the client may correct it and reuse the key.
         g.idempotency_forget = response.status_code == 400 and not g.get("idempotency_worked")
         return response
-    # From here on the key is not given free: its work is done, whether or not the answer can be kept.
+    # The claim is not released any more: the work is done, even if its response cannot be stored.
     g.pop("idempotency_claim")
     stores = services().stores
     try:
         with stores.database.writing() as session:
             kept = idempotency.keep(session, stores.keyring, claim, _pack(response))
     except SQLAlchemyError as error:
-        log.error("an answer could not be kept for its %s: %s", HEADER, type(error).__name__)
+        log.error("response not stored for its %s: %s", HEADER, type(error).__name__)
         return response
     if not kept:
-        log.warning("%s took longer than its claim of an %s", request.endpoint, HEADER)
+        log.warning("%s took longer than its claim of the %s", request.endpoint, HEADER)
     return response
 
 
 def _release(_error: BaseException | None) -> None:
-    """Release the claim of a request that ended without success, however it ended."""
+    """Release the claim of a request that ended without success, by an error response or an exception."""
     claim: Claim | None = g.pop("idempotency_claim", None)
     if claim is None:
         return
@@ -186,7 +186,7 @@ def _release(_error: BaseException | None) -> None:
             else:
                 idempotency.release(session, claim)
     except SQLAlchemyError as error:
-        log.error("an %s stays claimed until its time is up: %s", HEADER, type(error).__name__)
+        log.error("%s not released, it stays claimed until it expires: %s", HEADER, type(error).__name__)
 
 
 def _pack(response: Response) -> str:

@@ -1,8 +1,8 @@
-"""What every page of ours says to the browser."""
+"""Security headers of HTML pages."""
 
 from __future__ import annotations
 
-# Scripts and styles are files of ours; nothing is loaded from, sent to or framed by anybody else.
+# Scripts and styles come from our own files. Nothing is loaded from, sent to or framed by other sites.
 _POLICY = {
     "default-src": "'none'",
     "script-src": "'self'",
@@ -17,7 +17,7 @@ HEADERS = {
     "Content-Security-Policy": "; ".join(f"{name} {sources}" for name, sources in _POLICY.items()),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Addresses of pages name people.
+    # URLs of pages contain identifiers of people.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",

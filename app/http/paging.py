@@ -1,4 +1,4 @@
-"""Paging by cursor: the last identifier of a page, opaque to the caller."""
+"""Paging by cursor. A cursor encodes the last identifier of a page and is opaque to the client."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from app.schemas.fields import USER_ID
 
 Row = TypeVar("Row")
 
-# Where a row stands in its list; no two stand in the same place.
-Place = tuple[str | int, ...]
+# The sort key of a row; unique within its list.
+SortKey = tuple[str | int, ...]
 
 
 def after(query: Mapping[str, Any]) -> str | None:
-    """The identifier that the page starts after; an empty cursor means the first page, as no cursor does.
+    """The identifier after which the page starts; None for the first page (no cursor, or an empty one).
 
-    :raise Invalid: for a cursor that is not ours
+    :raise Invalid: for a cursor that this service did not produce
     """
     cursor = query.get("cursor")
     if not cursor:
@@ -30,20 +30,20 @@ def after(query: Mapping[str, Any]) -> str | None:
         identifier = base64.b64decode(cursor, altchars=b"-_", validate=True).decode("ascii")
     except ValueError:
         identifier = ""
-    # Slugs and provider names have the shape of a user id too.
+    # Slugs and provider names match the pattern of a user id too.
     if not USER_ID.fullmatch(identifier) or _cursor(identifier) != cursor:
         raise Invalid("cursor is not one that this service gave")
     return identifier
 
 
 def one_more(query: Mapping[str, Any]) -> int | None:
-    """How many rows to fetch: one more than the page, to see whether it is the last."""
+    """How many rows to fetch: one more than the page, to detect whether another page follows."""
     limit: int | None = query.get("limit")
     return None if limit is None else limit + 1
 
 
 def cut(query: Mapping[str, Any], rows: Sequence[Row], identifier: str) -> Sequence[Row]:
-    """The page out of the rows fetched; puts ``nextCursor`` beside the data when paging was asked for."""
+    """The page from the rows fetched; adds ``nextCursor`` to the response if the request asks for paging."""
     limit = query.get("limit")
     if limit is None and not query.get("cursor"):
         return rows
@@ -54,45 +54,45 @@ def cut(query: Mapping[str, Any], rows: Sequence[Row], identifier: str) -> Seque
 
 
 def cut_short_list(query: Mapping[str, Any], rows: Sequence[Row], identifier: str) -> Sequence[Row]:
-    """The page out of all rows, which are few, by ``identifier``."""
+    """The page from all rows of a short list, sorted by ``identifier``."""
     start = after(query) or ""
-    # Databases sort text each in its own way.
+    # Sorted here: databases differ in their collation.
     later = sorted(
         (row for row in rows if getattr(row, identifier) > start), key=lambda row: getattr(row, identifier)
     )
     return cut(query, later, identifier)
 
 
-def cut_by_place(
-    query: Mapping[str, Any], rows: Sequence[Row], place: Callable[[Row], Place]
+def cut_by_sort_key(
+    query: Mapping[str, Any], rows: Sequence[Row], sort_key: Callable[[Row], SortKey]
 ) -> tuple[Sequence[Row], dict[str, str | None]]:
-    """The page out of all rows, which are sorted by their ``place``, and what then stands beside the data.
+    """The page from all rows, which are sorted by ``sort_key``, and the fields to put beside ``data``.
 
-    :raise Invalid: for a cursor that is not one of such a list
+    :raise Invalid: for a cursor of another list
     """
     limit, cursor = query.get("limit"), query.get("cursor")
     if limit is None and not cursor:
         return rows, {}
     try:
-        start: Place = _place(cursor) if cursor else ()
-        if start and rows and len(start) != len(place(rows[0])):
-            raise ValueError("a place in another list")
-        later = [row for row in rows if place(row) > start]
+        start: SortKey = _decode_sort_key(cursor) if cursor else ()
+        if start and rows and len(start) != len(sort_key(rows[0])):
+            raise ValueError("a cursor of another list")
+        later = [row for row in rows if sort_key(row) > start]
     except (ValueError, TypeError) as error:
         raise Invalid("cursor is not one that this service gave") from error
     page = later[:limit]
-    last = place(page[-1]) if len(later) > len(page) else None
+    last = sort_key(page[-1]) if len(later) > len(page) else None
     return page, {"nextCursor": base64.urlsafe_b64encode(orjson.dumps(last)).decode() if last else None}
 
 
-def _place(cursor: str) -> Place:
-    """The other side of the cursor of such a list.
+def _decode_sort_key(cursor: str) -> SortKey:
+    """The sort key in a cursor of ``cut_by_sort_key``.
 
-    :raise ValueError: when it is none
+    :raise ValueError: if the cursor is malformed
     """
     values = orjson.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
     if not isinstance(values, list) or not values:
-        raise ValueError("no place")
+        raise ValueError("not a sort key")
     return tuple(values)
 
 

@@ -1,4 +1,4 @@
-"""Identifiers in a path: their shape in the document, and the answer to a bad one."""
+"""Identifiers in a path: their schema in the OpenAPI document, and their validation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from providers.names import ProviderName
 
 
 class UserId(UnicodeConverter):
-    """A user's identifier. Any text gets here: a bad one is answered 400, not 404."""
+    """A user's identifier. It matches any text, so that a malformed one gets 400, not 404."""
 
 
 class OrgSlug(UnicodeConverter):
@@ -32,14 +32,14 @@ class WebhookId(UnicodeConverter):
 
 
 class DeliveryId(UnicodeConverter):
-    """A webhook on its way."""
+    """A webhook delivery."""
 
 
 class ForeignId(UnicodeConverter):
-    """An identifier that a provider or a caller chose: any text, escaped as a path segment."""
+    """An identifier chosen by a provider or a client: any text, percent-encoded as a path segment."""
 
     def to_python(self, value: str) -> str:
-        """The text, surrogates where it is none: refused in ``_check``, where a refusal can be told."""
+        """The text; bytes that are not UTF-8 become surrogates, which ``_check`` answers with 400."""
         return raw_path.text(value)
 
     def to_url(self, value: str) -> str:
@@ -47,7 +47,7 @@ class ForeignId(UnicodeConverter):
         return quote(value, safe="")
 
 
-# Graph names no limit to its identifiers; what is read and logged needs one.
+# Graph documents no length limit for its identifiers; this one bounds requests and log lines.
 LONGEST_FOREIGN_ID = 2048
 FOREIGN_IDS = frozenset({"calendarId", "eventId", "metaId"})
 NO_TEXT = re.compile("[\ud800-\udfff]")
@@ -65,7 +65,7 @@ SHAPES: dict[type[UnicodeConverter], dict[str, Any]] = {
 
 
 def install(app: Flask) -> None:
-    """The converters, and the check before each view."""
+    """Register the converters, and validate path parameters before each view."""
     app.url_map.converters |= {"user_id": UserId, "org_slug": OrgSlug, "provider": Provider}
     app.url_map.converters |= {"webhook_id": WebhookId, "delivery_id": DeliveryId}
     app.url_map.converters |= dict.fromkeys(("calendar_id", "event_id", "meta_id"), ForeignId)
@@ -84,12 +84,12 @@ def _check() -> None:
 
 
 def _fault(foreign_id: str) -> str | None:
-    """Why no provider can know an identifier."""
+    """The reason why an identifier is invalid at every provider; None if it may be valid."""
     if NO_TEXT.search(foreign_id):
         return "must be UTF-8, percent-encoded"
     if len(foreign_id) > LONGEST_FOREIGN_ID:
         return f"must have 1 to {LONGEST_FOREIGN_ID} characters"
     if CONTROL.search(foreign_id):
         return "must not contain control characters"
-    # In a provider's URL it would lead to another path, escaped or not.
+    # In a provider's URL, these segments change the path, even percent-encoded.
     return "must not be . or .." if foreign_id in (".", "..") else None

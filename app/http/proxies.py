@@ -1,4 +1,4 @@
-"""Whether a request came straight from this machine, or through a proxy."""
+"""Detects whether a request came directly from this machine or through a proxy."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def forwarded() -> bool:
 
 
 def from_this_machine() -> bool:
-    """Whether a process of this machine sent this request itself.
+    """Whether a process on this machine sent this request directly.
 
-    A proxy on this machine is on loopback too, but what it forwards may come from anywhere.
+    A proxy on this machine also connects over loopback, but it may forward requests from anywhere.
     """
     return is_loopback(request.remote_addr or "") and not forwarded()

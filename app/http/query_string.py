@@ -1,4 +1,4 @@
-"""The query of a request, read once and without detours."""
+"""Fast parsing of query strings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from werkzeug.utils import cached_property
 
 
 class Request(flask.Request):
-    """Reads its query as werkzeug does, which takes three times as long."""
+    """Parses the query with the same result as werkzeug, in a third of the time."""
 
     @cached_property
     def args(self) -> MultiDict[str, str]:
@@ -23,9 +23,9 @@ class Request(flask.Request):
         return ImmutableMultiDict(found)
 
 
-def _text(written: str) -> str:
-    """A name or a value without its escapes; bytes that are no UTF-8 keep theirs."""
-    spaced = written.replace("+", " ")
+def _text(encoded: str) -> str:
+    """A percent-decoded name or value; bytes that are not UTF-8 stay encoded."""
+    spaced = encoded.replace("+", " ")
     if "%" not in spaced:
         return spaced
     return unquote_to_bytes(spaced).decode(errors="werkzeug.url_quote")

@@ -1,4 +1,4 @@
-"""The rate limit of each API key: refused with 429 when it is used up, told by headers of every answer."""
+"""Rate limit for each API key: 429 when it is used up, and ``RateLimit-*`` headers on every response."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIMIT, REMAINING, RESET = "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-R
 
 
 class TooMany(ApiError):
-    """The key has made as many requests as it may."""
+    """The key has used up its requests of this minute."""
 
     status = 429
 
@@ -32,32 +32,32 @@ class TooMany(ApiError):
 
 
 def install(app: Flask, settings: Settings) -> None:
-    """Tell every answer to a key what is left to it, where there is a limit."""
+    """Set the ``RateLimit-*`` headers, if the settings have a limit."""
     if settings.rate_limit:
-        app.after_request(_tell)
+        app.after_request(_set_headers)
 
 
-def count(key: int, memory: CachedVersion) -> None:
-    """Count this request, once, as one of the key with this number.
+def count(key: int, cached: CachedVersion) -> None:
+    """Count this request, once, for the key with this internal id.
 
-    Without Redis nothing is counted: what needs it is not answered anyway, the rest is better answered.
+    While Redis is down, requests are answered without being counted.
 
-    :raise TooMany: when it is one too many
+    :raise TooMany: if the limit is exceeded
     """
-    quotas = services().stores.api_rate_limiter
-    # Without a stamp Redis was away, or nothing was asked of it yet: then this is called again.
-    if quotas is None or memory.stamp is None or "quota" in g:
+    limiter = services().stores.api_rate_limiter
+    # Without a stamp, Redis was unreachable or has not been read yet; in the second case this runs again.
+    if limiter is None or cached.stamp is None or "quota" in g:
         return
     try:
-        g.quota = quotas.take(key)
+        g.quota = limiter.take(key)
     except RedisError as error:
-        log.warning("requests of keys are not counted without Redis: %s", type(error).__name__)
+        log.warning("request not counted for the rate limit, Redis failed: %s", type(error).__name__)
         g.quota = None
     if g.quota is not None and g.quota.refused:
         raise TooMany(g.quota)
 
 
-def _tell(response: Response) -> Response:
+def _set_headers(response: Response) -> Response:
     quota: Quota | None = g.get("quota")
     if quota is not None:
         response.headers[LIMIT] = str(quota.limit)

@@ -1,6 +1,7 @@
-"""Paths whose segments may be any text: an escaped slash is part of its segment, and ends none.
+"""Paths whose segments may hold any text: a percent-encoded slash is part of its segment.
 
-WSGI servers undo a path's escapes before the application sees it; from the request line we make it anew.
+WSGI servers decode the path before the application receives it. This module rebuilds it from the request
+line.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from flask import Flask
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-# gunicorn says RAW_URI, other servers REQUEST_URI.
+# gunicorn sets RAW_URI, other servers REQUEST_URI.
 RAW = ("RAW_URI", "REQUEST_URI")
 
-# `http://host/path`, as a proxy may ask; `//host` is none, it is a path with an empty segment.
+# `http://host/path`, as proxies may send it. `//host` has no origin: it is a path with an empty segment.
 ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
-# Most paths: nothing in them could have been escaped, and no slash is at issue.
+# Most paths: without characters that need decoding, and without a doubled slash at the start.
 PLAIN = re.compile(r"/[A-Za-z0-9._~-][A-Za-z0-9._~/-]*")
 NO_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 ESCAPE = re.compile(rb"%(?!2[5Ff])([0-9A-Fa-f]{2})")
@@ -28,12 +29,12 @@ LONE_BYTE = re.compile("[\udc80-\udcff]")
 
 
 def install(app: Flask) -> None:
-    """Every route gets its path so; ``text`` reads a segment that may hold anything."""
-    app.wsgi_app = _Exact(app.wsgi_app)  # type: ignore[method-assign]
+    """Rebuild the path of every request; ``text`` decodes a segment that may hold any text."""
+    app.wsgi_app = _RawPath(app.wsgi_app)  # type: ignore[method-assign]
 
 
-class _Exact:
-    """The application behind it sees each segment of the path as the client meant it."""
+class _RawPath:
+    """WSGI middleware that passes each segment of the path as the client encoded it."""
 
     def __init__(self, application: WSGIApplication) -> None:
         self._application = application
@@ -44,9 +45,9 @@ class _Exact:
 
 
 def path_info(environ: WSGIEnvironment) -> str:
-    """The path of a request, without those escapes whose meaning outlives the cutting into segments.
+    """The path of a request, decoded except for ``%2F``, ``%25`` and bytes that are not UTF-8.
 
-    ``%2F``, ``%25`` and bytes that are no UTF-8 stay escaped, for ``text`` to read.
+    Routing splits the path at slashes first; ``text`` decodes the rest of a segment afterwards.
     """
     served: str = environ.get("PATH_INFO", "")
     if PLAIN.fullmatch(served) and environ.get("RAW_URI", "").partition("?")[0] == served:
@@ -54,17 +55,17 @@ def path_info(environ: WSGIEnvironment) -> str:
     for path in _sent(environ):
         if _plain(path) == served.encode("latin1").decode(errors="replace"):
             return _kept(path)
-    # Somebody before us changed the path: its slashes stand, and no escape is left in it.
+    # A middleware or the server changed the path. It is fully decoded: its slashes separate segments.
     return served.replace("%", "%25")
 
 
 def text(segment: str) -> str:
-    """A segment of such a path as the text that it stands for; bytes that stand for none are surrogates."""
+    """The decoded text of a segment; bytes that are not UTF-8 become surrogates."""
     return unquote(segment, errors="surrogateescape")
 
 
 def _sent(environ: WSGIEnvironment) -> Iterator[str]:
-    """The path of the request line, then without the part that the server or a proxy mounted us at."""
+    """The path of the request line, and the same without the prefix that the application is mounted at."""
     mounted = environ.get("SCRIPT_NAME", "")
     for name in RAW:
         raw = environ.get(name)
@@ -77,12 +78,12 @@ def _sent(environ: WSGIEnvironment) -> Iterator[str]:
 
 
 def _plain(path: str) -> str:
-    """A path with every escape undone, as servers do."""
+    """A fully decoded path, as servers pass it."""
     return unquote_to_bytes(path.encode("latin1")).decode(errors="replace")
 
 
 def _kept(path: str) -> str:
-    # A % that begins no escape is as unreadable as this byte, which is in no UTF-8.
+    # A % that starts no escape is replaced by %FF, a byte that never occurs in UTF-8.
     escaped = NO_ESCAPE.sub(b"%FF", path.encode("latin1"))
     undone = ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()), escaped)
     readable = undone.decode(errors="surrogateescape")
@@ -91,6 +92,6 @@ def _kept(path: str) -> str:
 
 
 def _with_slashes_at_the_front_kept(path: str) -> str:
-    # werkzeug drops all but one, and would find a path that was not asked for.
+    # werkzeug drops all but one of them and would match a path that the client did not request.
     rest = path.lstrip("/")
     return path if path == rest else "/" + "%2F" * (len(path) - len(rest) - 1) + rest

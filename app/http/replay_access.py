@@ -1,7 +1,7 @@
-"""Whether a caller may see a kept answer again: what its request names must still be within reach.
+"""Access checks before a stored response is replayed for an ``Idempotency-Key``.
 
-A key can lose its reach after the first request: a user leaves the organization, a connection ends or is
-granted less. Each route that keeps answers has a check here, which makes the decisions of the route again.
+A key can lose access after the first request: a user leaves the organization, a connection ends or loses
+scopes. Each idempotent route has a check here, which repeats the access checks of the route.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Check = Callable[[Names, Names], None]
 
 
 def check(kept: str) -> None:
-    """Refuse this request, which repeats an earlier one, as its route would refuse it now.
+    """Reject this repeated request if its route would reject it now.
 
-    ``kept`` is the body of the earlier answer.
+    ``kept`` is the body of the stored response.
 
-    :raise ApiError: when the caller may not see that answer
+    :raise ApiError: if the caller has no access to that response any more
     """
-    assert request.endpoint is not None, "an answer is kept for a route"
+    assert request.endpoint is not None, "a response is stored for a route"
     body = orjson.loads(request.get_data() or b"{}")
     CHECKS[request.endpoint]({**body, **(request.view_args or {})}, orjson.loads(kept))
 

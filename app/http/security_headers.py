@@ -1,4 +1,4 @@
-"""What browsers are told of every answer: to take it for what it says it is, and to frame no page."""
+"""Security headers: no MIME sniffing of any response, and no framing of pages."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import re
 
 from flask import Flask, Response
 
-# Text between the tags of a script that is no file.
+# The source of an inline script.
 _INLINE = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 
 def install(app: Flask) -> None:
-    """For each answer; a page says more, by itself."""
+    """Set the headers that every response has; pages add their own."""
     app.after_request(_protect)
 
 
@@ -25,7 +25,7 @@ def _protect(response: Response) -> Response:
 
 
 def own_scripts_only(response: Response) -> Response:
-    """A page of which nothing runs but our files and the scripts that it came with."""
+    """Restrict a page to scripts from our own files and the inline scripts that it was served with."""
     hashes = (hashlib.sha256(each).digest() for each in _INLINE.findall(response.get_data()))
     scripts = " ".join(f"'sha256-{base64.b64encode(each).decode()}'" for each in hashes)
     response.headers["Content-Security-Policy"] = (

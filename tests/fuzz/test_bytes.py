@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.http.errors import Invalid
-from app.http.paging import after, cut_by_place
+from app.http.paging import after, cut_by_sort_key
 from providers.base import Failed, Read
 from providers.errors import Reason
 from providers.events import Draft
@@ -169,7 +169,7 @@ def test_a_cursor_is_ours_or_refused(cursor: str):
     rows = [("a", 1), ("b", 2)]
     for read in (
         lambda: after({"cursor": cursor}),
-        lambda: cut_by_place({"cursor": cursor, "limit": 1}, rows, lambda row: row),
+        lambda: cut_by_sort_key({"cursor": cursor, "limit": 1}, rows, lambda row: row),
     ):
         try:
             read()

@@ -36,7 +36,7 @@ def recognise() -> bool:
     _note(found, remembered)
     g.dashboard_session = found
     caller = Caller(0, f"administrator {found.name}", None, read_only=False, shows_tokens=False)
-    auth.admit(caller, remembered)
+    auth.authenticate_as(caller, remembered)
     return True
 
 

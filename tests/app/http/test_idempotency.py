@@ -502,7 +502,7 @@ def test_an_answer_that_cannot_be_kept_is_given_and_the_work_not_done_at_once_ag
             first = api.post("/users", body, headers=key)
 
     assert (first.status_code, first.json["data"]["id"]) == (201, body["id"])
-    assert "an answer could not be kept for its Idempotency-Key: OperationalError" in caplog.text
+    assert "response not stored for its Idempotency-Key: OperationalError" in caplog.text
     assert key["Idempotency-Key"] not in caplog.text
     assert error(api.post("/users", body, headers=key), 409) == UNDER_WAY
 
@@ -514,7 +514,7 @@ def test_a_key_that_cannot_be_freed_costs_no_answer(api, key, monkeypatch, caplo
             answer = api.post("/users", {"id": "-"}, headers=key)
 
     assert "id must match" in error(answer, 400)
-    assert "stays claimed until its time is up: OperationalError" in caplog.text
+    assert "stays claimed until it expires: OperationalError" in caplog.text
     assert error(api.post("/users", {"id": "-"}, headers=key), 409) == UNDER_WAY
 
 
