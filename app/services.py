@@ -1,4 +1,4 @@
-"""What the views need: settings, stores, and the way to the workers."""
+"""Objects that views share: settings, stores, and the client for the workers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 class Services:
-    """One for each web process."""
+    """The shared objects of one web process."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -35,23 +35,23 @@ class Services:
         self.stores.tell = lambda endpoints: tasks.send(self.celery, endpoints)
 
     def prepare(self) -> None:
-        """Open now what the first request would have to wait for; what is down is tried again by it."""
-        openings = (self.stores.database.ping, self.stores.versioned_cache.current, self.fanout.prepare)
-        for opening in openings:
+        """Open connections before the first request. One that fails here is opened by a later request."""
+        connects = (self.stores.database.ping, self.stores.versioned_cache.current, self.fanout.prepare)
+        for connect in connects:
             try:
-                opening()
+                connect()
             except (SQLAlchemyError, RedisError, BrokerError) as error:
-                log.warning("not there yet: %s", type(error).__name__)
+                log.warning("connection not ready at startup: %s", type(error).__name__)
         self.stores.flusher.start()
 
     @cached_property
     def celery(self) -> Almanac:
-        """The Celery app, for sending."""
+        """The Celery app, for sending tasks."""
         return create_celery(self.settings, self.stores)
 
     @cached_property
     def fanout(self) -> Fanout:
-        """Hands work to the workers."""
+        """The client that sends jobs to the workers and gathers their replies."""
         stores, settings = self.stores, self.settings
         most = {Queue.READS: settings.waiting_reads, Queue.WRITES: settings.waiting_writes}
         return Fanout(
@@ -65,7 +65,7 @@ class Services:
 
 
 def install(app: Flask, settings: Settings) -> None:
-    """Give the app its services."""
+    """Create the services of the app."""
     app.extensions[EXTENSION] = Services(settings)
 
 

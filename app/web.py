@@ -1,4 +1,4 @@
-"""The web tier: Flask and ``/v1``, put together."""
+"""The application factory of the web tier."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def create_app(settings: Settings) -> flask.Flask:
         OPENAPI_SWAGGER_UI_CONFIG=openapi.SWAGGER_UI,
         API_SPEC_OPTIONS=openapi.OPTIONS,
     )
-    # A path is there or not: a redirect would be an answer without our envelope.
+    # No redirects to other spellings of a path: they would be responses without our envelope.
     app.url_map.strict_slashes = app.url_map.merge_slashes = False
     raw_path.install(app)
     compression.install(app)
@@ -77,7 +77,7 @@ def create_app(settings: Settings) -> flask.Flask:
     calendar = (calendars, events, unified, busy, scheduling, explain)
     for part in (users, organizations, oauth, authorization, *calendar, webhooks):
         api.register_blueprint(part.blp, url_prefix="/v1")
-    # For providers, who have a contract of their own: it is not in the document.
+    # Called by providers, in their own format: these routes are not in the OpenAPI document.
     app.register_blueprint(push.blp, url_prefix="/v1")
     health.install(app)
     scrape.install(app)
@@ -88,8 +88,8 @@ def create_app(settings: Settings) -> flask.Flask:
 
 
 def _trust_proxies(app: flask.Flask, number: int) -> None:
-    """Take the caller's address and scheme from what so many proxies before us added."""
+    """Take the client's address and scheme from the headers that this number of proxies added."""
     if number:
-        # Not the host: it names us in links, and many a proxy passes on what the caller made up.
+        # Not the host: we use it in links, and many proxies forward the value that the client sent.
         fixed = ProxyFix(app.wsgi_app, x_for=number, x_proto=number, x_host=0, x_port=0, x_prefix=0)
         app.wsgi_app = fixed  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""The application that a WSGI server finds: made from the environment."""
+"""The WSGI application, configured from the environment."""
 
 from __future__ import annotations
 

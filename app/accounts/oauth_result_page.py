@@ -1,4 +1,4 @@
-"""How a consent ended, told to the person in the browser: by a page of ours, or at the caller's address."""
+"""The browser's response after a consent: a page with the result, or a redirect to ``returnUrl``."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from providers.names import ProviderName
 from providers.scopes import Operation, allows
 from store.security.oauth_states import PendingConsent
 
-# The widest first.
+# Widest access first.
 _ACCESS = (
     (Operation.INSERT_EVENT, "Calendars and events: reading and writing"),
     (Operation.LIST_EVENTS, "Calendars and events: reading"),
     (Operation.FREE_BUSY, "Free and busy times only"),
 )
-# Some scopes allow calls of which no level consists.
+# For scopes that allow only operations that belong to no level.
 SOME_ACCESS = "Some parts of your calendars"
 
 _NEXT = {
@@ -31,13 +31,13 @@ _LATER = "Nothing has changed. Ask for a new link in a few minutes; if that fail
 
 
 def stale(provider: ProviderName) -> Response:
-    """The page for a link that leads nowhere."""
+    """The page for a link that has expired or was used before."""
     sentence = "This link has expired, or was used before. If you have just connected, all is well"
     return _page(provider, 400, error=sentence, hint="Otherwise ask for a new link.")
 
 
-def told(authorization: PendingConsent, error: ApiError | None) -> Response:
-    """Connected, or what went wrong."""
+def finished(authorization: PendingConsent, error: ApiError | None) -> Response:
+    """The response after a consent; ``error`` is None if the account is connected."""
     if authorization.return_url is not None:
         return _back(authorization.return_url, authorization.provider, error)
     provider = ProviderName(authorization.provider)
@@ -48,7 +48,7 @@ def told(authorization: PendingConsent, error: ApiError | None) -> Response:
 
 
 def access(provider: ProviderName, scopes: Iterable[str]) -> str | None:
-    """What scopes allow, in words; None when they reach no calendar."""
+    """A description of the access that scopes grant; None without access to calendars."""
     granted = frozenset(scopes)
     return next((words for operation, words in _ACCESS if allows(provider, granted, operation)), None)
 
@@ -59,14 +59,16 @@ def _back(url: str, provider: str, error: ApiError | None) -> Response:
         answer["error"] = error.error
     parts = urlsplit(url)
     query = "&".join(part for part in (parts.query, urlencode(answer)) if part)
-    return _unseen(Response(status=302, headers={"Location": urlunsplit(parts._replace(query=query))}))
+    return _forbid_caching(
+        Response(status=302, headers={"Location": urlunsplit(parts._replace(query=query))})
+    )
 
 
-def _page(provider: ProviderName, status: int, **told: str | None) -> Response:
+def _page(provider: ProviderName, status: int, **values: str | None) -> Response:
     nonce = secrets.token_urlsafe(16)
     title = oauth_flow.providers()[provider].oauth.title
-    page = render_template("consent.html", nonce=nonce, provider=title, **told)
-    response = _unseen(Response(page, status, mimetype="text/html"))
+    page = render_template("consent.html", nonce=nonce, provider=title, **values)
+    response = _forbid_caching(Response(page, status, mimetype="text/html"))
     response.headers["Content-Security-Policy"] = (
         f"default-src 'none'; style-src 'nonce-{nonce}'; base-uri 'none'; form-action 'none'; "
         "frame-ancestors 'none'"
@@ -74,8 +76,8 @@ def _page(provider: ProviderName, status: int, **told: str | None) -> Response:
     return response
 
 
-def _unseen(response: Response) -> Response:
-    """The address of this answer holds a code and a state: nobody keeps it or passes it on."""
+def _forbid_caching(response: Response) -> Response:
+    """Forbid caching, and the Referer header: the URL of this response contains a code and a state."""
     response.headers["Cache-Control"] = "no-store"
     response.headers["Referrer-Policy"] = "no-referrer"
     response.headers["X-Content-Type-Options"] = "nosniff"

@@ -1,4 +1,4 @@
-"""Connecting accounts by consent."""
+"""Routes to connect accounts by OAuth consent."""
 
 from __future__ import annotations
 
@@ -116,8 +116,8 @@ class Callback(MethodView):
         try:
             _finish(authorization, state)
         except ApiError as error:
-            return oauth_result_page.told(authorization, error)
-        return oauth_result_page.told(authorization, None)
+            return oauth_result_page.finished(authorization, error)
+        return oauth_result_page.finished(authorization, None)
 
 
 def _finish(authorization: PendingConsent, state: str) -> None:

@@ -1,4 +1,4 @@
-"""Busy periods."""
+"""Routes for busy periods."""
 
 from __future__ import annotations
 

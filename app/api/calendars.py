@@ -1,4 +1,4 @@
-"""Calendars."""
+"""Routes for calendars."""
 
 from __future__ import annotations
 

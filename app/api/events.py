@@ -1,4 +1,4 @@
-"""Events of one calendar, and the list over all of them."""
+"""Routes for the events of one calendar, and for the list over all calendars."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flask.views import MethodView
 
 from app.accounts import connections
 from app.accounts.calendar_names import calendar_name
-from app.availability import request as asked
+from app.availability import request as availability_request
 from app.availability.selection import CalendarSelector
 from app.events import creates, lists
 from app.events.drafts import changes, draft
@@ -42,9 +42,9 @@ blp = Blueprint("events", __name__, description="Events in the calendars of a us
 
 UTC = ZoneInfo("UTC")
 
-# With these the list is answered as a bare array, and whatever goes wrong as a bare string.
+# With these parameters the list is a bare array, and every error a bare string.
 BARE = frozenset({"minDate", "maxDate"})
-# Proxies refuse an answer whose headers are longer, commonly than 4 or 8 KB.
+# Proxies commonly reject responses whose headers exceed 4 or 8 KB.
 LONGEST_HEADER = 3500
 NOT_CONNECTED = "User has not the needed calendars connected"
 
@@ -68,7 +68,7 @@ class Events(MethodView):
         if not refs:
             raise NotFound(NOT_CONNECTED if bare else connections.NO_CALENDARS)
         wanted = CalendarSelector(tuple(query["calendarIds"]), primary_only=False)
-        found = lists.find(refs, wanted, start, end, asked.freshness())
+        found = lists.find(refs, wanted, start, end, availability_request.freshness())
         if found.failures and not found.failures.something_read:
             raise found.failures.error()
         failed = found.failures.calendars()
@@ -150,7 +150,7 @@ class CalendarEvent(MethodView):
 
 @blp.after_request
 def _bare_errors(response: Response) -> Response:
-    """The list with ``minDate`` and ``maxDate`` answers every failure with a bare string."""
+    """Turn errors of the list with ``minDate`` and ``maxDate`` into bare strings."""
     if response.status_code >= 400 and request.endpoint == "events.Events" and _is_bare():
         body = orjson.loads(response.get_data())
         response.set_data(orjson.dumps(body["error"]))
@@ -162,13 +162,13 @@ def _is_bare() -> bool:
 
 
 def _range(query: dict[str, Any], zone: ZoneInfo | None, *, bare: bool) -> tuple[int, int]:
-    """The two edges in UTC milliseconds, whatever they are called."""
+    """Start and end of the range in UTC milliseconds, from either pair of parameters."""
     names = ("minDate", "maxDate") if bare else ("start", "end")
     for name in names:
         if name not in query:
             raise Invalid(f"{name} is required")
     where = (query.get("timeZone") if bare else None) or zone or UTC
-    return asked.time_range(query, where, names)
+    return availability_request.time_range(query, where, names)
 
 
 def _views(events: Sequence[tuple[str, Event]]) -> list[dict[str, Any]]:
@@ -176,22 +176,23 @@ def _views(events: Sequence[tuple[str, Event]]) -> list[dict[str, Any]]:
 
 
 def _headers(failed: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """The calendars that failed, for an answer that has no other place for them.
+    """Headers with the failed calendars, for the bare array, whose body cannot name them.
 
-    As JSON in ASCII: without messages when it gets too long, and then as many as fit. The count is whole.
+    The value is JSON in ASCII. If it is too long, messages are dropped, then calendars. The count covers all
+    of them.
     """
     if not failed:
         return {}
-    told = [json.dumps(each) for each in failed]
-    if _length(told) > LONGEST_HEADER:
-        told = [json.dumps({name: each[name] for name in each if name != "message"}) for each in failed]
-    while len(told) > 1 and _length(told) > LONGEST_HEADER:
-        told.pop()
-    return {"X-Failed-Calendars": f"[{', '.join(told)}]", "X-Failed-Calendars-Count": str(len(failed))}
+    entries = [json.dumps(each) for each in failed]
+    if _length(entries) > LONGEST_HEADER:
+        entries = [json.dumps({name: each[name] for name in each if name != "message"}) for each in failed]
+    while len(entries) > 1 and _length(entries) > LONGEST_HEADER:
+        entries.pop()
+    return {"X-Failed-Calendars": f"[{', '.join(entries)}]", "X-Failed-Calendars-Count": str(len(failed))}
 
 
-def _length(told: Sequence[str]) -> int:
-    return sum(map(len, told)) + 2 * len(told)
+def _length(entries: Sequence[str]) -> int:
+    return sum(map(len, entries)) + 2 * len(entries)
 
 
 def _read(ref: ConnectionRef, job: Job) -> Reply:
@@ -208,9 +209,9 @@ def _raise_failure(ref: ConnectionRef, failed: Failed | None) -> None:
 
 
 def _one_event(ref: ConnectionRef, reply: Reply, *, status: int = 200) -> Response:
-    """The answer with the one event of a reply.
+    """The response with the one event of a reply.
 
-    :raise ApiError: when the job failed
+    :raise ApiError: if the job failed
     """
     _raise_failure(ref, reply.failed)
     (events,) = reply.events.values()

@@ -1,4 +1,4 @@
-"""Why a moment is, or is not, offered."""
+"""Routes that explain why a moment is, or is not, offered."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _one_user(
 
 
 def _entry(explained: Explained) -> dict[str, Any]:
-    """What the answers say of one user."""
+    """The part of the response about one user."""
     return {
         "offered": explained.offered,
         "reason": explained.reason,

@@ -1,4 +1,4 @@
-"""OAuth connections."""
+"""Routes for the OAuth connections of a user."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ UTC_ZONE = ZoneInfo("UTC")
 
 
 @blp.after_request
-def _unkept(response: Response) -> Response:
-    """Some of these answers show tokens: nobody between us and the caller keeps any."""
+def _forbid_caching(response: Response) -> Response:
+    """Forbid caching: some of these responses contain tokens."""
     response.headers["Cache-Control"] = "no-store"
     return response
 
@@ -137,7 +137,7 @@ class AccessToken(MethodView):
             message = f"{provider.title()} says that this connection has ended"
             raise whole_request_failed(Failed(Reason.AUTHORIZATION_INVALID, message))
         if ends_soon(row.expires_at):
-            _freshen(row.id)
+            _refresh(row.id)
             row = _find(userId, provider)
         return {"accessToken": _view(row, userId, shown=True)["accessToken"]}
 
@@ -153,7 +153,7 @@ def _find(custom_id: str, provider: str) -> OAuthConnection:
     return row
 
 
-def _freshen(connection_id: str) -> None:
+def _refresh(connection_id: str) -> None:
     """Have a worker refresh the stored access token."""
     deadline = time.monotonic() + services().settings.fanout_deadline_seconds
     job = FreshToken(connection_id)
@@ -168,7 +168,7 @@ def _check_shows_tokens(shown: bool) -> None:
 
 
 def _view(row: OAuthConnection, custom_id: str, *, shown: bool) -> dict[str, Any]:
-    """A connection, with its tokens when they are to be shown; who saw them is written down first."""
+    """A connection, with its tokens if ``shown``; the audit log then records the caller first."""
     if not shown:
         return connection_view(row)
     stores = services().stores

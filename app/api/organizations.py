@@ -1,4 +1,4 @@
-"""Organizations and their members."""
+"""Routes for organizations and their members."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from flask import Response
 from flask.views import MethodView
 from marshmallow import fields
 
-from app.accounts import organizations as workspaces
+from app.accounts import organizations
 from app.http import paging
 from app.http.auth import within
 from app.http.envelope import Blueprint, WholeBody, json_response
@@ -24,13 +24,14 @@ from app.schemas.records import (
     user_list_view,
 )
 from app.services import services
-from store.sql.queries import organizations, users
+from store.sql.queries import organizations as organization_queries
+from store.sql.queries import users as user_queries
 
 blp = Blueprint("organizations", __name__, description="Workspaces: groups of users")
 
 
 class MessageAnswer(WholeBody):
-    """A sentence that says what was done."""
+    """A sentence that reports what was done."""
 
     data = fields.String(required=True, metadata={"examples": ["2 users added successfully to design-team"]})
 
@@ -42,7 +43,7 @@ class Organizations(MethodView):
     def get(self, query: dict[str, Any]) -> list[dict[str, Any]]:
         """List organizations"""
         with services().stores.database.reading() as session:
-            rows = organizations.page(
+            rows = organization_queries.page(
                 session, within=within(), after=paging.after(query), limit=paging.one_more(query)
             )
         return [organization_view(row) for row in paging.cut(query, rows, "slug")]
@@ -52,8 +53,8 @@ class Organizations(MethodView):
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
         """Create an organization"""
         with services().stores.database.writing() as session:
-            workspaces.create(session, body["slug"], body["name"])
-            return organization_view(workspaces.find(session, body["slug"]))
+            organizations.create(session, body["slug"], body["name"])
+            return organization_view(organizations.find(session, body["slug"]))
 
 
 @blp.route("/organizations/<org_slug:orgSlug>")
@@ -62,7 +63,7 @@ class OrganizationBySlug(MethodView):
     def get(self, orgSlug: str) -> dict[str, Any]:
         """Read an organization"""
         with services().stores.database.reading() as session:
-            return organization_view(workspaces.find(session, orgSlug))
+            return organization_view(organizations.find(session, orgSlug))
 
     @blp.arguments(OrganizationChangeBody)
     @blp.response(200, OrganizationSchema)
@@ -72,7 +73,7 @@ class OrganizationBySlug(MethodView):
         What the body does not name stays as it is.
         """
         with services().stores.database.writing() as session:
-            return organization_view(workspaces.change(session, orgSlug, body))
+            return organization_view(organizations.change(session, orgSlug, body))
 
     @blp.response(200, OrganizationSchema)
     def delete(self, orgSlug: str) -> dict[str, Any]:
@@ -81,7 +82,7 @@ class OrganizationBySlug(MethodView):
         Answers with the deleted organization. Its users stay; API keys that are bound to it end.
         """
         with services().stores.database.writing() as session:
-            return organization_view(workspaces.delete(session, orgSlug))
+            return organization_view(organizations.delete(session, orgSlug))
 
 
 @blp.route("/organizations/<org_slug:orgSlug>/members")
@@ -94,11 +95,11 @@ class Members(MethodView):
         An organization of a listed user holds at most 100 members here; `GET /v1/organizations/{orgSlug}`
         has all of them.
         """
-        include = query["include"] or users.RELATIONS
+        include = query["include"] or user_queries.RELATIONS
         with services().stores.database.reading() as session:
-            page = users.page(
+            page = user_queries.page(
                 session,
-                within=workspaces.number(session, orgSlug),
+                within=organizations.number(session, orgSlug),
                 include=include,
                 after=paging.after(query),
                 limit=paging.one_more(query),
@@ -116,7 +117,7 @@ class Members(MethodView):
         An unknown user adds nobody.
         """
         with services().stores.database.writing() as session:
-            added = workspaces.add_members(session, orgSlug, body["userIds"])
+            added = organizations.add_members(session, orgSlug, body["userIds"])
         if not added:
             return json_response({"data": f"All users are already members of {orgSlug}"})
         return json_response({"data": f"{added} users added successfully to {orgSlug}"}, 201)
@@ -129,5 +130,5 @@ class Members(MethodView):
         The users stay. An unknown user removes nobody.
         """
         with services().stores.database.writing() as session:
-            workspaces.remove_members(session, orgSlug, body["userIds"])
+            organizations.remove_members(session, orgSlug, body["userIds"])
         return json_response({"data": f"Users removed successfully from {orgSlug}"})

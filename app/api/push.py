@@ -1,4 +1,4 @@
-"""Where providers tell us of changes. They have no API key: the secret of the channel is the proof."""
+"""Routes for notifications from providers, authenticated by the secret of the channel, not by an API key."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from providers.names import ProviderName
 
 blp = Blueprint("push", __name__)
 
-# Google sends no body, Graph less than a kilobyte for each of the changes that it tells of at once.
+# In bytes. Google sends no body; Graph sends less than a kilobyte for each change in a request.
 LARGEST_BODY = 256 * 1024
-# Many more than Graph sends, few enough to look up for somebody who proves nothing.
+# Many more than Graph sends, and few enough to look up for an unauthenticated client.
 MOST_NOTIFICATIONS = 100
-# Graph's own is a tenth of this.
+# Ten times the length of Graph's own.
 LONGEST_TOKEN = 2048
 
 
@@ -46,16 +46,16 @@ def microsoft_push() -> Response:
         body = orjson.loads(request.get_data())
     except orjson.JSONDecodeError as error:
         raise Invalid("The request body is not valid JSON") from error
-    told = list(islice(microsoft.notifications(body), MOST_NOTIFICATIONS + 1))
-    if len(told) > MOST_NOTIFICATIONS:
+    notifications = list(islice(microsoft.notifications(body), MOST_NOTIFICATIONS + 1))
+    if len(notifications) > MOST_NOTIFICATIONS:
         raise Invalid(f"More than {MOST_NOTIFICATIONS} notifications at once")
-    if not handle(ProviderName.MICROSOFT, told):
+    if not handle(ProviderName.MICROSOFT, notifications):
         raise NotFound("There is no such channel")
     return Response(status=202)
 
 
 def _handshake(token: str) -> Response:
-    """Graph's question whether we are there; the token says nothing to anybody but who asks."""
+    """Graph's validation request for a new subscription: the response repeats its token as plain text."""
     if not 0 < len(token) <= LONGEST_TOKEN:
         raise Invalid("validationToken is empty or too long")
     return Response(token, mimetype="text/plain", headers={"X-Content-Type-Options": "nosniff"})

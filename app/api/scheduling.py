@@ -1,4 +1,4 @@
-"""Available slots."""
+"""Routes for available slots."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from flask import Response
 from flask.views import MethodView
 
-from app.accounts import connections as accounts
+from app.accounts import connections
 from app.availability import request, subjects
 from app.availability.failures import Failures
 from app.availability.lookup import BusyResult, CalendarRequest, look_up
@@ -31,7 +31,7 @@ from app.schemas.availability import (
 from app.services import services
 from scheduling.json_render import slots_json
 from scheduling.query import Query, slots
-from store.sql.queries import connections
+from store.sql.queries import connections as connection_queries
 
 blp = Blueprint("scheduling", __name__, description="When somebody is free for a slot")
 
@@ -119,7 +119,7 @@ def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) 
     questions = request.slot_queries(query, zone, schedules)
     request.check_size(Counter(questions))
     with services().stores.database.reading() as session:
-        known = connections.of_users(session, {user["id"] for user in wanted_users}, within=within())
+        known = connection_queries.of_users(session, {user["id"] for user in wanted_users}, within=within())
     asks = [
         CalendarRequest(
             request.of_provider(known.get(user["id"], []), query), request.wanted(user, primary_only=True)
@@ -128,7 +128,7 @@ def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) 
     ]
     opening, closing = questions[0].busy_range() if questions else (0, 1)
     picture = look_up(asks, opening, closing, request.freshness())
-    # Written while they are sent: nothing in it may need the request, which is over by then.
+    # Streamed: the entries are made after the request context has ended and must not use it.
     entries = (
         _entry(user["id"], user["id"] in known, picture, n, query, questions[n], schedules[n])
         for n, user in enumerate(wanted_users)
@@ -151,7 +151,7 @@ def _entry(
         return json_object({"userId": user, "status": "error", **failures.entry()})
     places = picture.places(ask)
     if not places:
-        error = accounts.NO_CALENDARS if exists else "User not found"
+        error = connections.NO_CALENDARS if exists else "User not found"
         return json_object({"userId": user, "status": "error", "error": error, "failedCalendars": []})
     free = slots(question, *picture.of_ask(ask))
     return json_object(

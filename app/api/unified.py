@@ -1,4 +1,4 @@
-"""Unified events."""
+"""Routes for unified events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users."""
+"""Routes for users."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from flask.views import MethodView
 from sqlalchemy.orm import Session
 
-from app.accounts import users as people
+from app.accounts import users
 from app.http import paging
 from app.http.auth import within
 from app.http.envelope import Blueprint
@@ -28,7 +28,7 @@ from app.schemas.records import (
 )
 from app.services import services
 from store.sql.models import User
-from store.sql.queries import users
+from store.sql.queries import users as user_queries
 
 blp = Blueprint("users", __name__, description="People whose calendars are read")
 
@@ -43,9 +43,9 @@ class Users(MethodView):
         An organization of a listed user holds at most 100 members here; `GET /v1/organizations/{orgSlug}`
         has all of them.
         """
-        include = query["include"] or users.RELATIONS
+        include = query["include"] or user_queries.RELATIONS
         with services().stores.database.reading() as session:
-            page = users.page(
+            page = user_queries.page(
                 session,
                 within=within(),
                 include=include,
@@ -64,7 +64,7 @@ class Users(MethodView):
         With an API key that is bound to an organization, the user becomes its member.
         """
         with services().stores.database.writing() as session:
-            people.register(session, body["id"], body["organizationSlugs"])
+            users.register(session, body["id"], body["organizationSlugs"])
             return _view(session, body["id"])
 
 
@@ -87,7 +87,7 @@ class UserById(MethodView):
         """
         new_id: str = body["userId"] if "userId" in body else body["id"]
         with services().stores.database.writing() as session:
-            people.rename(session, userId, new_id)
+            users.rename(session, userId, new_id)
             return _view(session, new_id, query["include"])
 
     @blp.arguments(IncludeQuery, location="query")
@@ -100,7 +100,7 @@ class UserById(MethodView):
         """
         with services().stores.database.reading() as session:
             view = _view(session, userId, query["include"])
-        people.delete(userId)
+        users.delete(userId)
         return view
 
 
@@ -117,13 +117,13 @@ class UserOrganizations(MethodView):
 
 
 def _load(session: Session, custom_id: str, include: Collection[str]) -> User:
-    row = users.load(session, custom_id, within=within(), include=include)
+    row = user_queries.load(session, custom_id, within=within(), include=include)
     if row is None:
         raise NotFound("User not found")
     return row
 
 
 def _view(session: Session, custom_id: str, include: Collection[str] = ()) -> dict[str, Any]:
-    """A user with the relations asked for, with both when none is."""
-    relations = include or users.RELATIONS
+    """A user with the relations in ``include``, or with both if it is empty."""
+    relations = include or user_queries.RELATIONS
     return user_view(_load(session, custom_id, relations), within=within(), include=relations)

@@ -1,4 +1,4 @@
-"""Webhook endpoints of those who integrate us, and what was sent to them."""
+"""Routes for webhook endpoints and their delivery log."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ blp = Blueprint("webhooks", __name__, description="Events that are sent to you, 
 
 
 @blp.after_request
-def _unkept(response: Response) -> Response:
-    """One of these answers shows a secret: nobody between us and the caller keeps it."""
+def _forbid_caching(response: Response) -> Response:
+    """Forbid caching: one of these responses contains a secret."""
     response.headers["Cache-Control"] = "no-store"
     return response
 

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 LOCATIONS = ("query", "json", "headers", "form", "querystring", "json_or_form", "cookies", "files", "path")
 
-# Answers of more bytes are sent while they are written.
+# Longer responses, in bytes, are streamed.
 STREAMED_FROM = 262_144
 
 # The blueprint whose bodies are forms.
@@ -48,64 +48,64 @@ READABLE_STATUS = {
     415: "The request body must be application/json",
     500: "Something went wrong on our side; the X-Request-Id of this answer finds it in our log",
 }
-# Those that the page of errors has a section for.
+# Statuses that have a section on the documentation page of errors.
 EXPLAINED = frozenset((*READABLE_STATUS, *document.ERRORS))
 
 
 class Json(JSONProvider):
-    """JSON by orjson: fast, strict, and without a recursion limit to run into."""
+    """JSON by orjson: fast, strict, and without Python's recursion limit."""
 
     def dumps(self, obj: Any, **kwargs: Any) -> str:
-        """``obj`` as text."""
+        """Serialize a value."""
         return orjson.dumps(obj).decode()
 
     def loads(self, s: str | bytes, **kwargs: Any) -> Any:
-        """The value of a text."""
+        """Parse a text."""
         return orjson.loads(s)
 
     def response(self, *args: Any, **kwargs: Any) -> Response:
-        """One value as a response."""
+        """A response with one value as its body."""
         return Response(orjson.dumps(self._prepare_response_obj(args, kwargs)), mimetype="application/json")
 
 
 class Parser(FlaskParser):
-    """Validation failures answer 400; what we do not know is ignored; arrays come in any spelling."""
+    """Answers 400 to validation errors, ignores unknown fields, and accepts every spelling of a query array."""
 
     DEFAULT_VALIDATION_STATUS = 400
     DEFAULT_UNKNOWN_BY_LOCATION = dict.fromkeys(LOCATIONS, EXCLUDE)
 
     def use_args(self, argmap: Any, *positional: Any, **options: Any) -> Callable[..., Any]:
-        """Give a view what ``argmap`` reads; a flat schema's way is short as long as nothing is wrong."""
+        """Parse arguments by ``argmap``; flat schemas take the fast path while the request is valid."""
         decorate = super().use_args(argmap, *positional, **options)
         if not isinstance(argmap, fast_args.QuerySchema):
             return decorate
         headers = options.get("location") == "headers"
 
-        def shorten(view: Callable[..., Any]) -> Callable[..., Any]:
-            thorough = decorate(view)
+        def with_fast_path(view: Callable[..., Any]) -> Callable[..., Any]:
+            by_marshmallow = decorate(view)
 
             @wraps(view)
             def read(*args: Any, **kwargs: Any) -> Any:
                 found = fast_args.read(argmap, request.headers if headers else _query())
                 if found is None:
-                    return thorough(*args, **kwargs)
+                    return by_marshmallow(*args, **kwargs)
                 return view(*args, found, **kwargs)
 
             return read
 
-        return shorten
+        return with_fast_path
 
     def load_querystring(self, req: Any, schema: Schema) -> MultiDictProxy:
-        """The query."""
+        """The parameters of the query."""
         return MultiDictProxy(_query(), schema)
 
     def _raw_load_json(self, req: Any) -> Any:
         body = req.get_data()
-        # werkzeug cuts a body of undeclared length off at the limit, without a word.
+        # werkzeug silently truncates a body without Content-Length at the limit.
         if req.content_length is None and len(body) >= (req.max_content_length or 0):
             raise RequestEntityTooLarge
         if not body:
-            # An absent body lacks fields; the answer names the first that is required.
+            # An absent body is an object without fields: the error names the first required one.
             return {}
         try:
             return orjson.loads(body)
@@ -116,19 +116,19 @@ class Parser(FlaskParser):
 
 
 def _query() -> MultiDict[str, str]:
-    """The query of this request, ``name[]`` under ``name``."""
+    """The query of this request, with ``name[]`` renamed to ``name``."""
     if b"[" not in request.query_string and b"%5" not in request.query_string:
         return request.args
     return MultiDict([(name.removesuffix("[]"), value) for name, value in request.args.items(multi=True)])
 
 
 class Blueprint(flask_smorest.Blueprint):
-    """Answers ``{data: ...}``, in fact and in the OpenAPI document."""
+    """Wraps results as ``{data: ...}``, in responses and in the OpenAPI document."""
 
     ARGUMENTS_PARSER = Parser()
 
     def arguments(self, schema: type[Schema], **options: Any) -> Any:
-        """As flask-smorest's own; one schema serves all requests, as making one takes longer."""
+        """As in flask-smorest, but with one schema instance for all requests, as creating one is slow."""
         decorate = super().arguments(schema(), **options)
         in_query: type[Schema] | None = getattr(schema, "in_query", None)
         if in_query is None:
@@ -148,7 +148,7 @@ class Blueprint(flask_smorest.Blueprint):
 
 
 def _with_zone_of_query(view: Callable[..., Any]) -> Callable[..., Any]:
-    """The view, whose last argument has the zone: that of the query, else that of the header."""
+    """The view, called with the zone of the query, or without one there with that of the header."""
 
     @wraps(view)
     def choose(*args: Any, **kwargs: Any) -> Any:
@@ -160,23 +160,23 @@ def _with_zone_of_query(view: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class WholeBody(Schema):
-    """A schema that already describes the envelope; its view answers with ``json_response``."""
+    """A schema that includes the envelope; its view responds with ``json_response``."""
 
 
 def json_response(body: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A body that is answered as it is; bytes are JSON already.
+    """A response with this body, without an envelope; bytes are JSON already.
 
-    A body in pieces is sent as they are made when there are many.
+    An iterator of pieces is streamed if it is long.
     """
     if isinstance(body, Iterator):
-        data: bytes | Iterator[bytes] = _at_once_or_streamed(body)
+        data: bytes | Iterator[bytes] = _joined_or_streamed(body)
     else:
         data = body if isinstance(body, bytes) else orjson.dumps(body)
     return Response(data, status, headers, mimetype="application/json")
 
 
 def json_object(members: Mapping[str, Any]) -> Iterator[bytes]:
-    """A JSON object in pieces; values that are bytes or pieces are JSON already, names need no escaping."""
+    """A JSON object in pieces. Bytes and iterators are JSON already; names must need no escaping."""
     between = b"{"
     for name, value in members.items():
         yield b'%s"%s":' % (between, name.encode())
@@ -189,7 +189,7 @@ def json_object(members: Mapping[str, Any]) -> Iterator[bytes]:
 
 
 def json_array(items: Iterable[Iterable[bytes]]) -> Iterator[bytes]:
-    """A JSON array in pieces, of items in pieces."""
+    """A JSON array in pieces, from items in pieces."""
     between = b"["
     for item in items:
         yield between
@@ -198,7 +198,7 @@ def json_array(items: Iterable[Iterable[bytes]]) -> Iterator[bytes]:
     yield b"[]" if between == b"[" else b"]"
 
 
-def _at_once_or_streamed(pieces: Iterator[bytes]) -> bytes | Iterator[bytes]:
+def _joined_or_streamed(pieces: Iterator[bytes]) -> bytes | Iterator[bytes]:
     blocks = _blocks(pieces)
     first = next(blocks, b"")
     second = next(blocks, None)
@@ -206,7 +206,7 @@ def _at_once_or_streamed(pieces: Iterator[bytes]) -> bytes | Iterator[bytes]:
 
 
 def _blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same text in pieces of ``STREAMED_FROM`` bytes and more, but for the last."""
+    """The same bytes in pieces of at least ``STREAMED_FROM`` bytes; the last may be shorter."""
     block: list[bytes] = []
     size = 0
     for piece in pieces:
@@ -220,7 +220,7 @@ def _blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def extra_fields(**siblings: object) -> None:
-    """Put fields beside ``data`` in this request's answer."""
+    """Add fields beside ``data`` to the response of this request."""
     g.beside = siblings
 
 
@@ -237,7 +237,7 @@ def _enveloped(schema: type[Schema], many: bool) -> type[Schema]:
 
 
 class Api(document.Api):
-    """Every error in the envelope."""
+    """Wraps every error in the envelope."""
 
     def handle_http_exception(self, error: HTTPException) -> tuple[Any, int, Mapping[str, str]]:
         """An error that Flask, werkzeug or webargs raised."""
@@ -254,7 +254,7 @@ class Api(document.Api):
 
 
 def refuse_unreadable_bodies(app: Flask) -> None:
-    """A body that is too large or not JSON is refused before a view looks at it."""
+    """Reject bodies that are too large, compressed or not JSON, before any view runs."""
     app.before_request(_check_body)
 
 
@@ -263,7 +263,7 @@ def _check_body() -> None:
         return
     if request.content_length is not None and request.content_length > (request.max_content_length or 0):
         raise RequestEntityTooLarge
-    if request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked" or not _plain():
+    if request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked" or not _is_uncompressed():
         raise ApiError(
             "The request body must not be compressed", status=415, headers={"Accept-Encoding": "identity"}
         )
@@ -272,17 +272,17 @@ def _check_body() -> None:
         raise UnsupportedMediaType
 
 
-def _plain() -> bool:
+def _is_uncompressed() -> bool:
     return request.headers.get("Content-Encoding", "identity").strip().lower() in ("", "identity")
 
 
 def install(app: Flask) -> None:
-    """JSON and error answers for the whole app."""
+    """Register JSON and the error handlers for the whole app."""
     app.json = Json(app)
     app.register_error_handler(ApiError, _answer)
     app.register_error_handler(Overloaded, _busy)
-    for broken in (ParseException, NoMoreData):
-        app.register_error_handler(broken, _broken_body)
+    for malformed in (ParseException, NoMoreData):
+        app.register_error_handler(malformed, _malformed_body)
     for down in (RedisError, BrokerError, OperationalError, InterfaceError, PoolTimeout):
         app.register_error_handler(down, _out_of_service)
 
@@ -291,31 +291,33 @@ def _answer(error: ApiError) -> tuple[dict[str, Any], int, dict[str, str]]:
     return error.body(), error.status, {**error.headers, **docs_site.help_link(error.section)}
 
 
-def _broken_body(_error: Exception) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """The server reads bodies as they are asked for: what is wrong with their pieces shows only then."""
+def _malformed_body(_error: Exception) -> tuple[dict[str, Any], int, dict[str, str]]:
+    """For a malformed chunked body: the server parses it while the view reads it."""
     return _answer(Invalid("The request body is not valid HTTP"))
 
 
 def _busy(error: Overloaded) -> tuple[dict[str, Any], int, dict[str, str]]:
-    log.warning("%s %s was turned away, request %s: %s", request.method, route(), request_id(), error)
+    log.warning(
+        "%s %s refused, workers are overloaded, request %s: %s", request.method, route(), request_id(), error
+    )
     return _answer(Busy(error))
 
 
 def _out_of_service(error: Exception) -> tuple[dict[str, Any], int, dict[str, str]]:
-    said = type(error).__name__
-    log.error("%s %s out of service, request %s: %s", request.method, route(), request_id(), said)
+    name = type(error).__name__
+    log.error("%s %s out of service, request %s: %s", request.method, route(), request_id(), name)
     return _answer(OutOfService())
 
 
 def readable(messages: Any) -> str:
-    """One sentence out of marshmallow's tree of messages: the first fault, and where it is."""
+    """One sentence from marshmallow's tree of messages: the first error, with the path of its field."""
     for location in messages.values() if isinstance(messages, dict) else [messages]:
-        for path, message in _faults(location, ""):
-            return f"{path} {message}".strip() if path else _whole(message)
+        for path, message in _errors(location, ""):
+            return f"{path} {message}".strip() if path else _of_whole_body(message)
     return "The request cannot be understood"
 
 
-def _whole(message: str) -> str:
+def _of_whole_body(message: str) -> str:
     if message == "must be an object":
         return "The request body must be an object"
     if message.startswith("Invalid JSON"):
@@ -323,7 +325,7 @@ def _whole(message: str) -> str:
     return message
 
 
-def _faults(node: Any, path: str) -> Iterator[tuple[str, str]]:
+def _errors(node: Any, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(node, dict):
         for key, child in node.items():
             if key == "_schema":
@@ -332,9 +334,9 @@ def _faults(node: Any, path: str) -> Iterator[tuple[str, str]]:
                 inner = f"{path}[{key}]"
             else:
                 inner = f"{path}.{key}" if path else str(key)
-            yield from _faults(child, inner)
+            yield from _errors(child, inner)
     elif isinstance(node, list):
         for child in node:
-            yield from _faults(child, path)
+            yield from _errors(child, path)
     else:
         yield path, str(node)
