@@ -1,5 +1,5 @@
-"""Users, organizations, connections and webhook endpoints: what the API and the dashboard both do with
-them.
+"""Operations on users, organizations, connections and webhook endpoints, shared by the API and the
+dashboard.
 
 Imported by ``app.api``, ``app.availability``, ``app.cli``, ``app.dashboard``, ``app.events``, ``app.http``.
 """

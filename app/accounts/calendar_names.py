@@ -1,7 +1,7 @@
-"""What answers call main calendars whose real id became known while the request was being answered.
+"""Names of main calendars in responses, if the real id became known during the request.
 
-Workers learn the id with the first call for a connection and store it with the connection. The first answer
-looks it up once; later requests know it from the start.
+A worker learns the id with the first provider call for a connection and stores it with the connection. The
+first response looks it up; later requests load it with the connection.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from store.sql.queries.connections import ConnectionRef
 
 
 def renamed(targets: Sequence[Target]) -> Sequence[Target]:
-    """The targets under the names that are known by now."""
+    """The targets with the names that are known by now."""
     unnamed = [each.connection for each in targets if _unnamed(each)]
     if not unnamed:
         return targets
@@ -29,7 +29,7 @@ def renamed(targets: Sequence[Target]) -> Sequence[Target]:
 
 
 def calendar_name(connection: ConnectionRef, calendar_id: str) -> str:
-    """What answers call a calendar that has been read or written."""
+    """The name, in responses, of a calendar that has been read or written."""
     if calendar_id == PRIMARY and connection.main_calendar_id is None:
         found = _main_calendars([connection]).get(connection.id)
         connection = replace(connection, main_calendar_id=found)

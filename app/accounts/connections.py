@@ -1,4 +1,4 @@
-"""A user's connected accounts, and asking them one thing through the workers."""
+"""Loads a user's connections, and sends jobs for them to the workers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_CALENDARS = "User has no connected calendars"
 
 
 def of_user(custom_id: str, query: Mapping[str, Any]) -> list[ConnectionRef]:
-    """The user's accounts that ``provider`` leaves, Google's first.
+    """The user's connections, filtered by ``provider`` of the query, Google's first.
 
     :raise NotFound: for a user that the key does not reach
     """
@@ -48,7 +48,7 @@ def of_user(custom_id: str, query: Mapping[str, Any]) -> list[ConnectionRef]:
 
 
 def of_members(slug: str) -> Mapping[str, Sequence[ConnectionRef]]:
-    """The accounts of every member of an organization, by user, in the order of the answers.
+    """The connections of every member of an organization, by user, in the order of responses.
 
     :raise NotFound: for an organization that the key does not reach
     """
@@ -72,9 +72,9 @@ def _connections(members: Mapping[str, Sequence[ConnectionRef]] | None) -> int:
 
 
 def one_of_user(custom_id: str, provider: str) -> ConnectionRef:
-    """The user's account with one provider.
+    """The user's connection with one provider.
 
-    :raise NotFound: for a user that the key does not reach, or without such an account
+    :raise NotFound: for a user that the key does not reach, or without such a connection
     """
     for ref in of_user(custom_id, {"provider": [provider]}):
         return ref
@@ -82,9 +82,9 @@ def one_of_user(custom_id: str, provider: str) -> ConnectionRef:
 
 
 def require(ref: ConnectionRef, *operations: Operation) -> None:
-    """Do nothing when the account's grant is alive and wide enough.
+    """Check that the connection's grant is alive and has the scopes for these operations.
 
-    :raise ApiError: otherwise, before any provider is asked
+    :raise ApiError: otherwise, before any provider call
     """
     failed = precheck(ref, *operations)
     if failed is not None:
@@ -92,7 +92,7 @@ def require(ref: ConnectionRef, *operations: Operation) -> None:
 
 
 def deadline() -> float:
-    """When a request that begins now has to have its answers, as a moment of ``time.monotonic()``."""
+    """The deadline for the replies to a request that begins now, in seconds of ``time.monotonic()``."""
     return time.monotonic() + services().settings.fanout_deadline_seconds
 
 
@@ -109,10 +109,10 @@ def gather(
 def write(
     jobs: Mapping[str, CreateEvent | UpdateEvent | DeleteEvent], *, deadline: float, finishing: bool = False
 ) -> dict[str, Reply]:
-    """The reply to each event write, by connection; ``finishing`` what was begun, it is never turned away.
+    """The reply to each event write, by connection. ``finishing`` jobs bypass admission.
 
-    A write that failed without an answer of the provider may have been done, and its worker may have died:
-    its calendar is invalidated here too.
+    A write that failed without a response from the provider may have succeeded, and its worker may have died
+    before it invalidated the cache. Its calendar is therefore invalidated here too.
     """
     replies = gather(jobs, Queue.WRITES, deadline=deadline, finishing=finishing)
     failed = {each: reply.failed for each, reply in replies.items() if reply.failed is not None}
@@ -131,15 +131,15 @@ def _invalidate(
         with stores.database.reading() as session:
             rows = connections.sealed(session, connection_ids)
     except SQLAlchemyError as error:
-        # The worker invalidates its own writes. Only if it died do other connections wait for the TTL.
-        log.warning("a failed write is invalidated for its own connection only: %s", type(error).__name__)
+        # Workers invalidate their own writes. Only if one died do other connections stay stale for the TTL.
+        log.warning("failed write invalidated for its own connection only: %s", type(error).__name__)
         return
     for each, row in rows.items():
         after_write(stores, row, CalendarKey(each, jobs[each].calendar))
 
 
 def error(ref: ConnectionRef, failed: Failed) -> ApiError:
-    """The answer when one calendar of an account could not be asked, or an event in it not be written."""
+    """The error for a failed read of a single calendar, or a failed write of an event in it."""
     if failed.reason is Reason.NOT_FOUND and failed.problem is None:
         return NotFound("Calendar not found")
     return error_of(ref, failed)

@@ -1,4 +1,4 @@
-"""Deletes connections: revoked at the provider where that ends nothing else, forgotten in any case."""
+"""Deletes connections, and revokes their grants at the provider if no other connection uses them."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from workers.queues import Queue
 
 log = logging.getLogger(__name__)
 
-# A provider that does not answer must not keep a person from leaving.
+# Deleting must not fail because a provider does not respond.
 REVOKE_SECONDS = 5.0
 
 
 def forget_connections(custom_id: str, provider: str, *, actor: str, revoke: bool = True) -> bool:
     """Delete a user's connection with a provider; returns whether there was one.
 
-    ``actor`` is who wants it, for the audit log. Without ``revoke`` the grant stays valid at the provider.
-    Not called within a transaction, as it waits for a provider.
+    ``actor`` is named in the audit log. Without ``revoke`` the grant stays valid at the provider. Do not call
+    this within a transaction, because it waits for a provider.
 
     :raise ApiError: for a user that this key does not reach, or may not change
     """
@@ -45,7 +45,7 @@ def forget_connections(custom_id: str, provider: str, *, actor: str, revoke: boo
 
 
 def stop_channels(custom_id: str, provider: str | None = None) -> None:
-    """Close the channels of a user's connections: without a grant the service could not close them."""
+    """Close the channels of a user's connections, while their grants are still valid."""
     with services().stores.database.reading() as session:
         refs = connections.of_user(session, custom_id, within=None) or []
         living = [ref.id for ref in refs if ref.alive and provider in (None, ref.provider)]
@@ -56,7 +56,7 @@ def stop_channels(custom_id: str, provider: str | None = None) -> None:
 def remove_connections(
     session: Session, user: User, provider: str | None = None, *, actor: str
 ) -> list[RemovedConnection]:
-    """Remove the rows of a user's connections; ``clean_up`` follows once the transaction has committed."""
+    """Remove the rows of a user's connections; call ``clean_up`` after the transaction has committed."""
     removed = connections.remove_of_user(session, user.id, provider)
     for each in removed:
         subject = f"{user.custom_id}/{each.provider}"
@@ -65,24 +65,24 @@ def remove_connections(
 
 
 def clean_up(removed: Sequence[RemovedConnection], *, revoke: bool = True) -> None:
-    """Forget what was read with removed connections, and revoke their grants where nothing else uses them."""
+    """Evict the cached data of removed connections, and revoke grants that no other connection uses."""
     stores = services().stores
     forget_cached(stores, [each.id for each in removed])
     revocations = [revocation_of(stores, each) for each in removed] if revoke else []
     try:
         jobs = [Revoke(stores.oauth_states.hand_over_revocation(each)) for each in revocations if each]
     except RedisError as error:
-        log.warning("grants are not revoked: %s", type(error).__name__)
+        log.warning("grants not revoked: %s", type(error).__name__)
         return
     _gather(jobs, "grants")
 
 
 def _gather(jobs: Sequence[Revoke | StopChannels], what: str) -> None:
-    """Have workers end something at the provider, if they can."""
+    """Have workers revoke grants or stop channels at the provider; failures are only logged."""
     if not jobs:
         return
     try:
-        # No later request repeats this: a grant that is not revoked now stays valid.
+        # No later request retries this: a grant that is not revoked now stays valid.
         replies = services().fanout.gather(
             jobs, queue=Queue.WRITES, deadline=time.monotonic() + REVOKE_SECONDS, finishing=True
         )

@@ -1,4 +1,4 @@
-"""How administrators come to be outside the dashboard: by a one-time link, or on the command line."""
+"""Creates administrators outside the dashboard: by a one-time link, or on the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def link(stores: Stores, otherwise: str, *, at: str | None = None) -> str:
-    """A new one-time link: ``at`` an address, else at that of the settings, else ``otherwise``."""
+    """A new one-time link, at the base URL ``at``, else that of the settings, else ``otherwise``."""
     with stores.database.writing() as session:
         secret = administrators.invite(session)
         audit.record(session, actor=COMMAND_LINE, action="inviteAdministrator", subject="by a link")
@@ -25,7 +25,7 @@ def link(stores: Stores, otherwise: str, *, at: str | None = None) -> str:
 
 
 def first_link(stores: Stores, otherwise: str) -> str | None:
-    """The link for the very first administrator; None once there is one."""
+    """The link for the first administrator; None if there is one already."""
     with stores.database.reading() as session:
         if administrators.count(session):
             return None
@@ -33,12 +33,12 @@ def first_link(stores: Stores, otherwise: str) -> str | None:
 
 
 def create(stores: Stores, name: str, password: str) -> bool:
-    """Create an administrator, or give the one of that name another password; whether it is a new one.
+    """Create an administrator, or change the password of an existing one; returns whether it is new.
 
-    With another password, every browser is signed out, open invitations are withdrawn, and what failed with
-    the name or from any address is forgotten.
+    A changed password ends all sessions, revokes open invitations, and resets the login throttle for the name
+    and for all addresses.
 
-    :raise ValueError: saying what is wrong with the name or the password
+    :raise ValueError: with the error in the name or the password
     """
     if faults := NewAdministratorForm(only=("name",)).validate({"name": name}):
         raise ValueError(f"The name {faults['name'][0]}")
@@ -55,13 +55,13 @@ def create(stores: Stores, name: str, password: str) -> bool:
         action = "createAdministrator" if found is None else "changePassword"
         audit.record(session, actor=COMMAND_LINE, action=action, subject=name)
     if found is not None:
-        _forgive(stores, name)
+        _reset_throttle(stores, name)
     return found is None
 
 
-def _forgive(stores: Stores, name: str) -> None:
-    """Hear the name again, though others may have guessed."""
+def _reset_throttle(stores: Stores, name: str) -> None:
+    """Allow logins with the name again, after failed attempts."""
     try:
         login_throttle.forget_everywhere(stores, name)
     except RedisError as error:
-        log.warning("what failed with that name is not forgotten: %s", type(error).__name__)
+        log.warning("login throttle not reset for that name: %s", type(error).__name__)

@@ -1,4 +1,4 @@
-"""Our registrations with the providers: how they stand, and changing what the environment leaves open."""
+"""OAuth client registrations with the providers: their state, and changing those kept in the database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from store.sql.queries.provider_clients import SealedClient, StoredClient
 from workers.fanout.jobs import CheckRegistration
 from workers.queues import Queue
 
-# Where people register applications.
+# Where administrators register applications.
 CONSOLES = {
     ProviderName.GOOGLE: "https://console.cloud.google.com/apis/credentials",
     ProviderName.MICROSOFT: (
@@ -29,7 +29,7 @@ CONSOLES = {
     ),
 }
 
-# What the fields of a registration are called where people copy them from.
+# Names of the fields of a registration in the providers' consoles.
 FIELDS = {"client_id": "Client ID", "client_secret": "Client secret", "tenant": "Tenant"}
 
 LONGEST_ID = 512
@@ -40,7 +40,7 @@ _VISIBLE = re.compile(r"[!-~]+")
 # It becomes a part of Microsoft's addresses: a GUID, a domain, or a word like common.
 _TENANT = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?")
 
-# A provider that is tried needs an address to send people back to, even where we know none of ours.
+# A registration probe needs a redirect URI, even if the public URL of this service is unknown.
 _NOWHERE = "http://localhost"
 
 
@@ -54,11 +54,11 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """How we stand with one provider, and what has to be entered at its ``console``.
+    """The registration with one provider, and the values to enter at its ``console``.
 
-    One from the database that is not ``configured`` has a secret that no encryption key opens any more.
-    ``redirect_url`` is None when we do not know how people reach us, ``push_address`` when the provider does
-    not tell of changes there. ``tenant`` is Microsoft's, and None at Google.
+    If ``source`` is the database and ``configured`` is false, no encryption key decrypts its secret any more.
+    ``redirect_url`` is None if the public URL of this service is unknown. ``push_address`` is None if the
+    provider sends no notifications. ``tenant`` is Microsoft's, and None for Google.
     """
 
     provider: ProviderName
@@ -75,9 +75,9 @@ class Registration:
 
 
 class FieldRefused(Invalid):
-    """One field of a registration cannot be right; ``field`` is its name in ``check_and_save``.
+    """A field of a registration is invalid; ``field`` is its name in ``check_and_save``.
 
-    ``complaint`` completes the field's name to a sentence.
+    The field's name and ``complaint`` together form the error sentence.
     """
 
     def __init__(self, field: str, complaint: str) -> None:
@@ -87,7 +87,7 @@ class FieldRefused(Invalid):
 
 
 def overview() -> list[Registration]:
-    """How we stand with each provider."""
+    """The registration with each provider."""
     with services().stores.database.reading() as session:
         rows = provider_clients.load(session)
     return [_registration(provider, rows.get(provider)) for provider in ProviderName]
@@ -96,13 +96,13 @@ def overview() -> list[Registration]:
 def check_and_save(
     provider: ProviderName, client_id: str, client_secret: str, tenant: str | None = None, *, actor: str
 ) -> Finding:
-    """Have a registration tried by its provider, and save it unless that says that it is wrong.
+    """Probe a registration at its provider, and save it unless the provider rejects it.
 
-    It then counts for the next request, and within a second for every worker. ``tenant`` None or empty
-    leaves it to the settings. ``actor`` is for the audit log.
+    The next request uses it, and every worker within a second. If ``tenant`` is None or empty, the setting
+    applies. ``actor`` is named in the audit log.
 
-    :raise FieldRefused: for what cannot be a client id, a secret or a tenant
-    :raise Conflict: where the environment has the registration
+    :raise FieldRefused: for an invalid client id, secret or tenant
+    :raise Conflict: if the environment sets the registration
     """
     if services().celery.runtime.registrations.set_by_environment(provider):
         raise Conflict(_environment_counts(provider))
@@ -117,23 +117,23 @@ def check_and_save(
 
 
 def variables(provider: ProviderName) -> tuple[str, str]:
-    """The settings that go before what is saved, when both are there."""
+    """The two settings that override a saved registration if both are set."""
     return f"ALMANAC_{provider.upper()}_CLIENT_ID", f"ALMANAC_{provider.upper()}_CLIENT_SECRET"
 
 
 def check(provider: ProviderName) -> Finding | None:
-    """What the provider says of the registration that counts; None when there is none.
+    """Probe the registration in force at its provider; None if there is none.
 
-    :raise Undecipherable: when no encryption key opens it
+    :raise Undecipherable: if no encryption key decrypts it
     """
     client = _in_force(provider)
     return None if client is None else _check(provider, client)
 
 
 def remove(provider: ProviderName, *, actor: str) -> None:
-    """Forget a registration. Connections stay, and their access ends when it would be refreshed.
+    """Delete a saved registration. Connections stay until their access tokens expire.
 
-    :raise NotFound: when none is saved; what the environment has is not ours to remove
+    :raise NotFound: if none is saved; a registration from the environment cannot be removed
     """
     with services().stores.database.writing() as session:
         if not provider_clients.remove(session, provider):
@@ -167,7 +167,7 @@ def _registration(provider: ProviderName, row: SealedClient | None) -> Registrat
 
 
 def _client(provider: ProviderName, client_id: str, client_secret: str, tenant: str | None) -> StoredClient:
-    """What was entered, without the blanks that copying leaves around it."""
+    """The registration that was entered, without surrounding white space."""
     tenant = (tenant or "").strip() or None
     if tenant is not None and provider is not ProviderName.MICROSOFT:
         raise FieldRefused("tenant", f"must be empty: {_title(provider)} has none")
@@ -201,11 +201,11 @@ def _in_force(provider: ProviderName) -> StoredClient | None:
 
 
 def _check(provider: ProviderName, client: StoredClient) -> Finding:
-    """What the provider says of a registration; workers ask it."""
+    """The result of a worker's probe of a registration at its provider."""
     stores, settings = services().stores, services().settings
     redirect_uri = oauth_flow.callback(provider) or _NOWHERE
-    proposal = RegistrationTrial(provider, client.client_id, client.secret, client.tenant, redirect_uri)
-    job = CheckRegistration(stores.registration_trials.hand_over(proposal))
+    trial = RegistrationTrial(provider, client.client_id, client.secret, client.tenant, redirect_uri)
+    job = CheckRegistration(stores.registration_trials.hand_over(trial))
     deadline = time.monotonic() + settings.fanout_deadline_seconds
     (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline)
     return reply.finding or registration_probe.unreachable(_title(provider))

@@ -1,4 +1,4 @@
-"""Connecting an account by consent: begun with a link, finished with the code that the provider sends."""
+"""The OAuth flow: ``begin`` makes the link to a provider's consent page, ``finish`` exchanges the code."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ CALLBACK = "/v1/oauth/{provider}/callback"
 STALE = "state is unknown, expired or already used"
 OTHER_BROWSER = "This link was opened in another browser"
 
-# Of the cookie that binds a consent to a browser: sent to the callbacks alone.
+# Path of the cookie that binds a consent to a browser: browsers send it to the callbacks only.
 COOKIE_PATH = "/v1/oauth"
 COOKIE_BYTES = 24
 
-# What a provider says in place of a code: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
+# Error codes that a provider sends instead of a code: https://www.rfc-editor.org/rfc/rfc6749#section-4.1.2.1
 # and https://developers.google.com/identity/protocols/oauth2/web-server#authorization-errors
 _REFUSALS = {
     "access_denied": (400, "Access was not granted"),
@@ -56,72 +56,72 @@ _REFUSALS = {
 }
 # The reasons for which a worker does not connect an account.
 REFUSED_ACCOUNTS = (NO_CALENDARS, OTHER_ACCOUNT, REVOKED_MEANWHILE, UNNAMED_ACCOUNT)
-# The operator's fault, or ours.
+# Error codes caused by the registration or by this service.
 _REGISTRATION = frozenset(
     {"invalid_request", "invalid_scope", "unauthorized_client", "unsupported_response_type"}
 )
 
 
 def providers() -> Mapping[ProviderName, Provider]:
-    """Both providers, as they are registered now; the web tier only makes links with them."""
+    """Both providers with their current registrations; the web tier uses them to make links only."""
     return services().celery.runtime.registrations.current()
 
 
 class BrowserCookie(NamedTuple):
-    """The cookie of the only browser that may finish a consent."""
+    """A cookie that only the browser that began a consent has."""
 
     name: str
     value: str
 
 
 class Begun(NamedTuple):
-    """The link of a consent, and the cookie for the browser that shall open it, if it is bound to one."""
+    """The link of a consent, and the cookie of the browser that it is bound to, if any."""
 
     link: str
     cookie: BrowserCookie | None
 
 
-def begin(custom_id: str, name: str, asked: Mapping[str, Any]) -> str:
-    """The link with which a user connects an account; ``asked`` is that of ``LinkQuery``.
+def begin(custom_id: str, name: str, options: Mapping[str, Any]) -> str:
+    """The link with which a user connects an account; ``options`` as in ``LinkQuery``.
 
-    :raise ApiError: for a user that this key may not change, a provider that is not configured, and an
-        address that is not allowed
+    :raise ApiError: for a user that this key may not change, a provider that is not configured, or a URL
+        that is not allowed
     """
-    return _begin(custom_id, name, asked, back=None, browser=None).link
+    return _begin(custom_id, name, options, back=None, browser=None).link
 
 
-def begin_here(custom_id: str, name: str, asked: Mapping[str, Any], *, back: str) -> Begun:
-    """As ``begin``, for this browser, which goes to ``back``, a path of this service, in the end.
+def begin_here(custom_id: str, name: str, options: Mapping[str, Any], *, back: str) -> Begun:
+    """As ``begin``, for this browser; afterwards it is redirected to ``back``, a path of this service.
 
-    Only this browser can finish the consent, if the callback's address is the one under which it knows us. If
-    not, it would not send our cookie there, and any browser can finish the consent.
+    Only this browser can finish the consent, if the callback has the host that this browser uses now.
+    Otherwise it would not send the cookie to the callback, and any browser can finish the consent.
     """
     browser = secrets.token_urlsafe(COOKIE_BYTES)
     own = callback(ProviderName(name))
-    known_here = own is not None and _same_host(own, request.host_url)
-    return _begin(custom_id, name, asked, back=back, browser=browser if known_here else None)
+    sends_cookie = own is not None and _same_host(own, request.host_url)
+    return _begin(custom_id, name, options, back=back, browser=browser if sends_cookie else None)
 
 
 def _same_host(one: str, other: str) -> bool:
-    """Whether two addresses have one host: names in any case; a port counts for no cookie (RFC 6265, 8.5)."""
+    """Whether two URLs have the same host, in any case. Cookies ignore the port (RFC 6265, 8.5)."""
     return urlsplit(one).hostname == urlsplit(other).hostname
 
 
 def _begin(
-    custom_id: str, name: str, asked: Mapping[str, Any], *, back: str | None, browser: str | None
+    custom_id: str, name: str, options: Mapping[str, Any], *, back: str | None, browser: str | None
 ) -> Begun:
     provider = ProviderName(name)
     registered = providers()[provider]
     oauth = registered.oauth
     if not registered.configured:
         raise NotFound(f"{oauth.title} is not configured: this installation is not registered there")
-    redirect_uri, ours = _redirect(provider, asked["redirectUrl"], asked["returnUrl"])
+    redirect_uri, ours = _redirect(provider, options["redirectUrl"], options["returnUrl"])
     stores = services().stores
     with stores.database.writing() as session:
         user_id = own_user(session, custom_id, otherwise=CONNECTION).id
         connected = connections.find(session, user_id, provider)
-    offline = asked["accessType"] == "offline"
-    scopes = scopes_to_request(provider, asked["scope"], offline=offline)
+    offline = options["accessType"] == "offline"
+    scopes = scopes_to_request(provider, options["scope"], offline=offline)
     verifier = new_verifier()
     state = stores.oauth_states.begin(
         PendingConsent(
@@ -131,42 +131,42 @@ def _begin(
             offline=offline,
             redirect_uri=redirect_uri,
             ours=ours,
-            return_url=back or asked["returnUrl"],
+            return_url=back or options["returnUrl"],
             asked_by=caller().visible,
             within=within(),
             verifier=verifier,
             # An administrator has no key.
             key_id=caller().id or None,
-            expected_email=asked["expectedEmail"],
+            expected_email=options["expectedEmail"],
             browser_digest=None if browser is None else digest(browser),
         )
     )
-    login_hint = asked["expectedEmail"] or (connected.email if connected else None)
+    login_hint = options["expectedEmail"] or (connected.email if connected else None)
     link = oauth.link(ConsentRequest(redirect_uri, scopes, state, verifier, offline, login_hint))
     return Begun(link, None if browser is None else BrowserCookie(cookie_name(state), browser))
 
 
 def cookie_name(state: str) -> str:
-    """The cookie for one consent: a browser may have several under way."""
+    """The name of the cookie for one consent: a browser may have several pending."""
     return f"almanac-consent-{digest(state)[:16]}"
 
 
 def callback(provider: ProviderName) -> str | None:
-    """Where the provider sends people back to us; None when we do not know how they reach us."""
+    """The URL of the callback for a provider; None if the public URL of this service is unknown."""
     base = services().settings.public_url or _this_machine()
     return None if base is None else f"{base}{CALLBACK.format(provider=provider)}"
 
 
 def take(state: str, provider: str) -> PendingConsent | None:
-    """What a state stands for at this provider; it is used up, also when it was for another."""
+    """Consume a state: the pending consent at this provider. A state of another provider is consumed too."""
     authorization = services().stores.oauth_states.take(state)
     return authorization if authorization is not None and authorization.provider == provider else None
 
 
 def check_browser(authorization: PendingConsent, state: str) -> None:
-    """Refuse a browser that has not opened the link, if the consent is bound to one.
+    """Reject a browser other than the one that the consent is bound to, if any.
 
-    :raise Invalid: for any other browser
+    :raise Invalid: for another browser
     """
     if authorization.browser_digest is None:
         return
@@ -176,7 +176,7 @@ def check_browser(authorization: PendingConsent, state: str) -> None:
 
 
 def check_still_allowed(authorization: PendingConsent) -> None:
-    """Refuse a consent whose link its API key could not make any more.
+    """Reject a consent whose API key could not make its link any more.
 
     :raise Invalid: when the key is no longer in force
     :raise NotFound: when the user is gone, or the key does not reach it any more
@@ -193,9 +193,9 @@ def check_still_allowed(authorization: PendingConsent) -> None:
 
 
 def check_reach(authorization: PendingConsent) -> None:
-    """Refuse a key that may not change the user of an authorization.
+    """Reject a key that may not change the user of an authorization.
 
-    :raise Invalid: when the key does not reach the user; to it the state is as good as unknown
+    :raise Invalid: when the key does not reach the user; the error is that of an unknown state
     :raise Forbidden: when other organizations share the user
     """
     with services().stores.database.writing() as session:
@@ -206,27 +206,27 @@ def check_reach(authorization: PendingConsent) -> None:
 
 
 def finish(authorization: PendingConsent, code: str) -> None:
-    """Have a worker redeem the code and store the connection.
+    """Have a worker exchange the code and store the connection.
 
-    :raise ApiError: when that fails, and when the link could not be made any more
+    :raise ApiError: if that fails, or if the API key could not make the link any more
     """
-    # The worker checks again when it stores the connection; here, no code is sent in vain.
+    # The worker checks again when it stores the connection; this check avoids a useless exchange.
     check_still_allowed(authorization)
     stores, settings = services().stores, services().settings
     job = ExchangeCode(stores.oauth_states.hand_over(PendingExchange(authorization, code)))
     deadline = time.monotonic() + settings.fanout_deadline_seconds
-    # The state is used up: a request that is refused now could only start again.
+    # The state is consumed: after a rejection by admission, the person would have to start again.
     (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline, finishing=True)
     if reply.failed is not None:
         raise _failed(reply.failed)
 
 
 def refusal(provider: ProviderName, word: str) -> ApiError:
-    """The error for what a provider says in place of a code; none of its text is repeated."""
+    """The error for a provider's error code; it repeats none of the provider's text."""
     title = providers()[provider].oauth.title
     if word in _REGISTRATION:
         log.error(
-            "%s does not take our request for consent (%s): check the client id in the dashboard, or "
+            "%s rejected the consent request (%s): check the client id in the dashboard, or "
             "ALMANAC_%s_CLIENT_ID where it is set, and the redirect address and the scopes that are "
             "registered there",
             *(title, word, provider.upper()),
@@ -237,14 +237,14 @@ def refusal(provider: ProviderName, word: str) -> ApiError:
 
 
 def is_refusal(provider: ProviderName, sentence: str) -> bool:
-    """Whether a sentence is one that this service says of a consent."""
+    """Whether a sentence is one of this service's own errors for a consent."""
     title = providers()[provider].oauth.title
-    told = (each.format(provider=title) for _, each in _REFUSALS.values())
-    return sentence in {*told, *(each.message for each in REFUSED_ACCOUNTS), OTHER_BROWSER}
+    refusals = (each.format(provider=title) for _, each in _REFUSALS.values())
+    return sentence in {*refusals, *(each.message for each in REFUSED_ACCOUNTS), OTHER_BROWSER}
 
 
 def granted(authorization: PendingConsent) -> tuple[str | None, Sequence[str]]:
-    """The address and the scopes of the connection that has just been made."""
+    """The e-mail address and the scopes of the connection that was just made."""
     with services().stores.database.reading() as session:
         row = connections.find(session, authorization.user_id, authorization.provider)
     return (row.email, row.scope) if row else (None, ())
@@ -252,13 +252,13 @@ def granted(authorization: PendingConsent) -> tuple[str | None, Sequence[str]]:
 
 def _failed(failed: Failed) -> ApiError:
     if failed.reason is Reason.AUTHORIZATION_INVALID:
-        # It is the code that the provider rejects: no connection is concerned.
+        # The provider rejected the code; no connection is affected.
         return Invalid(failed.message)
     return whole_request_failed(failed)
 
 
 def _redirect(provider: ProviderName, redirect_url: str | None, return_url: str | None) -> tuple[str, bool]:
-    """Where the provider sends the code, and whether that is us."""
+    """The URL that the provider sends the code to, and whether it is our callback."""
     settings = services().settings
     own = callback(provider)
     target = own if redirect_url is None else redirect_url
@@ -274,9 +274,9 @@ def _redirect(provider: ProviderName, redirect_url: str | None, return_url: str 
 
 
 def _this_machine() -> str | None:
-    """Our address as the caller knows it; None unless it is on this very machine.
+    """The base URL of this request if its host is this machine; otherwise None.
 
-    Any other is not believed: whoever sends a ``Host`` could lead people astray.
+    Other hosts are not trusted: a client could send any ``Host`` and have people redirected there.
     """
     parts = urlsplit(request.url_root)
     return (

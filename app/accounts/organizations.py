@@ -1,4 +1,4 @@
-"""Organizations and their members, changed as the caller may: by the API and by the dashboard alike."""
+"""Operations on organizations and their members, with the access checks of the caller."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def find(session: Session, slug: str, *, to_change: bool = False) -> Organizatio
 
 
 def number(session: Session, slug: str, *, keep: bool = False) -> int:
-    """The internal id of an organization. ``keep``: it is not deleted before we commit.
+    """The internal id of an organization. ``keep`` locks it against deletion until the commit.
 
     :raise NotFound: for one that the caller does not reach
     """
@@ -47,7 +47,7 @@ def create(session: Session, slug: str, name: str | None) -> None:
 
 
 def change(session: Session, slug: str, changes: Mapping[str, str | None]) -> Organization:
-    """Give an organization another ``slug`` or ``name``, whichever is in ``changes``.
+    """Change the ``slug`` or the ``name`` of an organization, whichever is in ``changes``.
 
     :raise Conflict: when the slug is taken
     """
@@ -71,7 +71,7 @@ def delete(session: Session, slug: str) -> Organization:
 def add_members(session: Session, slug: str, custom_ids: Sequence[str]) -> int:
     """Make users members; returns how many were not members before.
 
-    :raise NotFound: when one of them is unknown; then nobody is added
+    :raise NotFound: when one of them is unknown; then no user is added
     """
     return organizations.add_members(
         session, number(session, slug, keep=True), require_users(session, custom_ids)
@@ -79,9 +79,9 @@ def add_members(session: Session, slug: str, custom_ids: Sequence[str]) -> int:
 
 
 def remove_members(session: Session, slug: str, custom_ids: Sequence[str]) -> None:
-    """End memberships; those that do not exist are no error.
+    """End memberships; a user who is not a member is no error.
 
-    :raise NotFound: when a user is unknown; then nobody is removed
+    :raise NotFound: when a user is unknown; then no user is removed
     """
     organizations.remove_members(session, number(session, slug), require_users(session, custom_ids))
 

@@ -1,4 +1,4 @@
-"""Whose a user is: an API key that is bound to an organization changes nothing that others share."""
+"""Ownership of users: a key that is bound to an organization may not change users shared with others."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ CONNECTION = "changing a connection needs an API key that is not bound to an org
 
 
 def own_user(session: Session, custom_id: str, *, otherwise: str) -> User:
-    """A user that this key may change, kept from other writers: one that no other organization shares.
+    """A user that this key may change, locked for update: one that belongs to no other organization.
 
     :raise NotFound: when the key does not reach the user
-    :raise Forbidden: when another organization shares it; ``otherwise`` says what to do then
+    :raise Forbidden: when the user belongs to another organization too; ``otherwise`` ends the message
     """
     row = users.find(session, custom_id, within=within(), to_change=True)
     if row is None:

@@ -1,4 +1,4 @@
-"""What becomes of a provider's notification: proven, then acted upon within its request."""
+"""Handles notifications from providers: authenticates them and acts on them within their request."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from workers.upkeep.channel_opening import lose, watch
 
 log = logging.getLogger(__name__)
 
-# A round that keeps channels looks at all of them: one is called for in so many seconds.
+# One upkeep round checks all channels, so a round is requested at most once in this many seconds.
 ROUND_SECONDS = 60.0
 
 CHANNEL = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
-# Compared with where there is no channel, so that a refusal takes the same way for whatever reason.
-_NOBODY = Speaker("", "", CalendarKey("", ""), channels.digest(secrets.token_urlsafe(32)))
+# Compared with if there is no channel, so that every rejection takes the same code path.
+_UNKNOWN = Speaker("", "", CalendarKey("", ""), channels.digest(secrets.token_urlsafe(32)))
 
 
-def handle(provider: ProviderName, told: Sequence[Notification]) -> bool:
-    """Act on the notifications that channels of ours prove; False when none does."""
-    speakers = _speakers({each.channel for each in told if CHANNEL.fullmatch(each.channel)})
-    heeded = False
-    # The same one again tells nothing.
-    for notification in dict.fromkeys(told):
-        speaker = speakers.get(notification.channel, _NOBODY)
+def handle(provider: ProviderName, notifications: Sequence[Notification]) -> bool:
+    """Act on the notifications that have the secret of one of our channels; False if none has."""
+    speakers = _speakers({each.channel for each in notifications if CHANNEL.fullmatch(each.channel)})
+    handled = False
+    # Duplicates within a request are dropped.
+    for notification in dict.fromkeys(notifications):
+        speaker = speakers.get(notification.channel, _UNKNOWN)
         if speaker.proves(notification.secret) and speaker.provider == provider:
             _act(speaker, notification.news)
-            heeded = True
-    return heeded
+            handled = True
+    return handled
 
 
 def _act(speaker: Speaker, news: News) -> None:
@@ -50,31 +50,31 @@ def _act(speaker: Speaker, news: News) -> None:
             stores = services().stores
             after_notification(stores, speaker, speaker.key)
             stores.channel_usage.hear(speaker.channel, services().settings.push_audit_seconds)
-            _tell(speaker)
+            _record_change(speaker)
         case News.ENDING:
             _renew_soon(speaker)
         case News.ENDED:
             services().stores.busy.empty(speaker.key, unwatch=speaker.channel)
             after_notification(services().stores, speaker, speaker.key)
-            # What has changed since it ended was told to nobody. Before the channel goes: should it fail, the
-            # provider can tell us again.
-            _tell(speaker)
+            # Changes since the channel ended went unreported. Recorded before the channel is removed: if
+            # recording fails, the provider can send the notification again.
+            _record_change(speaker)
             lose(services().stores, speaker.key, speaker.channel)
 
 
-def _tell(speaker: Speaker) -> None:
-    """Tell those in turn who want to hear of changes; when that fails, the provider is to come again."""
+def _record_change(speaker: Speaker) -> None:
+    """Record the change for webhook delivery. If that fails, the provider must send it again."""
     connection, calendar = speaker.key
     with services().stores.database.writing() as session:
         webhooks.record(session, Event.CALENDAR_CHANGED, connection, calendar_id=calendar)
 
 
 def _speakers(names: Collection[str]) -> dict[str, Speaker]:
-    """Who the channels are; at most one query for all that are not remembered."""
+    """The channels by name, with at most one query for those that are not cached."""
     if not names:
         return {}
     stores = services().stores
-    memory = stores.versioned_cache.current()
+    cached = stores.versioned_cache.current()
 
     @cache
     def stored() -> dict[str, Speaker]:
@@ -84,12 +84,12 @@ def _speakers(names: Collection[str]) -> dict[str, Speaker]:
     def load(name: str) -> Speaker | None:
         return stored().get(name)
 
-    found = {name: memory.get_or_load(("channel", name), partial(load, name)) for name in names}
+    found = {name: cached.get_or_load(("channel", name), partial(load, name)) for name in names}
     return {name: speaker for name, speaker in found.items() if speaker is not None}
 
 
 def _confirm(speaker: Speaker) -> None:
-    """Rely on the channel from now on; who says so again, or later, changes nothing."""
+    """Mark the channel as confirmed; a repeated confirmation has no effect."""
     stores = services().stores
     with stores.database.writing() as session:
         row = channels.confirmed(session, speaker.channel)
@@ -98,7 +98,7 @@ def _confirm(speaker: Speaker) -> None:
 
 
 def _renew_soon(speaker: Speaker) -> None:
-    """With the round that is called for, or the next one of beat."""
+    """Have the channel renewed, by an upkeep round that is requested now or by the next scheduled one."""
     stores = services().stores
     with stores.database.writing() as session:
         channels.hurry(session, speaker.channel)

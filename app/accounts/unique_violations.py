@@ -1,4 +1,4 @@
-"""Uniqueness is the database's to decide: its refusal, told apart by column and turned into a 409."""
+"""Turns violations of a unique constraint into 409."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ def conflict_on(column: InstrumentedAttribute[str], message: str) -> Iterator[No
         yield
     except IntegrityError as error:
         table = column.class_.__tablename__
-        told = str(error.orig)
+        message_of_database = str(error.orig)
         # PostgreSQL names the constraint, SQLite the column.
-        if f"uq_{table}_{column.key}" in told or f"{table}.{column.key}" in told:
+        names = (f"uq_{table}_{column.key}", f"{table}.{column.key}")
+        if any(name in message_of_database for name in names):
             raise Conflict(message) from error
         raise

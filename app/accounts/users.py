@@ -1,4 +1,4 @@
-"""Users, registered, renamed and deleted as the caller may: by the API and by the dashboard alike."""
+"""Operations on users, with the access checks of the caller."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from store.sql.queries import audit, organizations, users
 
 
 def register(session: Session, custom_id: str, slugs: Collection[str]) -> None:
-    """Create a user as a member of organizations, and of the one that the caller is bound to.
+    """Create a user as a member of these organizations and of the one that the caller is bound to.
 
     :raise NotFound: when an organization is unknown; then nothing is created
     :raise Conflict: when the identifier is taken
@@ -35,9 +35,9 @@ def register(session: Session, custom_id: str, slugs: Collection[str]) -> None:
 
 
 def rename(session: Session, custom_id: str, new_id: str) -> None:
-    """Give a user another identifier; connections and memberships stay.
+    """Change the identifier of a user; connections and memberships stay.
 
-    :raise Conflict: when it is taken
+    :raise Conflict: when the identifier is taken
     """
     row = own_user(session, custom_id, otherwise=MEMBERSHIP)
     with conflict_on(User.custom_id, "User already exists"):
@@ -46,9 +46,9 @@ def rename(session: Session, custom_id: str, new_id: str) -> None:
 
 
 def delete(custom_id: str) -> None:
-    """Delete a user: grants are revoked where the provider offers it, tokens and cached data are removed.
+    """Delete a user with tokens and cached data; revoke grants where the provider supports it.
 
-    Not called within a transaction, as it waits for a provider.
+    Do not call this within a transaction, because it waits for a provider.
     """
     with services().stores.database.writing() as session:
         own_user(session, custom_id, otherwise=MEMBERSHIP)
@@ -56,7 +56,7 @@ def delete(custom_id: str) -> None:
     actor = caller().visible
     with services().stores.database.writing() as session:
         user = own_user(session, custom_id, otherwise=MEMBERSHIP)
-        # In one transaction: a consent that ends meanwhile is removed too, or finds no user.
+        # In one transaction: a consent that finishes concurrently is removed too, or finds no user.
         removed = remove_connections(session, user, actor=actor)
         users.remove(session, user.id)
         audit.record(session, actor=actor, action="deleteUser", subject=custom_id)

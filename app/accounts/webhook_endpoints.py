@@ -1,4 +1,4 @@
-"""Webhook endpoints: made, deleted and sent to again, for a caller of the API as for an administrator."""
+"""Operations on webhook endpoints and their deliveries, with the access checks of the caller."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from workers.webhooks import ssrf_guard
 
 
 def check_reach(url: str) -> None:
-    """Refuse what leads into a network that callers have no business in.
+    """Reject a URL whose host has a private address, unless the settings allow it.
 
-    A name that is not known yet passes: it is looked at again before anything is sent there. Names are looked
-    up here, so no transaction should wait for it.
+    A host name that does not resolve passes: it is checked again before each delivery. This function resolves
+    names, so do not call it within a transaction.
 
-    :raise Invalid: naming ``url``
+    :raise Invalid: with ``url`` in the message
     """
     allow_private = services().settings.webhooks_allow_private
     try:
@@ -32,14 +32,14 @@ def check_reach(url: str) -> None:
 def create(
     session: Session, *, url: str, events: Sequence[str], organization_id: int | None
 ) -> tuple[WebhookEndpoint, str]:
-    """Register an endpoint whose ``url`` was checked; returns it with its secret, which is not shown again.
+    """Register an endpoint whose ``url`` passed ``check_reach``; returns it with its secret.
 
-    :raise Conflict: when there is no room for it
+    :raise Conflict: when the limit on endpoints is reached
     """
-    once = list(dict.fromkeys(events))
+    distinct = list(dict.fromkeys(events))
     try:
         row, secret = webhooks.create(
-            session, services().stores.keyring, url=url, events=once, within=organization_id
+            session, services().stores.keyring, url=url, events=distinct, within=organization_id
         )
     except webhooks.TooMany as error:
         raise Conflict(f"There are {webhooks.MOST_ENDPOINTS} webhooks already") from error
@@ -59,7 +59,7 @@ def find(session: Session, endpoint_id: str) -> WebhookEndpoint:
 
 
 def remove(session: Session, endpoint_id: str) -> None:
-    """Delete an endpoint, with what waits for it and its log.
+    """Delete an endpoint with its pending deliveries and its log.
 
     :raise NotFound: when there is none that the caller reaches
     """
@@ -68,7 +68,7 @@ def remove(session: Session, endpoint_id: str) -> None:
 
 
 def replay(session: Session, endpoint_id: str, delivery_id: str) -> WebhookDelivery:
-    """Send a delivery again, once the session has committed; a disabled endpoint is enabled by it.
+    """Send a delivery again after the session has committed; this enables a disabled endpoint.
 
     :raise NotFound: when there is no such endpoint, or its log shows no such delivery
     """

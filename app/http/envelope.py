@@ -69,7 +69,7 @@ class Json(JSONProvider):
 
 
 class Parser(FlaskParser):
-    """Answers 400 to validation errors, ignores unknown fields, and accepts every spelling of a query array."""
+    """Answers 400 to validation errors, ignores unknown fields, and takes query arrays in any spelling."""
 
     DEFAULT_VALIDATION_STATUS = 400
     DEFAULT_UNKNOWN_BY_LOCATION = dict.fromkeys(LOCATIONS, EXCLUDE)

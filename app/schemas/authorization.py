@@ -1,4 +1,4 @@
-"""What connecting an account by consent takes and answers."""
+"""Schemas for connecting accounts by OAuth consent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ACCESS_TYPES = ("offline", "online")
 
 # https://www.rfc-editor.org/rfc/rfc6749#section-3.3
 SCOPE = re.compile(r"[!#-\[\]-~]{1,512}", re.ASCII)
-# What can only be meant as a level: providers' own scopes have dots, colons or capitals.
+# Matches levels only: providers' own scopes have dots, colons or capitals.
 _WORD = re.compile(r"[a-z-]+", re.ASCII)
 
 _OWN_SCOPES = {
@@ -69,7 +69,7 @@ class Access(fields.Field[Any]):
 
 
 class AccessInQuery(Several):
-    """The same in a query, where one word is a level and anything else an array."""
+    """The same in a query: one lower-case word is a level, anything else an array of scopes."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(fields.String(), metadata={"description": _MEANING, "default": ["write"]}, **options)
@@ -82,7 +82,7 @@ class AccessInQuery(Several):
 
 
 class Address(Text):
-    """Where a browser is sent to; whether it may be is asked later."""
+    """A URL to redirect a browser to; the allow-list is checked later."""
 
     def __init__(self, description: str) -> None:
         super().__init__(longest=2048, load_default=None, metadata={"description": description})
@@ -105,7 +105,7 @@ ACCESS_TYPE = "`offline`: also while the person is away, by a refresh token."
 
 
 class Consent(Schema):
-    """How a person is to be asked, and where the browser goes then."""
+    """Options of a consent, and the URLs of its redirects."""
 
     accessType = Word(
         ACCESS_TYPES,
@@ -118,19 +118,19 @@ class Consent(Schema):
 
 
 class LinkQuery(Consent):
-    """What a person is to be asked for, in a query."""
+    """Options and scopes of a consent, in a query."""
 
     scope = AccessInQuery(load_default=str(Level.WRITE))
 
 
 class AuthorizeBody(Body, Consent):
-    """What a person is to be asked for, in a body."""
+    """Options and scopes of a consent, in a body."""
 
     scope = Access(load_default=str(Level.WRITE))
 
 
 class LinkSchema(Schema):
-    """Where a person goes to consent."""
+    """A link to a consent page."""
 
     link = fields.String(
         required=True,
@@ -139,13 +139,13 @@ class LinkSchema(Schema):
 
 
 class ProviderLinkSchema(LinkSchema):
-    """Where a person goes to consent, at one of the providers."""
+    """A link to the consent page of one provider."""
 
     provider = Word(tuple(ProviderName), required=True)
 
 
 class Granted(fields.Field[Any]):
-    """Scopes as a provider wrote them, in one string or as an array."""
+    """Scopes as the provider formats them, in one string or as an array. The value is ignored."""
 
     def __init__(self, **options: Any) -> None:
         many = {"type": "array", "items": {"type": "string"}}
@@ -160,7 +160,7 @@ class Granted(fields.Field[Any]):
 
 
 class VerifyBody(Body):
-    """What the provider sent to the caller's own address."""
+    """The parameters that the provider sent to the client's ``redirectUrl``."""
 
     code = Text(shortest=1, longest=8192, required=True)
     state = Text(shortest=1, longest=512, required=True)
@@ -174,6 +174,6 @@ class RevokeQuery(Schema):
 
 
 class AccessTokenSchema(Schema):
-    """An access token in force."""
+    """A valid access token."""
 
     accessToken = fields.String(required=True)

@@ -1,4 +1,4 @@
-"""Busy and scheduling requests, and their answers."""
+"""Schemas of busy and scheduling requests and responses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ENTRY_STATUSES = ("ok", "error")
 LONGEST_MINUTES = 10_080
 MOST_OVERLAPS = 1000
 MOST_WINDOWS = 200
-# Windows of all schedules, times the days of the range. 1 000 users with 5 windows each may ask for a year.
+# Windows of all schedules times days of the range: enough for 1 000 users with 5 windows each and a year.
 MOST_WINDOW_DAYS = 2_000_000
 MOST_CALENDARS = 200
 MOST_USERS = 1000
@@ -46,13 +46,13 @@ CALENDAR_IDS = {"description": "Only these calendars; `primary` is the main one 
 
 
 class ZoneQuery(QuerySchema):
-    """The zone of local times in the request, where it stands in the query. It goes before the header."""
+    """The zone of local times in the request, from the query. It overrides the header."""
 
     timeZone = Zone(metadata={"description": "The same as the header `X-Timezone`, and goes before it."})
 
 
 class ZoneHeader(QuerySchema):
-    """The zone of local times in the request."""
+    """The zone of local times in the request, from the header."""
 
     in_query = ZoneQuery
 
@@ -64,7 +64,7 @@ class ZoneHeader(QuerySchema):
 
 
 class RangeQuery(QuerySchema):
-    """From when to when."""
+    """The time range."""
 
     start = Instant(required=True, metadata={"description": "ISO 8601; a bare date is its first moment."})
     end = Instant(required=True, metadata={"description": "ISO 8601, not included. After `start`."})
@@ -92,7 +92,7 @@ class OrganizationBusyQuery(RangeQuery):
 
 
 class SlotsQuery(RangeQuery):
-    """What a slot is."""
+    """The parameters of a slot search."""
 
     slotDuration = IntegerText(
         least=1,
@@ -133,7 +133,7 @@ class SlotsQuery(RangeQuery):
     )
 
     def check(self, data: dict[str, Any]) -> None:
-        """Equal times are the whole day when both are midnight, and nothing otherwise."""
+        """Equal times mean the whole day if both are midnight; otherwise they are an error."""
         earliest, latest = data.get("earliestTimeEachDay"), data.get("latestTimeEachDay")
         if earliest is not None and earliest == latest and earliest != 0:
             raise ValidationError("must differ from earliestTimeEachDay", "latestTimeEachDay")
@@ -168,19 +168,19 @@ class WindowSchema(Body):
 
     @validates_schema
     def is_a_window(self, data: dict[str, Any], **_: Any) -> None:
-        """Equal times are the whole day when both are midnight, and nothing otherwise."""
+        """Equal times mean the whole day if both are midnight; otherwise they are an error."""
         if data["start"] == data["end"] != 0:
             raise ValidationError("must differ from start", "end")
 
 
 class SchedulesBody(Body):
-    """Weekly schedules; their union counts."""
+    """Weekly schedules; slots may lie in their union."""
 
     schedules = fields.List(fields.Nested(WindowSchema), load_default=None, validate=at_most(MOST_WINDOWS))
 
     @pre_load
     def one_is_a_list_of_one(self, data: Any, **_: Any) -> Any:
-        """A single window is read as an array of one."""
+        """Accept a single window as an array of one."""
         if isinstance(data, dict) and isinstance(data.get("schedules"), dict):
             return data | {"schedules": [data["schedules"]]}
         return data
@@ -193,7 +193,7 @@ class RequiredSchedulesBody(SchedulesBody):
 
 
 class WantedUserSchema(SchedulesBody):
-    """One of several users; calendars and schedules of its own go before the request's."""
+    """One of several users; its own calendars and schedules override those of the request."""
 
     id = Identifier(USER_ID, required=True)
     calendarIds = fields.List(
@@ -211,14 +211,14 @@ class UsersBody(SchedulesBody):
 
 
 class BusyPeriodSchema(Schema):
-    """A stretch of busy time, its end not included."""
+    """A busy period, with an exclusive end."""
 
     start = Timestamp(required=True)
     end = Timestamp(required=True)
 
 
 class SlotSchema(BusyPeriodSchema):
-    """A free stretch of exactly ``slotDuration``."""
+    """A free interval of exactly ``slotDuration``."""
 
 
 class MemberSlotSchema(SlotSchema):
@@ -228,7 +228,7 @@ class MemberSlotSchema(SlotSchema):
 
 
 class OptionsSchema(Schema):
-    """What the slots were computed with."""
+    """The parameters that the slots were computed with."""
 
     start = Timestamp(required=True)
     end = Timestamp(required=True)
@@ -270,7 +270,7 @@ class OrganizationSlotsAnswer(WholeBody):
 
 
 class WindowAnswerSchema(Schema):
-    """A weekly schedule window, as it was asked for."""
+    """A weekly schedule window, as in the request."""
 
     days = fields.List(Word(WEEKDAYS), required=True)
     start = fields.String(required=True)
@@ -305,7 +305,7 @@ class UserBusyAnswer(WholeBody):
 
 
 class OrganizationBusyAnswer(WholeBody):
-    """Busy periods of all members, and the members who could not be read whole."""
+    """Busy periods of all members, and the members with a calendar that could not be read."""
 
     data = fields.List(fields.Nested(BusyPeriodSchema), required=True)
     failedUsers = fields.List(fields.Nested(FailedUserSchema), required=True)

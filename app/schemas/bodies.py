@@ -1,4 +1,4 @@
-"""What request bodies have in common."""
+"""Base class and validators of request bodies."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from marshmallow import EXCLUDE, Schema, validate
 
 
 class Body(Schema):
-    """An object that a caller sends; what we do not know of it is ignored, at any depth."""
+    """A JSON object in a request; unknown fields are ignored at any depth."""
 
     error_messages = {"type": "must be an object"}  # noqa: RUF012 - read by marshmallow, never changed
 
@@ -15,5 +15,5 @@ class Body(Schema):
 
 
 def at_most(number: int) -> validate.Length:
-    """No more elements than this."""
+    """A validator for lists with at most this many elements."""
     return validate.Length(max=number, error="must have at most {max} elements")

@@ -1,4 +1,4 @@
-"""Calendars as they are answered."""
+"""Schemas of calendars and their lists."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ORIGINAL = {
 
 
 class ProviderQuery(Schema):
-    """Which accounts."""
+    """A filter for connections by provider."""
 
     provider = Several(
         Word(tuple(ProviderName)), load_default=list, metadata={"description": "Only accounts of these."}
@@ -29,13 +29,13 @@ class ProviderQuery(Schema):
 
 
 class LongCursorQuery(PageQuery):
-    """Paging of a list whose rows have the providers' long ids."""
+    """Paging of a list whose cursors contain the long ids of providers."""
 
     cursor = Text(longest=16_384, metadata={"description": "`nextCursor` of the page before."})
 
 
 class CalendarsQuery(ProviderQuery, LongCursorQuery):
-    """Which accounts, and paging."""
+    """A filter for connections, and paging."""
 
 
 class CalendarSchema(Schema):

@@ -1,4 +1,4 @@
-"""The bodies of answers other than success, and the lists of what could not be read."""
+"""Schemas of error bodies, and of lists of failed calendars and users."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REASON = {"description": "Why it could not be read; the set is closed.", "enum":
 
 
 class ErrorSchema(Schema):
-    """Every answer other than success."""
+    """The body of every error response."""
 
     data = fields.Raw(required=True, metadata={"type": "null"})
     error = fields.String(
@@ -58,7 +58,7 @@ class FailedCalendarSchema(Schema):
 
 
 class FailedUserSchema(Schema):
-    """A member of whom at least one calendar could not be read."""
+    """A member with at least one calendar that could not be read."""
 
     customId = fields.String(required=True)
     reason = fields.String(required=True, metadata=REASON)

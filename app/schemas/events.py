@@ -1,4 +1,4 @@
-"""Events as they are answered, and the bodies that write them."""
+"""Schemas of events in requests and responses."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ RESPONSE = {"description": "What the attendee has answered.", "enum": [str(each)
 
 
 class LongText(Parsed[str]):
-    """A string of several lines."""
+    """A string that may have several lines."""
 
     def __init__(self, *, longest: int, **options: Any) -> None:
         super().__init__(shape={"maxLength": longest}, **options)
         self.longest = longest
 
     def parse(self, text: str) -> str:
-        """The text itself."""
+        """The validated text."""
         if len(text) > self.longest:
             raise ValidationError(f"must have at most {self.longest} characters")
         if CONTROL.search(re.sub(r"[\t\r\n]", "", text)):
@@ -69,7 +69,7 @@ class ListEdge(Instant):
     """A timestamp in any of the forms of the API, or milliseconds since 1970."""
 
     def parse(self, text: str) -> timestamps.Moment:
-        """The moment, which may wait for its zone."""
+        """The timestamp; a local time gets its zone later."""
         if SECONDS.fullmatch(text):
             raise ValidationError(
                 "must be milliseconds since 1970, and looks like seconds: multiply it by 1000"
@@ -110,7 +110,7 @@ def _web_address(text: str) -> str:
         )
     try:
         parts = urlsplit(text)
-        # Asked for: a port that is no number is only found out so.
+        # Reading `port` raises ValueError if it is not a number.
         readable = parts.port is None or parts.port > 0
     except ValueError:
         readable = False
@@ -122,13 +122,13 @@ def _web_address(text: str) -> str:
 
 
 class AttendeeBody(Body):
-    """Somebody to invite."""
+    """A guest to invite."""
 
     email = Address(required=True)
 
 
 class EventChangeBody(Body):
-    """What is to be written of an event; what is absent stays as it is."""
+    """A change of an event; absent fields stay unchanged."""
 
     subject = Text(longest=1024)
     description = LongText(longest=LONGEST_TEXT)
@@ -162,7 +162,7 @@ class NotifyFor(Body):
 
 
 class UnifiedChangeBody(EventChangeBody, NotifyFor):
-    """What is to be written of every copy of a unified event."""
+    """A change of every copy of a unified event."""
 
     class Meta(Body.Meta):
         exclude = ("sendNotifications",)
@@ -176,19 +176,19 @@ class UnifiedBody(EventBody, NotifyFor):
 
 
 class DeleteQuery(Schema):
-    """Whether guests are told."""
+    """Whether guests are notified."""
 
     sendNotifications = TrueOrFalse(metadata=NOTIFY)
 
 
 class UnifiedDeleteQuery(ProviderQuery):
-    """Which copies, and whose guests are told."""
+    """A filter for copies, and the providers that notify guests."""
 
     sendNotificationsFor = Several(Word(tuple(ProviderName)), metadata={"description": "Providers."})
 
 
 class OptionalZoneHeader(Schema):
-    """The zone of local times in the request, in which a written event is kept."""
+    """The zone of local times in the request; a written event is stored in it."""
 
     in_query = ZoneQuery
 
@@ -199,7 +199,7 @@ class OptionalZoneHeader(Schema):
 
 
 class EventsQuery(ProviderQuery, LongCursorQuery):
-    """Which events: ``start`` and ``end``, or ``minDate`` and ``maxDate`` for the answer as a bare array."""
+    """A range of events: ``start`` and ``end``, or ``minDate`` and ``maxDate`` for a bare array."""
 
     start = Instant(metadata={"description": "ISO 8601; a bare date is its first moment."})
     end = Instant(metadata={"description": "ISO 8601, not included. After `start`."})
@@ -214,7 +214,7 @@ class EventsQuery(ProviderQuery, LongCursorQuery):
 
 
 class AttendeeSchema(Schema):
-    """Somebody invited."""
+    """A guest of an event."""
 
     email = fields.String(required=True)
     self = fields.Boolean(required=True, metadata={"description": "Whether it is the account itself."})
@@ -223,7 +223,7 @@ class AttendeeSchema(Schema):
 
 
 class EventFieldsSchema(Schema):
-    """What every event has."""
+    """Fields of every event."""
 
     subject = fields.String(required=True)
     description = fields.String(required=True)
@@ -252,7 +252,7 @@ class EventAnswer(WholeBody):
 
 
 class UnifiedAttendeeSchema(Schema):
-    """Somebody invited to a unified event."""
+    """A guest of a unified event."""
 
     email = fields.String(required=True)
     self = fields.Boolean(required=True)
@@ -260,7 +260,7 @@ class UnifiedAttendeeSchema(Schema):
 
 
 class EventCopySchema(Schema):
-    """Where a copy of a unified event is."""
+    """The location of a copy of a unified event."""
 
     id = fields.String(required=True)
     calendarId = fields.String(required=True)
@@ -268,7 +268,7 @@ class EventCopySchema(Schema):
 
 
 class UnifiedEventSchema(EventFieldsSchema):
-    """One event in several accounts, told as its first copy tells it."""
+    """One event in several accounts; its fields are those of the first copy."""
 
     metaId = fields.String(required=True)
     attendees = fields.List(fields.Nested(UnifiedAttendeeSchema), required=True)
@@ -277,7 +277,7 @@ class UnifiedEventSchema(EventFieldsSchema):
 
 
 class UnifiedAnswer(WholeBody):
-    """A unified event; accounts that could not be asked for their copy are named."""
+    """A unified event, and the accounts whose copy could not be read."""
 
     data = fields.Nested(UnifiedEventSchema, required=True)
     failedCalendars = fields.List(

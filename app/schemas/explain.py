@@ -1,4 +1,4 @@
-"""Why a moment is, or is not, offered: requests and answers."""
+"""Schemas of requests and responses that explain why a moment is, or is not, offered."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from providers.names import ProviderName
 
 
 class MomentQuery(QuerySchema):
-    """Which moment."""
+    """The moment to explain."""
 
     at = Instant(
         required=True,
@@ -37,7 +37,7 @@ class OrganizationMomentQuery(MomentQuery, OrganizationSlotsQuery):
 
 
 class BlockingSchema(BusyPeriodSchema):
-    """A busy period that covers the moment once it is padded."""
+    """A busy period that covers the moment when padding is added."""
 
     calendarId = fields.String(required=True)
     provider = Word(tuple(ProviderName), required=True)
@@ -49,7 +49,7 @@ class BlockingSchema(BusyPeriodSchema):
 
 
 class ExplainedSchema(Schema):
-    """Why somebody is, or is not, offered at the moment."""
+    """Why the moment is, or is not, offered."""
 
     offered = fields.Boolean(
         required=True, metadata={"description": "Whether some slot holds the moment, its end not included."}
@@ -110,20 +110,20 @@ class ExplainedSchema(Schema):
 
 
 class UserExplainedSchema(ExplainedSchema):
-    """Why a user is, or is not, offered at the moment."""
+    """Why the moment of a user is, or is not, offered."""
 
     at = Timestamp(required=True)
     options = fields.Nested(OptionsSchema, required=True)
 
 
 class MemberExplainedSchema(ExplainedSchema):
-    """Why a member is, or is not, offered at the moment."""
+    """Why the moment of a member is, or is not, offered."""
 
     userId = fields.String(required=True)
 
 
 class OrganizationExplainedSchema(Schema):
-    """Who is offered at the moment, and why every member is, or is not."""
+    """The members whose slots hold the moment, and an explanation for every member."""
 
     at = Timestamp(required=True)
     offeredBy = fields.List(fields.String(), required=True, metadata={"description": "By user id."})
@@ -132,14 +132,14 @@ class OrganizationExplainedSchema(Schema):
 
 
 class UserExplainedAnswer(WholeBody):
-    """Why a user is, or is not, offered, and the calendars that could not be read."""
+    """The explanation for one user, and the calendars that could not be read."""
 
     data = fields.Nested(UserExplainedSchema, required=True)
     failedCalendars = fields.List(fields.Nested(FailedCalendarSchema), required=True)
 
 
 class OrganizationExplainedAnswer(WholeBody):
-    """Who is offered, and the members who could not be read whole."""
+    """The explanations for all members, and the members with a calendar that could not be read."""
 
     data = fields.Nested(OrganizationExplainedSchema, required=True)
     failedUsers = fields.List(fields.Nested(FailedUserSchema), required=True)

@@ -1,4 +1,4 @@
-"""The parameter shapes of the specification, as marshmallow fields. Messages complete "<name> ..."."""
+"""Marshmallow fields for the parameters of the specification. Error messages continue "<name> ..."."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EXAMPLES = {
     DELIVERY_ID: "msg_019a5e0b7c3d1f0c7e5d9a3b4c2e8d6f",
 }
 
-# Marshmallow's own fields speak in our messages too.
+# Marshmallow's own fields use our messages too.
 fields.Field.default_error_messages = {
     **fields.Field.default_error_messages,
     "required": "is required",
@@ -51,7 +51,7 @@ Internal = TypeVar("Internal")
 
 
 class Parsed(fields.Field[Internal], ABC):
-    """A field that is a string on the wire. ``parse`` says what it means, or raises ``ValidationError``."""
+    """A field that is a string in the request. ``parse`` returns its value or raises ``ValidationError``."""
 
     def __init__(
         self, *, shape: Mapping[str, Any], metadata: Mapping[str, Any] | None = None, **options: Any
@@ -69,7 +69,7 @@ class Parsed(fields.Field[Internal], ABC):
 
 
 class Text(Parsed[str]):
-    """A string of bounded length, in one line and without control characters (a database refuses NUL)."""
+    """A string of bounded length, in one line and without control characters (databases reject NUL)."""
 
     def __init__(self, *, shortest: int = 0, longest: int, **options: Any) -> None:
         super().__init__(shape={"minLength": shortest, "maxLength": longest}, **options)
@@ -86,7 +86,7 @@ class Text(Parsed[str]):
 
 
 class PathText(Text):
-    """A text that is one segment of a path, ours or a provider's, where two of them lead elsewhere."""
+    """A text that is used as one path segment, so ``.`` and ``..`` are not allowed."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(shortest=1, **options)
@@ -100,33 +100,33 @@ class PathText(Text):
 
 
 def identifier_shape(pattern: re.Pattern[str]) -> dict[str, Any]:
-    """How the document describes an identifier."""
+    """The schema of an identifier in the OpenAPI document."""
     return {"pattern": f"^{pattern.pattern}$", "examples": [EXAMPLES[pattern]]}
 
 
 class Identifier(Parsed[str]):
-    """An identifier of ours, or one that the caller chose for us."""
+    """An identifier made by this service, or chosen by the client."""
 
     def __init__(self, pattern: re.Pattern[str], **options: Any) -> None:
         super().__init__(shape=identifier_shape(pattern), **options)
         self.pattern = pattern
 
     def parse(self, text: str) -> str:
-        """The identifier itself."""
+        """The validated identifier."""
         if not self.pattern.fullmatch(text):
             raise ValidationError(f"must match ^{self.pattern.pattern}$")
         return text
 
 
 class Instant(Parsed[timestamps.Moment]):
-    """A timestamp in any of the forms of the API."""
+    """A timestamp in any form that the API accepts."""
 
     def __init__(self, **options: Any) -> None:
         shape = {"examples": ["2026-11-20T09:00:00Z", "2026-11-20", "2026-11-20T10:00:00+01:00"]}
         super().__init__(shape=shape, **options)
 
     def parse(self, text: str) -> timestamps.Moment:
-        """The moment, which may wait for its zone."""
+        """The timestamp; a local time gets its zone later."""
         try:
             return timestamps.parse(text)
         except timestamps.NotATimestamp as error:
@@ -134,7 +134,7 @@ class Instant(Parsed[timestamps.Moment]):
 
 
 class Timestamp(fields.DateTime):
-    """An instant as we answer it: UTC, milliseconds, ``Z``. Dumps an aware datetime."""
+    """An instant in a response: UTC, milliseconds, ``Z``. Serializes an aware datetime."""
 
     def __init__(self, *, metadata: Mapping[str, Any] | None = None, **options: Any) -> None:
         example = {"examples": ["2026-11-20T09:00:00.000Z"]}
@@ -147,7 +147,7 @@ class Timestamp(fields.DateTime):
 
 
 class IntegerText(Parsed[int]):
-    """An integer as a query string holds it: ASCII digits, no leading zeros, within bounds."""
+    """An integer in a query: ASCII digits, no leading zeros, within inclusive bounds."""
 
     def __init__(self, *, least: int, most: int, **options: Any) -> None:
         super().__init__(shape={"type": "integer", "minimum": least, "maximum": most}, **options)
@@ -158,7 +158,7 @@ class IntegerText(Parsed[int]):
         """The number."""
         if not INTEGER.fullmatch(text):
             raise ValidationError("must be an integer")
-        # Twenty digits are out of any bounds; more are not worth converting.
+        # Twenty digits exceed all bounds; the rest need not be converted.
         number = int(text[:20])
         if not self.least <= number <= self.most:
             raise ValidationError(f"must be between {self.least} and {self.most}")
@@ -186,14 +186,14 @@ class TrueOrFalse(Parsed[bool]):
         super().__init__(shape={"type": "boolean"}, **options)
 
     def parse(self, text: str) -> bool:
-        """The truth."""
+        """The boolean value."""
         if text not in ("true", "false"):
             raise ValidationError("must be true or false")
         return text == "true"
 
 
 class JsonBoolean(fields.Boolean):
-    """``true`` or ``false`` in a JSON body; marshmallow's own field takes 1 and 0 too."""
+    """``true`` or ``false`` in a JSON body; marshmallow's own field accepts 1 and 0 too."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> bool:
         if not isinstance(value, bool):
@@ -209,7 +209,7 @@ class Word(Parsed[str]):
         self.words = words
 
     def parse(self, text: str) -> str:
-        """The word itself."""
+        """The validated word."""
         if text not in self.words:
             raise ValidationError(f"must be one of {', '.join(self.words)}")
         return text
@@ -230,7 +230,7 @@ class Zone(Parsed[ZoneInfo]):
 
 
 class Several(fields.List[Any]):
-    """A query array in any of its spellings: repeated, with ``[]``, or with commas. Repeats count once."""
+    """A query array in any spelling: repeated, with ``[]``, or with commas. Duplicates are dropped."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> list[Any]:
         parts = [part for text in value for part in str(text).split(",") if part]

@@ -1,4 +1,4 @@
-"""Users, organizations and connections as they are answered, and the bodies that make them."""
+"""Schemas of users, organizations and connections in requests and responses."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from store.sql.queries.connections import Tokens
 from store.sql.queries.organizations import PREVIEWED_MEMBERS, Preview
 from store.sql.queries.users import RELATIONS, Page
 
-# Printable ASCII without spaces: RFC 6750 allows less, providers write more, an HTTP header takes this.
+# Printable ASCII without spaces, as an HTTP header allows; providers use more than RFC 6750 allows.
 TOKEN = re.compile(r"[!-~]+")
 ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
 
-# As many as one list answer may hold with `limit`.
+# The highest `limit` of a list.
 MOST_AT_ONCE = 1000
-# As many as one statement may name; organizations can be larger.
+# The most users that one request may name; organizations can be larger.
 MOST_MEMBERS = 10_000
 MOST_ORGANIZATIONS = 1000
 MOST_SCOPES = 200
@@ -64,7 +64,7 @@ class TokenText(Text):
         super().__init__(shortest=1, longest=16_384, metadata=shape, **options)
 
     def parse(self, text: str) -> str:
-        """The token itself."""
+        """The validated token."""
         token = super().parse(text)
         if not TOKEN.fullmatch(token):
             raise ValidationError("must be printable ASCII without spaces")
@@ -72,7 +72,7 @@ class TokenText(Text):
 
 
 class Address(Text):
-    """An e-mail address, as far as one can be told by looking."""
+    """An e-mail address; only its syntax is checked, and only roughly."""
 
     def __init__(self, *, description: str | None = None, **options: Any) -> None:
         shape: dict[str, Any] = {"pattern": f"^{ADDRESS.pattern}$", "examples": ["ada@example.com"]}
@@ -81,7 +81,7 @@ class Address(Text):
         super().__init__(shortest=3, longest=320, metadata=shape, **options)
 
     def parse(self, text: str) -> str:
-        """The address itself."""
+        """The validated address."""
         address = super().parse(text)
         if not ADDRESS.fullmatch(address):
             raise ValidationError("must be an e-mail address, like ada@example.com")
@@ -143,7 +143,7 @@ class NestedOrganization(fields.Nested):
 
 
 class UserSchema(Schema):
-    """A user; the relations are those asked for with ``include``."""
+    """A user, with the relations in ``include``."""
 
     id = Identifier(USER_ID, required=True)
     createdAt = Timestamp(required=True)
@@ -152,7 +152,7 @@ class UserSchema(Schema):
 
 
 class PageQuery(Schema):
-    """Paging, for those who ask for it."""
+    """Optional paging."""
 
     limit = IntegerText(
         least=1, most=MOST_AT_ONCE, metadata={"description": f"The longest page, 1 to {MOST_AT_ONCE}."}
@@ -161,7 +161,7 @@ class PageQuery(Schema):
 
 
 class IncludeQuery(Schema):
-    """Which relations to answer with."""
+    """The relations to include in the response."""
 
     include = Several(
         Word(RELATIONS),
@@ -194,7 +194,7 @@ class RenameBody(Body):
 
     @validates_schema
     def names_one(self, data: dict[str, Any], **_: Any) -> None:
-        """Either name will do; one is needed."""
+        """Accept either name; one is required."""
         if not data:
             raise ValidationError("is required", "userId")
 
@@ -207,7 +207,7 @@ class OrganizationBody(Body):
 
 
 class OrganizationChangeBody(Body):
-    """What changes of an organization; what is absent stays."""
+    """A change of an organization; absent fields stay unchanged."""
 
     slug = Identifier(SLUG)
     name = Text(shortest=1, longest=128, allow_none=True)
@@ -220,7 +220,7 @@ class MembersBody(Body):
 
 
 class ConnectionBody(Body):
-    """Tokens that the caller obtained by itself."""
+    """Tokens that the client obtained itself."""
 
     accessToken = TokenText(required=True)
     refreshToken = TokenText(load_default=None, allow_none=True)
@@ -245,13 +245,13 @@ class ConnectionsQuery(PageQuery, ShowTokenQuery):
 
 
 class SuccessSchema(Schema):
-    """It is done."""
+    """The result of a request without other data."""
 
     success = fields.Boolean(required=True)
 
 
 def connection_view(row: OAuthConnection, tokens: Tokens | None = None) -> dict[str, Any]:
-    """A connection for ``ConnectionSchema``; its tokens only when they are handed in."""
+    """A connection for ``ConnectionSchema``; ``tokens`` only if the response shows them."""
     return {
         "provider": row.provider,
         "email": row.email,
@@ -271,7 +271,7 @@ def organization_view(row: Organization) -> dict[str, Any]:
 
 
 def organizations_shown(row: User, *, within: int | None) -> list[Organization]:
-    """A user's organizations; a key that is bound to one does not learn of the others."""
+    """A user's organizations; for a key that is bound to one, only that one."""
     return [organization for organization in row.organizations if within in (None, organization.id)]
 
 

@@ -1,4 +1,4 @@
-"""Timestamps as callers write them: the ISO 8601 forms that the API takes, and nothing else."""
+"""Parses timestamps in requests: exactly the ISO 8601 forms that the API documents."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dateutil.parser import isoparser
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 
-# Zone rules outside these years are guesses, and no provider answers there.
+# Outside these years, time zone rules are guesses and providers return no events.
 FIRST_YEAR, LAST_YEAR = 1970, 2199
 OUT_OF_YEARS = f"must lie in the years {FIRST_YEAR} to {LAST_YEAR}"
 
-# The parser takes more than the API promises (a bare year, any separator); this is what the API takes.
+# The parser accepts more than the API documents (a bare year, any separator); this pattern does not.
 SHAPE = re.compile(
     r"""
     (?: \d{4}-\d{2}(?:-\d{2})? | \d{8}                                # calendar date
@@ -31,23 +31,23 @@ SHAPE = re.compile(
 )
 PARSER = isoparser(sep="T")
 
-# Microseconds of the last unit that is written, which a fraction is a part of, by the number of digits.
+# Microseconds of the last unit in a clock time, by its number of digits; a fraction refers to that unit.
 UNITS = {2: 3_600_000_000, 4: 60_000_000, 6: 1_000_000}
 LEAP_SECOND = "60"
 
-# How most clients write it; the standard library reads this one ten times as fast, and to the same moment.
+# The most common form; the standard library parses it ten times as fast, with the same result.
 PLAIN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z?", re.ASCII)
 
 
 class NotATimestamp(ValueError):
-    """The text is in none of the forms that the API takes, or names a moment that does not exist."""
+    """The text has none of the accepted forms, or names a moment that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A moment as it was written: an instant, or a local time that waits for its zone.
+    """A parsed timestamp: an instant, or a local time without a zone.
 
-    ``whole_day``: only a date was written, which is that day's first moment.
+    ``whole_day`` is true for a bare date, which means the first moment of that day.
     """
 
     written: datetime
@@ -56,22 +56,22 @@ class Moment:
     def milliseconds(self, zone: ZoneInfo) -> int:
         """The instant, in milliseconds since 1970.
 
-        A local time that a zone skips counts from before the jump; one that it repeats is the first.
+        A skipped local time is read with the offset before the jump; of a repeated one, the first counts.
         """
         instant = self.written if self.written.tzinfo else self.written.replace(tzinfo=zone)
         return (instant.astimezone(UTC) - EPOCH) // MILLISECOND
 
 
 def parse(text: str) -> Moment:
-    """Read a timestamp. A bare date is midnight at its start.
+    """Parse a timestamp. A bare date is midnight at its start.
 
-    :raise NotATimestamp: saying what is wrong, without repeating the text
+    :raise NotATimestamp: with a message that does not repeat the text
     """
     if PLAIN.fullmatch(text):
         try:
             return _within_years(datetime.fromisoformat(text))
         except ValueError:
-            # 24:00 is a time too: what this one does not know, the other parser may.
+            # The other parser accepts more, for example 24:00.
             return _parse_any(text)
     return _parse_any(text)
 
@@ -106,9 +106,10 @@ def _within_years(written: datetime, *, whole_day: bool = False) -> Moment:
 
 
 def _read(text: str, shape: re.Match[str]) -> datetime:
-    """The date and time of a text in one of the forms, the forms that the parser lacks included.
+    """The date and time of a text that matches ``SHAPE``.
 
-    It lacks fractions of hours and minutes, leap seconds, and a `+` that form decoding turned into a space.
+    This adds forms that the parser does not support: fractions of hours and minutes, leap seconds, and a `+`
+    that form decoding turned into a space.
 
     :raise ValueError: for a date or time that does not exist
     """
@@ -127,7 +128,7 @@ def _read(text: str, shape: re.Match[str]) -> datetime:
 
 
 def _check_week(week: str | None) -> None:
-    """The parser counts week 53 of a year that has 52 as the next year's first."""
+    """Reject week 53 of a year with 52 weeks, which the parser reads as the next year's first week."""
     if week is None:
         return
     year, number = int(week[:4]), int(week[-2:])

@@ -1,4 +1,4 @@
-"""Webhook endpoints and their delivery log, as they are asked for and answered."""
+"""Schemas of webhook endpoints and their delivery log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from workers.webhooks.ssrf_guard import Refused, parse
 EVENTS = tuple(event.value for event in Event)
 STATUSES = ("pending", "delivered", "failed")
 
-# A log has no natural end, so its pages have.
+# The default page length: a log grows without bound, so it is always paged.
 USUAL_PAGE = 100
 
 WANTED = {"description": "The events that are sent there.", "examples": [["calendar.changed"]]}
@@ -39,14 +39,14 @@ SECRET = {
 
 
 class WebhookUrl(Text):
-    """Where webhooks can be sent to; whether they may be is not told by looking at it."""
+    """A URL for webhooks; only its syntax is checked here, its addresses later."""
 
     def __init__(self, **options: Any) -> None:
         shape = {"format": "uri", "examples": ["https://example.com/hooks/almanac"]}
         super().__init__(shortest=1, longest=2048, metadata=shape, **options)
 
     def parse(self, text: str) -> str:
-        """The URL itself."""
+        """The validated URL."""
         url = super().parse(text)
         try:
             parse(url, allow_private=True)
@@ -68,7 +68,7 @@ class WebhookBody(Body):
 
 
 class WebhookSchema(Schema):
-    """An endpoint that hears of events."""
+    """An endpoint that receives events."""
 
     id = Identifier(WEBHOOK_ID, required=True)
     url = fields.String(required=True)
@@ -82,13 +82,13 @@ class WebhookSchema(Schema):
 
 
 class NewWebhookSchema(WebhookSchema):
-    """An endpoint with the secret that signs what is sent there."""
+    """An endpoint with the secret that signs its deliveries."""
 
     secret = fields.String(required=True, metadata=SECRET)
 
 
 class WebhookDataSchema(Schema):
-    """What an event is about, by the ids of this API."""
+    """The subject of an event, by the ids of this API."""
 
     userId = Identifier(USER_ID, required=True)
     provider = Word(tuple(ProviderName), required=True)
@@ -108,7 +108,7 @@ class WebhookEventSchema(Schema):
 
 
 class DeliverySchema(Schema):
-    """An event on its way to an endpoint."""
+    """The delivery of an event to an endpoint."""
 
     id = Identifier(
         DELIVERY_ID, required=True, metadata={"description": "The header `webhook-id` of every attempt."}

@@ -342,7 +342,7 @@ def test_while_redis_is_down_a_password_is_given_all_the_same(new_app, ada, stor
 
     assert not invitations.create(away, ada.name, NEW)
 
-    assert "what failed with that name is not forgotten: ConnectionError" in caplog.messages
+    assert "login throttle not reset for that name: ConnectionError" in caplog.messages
     assert browser_of().sign_in(Person(ada.name, NEW)).status == 303
 
 
