@@ -24,18 +24,19 @@ from app.http import (
     auth,
     compression,
     cors,
-    envelope,
+    error_handlers,
     idempotency,
+    parsing,
     path_params,
     rate_limit,
     raw_path,
     replay_access,
     request_ids,
+    responses,
     security_headers,
 )
 from app.observability import access_log, health, request_metrics, scrape, tracing
 from app.openapi import document as openapi
-from app.openapi import serving
 from store.config.settings import Settings
 
 LARGEST_BODY = 1024 * 1024
@@ -66,14 +67,15 @@ def create_app(settings: Settings) -> flask.Flask:
     tracing.install(app)
     request_ids.install(app)
     security_headers.install(app)
-    envelope.install(app)
+    responses.install(app)
+    error_handlers.install(app)
     cors.install(app, settings)
     rate_limit.install(app, settings)
     auth.install(app)
-    envelope.refuse_unreadable_bodies(app)
+    parsing.refuse_unreadable_bodies(app)
     path_params.install(app)
     idempotency.install(app, replay_access.check)
-    api = serving.Api(app)
+    api = openapi.Api(app)
     calendar = (calendars, events, unified, busy, scheduling, explain)
     for part in (users, organizations, oauth, authorization, *calendar, webhooks):
         api.register_blueprint(part.blp, url_prefix="/v1")

@@ -8,7 +8,7 @@ from flask import Response, request
 from flask.views import MethodView
 
 from app.accounts import oauth_flow, oauth_result_page
-from app.http.envelope import Blueprint
+from app.http.blueprint import Blueprint
 from app.http.errors import ApiError, Invalid
 from app.schemas.authorization import AuthorizeBody, LinkQuery, LinkSchema, ProviderLinkSchema, VerifyBody
 from app.schemas.records import SuccessSchema

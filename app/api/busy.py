@@ -13,8 +13,9 @@ from app.accounts import connections
 from app.availability import request
 from app.availability.failures import Failures
 from app.availability.lookup import BusyResult, CalendarRequest, look_up
-from app.http.envelope import Blueprint, json_object, json_response
+from app.http.blueprint import Blueprint
 from app.http.errors import NotFound
+from app.http.responses import json_object, json_response
 from app.schemas.availability import (
     OrganizationBusyAnswer,
     OrganizationBusyQuery,

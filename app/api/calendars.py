@@ -10,7 +10,8 @@ from flask.views import MethodView
 from app.accounts import connections
 from app.events import calendars
 from app.http import paging
-from app.http.envelope import Blueprint, json_response
+from app.http.blueprint import Blueprint
+from app.http.responses import json_response
 from app.schemas.calendars import CalendarsAnswer, CalendarsQuery, calendar_view
 
 blp = Blueprint("calendars", __name__, description="The calendars of a user")

@@ -19,8 +19,9 @@ from app.events import creates, lists
 from app.events.drafts import changes, draft
 from app.events.views import event_view
 from app.http import paging
-from app.http.envelope import Blueprint, json_response
+from app.http.blueprint import Blueprint
 from app.http.errors import Invalid, NotFound
+from app.http.responses import json_response
 from app.schemas.events import (
     DeleteQuery,
     EventAnswer,

@@ -12,7 +12,8 @@ from flask.views import MethodView
 from app.availability import explanation, request, subjects
 from app.availability.explanation import Blocking, Explained
 from app.availability.failures import Failures
-from app.http.envelope import Blueprint, json_response
+from app.http.blueprint import Blueprint
+from app.http.responses import json_response
 from app.schemas.availability import RequiredSchedulesBody, ZoneHeader
 from app.schemas.explain import (
     OrganizationExplainedAnswer,

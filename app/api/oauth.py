@@ -14,7 +14,7 @@ from app.accounts.disconnect import clean_up, forget_connections
 from app.accounts.ownership import CONNECTION, own_user
 from app.http import paging
 from app.http.auth import caller, within
-from app.http.envelope import Blueprint
+from app.http.blueprint import Blueprint
 from app.http.errors import Forbidden, NotFound, whole_request_failed
 from app.schemas.authorization import AccessTokenSchema, RevokeQuery
 from app.schemas.records import (

@@ -11,7 +11,8 @@ from marshmallow import fields
 from app.accounts import organizations
 from app.http import paging
 from app.http.auth import within
-from app.http.envelope import Blueprint, WholeBody, json_response
+from app.http.blueprint import Blueprint
+from app.http.responses import WholeBody, json_response
 from app.schemas.records import (
     MembersBody,
     OrganizationBody,

@@ -16,7 +16,8 @@ from app.availability import request, subjects
 from app.availability.failures import Failures
 from app.availability.lookup import BusyResult, CalendarRequest, look_up
 from app.http.auth import within
-from app.http.envelope import Blueprint, json_array, json_object, json_response
+from app.http.blueprint import Blueprint
+from app.http.responses import json_array, json_object, json_response
 from app.schemas.availability import (
     OrganizationSlotsAnswer,
     OrganizationSlotsQuery,

@@ -13,7 +13,8 @@ from app.events import unified
 from app.events.drafts import changes, new_meta_id
 from app.events.views import unified_view
 from app.http import idempotency
-from app.http.envelope import Blueprint, json_response
+from app.http.blueprint import Blueprint
+from app.http.responses import json_response
 from app.schemas.calendars import ProviderQuery
 from app.schemas.events import (
     OptionalZoneHeader,

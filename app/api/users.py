@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.accounts import users
 from app.http import paging
 from app.http.auth import within
-from app.http.envelope import Blueprint
+from app.http.blueprint import Blueprint
 from app.http.errors import NotFound
 from app.schemas.records import (
     IncludeQuery,

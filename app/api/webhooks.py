@@ -10,7 +10,7 @@ from flask.views import MethodView
 from app.accounts import webhook_endpoints
 from app.http import paging
 from app.http.auth import within
-from app.http.envelope import Blueprint
+from app.http.blueprint import Blueprint
 from app.schemas.records import PageQuery, SuccessSchema
 from app.schemas.webhooks import (
     DeliveriesQuery,

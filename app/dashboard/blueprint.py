@@ -10,7 +10,7 @@ from flask_wtf.csrf import CSRFProtect
 
 from app.dashboard import errors, static_files, template_filters
 from app.dashboard.sign_in import sessions
-from app.http.page_headers import HEADERS
+from app.http.security_headers import PAGE_HEADERS
 
 blp = Blueprint(
     "dashboard",
@@ -55,7 +55,7 @@ def _refuse_nul() -> None:
 
 @blp.after_request
 def _protect(response: Response) -> Response:
-    response.headers.update(HEADERS)
+    response.headers.update(PAGE_HEADERS)
     if request.endpoint == static_files.ENDPOINT:
         response.headers["Cache-Control"] = static_files.cache_control(request)
     else:

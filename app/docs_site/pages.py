@@ -8,14 +8,14 @@ from flask import Blueprint, Response, abort, redirect, render_template, send_fr
 from flask.typing import ResponseReturnValue
 
 from app.docs_site.documents import FILES, FOLDER, GROUPS, NAMES, document
-from app.http.page_headers import HEADERS
+from app.http.security_headers import PAGE_HEADERS
 
 blp = Blueprint("manual", __name__, template_folder="templates", static_folder="static")
 
 
 @blp.after_request
 def _protect(response: Response) -> Response:
-    response.headers.update(HEADERS)
+    response.headers.update(PAGE_HEADERS)
     if response.status_code < 400:
         response.headers["Cache-Control"] = "public, max-age=300"
     return response

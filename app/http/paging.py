@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import orjson
 
-from app.http.envelope import extra_fields
 from app.http.errors import Invalid
+from app.http.responses import extra_fields
 from app.schemas.fields import USER_ID
 
 Row = TypeVar("Row")

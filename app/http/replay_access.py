@@ -15,7 +15,7 @@ from flask import request
 from app.accounts import connections, organizations, webhook_endpoints
 from app.accounts.ownership import CONNECTION, own_user
 from app.http.auth import within
-from app.http.envelope import Blueprint
+from app.http.blueprint import Blueprint
 from app.http.errors import NotFound
 from app.schemas.calendars import ProviderQuery
 from app.services import services

@@ -8,7 +8,7 @@ from functools import partial
 
 from flask import Flask, Response
 
-from app.http.envelope import json_response
+from app.http.responses import json_response
 from app.observability.probes import Trouble
 from app.services import Services, services
 from workers import broker

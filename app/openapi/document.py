@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import flask_smorest
 from apispec import BasePlugin
+from flask import Response, make_response
+from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Rule
 
-from app.http import rate_limit
+from app.http import error_handlers, rate_limit, security_headers
 from app.http.auth import OPEN_ENDPOINTS, READS_BY_POST
 from app.http.idempotency import CREATES, HEADER, REPLAYED
 from app.http.path_params import SHAPES
+from app.http.responses import json_response
+from app.openapi import enums
 from app.openapi.operation_ids import operation_name
-from app.schemas.errors import ErrorSchema
+from app.schemas.errors import STATUS_DESCRIPTIONS, ErrorSchema
 from app.schemas.fields import Parsed
 
 DESCRIPTION = """\
@@ -47,24 +52,6 @@ OPTIONS: dict[str, Any] = {
 }
 
 SWAGGER_UI = {"persistAuthorization": True, "displayRequestDuration": True, "tryItOutEnabled": True}
-
-ERRORS: dict[int | str, str] = {
-    400: "The request cannot be understood; `error` names the field.",
-    401: "The API key is missing or not in force; or the provider rejected the account's tokens.",
-    403: "The API key may not do this; or the provider denies access, or the scopes granted do not suffice.",
-    404: "There is no such thing, or none that this API key may know of.",
-    409: "The identifier is taken, or there is room for no more; or the first request with this "
-    "`Idempotency-Key` is still under way.",
-    413: "The body is larger than 1 MiB.",
-    415: "The body is not `application/json`.",
-    422: "The `Idempotency-Key` was used with another request; or the provider wrote an event and answered "
-    "with one that cannot be read.",
-    429: "The API key has made as many requests as it may in a minute; or the provider throttles. "
-    "`retryAfter` says for how many seconds, where it is known.",
-    502: "The provider could not be reached, or gave an unreadable answer.",
-    503: "The service is not available for a moment.",
-    "default": "Any other error.",
-}
 
 SECONDS = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
 CHALLENGE = {"schema": {"type": "string"}, "description": "`Bearer`, when it is the key that failed."}
@@ -119,7 +106,7 @@ NAMES = frozenset({"users.Users", "users.UserById", "organizations.Organizations
 
 
 class Api(flask_smorest.Api):
-    """A flask-smorest API with our error answers in its document, and without its pagination."""
+    """A flask-smorest API with our errors, in responses and in its document, and without its pagination."""
 
     def __init__(self, app: Any) -> None:
         super().__init__(app, spec_kwargs={"extra_plugins": [Operations()]})
@@ -130,7 +117,7 @@ class Api(flask_smorest.Api):
             self.register_converter(converter, lambda _converter, shape=shape: shape)
 
     def _register_responses(self) -> None:
-        for name, description in ERRORS.items():
+        for name, description in STATUS_DESCRIPTIONS.items():
             response: dict[str, Any] = {
                 "description": description,
                 "content": {"application/json": {"schema": ErrorSchema}},
@@ -139,10 +126,21 @@ class Api(flask_smorest.Api):
             self.spec.components.response(_response(name), response)
 
     def _register_pagination_header(self) -> None:
-        """Ours is a cursor in the body."""
+        """Our lists have a cursor in the body instead."""
 
     def _register_etag_headers(self) -> None:
-        """We answer with none."""
+        """Our responses have none."""
+
+    def handle_http_exception(self, error: HTTPException) -> tuple[Any, int, Mapping[str, str]]:
+        """The response to an error that Flask, werkzeug or webargs raised."""
+        return error_handlers.http_exception(error)
+
+    def _openapi_json(self) -> Response:
+        return json_response(enums.named(self.spec.to_dict()))
+
+    def _openapi_swagger_ui(self) -> Response:
+        # Administrators enter their API keys on this page.
+        return security_headers.own_scripts_only(make_response(super()._openapi_swagger_ui()))
 
 
 class Operations(BasePlugin):
@@ -191,7 +189,7 @@ def _errors(method: str, rule: Rule, tag: str, *, has_body: bool) -> list[int | 
         429: asks,
         502: reads,
     }
-    return [status for status in ERRORS if holds.get(status, True)]
+    return [status for status in STATUS_DESCRIPTIONS if holds.get(status, True)]
 
 
 def _creates(method: str, rule: Rule) -> bool:
@@ -227,7 +225,7 @@ def _or_bare(name: str, answer: Any) -> dict[str, Any]:
         more = {"headers": {"X-Failed-Calendars": failed, "X-Failed-Calendars-Count": count}}
     else:
         status = int(name) if name.isdecimal() else name
-        answer = {"description": ERRORS[status], "headers": HEADERS.get(status, {})}
+        answer = {"description": STATUS_DESCRIPTIONS[status], "headers": HEADERS.get(status, {})}
         schema, bare = {"$ref": "#/components/schemas/Error"}, {"type": "string"}
         more = {}
     return {**answer, **more, "content": {"application/json": {"schema": {"anyOf": [schema, bare]}}}}

@@ -1,6 +1,6 @@
-"""The closed sets of words, each by one name in the OpenAPI document.
+"""Names the enumerations of the OpenAPI document.
 
-A generator makes a type of every set that it meets: of a named one once, else once for every place.
+Client generators make one type for a named enumeration, but one type per use of an inline one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NAMES = {frozenset(map(str, words)): name for name, words in WORDS.items()}
 
 
 def named(document: dict[str, Any]) -> dict[str, Any]:
-    """The document, each of the sets replaced by a reference to its name."""
+    """The document with each inline enumeration replaced by a reference to its name."""
     replaced: dict[str, Any] = _replaced(document)
     schemas = {name: {"type": "string", "enum": [*map(str, words)]} for name, words in WORDS.items()}
     replaced["components"]["schemas"] |= schemas

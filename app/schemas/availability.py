@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 from marshmallow import Schema, ValidationError, fields, pre_load, validates_schema
 
-from app.http.envelope import WholeBody
 from app.http.fast_args import QuerySchema
+from app.http.responses import WholeBody
 from app.schemas.bodies import Body, at_most
 from app.schemas.errors import REASON, FailedCalendarSchema, FailedUserSchema
 from app.schemas.fields import (

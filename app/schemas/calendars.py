@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, fields
 
-from app.http.envelope import WholeBody
+from app.http.responses import WholeBody
 from app.schemas.errors import FailedCalendarSchema
 from app.schemas.fields import Several, Text, Word
 from app.schemas.records import PageQuery

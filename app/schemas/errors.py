@@ -11,6 +11,25 @@ from providers.names import ProviderName
 
 REASON = {"description": "Why it could not be read; the set is closed.", "enum": [str(r) for r in Reason]}
 
+# By status, as in the OpenAPI document.
+STATUS_DESCRIPTIONS: dict[int | str, str] = {
+    400: "The request cannot be understood; `error` names the field.",
+    401: "The API key is missing or not in force; or the provider rejected the account's tokens.",
+    403: "The API key may not do this; or the provider denies access, or the scopes granted do not suffice.",
+    404: "There is no such thing, or none that this API key may know of.",
+    409: "The identifier is taken, or there is room for no more; or the first request with this "
+    "`Idempotency-Key` is still under way.",
+    413: "The body is larger than 1 MiB.",
+    415: "The body is not `application/json`.",
+    422: "The `Idempotency-Key` was used with another request; or the provider wrote an event and answered "
+    "with one that cannot be read.",
+    429: "The API key has made as many requests as it may in a minute; or the provider throttles. "
+    "`retryAfter` says for how many seconds, where it is known.",
+    502: "The provider could not be reached, or gave an unreadable answer.",
+    503: "The service is not available for a moment.",
+    "default": "Any other error.",
+}
+
 
 class ErrorSchema(Schema):
     """The body of every error response."""

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from marshmallow import Schema, ValidationError, fields
 
-from app.http.envelope import WholeBody
+from app.http.responses import WholeBody
 from app.schemas import timestamps
 from app.schemas.availability import CALENDAR_IDS, MOST_CALENDARS, ZoneQuery
 from app.schemas.bodies import Body, at_most

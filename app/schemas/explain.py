@@ -5,8 +5,8 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from app.availability.explanation import REASONS
-from app.http.envelope import WholeBody
 from app.http.fast_args import QuerySchema
+from app.http.responses import WholeBody
 from app.schemas.availability import (
     BusyPeriodSchema,
     OptionsSchema,

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from app.http.envelope import READABLE_STATUS
+from app.http.error_handlers import READABLE_STATUS
 from app.http.errors import STATUS_OF_PROBLEM, STATUS_OF_REASON
-from app.openapi.document import ERRORS
+from app.schemas.errors import STATUS_DESCRIPTIONS
 from providers.errors import Reason
 from tests.docs.fences import ROOT
 
@@ -27,7 +27,7 @@ def headings(text: str) -> list[str]:
 
 
 def test_every_status_has_a_heading():
-    answered = {status for status in ERRORS if isinstance(status, int)} | READABLE_STATUS.keys()
+    answered = {status for status in STATUS_DESCRIPTIONS if isinstance(status, int)} | READABLE_STATUS.keys()
 
     assert headings(part("By status")) == [str(status) for status in sorted(answered)]
 

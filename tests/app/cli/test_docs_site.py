@@ -8,7 +8,7 @@ import pytest
 from bs4 import BeautifulSoup
 
 from app.docs_site import documents
-from app.http.envelope import EXPLAINED
+from app.http.error_handlers import EXPLAINED
 from providers.errors import Reason
 from tests.docs.fences import DOCUMENTS
 

@@ -8,7 +8,7 @@ import json
 import pytest
 from backports import zstd
 
-from app.http.envelope import STREAMED_FROM
+from app.http.responses import STREAMED_FROM
 
 LONG = {"start": "2026-11-23", "end": "2026-12-23", "slotDuration": 5}
 SHORT = {"start": "2026-11-23", "end": "2026-11-24"}

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from werkzeug.test import TestResponse
 
-from app.http import envelope, path_params, raw_path, request_ids
+from app.http import error_handlers, path_params, raw_path, request_ids, responses
+from app.openapi.document import Api
 from app.schemas.fields import CONTROL
 
 IDS = [
@@ -53,9 +54,10 @@ def heard(path: str) -> TestResponse:
     app.config.update(API_TITLE="x", API_VERSION="v1", OPENAPI_VERSION="3.1.0")
     raw_path.install(app)
     request_ids.install(app)
-    envelope.install(app)
+    responses.install(app)
+    error_handlers.install(app)
     path_params.install(app)
-    envelope.Api(app)
+    Api(app)
     app.add_url_rule("/c/<calendar_id:calendarId>/e/<event_id:eventId>", "event", lambda **ids: ids)
     app.add_url_rule("/m/<meta_id:metaId>", "meta", lambda **ids: ids)
     return app.test_client().get(path, base_url="http://localhost")

@@ -1,0 +1,64 @@
+"""The blueprint of the API's routes: wraps results in the envelope and shares parsed schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any
+
+import flask_smorest
+from flask import g
+from marshmallow import Schema, fields
+
+from app.http.parsing import Parser
+from app.http.responses import WholeBody
+from app.schemas.errors import ErrorSchema
+
+
+class Blueprint(flask_smorest.Blueprint):
+    """Wraps results as ``{data: ...}``, in responses and in the OpenAPI document."""
+
+    ARGUMENTS_PARSER = Parser()
+
+    def arguments(self, schema: type[Schema], **options: Any) -> Any:
+        """As in flask-smorest, but with one schema instance for all requests, as creating one is slow."""
+        decorate = super().arguments(schema(), **options)
+        in_query: type[Schema] | None = getattr(schema, "in_query", None)
+        if in_query is None:
+            return decorate
+        query = super().arguments(in_query(), location="query")
+        return lambda view: query(decorate(_with_zone_of_query(view)))
+
+    @staticmethod
+    def _prepare_response_content(data: Any) -> dict[str, Any]:
+        return {"data": data, **g.pop("beside", {})}
+
+    @staticmethod
+    def _make_doc_response_schema(schema: Schema | None) -> Schema | None:
+        if schema is None or isinstance(schema, WholeBody | ErrorSchema):
+            return schema
+        return _enveloped(type(schema), schema.many)()
+
+
+def _with_zone_of_query(view: Callable[..., Any]) -> Callable[..., Any]:
+    """The view, called with the zone of the query, or without one there with that of the header."""
+
+    @wraps(view)
+    def choose(*args: Any, **kwargs: Any) -> Any:
+        *others, query, header = args
+        zone = query.get("timeZone")
+        return view(*others, header if zone is None else {**header, "zone": zone}, **kwargs)
+
+    return choose
+
+
+@cache
+def _enveloped(schema: type[Schema], many: bool) -> type[Schema]:
+    name = schema.__name__.removesuffix("Schema")
+    members: dict[str, Any] = {"data": fields.Nested(schema(many=many), required=True)}
+    if many:
+        name += "List"
+        members["nextCursor"] = fields.String(
+            allow_none=True, metadata={"description": "Only with `limit`; null at the end."}
+        )
+    return WholeBody.from_dict(members, name=f"{name}Answer")
