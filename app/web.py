@@ -30,7 +30,6 @@ from app.http import (
     path_params,
     rate_limit,
     raw_path,
-    replay_access,
     request_ids,
     responses,
     security_headers,
@@ -74,7 +73,7 @@ def create_app(settings: Settings) -> flask.Flask:
     auth.install(app)
     parsing.refuse_unreadable_bodies(app)
     path_params.install(app)
-    idempotency.install(app, replay_access.check)
+    idempotency.install(app)
     api = openapi.Api(app)
     calendar = (calendars, events, unified, busy, scheduling, explain)
     for part in (users, organizations, oauth, authorization, *calendar, webhooks):

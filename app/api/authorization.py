@@ -10,12 +10,15 @@ from flask.views import MethodView
 from app.accounts import oauth_flow, oauth_result_page
 from app.http.blueprint import Blueprint
 from app.http.errors import ApiError, Invalid
+from app.http.route_facts import route_facts
 from app.schemas.authorization import AuthorizeBody, LinkQuery, LinkSchema, ProviderLinkSchema, VerifyBody
 from app.schemas.records import SuccessSchema
 from providers.names import ProviderName
 from store.security.oauth_states import PendingConsent
 
-blp = Blueprint("authorization", __name__, description="Connecting provider accounts by consent")
+blp = Blueprint(
+    "authorization", __name__, metric_group="oauth", description="Connecting provider accounts by consent"
+)
 
 _PAGE = {"text/html": {"schema": {"type": "string"}}}
 _PAGE_OR_ERROR = {**_PAGE, "application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
@@ -48,6 +51,7 @@ CALLBACK_QUERY = [
 
 @blp.route("/users/<user_id:userId>/oauth/<provider:provider>/authorize")
 class Authorize(MethodView):
+    @route_facts("authorize")
     @blp.arguments(AuthorizeBody)
     @blp.response(200, LinkSchema)
     def post(self, body: dict[str, Any], userId: str, provider: str) -> dict[str, str]:
@@ -62,6 +66,7 @@ class Authorize(MethodView):
 
 @blp.route("/users/<user_id:userId>/oauth/<provider:provider>/link")
 class Link(MethodView):
+    @route_facts("getLink", writes=True)
     @blp.arguments(LinkQuery, location="query")
     @blp.response(200, LinkSchema)
     def get(self, query: dict[str, Any], userId: str, provider: str) -> dict[str, str]:
@@ -71,6 +76,7 @@ class Link(MethodView):
 
 @blp.route("/users/<user_id:userId>/oauth/links")
 class Links(MethodView):
+    @route_facts("listLinks", writes=True)
     @blp.arguments(LinkQuery, location="query")
     @blp.response(200, ProviderLinkSchema(many=True))
     def get(self, query: dict[str, Any], userId: str) -> list[dict[str, str]]:
@@ -84,6 +90,7 @@ class Links(MethodView):
 
 @blp.route("/users/oauth/<provider:provider>/verify")
 class Verify(MethodView):
+    @route_facts("verify", fails_with_provider=True)
     @blp.arguments(VerifyBody)
     @blp.response(200, SuccessSchema)
     def post(self, body: dict[str, Any], provider: str) -> dict[str, bool]:
@@ -102,6 +109,7 @@ class Verify(MethodView):
 
 @blp.route("/oauth/<provider:provider>/callback")
 class Callback(MethodView):
+    @route_facts("getCallback", needs_key=False)
     @blp.doc(security=[], parameters=CALLBACK_QUERY, responses=CALLBACK_ANSWERS)
     def get(self, provider: str) -> Response:
         """Finish a consent

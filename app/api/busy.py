@@ -16,6 +16,7 @@ from app.availability.lookup import BusyResult, CalendarRequest, look_up
 from app.http.blueprint import Blueprint
 from app.http.errors import NotFound
 from app.http.responses import json_object, json_response
+from app.http.route_facts import route_facts
 from app.schemas.availability import (
     OrganizationBusyAnswer,
     OrganizationBusyQuery,
@@ -26,11 +27,12 @@ from app.schemas.availability import (
 from scheduling.json_render import busy_json
 from scheduling.query import busy_union
 
-blp = Blueprint("busy", __name__, description="When somebody is busy")
+blp = Blueprint("busy", __name__, metric_group="busy", description="When somebody is busy")
 
 
 @blp.route("/users/<user_id:userId>/calendar/busy")
 class UserBusy(MethodView):
+    @route_facts("getUserBusy", verifies_version=True, fails_with_provider=True)
     @blp.arguments(UserBusyQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserBusyAnswer)
@@ -54,6 +56,7 @@ class UserBusy(MethodView):
 
 @blp.route("/organizations/<org_slug:orgSlug>/calendar/busy")
 class OrganizationBusy(MethodView):
+    @route_facts("getOrganizationBusy", verifies_version=True)
     @blp.arguments(OrganizationBusyQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, OrganizationBusyAnswer)

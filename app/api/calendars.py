@@ -12,13 +12,15 @@ from app.events import calendars
 from app.http import paging
 from app.http.blueprint import Blueprint
 from app.http.responses import json_response
+from app.http.route_facts import route_facts
 from app.schemas.calendars import CalendarsAnswer, CalendarsQuery, calendar_view
 
-blp = Blueprint("calendars", __name__, description="The calendars of a user")
+blp = Blueprint("calendars", __name__, metric_group="calendars", description="The calendars of a user")
 
 
 @blp.route("/users/<user_id:userId>/calendar")
 class Calendars(MethodView):
+    @route_facts("listCalendars", fails_with_provider=True)
     @blp.arguments(CalendarsQuery, location="query")
     @blp.response(200, CalendarsAnswer)
     def get(self, query: dict[str, Any], userId: str) -> Response:

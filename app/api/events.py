@@ -13,6 +13,7 @@ from flask.views import MethodView
 
 from app.accounts import connections
 from app.accounts.calendar_names import calendar_name
+from app.api import replay_access
 from app.availability import request as availability_request
 from app.availability.selection import CalendarSelector
 from app.events import creates, lists
@@ -22,6 +23,7 @@ from app.http import paging
 from app.http.blueprint import Blueprint
 from app.http.errors import Invalid, NotFound
 from app.http.responses import json_response
+from app.http.route_facts import facts_of_request, route_facts
 from app.schemas.events import (
     DeleteQuery,
     EventAnswer,
@@ -39,7 +41,7 @@ from store.sql.queries.connections import ConnectionRef
 from workers.fanout.jobs import CreateEvent, DeleteEvent, GetEvent, Job, Reply, UpdateEvent
 from workers.queues import Queue
 
-blp = Blueprint("events", __name__, description="Events in the calendars of a user")
+blp = Blueprint("events", __name__, metric_group="events", description="Events in the calendars of a user")
 
 UTC = ZoneInfo("UTC")
 
@@ -52,6 +54,7 @@ NOT_CONNECTED = "User has not the needed calendars connected"
 
 @blp.route("/users/<user_id:userId>/calendar/events")
 class Events(MethodView):
+    @route_facts("listEvents", fails_with_provider=True, bare_list=True)
     @blp.arguments(EventsQuery, location="query")
     @blp.arguments(OptionalZoneHeader, location="headers")
     @blp.response(200, EventsAnswer)
@@ -81,6 +84,7 @@ class Events(MethodView):
 
 @blp.route("/users/<user_id:userId>/calendar/events/<provider:provider>/<calendar_id:calendarId>")
 class CalendarEvents(MethodView):
+    @route_facts("createEvent", replay_check=replay_access.event, fails_with_provider=True)
     @blp.arguments(EventBody)
     @blp.arguments(OptionalZoneHeader, location="headers")
     @blp.response(201, EventAnswer)
@@ -106,6 +110,7 @@ class CalendarEvents(MethodView):
     "/users/<user_id:userId>/calendar/events/<provider:provider>/<calendar_id:calendarId>/<event_id:eventId>"
 )
 class CalendarEvent(MethodView):
+    @route_facts("getEvent", fails_with_provider=True)
     @blp.response(200, EventAnswer)
     def get(self, userId: str, provider: str, calendarId: str, eventId: str) -> Response:
         """Read an event"""
@@ -114,6 +119,7 @@ class CalendarEvent(MethodView):
         job = GetEvent(ref.id, calendarId, eventId)
         return _one_event(ref, _read(ref, job))
 
+    @route_facts("changeEvent", fails_with_provider=True, errors=(422,))
     @blp.arguments(EventChangeBody)
     @blp.arguments(OptionalZoneHeader, location="headers")
     @blp.response(200, EventAnswer)
@@ -136,6 +142,7 @@ class CalendarEvent(MethodView):
         job = UpdateEvent(ref.id, calendarId, eventId, content)
         return _one_event(ref, _write(ref, job))
 
+    @route_facts("deleteEvent", fails_with_provider=True)
     @blp.arguments(DeleteQuery, location="query")
     @blp.response(200, SuccessSchema)
     def delete(
@@ -152,7 +159,7 @@ class CalendarEvent(MethodView):
 @blp.after_request
 def _bare_errors(response: Response) -> Response:
     """Turn errors of the list with ``minDate`` and ``maxDate`` into bare strings."""
-    if response.status_code >= 400 and request.endpoint == "events.Events" and _is_bare():
+    if response.status_code >= 400 and facts_of_request().bare_list and _is_bare():
         body = orjson.loads(response.get_data())
         response.set_data(orjson.dumps(body["error"]))
     return response

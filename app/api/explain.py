@@ -14,6 +14,7 @@ from app.availability.explanation import Blocking, Explained
 from app.availability.failures import Failures
 from app.http.blueprint import Blueprint
 from app.http.responses import json_response
+from app.http.route_facts import route_facts
 from app.schemas.availability import RequiredSchedulesBody, ZoneHeader
 from app.schemas.explain import (
     OrganizationExplainedAnswer,
@@ -24,11 +25,14 @@ from app.schemas.explain import (
 from scheduling.explain import Explanation, Pair
 from scheduling.json_render import timestamp
 
-blp = Blueprint("explain", __name__, description="Why a moment is, or is not, offered")
+blp = Blueprint(
+    "explain", __name__, metric_group="scheduling", description="Why a moment is, or is not, offered"
+)
 
 
 @blp.route("/users/<user_id:userId>/scheduling/explain")
 class UserExplanation(MethodView):
+    @route_facts("getUserExplanation", verifies_version=True)
     @blp.arguments(UserMomentQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserExplainedAnswer)
@@ -40,6 +44,7 @@ class UserExplanation(MethodView):
         """
         return _one_user(query, header["zone"], None, userId)
 
+    @route_facts("postUserExplanation", writes=False, verifies_version=True)
     @blp.arguments(UserMomentQuery, location="query")
     @blp.arguments(RequiredSchedulesBody)
     @blp.arguments(ZoneHeader, location="headers")
@@ -53,6 +58,7 @@ class UserExplanation(MethodView):
 
 @blp.route("/organizations/<org_slug:orgSlug>/scheduling/explain")
 class OrganizationExplanation(MethodView):
+    @route_facts("getOrganizationExplanation", verifies_version=True)
     @blp.arguments(OrganizationMomentQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, OrganizationExplainedAnswer)

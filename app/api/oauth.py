@@ -12,10 +12,12 @@ from flask.views import MethodView
 
 from app.accounts.disconnect import clean_up, forget_connections
 from app.accounts.ownership import CONNECTION, own_user
+from app.api import replay_access
 from app.http import paging
 from app.http.auth import caller, within
 from app.http.blueprint import Blueprint
 from app.http.errors import Forbidden, NotFound, whole_request_failed
+from app.http.route_facts import route_facts
 from app.schemas.authorization import AccessTokenSchema, RevokeQuery
 from app.schemas.records import (
     ConnectionBody,
@@ -38,7 +40,7 @@ from workers.execution.tokens import ends_soon
 from workers.fanout.jobs import FreshToken
 from workers.queues import Queue
 
-blp = Blueprint("oauth", __name__, description="Provider accounts of a user")
+blp = Blueprint("oauth", __name__, metric_group="oauth", description="Provider accounts of a user")
 
 UTC_ZONE = ZoneInfo("UTC")
 
@@ -52,6 +54,7 @@ def _forbid_caching(response: Response) -> Response:
 
 @blp.route("/users/<user_id:userId>/oauth")
 class Connections(MethodView):
+    @route_facts("listConnections", errors=(403,))
     @blp.arguments(ConnectionsQuery, location="query")
     @blp.response(200, ConnectionSchema(many=True))
     def get(self, query: dict[str, Any], userId: str) -> list[dict[str, Any]]:
@@ -70,6 +73,7 @@ class Connections(MethodView):
 
 @blp.route("/users/<user_id:userId>/oauth/<provider:provider>")
 class Connection(MethodView):
+    @route_facts("getConnection", errors=(403,))
     @blp.arguments(ShowTokenQuery, location="query")
     @blp.response(200, ConnectionSchema)
     def get(self, query: dict[str, Any], userId: str, provider: str) -> dict[str, Any]:
@@ -80,6 +84,7 @@ class Connection(MethodView):
         _check_shows_tokens(query["showToken"])
         return _view(_find(userId, provider), userId, shown=query["showToken"])
 
+    @route_facts("storeConnection", replay_check=replay_access.connection)
     @blp.arguments(ConnectionBody)
     @blp.response(201, ConnectionSchema)
     def post(self, body: dict[str, Any], userId: str, provider: str) -> dict[str, Any]:
@@ -107,6 +112,7 @@ class Connection(MethodView):
             clean_up([replaced])
         return connection_view(row)
 
+    @route_facts("deleteConnection")
     @blp.arguments(RevokeQuery, location="query")
     @blp.response(200, SuccessSchema)
     def delete(self, query: dict[str, Any], userId: str, provider: str) -> dict[str, bool]:
@@ -124,6 +130,7 @@ class Connection(MethodView):
 
 @blp.route("/users/<user_id:userId>/oauth/<provider:provider>/token")
 class AccessToken(MethodView):
+    @route_facts("getAccessToken", fails_with_provider=True)
     @blp.response(200, AccessTokenSchema)
     def get(self, userId: str, provider: str) -> dict[str, str]:
         """Read an access token in force

@@ -9,10 +9,12 @@ from flask.views import MethodView
 from marshmallow import fields
 
 from app.accounts import organizations
+from app.api import replay_access
 from app.http import paging
 from app.http.auth import within
 from app.http.blueprint import Blueprint
 from app.http.responses import WholeBody, json_response
+from app.http.route_facts import route_facts
 from app.schemas.records import (
     MembersBody,
     OrganizationBody,
@@ -28,7 +30,9 @@ from app.services import services
 from store.sql.queries import organizations as organization_queries
 from store.sql.queries import users as user_queries
 
-blp = Blueprint("organizations", __name__, description="Workspaces: groups of users")
+blp = Blueprint(
+    "organizations", __name__, metric_group="organizations", description="Workspaces: groups of users"
+)
 
 
 class MessageAnswer(WholeBody):
@@ -39,6 +43,7 @@ class MessageAnswer(WholeBody):
 
 @blp.route("/organizations")
 class Organizations(MethodView):
+    @route_facts("listOrganizations")
     @blp.arguments(PageQuery, location="query")
     @blp.response(200, OrganizationSchema(many=True))
     def get(self, query: dict[str, Any]) -> list[dict[str, Any]]:
@@ -49,6 +54,7 @@ class Organizations(MethodView):
             )
         return [organization_view(row) for row in paging.cut(query, rows, "slug")]
 
+    @route_facts("createOrganization", replay_check=replay_access.organization)
     @blp.arguments(OrganizationBody)
     @blp.response(200, OrganizationSchema)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -60,12 +66,14 @@ class Organizations(MethodView):
 
 @blp.route("/organizations/<org_slug:orgSlug>")
 class OrganizationBySlug(MethodView):
+    @route_facts("getOrganization")
     @blp.response(200, OrganizationSchema)
     def get(self, orgSlug: str) -> dict[str, Any]:
         """Read an organization"""
         with services().stores.database.reading() as session:
             return organization_view(organizations.find(session, orgSlug))
 
+    @route_facts("changeOrganization", errors=(409,))
     @blp.arguments(OrganizationChangeBody)
     @blp.response(200, OrganizationSchema)
     def put(self, body: dict[str, Any], orgSlug: str) -> dict[str, Any]:
@@ -76,6 +84,7 @@ class OrganizationBySlug(MethodView):
         with services().stores.database.writing() as session:
             return organization_view(organizations.change(session, orgSlug, body))
 
+    @route_facts("deleteOrganization")
     @blp.response(200, OrganizationSchema)
     def delete(self, orgSlug: str) -> dict[str, Any]:
         """Delete an organization
@@ -88,6 +97,7 @@ class OrganizationBySlug(MethodView):
 
 @blp.route("/organizations/<org_slug:orgSlug>/members")
 class Members(MethodView):
+    @route_facts("listMembers")
     @blp.arguments(UserListQuery, location="query")
     @blp.response(200, UserSchema(many=True))
     def get(self, query: dict[str, Any], orgSlug: str) -> list[dict[str, Any]]:
@@ -109,6 +119,7 @@ class Members(MethodView):
         page = page._replace(users=paging.cut(query, page.users, "custom_id"))
         return user_list_view(page, include=include)
 
+    @route_facts("addMembers", replay_check=replay_access.members)
     @blp.arguments(MembersBody)
     @blp.response(201, MessageAnswer)
     @blp.alt_response(200, schema=MessageAnswer, success=True, description="All were members already")
@@ -123,6 +134,7 @@ class Members(MethodView):
             return json_response({"data": f"All users are already members of {orgSlug}"})
         return json_response({"data": f"{added} users added successfully to {orgSlug}"}, 201)
 
+    @route_facts("removeMembers")
     @blp.arguments(MembersBody)
     @blp.response(200, MessageAnswer)
     def delete(self, body: dict[str, Any], orgSlug: str) -> Response:

@@ -9,6 +9,7 @@ from flask import Blueprint, Response, request
 
 from app.accounts.provider_notifications import handle
 from app.http.errors import Invalid, NotFound
+from app.http.route_facts import route_facts
 from providers.google import channels as google
 from providers.microsoft import subscriptions as microsoft
 from providers.names import ProviderName
@@ -29,6 +30,7 @@ def _limit_body() -> None:
 
 
 @blp.post("/push/google")
+@route_facts(needs_key=False)
 def google_push() -> Response:
     """A notification of a watch channel."""
     if not handle(ProviderName.GOOGLE, [google.notification(request.headers.get)]):
@@ -37,6 +39,7 @@ def google_push() -> Response:
 
 
 @blp.post("/push/microsoft")
+@route_facts(needs_key=False)
 def microsoft_push() -> Response:
     """Notifications of subscriptions, or the handshake of a new one."""
     token = request.args.get("validationToken")

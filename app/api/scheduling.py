@@ -18,6 +18,7 @@ from app.availability.lookup import BusyResult, CalendarRequest, look_up
 from app.http.auth import within
 from app.http.blueprint import Blueprint
 from app.http.responses import json_array, json_object, json_response
+from app.http.route_facts import route_facts
 from app.schemas.availability import (
     OrganizationSlotsAnswer,
     OrganizationSlotsQuery,
@@ -34,11 +35,14 @@ from scheduling.json_render import slots_json
 from scheduling.query import Query, slots
 from store.sql.queries import connections as connection_queries
 
-blp = Blueprint("scheduling", __name__, description="When somebody is free for a slot")
+blp = Blueprint(
+    "scheduling", __name__, metric_group="scheduling", description="When somebody is free for a slot"
+)
 
 
 @blp.route("/users/<user_id:userId>/scheduling")
 class UserScheduling(MethodView):
+    @route_facts("getUserScheduling", verifies_version=True, fails_with_provider=True)
     @blp.arguments(UserSlotsQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, UserSlotsAnswer)
@@ -50,6 +54,7 @@ class UserScheduling(MethodView):
         """
         return _one_user(query, header["zone"], None, userId)
 
+    @route_facts("postUserScheduling", writes=False, verifies_version=True, fails_with_provider=True)
     @blp.arguments(UserSlotsQuery, location="query")
     @blp.arguments(RequiredSchedulesBody)
     @blp.arguments(ZoneHeader, location="headers")
@@ -63,6 +68,7 @@ class UserScheduling(MethodView):
 
 @blp.route("/users/scheduling")
 class UsersScheduling(MethodView):
+    @route_facts("postUsersScheduling", writes=False, verifies_version=True)
     @blp.arguments(SlotsQuery, location="query")
     @blp.arguments(UsersBody)
     @blp.arguments(ZoneHeader, location="headers")
@@ -78,6 +84,7 @@ class UsersScheduling(MethodView):
 
 @blp.route("/organizations/<org_slug:orgSlug>/scheduling")
 class OrganizationScheduling(MethodView):
+    @route_facts("getOrganizationScheduling", verifies_version=True)
     @blp.arguments(OrganizationSlotsQuery, location="query")
     @blp.arguments(ZoneHeader, location="headers")
     @blp.response(200, OrganizationSlotsAnswer)

@@ -9,12 +9,14 @@ from flask import Response
 from flask.views import MethodView
 
 from app.accounts import connections
+from app.api import replay_access
 from app.events import unified
 from app.events.drafts import changes, new_meta_id
 from app.events.views import unified_view
 from app.http import idempotency
 from app.http.blueprint import Blueprint
 from app.http.responses import json_response
+from app.http.route_facts import route_facts
 from app.schemas.calendars import ProviderQuery
 from app.schemas.events import (
     OptionalZoneHeader,
@@ -25,11 +27,14 @@ from app.schemas.events import (
 )
 from app.schemas.records import SuccessSchema
 
-blp = Blueprint("unified", __name__, description="One event in the main calendar of each account")
+blp = Blueprint(
+    "unified", __name__, metric_group="events", description="One event in the main calendar of each account"
+)
 
 
 @blp.route("/users/<user_id:userId>/calendar/events/meta")
 class UnifiedEvents(MethodView):
+    @route_facts("createUnifiedEvent", replay_check=replay_access.unified_event, fails_with_provider=True)
     @blp.arguments(ProviderQuery, location="query")
     @blp.arguments(UnifiedBody)
     @blp.arguments(OptionalZoneHeader, location="headers")
@@ -55,6 +60,7 @@ class UnifiedEvents(MethodView):
 
 @blp.route("/users/<user_id:userId>/calendar/events/meta/<meta_id:metaId>")
 class UnifiedEvent(MethodView):
+    @route_facts("getUnifiedEvent", fails_with_provider=True)
     @blp.arguments(ProviderQuery, location="query")
     @blp.response(200, UnifiedAnswer)
     def get(self, query: dict[str, Any], userId: str, metaId: str) -> Response:
@@ -66,6 +72,7 @@ class UnifiedEvent(MethodView):
         beside = {"failedCalendars": failures.calendars()} if failures else {}
         return json_response({"data": unified_view(metaId, copies), **beside})
 
+    @route_facts("changeUnifiedEvent", fails_with_provider=True, errors=(422,))
     @blp.arguments(ProviderQuery, location="query")
     @blp.arguments(UnifiedChangeBody)
     @blp.arguments(OptionalZoneHeader, location="headers")
@@ -88,6 +95,7 @@ class UnifiedEvent(MethodView):
         copies = unified.update(refs, metaId, content, body.get("sendNotificationsFor"))
         return json_response({"data": unified_view(content.meta_id or metaId, copies)})
 
+    @route_facts("deleteUnifiedEvent", fails_with_provider=True)
     @blp.arguments(UnifiedDeleteQuery, location="query")
     @blp.response(200, SuccessSchema)
     def delete(self, query: dict[str, Any], userId: str, metaId: str) -> dict[str, bool]:

@@ -9,10 +9,12 @@ from flask.views import MethodView
 from sqlalchemy.orm import Session
 
 from app.accounts import users
+from app.api import replay_access
 from app.http import paging
 from app.http.auth import within
 from app.http.blueprint import Blueprint
 from app.http.errors import NotFound
+from app.http.route_facts import route_facts
 from app.schemas.records import (
     IncludeQuery,
     OrganizationSchema,
@@ -30,11 +32,12 @@ from app.services import services
 from store.sql.models import User
 from store.sql.queries import users as user_queries
 
-blp = Blueprint("users", __name__, description="People whose calendars are read")
+blp = Blueprint("users", __name__, metric_group="users", description="People whose calendars are read")
 
 
 @blp.route("/users")
 class Users(MethodView):
+    @route_facts("listUsers")
     @blp.arguments(UserListQuery, location="query")
     @blp.response(200, UserSchema(many=True))
     def get(self, query: dict[str, Any]) -> list[dict[str, Any]]:
@@ -56,6 +59,7 @@ class Users(MethodView):
         page = page._replace(users=paging.cut(query, page.users, "custom_id"))
         return user_list_view(page, include=include)
 
+    @route_facts("createUser", replay_check=replay_access.user, errors=(404,))
     @blp.arguments(UserBody)
     @blp.response(201, UserSchema)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -70,6 +74,7 @@ class Users(MethodView):
 
 @blp.route("/users/<user_id:userId>")
 class UserById(MethodView):
+    @route_facts("getUser")
     @blp.arguments(IncludeQuery, location="query")
     @blp.response(200, UserSchema)
     def get(self, query: dict[str, Any], userId: str) -> dict[str, Any]:
@@ -77,6 +82,7 @@ class UserById(MethodView):
         with services().stores.database.reading() as session:
             return _view(session, userId, query["include"])
 
+    @route_facts("renameUser", errors=(409,))
     @blp.arguments(IncludeQuery, location="query")
     @blp.arguments(RenameBody)
     @blp.response(200, UserSchema)
@@ -90,6 +96,7 @@ class UserById(MethodView):
             users.rename(session, userId, new_id)
             return _view(session, new_id, query["include"])
 
+    @route_facts("deleteUser")
     @blp.arguments(IncludeQuery, location="query")
     @blp.response(200, UserSchema)
     def delete(self, query: dict[str, Any], userId: str) -> dict[str, Any]:
@@ -106,6 +113,7 @@ class UserById(MethodView):
 
 @blp.route("/users/<user_id:userId>/organizations")
 class UserOrganizations(MethodView):
+    @route_facts("listUserOrganizations")
     @blp.arguments(PageQuery, location="query")
     @blp.response(200, OrganizationSchema(many=True))
     def get(self, query: dict[str, Any], userId: str) -> list[dict[str, Any]]:

@@ -8,9 +8,11 @@ from flask import Response
 from flask.views import MethodView
 
 from app.accounts import webhook_endpoints
+from app.api import replay_access
 from app.http import paging
 from app.http.auth import within
 from app.http.blueprint import Blueprint
+from app.http.route_facts import route_facts
 from app.schemas.records import PageQuery, SuccessSchema
 from app.schemas.webhooks import (
     DeliveriesQuery,
@@ -24,7 +26,12 @@ from app.schemas.webhooks import (
 from app.services import services
 from store.sql.queries import deliveries, webhooks
 
-blp = Blueprint("webhooks", __name__, description="Events that are sent to you, and their delivery log")
+blp = Blueprint(
+    "webhooks",
+    __name__,
+    metric_group="webhooks",
+    description="Events that are sent to you, and their delivery log",
+)
 
 
 @blp.after_request
@@ -36,6 +43,7 @@ def _forbid_caching(response: Response) -> Response:
 
 @blp.route("/webhooks")
 class Webhooks(MethodView):
+    @route_facts("listWebhooks")
     @blp.arguments(PageQuery, location="query")
     @blp.response(200, WebhookSchema(many=True))
     def get(self, query: dict[str, Any]) -> list[dict[str, Any]]:
@@ -49,6 +57,7 @@ class Webhooks(MethodView):
             )
         return [webhook_view(row) for row in paging.cut(query, rows, "id")]
 
+    @route_facts("createWebhook", replay_check=replay_access.webhook)
     @blp.arguments(WebhookBody)
     @blp.response(201, NewWebhookSchema)
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -68,6 +77,7 @@ class Webhooks(MethodView):
 
 @blp.route("/webhooks/<webhook_id:webhookId>")
 class WebhookById(MethodView):
+    @route_facts("deleteWebhook")
     @blp.response(200, SuccessSchema)
     def delete(self, webhookId: str) -> dict[str, bool]:
         """Delete a webhook endpoint
@@ -81,6 +91,7 @@ class WebhookById(MethodView):
 
 @blp.route("/webhooks/<webhook_id:webhookId>/deliveries")
 class Deliveries(MethodView):
+    @route_facts("listDeliveries")
     @blp.arguments(DeliveriesQuery, location="query")
     @blp.response(200, DeliverySchema(many=True))
     def get(self, query: dict[str, Any], webhookId: str) -> list[dict[str, Any]]:
@@ -100,6 +111,7 @@ class Deliveries(MethodView):
 
 @blp.route("/webhooks/<webhook_id:webhookId>/deliveries/<delivery_id:deliveryId>/replay")
 class Replay(MethodView):
+    @route_facts("replayDelivery")
     @blp.response(200, DeliverySchema)
     def post(self, webhookId: str, deliveryId: str) -> dict[str, Any]:
         """Send a delivery again

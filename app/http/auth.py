@@ -11,6 +11,7 @@ from flask.typing import ResponseReturnValue
 
 from app.http import rate_limit
 from app.http.errors import Forbidden, Unauthenticated
+from app.http.route_facts import facts_of_request
 from app.services import services
 from store.cache.versioned_cache import CachedVersion
 from store.security.api_keys import digest
@@ -18,41 +19,6 @@ from store.sql.queries import api_keys
 from store.sql.queries.api_keys import Caller
 
 PREFIX = "/v1/"
-
-# The description of the API holds nothing that a key protects; the callback's proof is its state, that of a
-# provider's notification the secret of its channel.
-OPEN_ENDPOINTS = frozenset(
-    {
-        "api-docs.openapi_json",
-        "api-docs.openapi_swagger_ui",
-        "authorization.Callback",
-        "push.google_push",
-        "push.microsoft_push",
-    }
-)
-
-# They take a body and change nothing: a read-only key may call them.
-READS_BY_POST = frozenset(
-    {"scheduling.UserScheduling", "scheduling.UsersScheduling", "explain.UserExplanation"}
-)
-
-# They hand out what changes a connection: a read-only key may not call them.
-WRITES_BY_GET = frozenset({"authorization.Link", "authorization.Links"})
-
-# They read from Redis anyway, and learn there whether what they relied on still counts: one round trip less.
-CONFIRMED_LATER = frozenset(
-    {
-        "busy.UserBusy",
-        "busy.OrganizationBusy",
-        "scheduling.UserScheduling",
-        "scheduling.UsersScheduling",
-        "scheduling.OrganizationScheduling",
-        "explain.UserExplanation",
-        "explain.OrganizationExplanation",
-    }
-)
-
-READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Outdated(Exception):
@@ -127,11 +93,13 @@ def _authentication() -> _Authentication:
 
 
 def _authenticate() -> None:
-    endpoint = request.endpoint
-    if endpoint is None or endpoint in OPEN_ENDPOINTS or not request.path.startswith(PREFIX):
+    if request.endpoint is None or not request.path.startswith(PREFIX):
+        return
+    facts = facts_of_request()
+    if not facts.needs_key:
         return
     cache = services().stores.versioned_cache
-    later = endpoint in CONFIRMED_LATER
+    later = facts.verifies_version
     _authenticate_key(cache.recent() if later else cache.current(), verified=not later)
 
 
@@ -169,7 +137,7 @@ def _authenticate_key(cached: CachedVersion, *, verified: bool) -> None:
     rate_limit.count(found.id, cached)
     if verified:
         _mark_verified(authentication)
-    if found.read_only and not _reads(request.method, request.endpoint):
+    if found.read_only and facts_of_request().writes_by(request.method):
         raise Forbidden("This API key is read-only")
 
 
@@ -178,10 +146,6 @@ def _mark_verified(found: _Authentication) -> None:
     if not found.verified:
         found.verified = True
         services().stores.key_usage.note(found.caller.id)
-
-
-def _reads(method: str, endpoint: str | None) -> bool:
-    return endpoint in READS_BY_POST or (method in READING and endpoint not in WRITES_BY_GET)
 
 
 def _caller(header: str, cached: CachedVersion) -> Caller:

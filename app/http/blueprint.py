@@ -13,12 +13,18 @@ from marshmallow import Schema, fields
 from app.http.parsing import Parser
 from app.http.responses import WholeBody
 from app.schemas.errors import ErrorSchema
+from store.metrics.schema import Group
 
 
 class Blueprint(flask_smorest.Blueprint):
     """Wraps results as ``{data: ...}``, in responses and in the OpenAPI document."""
 
     ARGUMENTS_PARSER = Parser()
+
+    def __init__(self, name: str, import_name: str, *, metric_group: Group, description: str) -> None:
+        """``metric_group``: the label under which the metrics count requests to these routes."""
+        super().__init__(name, import_name, description=description)
+        self.metric_group = metric_group
 
     def arguments(self, schema: type[Schema], **options: Any) -> Any:
         """As in flask-smorest, but with one schema instance for all requests, as creating one is slow."""

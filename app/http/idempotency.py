@@ -10,9 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
-from collections.abc import Callable
 from datetime import timedelta
-from functools import partial
 
 import orjson
 from flask import Flask, Response, g, request
@@ -20,6 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.http.auth import caller
 from app.http.errors import ApiError, Conflict, Invalid
+from app.http.route_facts import ReplayCheck, facts_of_request
 from app.services import services
 from store.sql.models import now
 from store.sql.queries import idempotency
@@ -27,24 +26,9 @@ from store.sql.queries.idempotency import Answered, Claim, Refusal
 
 log = logging.getLogger(__name__)
 
-CheckAccess = Callable[[str], None]
-
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
 SHAPE = re.compile(r"[!-~]{1,255}", re.ASCII)
-
-# Endpoints whose POST creates something. The other POST routes ignore the header.
-CREATES = frozenset(
-    {
-        "users.Users",
-        "organizations.Organizations",
-        "organizations.Members",
-        "oauth.Connection",
-        "events.CalendarEvents",
-        "unified.UnifiedEvents",
-        "webhooks.Webhooks",
-    }
-)
 
 # The longest request waits for another one, creates, and undoes what it created; each has a deadline.
 FANOUTS = 3
@@ -52,13 +36,9 @@ FANOUTS = 3
 MARGIN = timedelta(seconds=30)
 
 
-def install(app: Flask, check_access: CheckAccess) -> None:
-    """Claim keys after the checks that reject a request unread: a rejected request claims no key.
-
-    ``check_access`` gets the stored body before it is replayed, and raises ``ApiError`` if the caller no
-    longer has access to it.
-    """
-    app.before_request(partial(_claim, check_access))
+def install(app: Flask) -> None:
+    """Claim keys after the checks that reject a request unread: a rejected request claims no key."""
+    app.before_request(_claim)
     app.after_request(_keep)
     app.teardown_request(_release)
 
@@ -74,9 +54,10 @@ def note_work() -> None:
     g.idempotency_worked = True
 
 
-def _claim(check_access: CheckAccess) -> Response | None:
+def _claim() -> Response | None:
     sent = request.headers.get(HEADER)
-    if sent is None or request.method != "POST" or request.endpoint not in CREATES:
+    check = None if sent is None else facts_of_request().replay_check
+    if sent is None or check is None:
         return None
     if not SHAPE.fullmatch(sent):
         raise Invalid(f"{HEADER} must have 1 to 255 characters, printable ASCII without spaces")
@@ -84,7 +65,7 @@ def _claim(check_access: CheckAccess) -> Response | None:
     if fingerprint is None:
         return None
     g.idempotency_key = hashlib.sha256(f"{caller().id} {sent}".encode()).hexdigest()
-    return _begin(g.idempotency_key, fingerprint, check_access)
+    return _begin(g.idempotency_key, fingerprint, check)
 
 
 def _fingerprint(sent: str) -> str | None:
@@ -116,7 +97,7 @@ def _canonical(body: bytes) -> bytes:
         return body
 
 
-def _begin(digest: str, fingerprint: str, check_access: CheckAccess) -> Response | None:
+def _begin(digest: str, fingerprint: str, check: ReplayCheck) -> Response | None:
     """Claim the key, or replay the response of the earlier request.
 
     :raise ApiError: if the key is in use or belongs to another request, or the caller has no access to the
@@ -139,7 +120,8 @@ def _begin(digest: str, fingerprint: str, check_access: CheckAccess) -> Response
             return None
         case Answered():
             replay = _unpack(found.answer)
-            check_access(replay.get_data(as_text=True))
+            parameters = orjson.loads(request.get_data() or b"{}") | (request.view_args or {})
+            check(parameters, orjson.loads(replay.get_data()))
             return replay
         case Refusal.UNDER_WAY:
             raise Conflict(

@@ -1,16 +1,15 @@
-"""Counts every request below ``/v1`` by its part of the API, its status, and how long it took."""
+"""Counts requests below ``/v1`` and their durations, by the metric group of the blueprint and by status."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from flask import Flask
 
 from app.services import EXTENSION
-from store.metrics.schema import GROUPS, STATUSES, Group
+from store.metrics.schema import STATUSES, Group
 from store.stores import Stores
 
 if TYPE_CHECKING:
@@ -20,12 +19,9 @@ PREFIX = "/v1/"
 
 CLASSES = {status[0]: status for status in STATUSES}
 
-# Blueprints whose routes belong to another's part of the API.
-_PART_OF: dict[str, Group] = {"authorization": "oauth", "explain": "scheduling", "unified": "events"}
-
 
 def install(app: Flask) -> None:
-    """Around everything else: what is timed ends where the answer begins."""
+    """Install as the outermost middleware. The duration ends when the response starts."""
     app.wsgi_app = _counting(app)  # type: ignore[assignment, method-assign]
 
 
@@ -40,7 +36,7 @@ def _counting(app: Flask) -> WSGIApplication:
 
         def start(status: str, headers: list[tuple[str, str]], error: Any = None) -> Any:
             request = environ.get("werkzeug.request")
-            group = _group(None if request is None else request.endpoint)
+            group = _group(app, None if request is None else request.endpoint)
             stores.counters.request(group, CLASSES[status[0]], perf_counter() - began)
             return start_response(status, headers, error)
 
@@ -49,10 +45,7 @@ def _counting(app: Flask) -> WSGIApplication:
     return counted
 
 
-@cache
-def _group(endpoint: str | None) -> Group:
-    """The part of the API that a route belongs to; what is no route of ours belongs to none."""
-    blueprint = (endpoint or "").partition(".")[0]
-    if blueprint in _PART_OF:
-        return _PART_OF[blueprint]
-    return next((group for group in GROUPS if group == blueprint), "other")
+def _group(app: Flask, endpoint: str | None) -> Group:
+    """The metric group that the blueprint of a route declares; without one, or without a route, ``other``."""
+    blueprint = app.blueprints.get((endpoint or "").partition(".")[0])
+    return getattr(blueprint, "metric_group", "other")

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what the routes do not say themselves."""
+"""The OpenAPI document: errors, headers and operation ids, from the facts of the routes."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from typing import Any
 
 import flask_smorest
 from apispec import BasePlugin
-from flask import Response, make_response
+from flask import Flask, Response, make_response
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import Rule
 
 from app.http import error_handlers, rate_limit, security_headers
-from app.http.auth import OPEN_ENDPOINTS, READS_BY_POST
-from app.http.idempotency import CREATES, HEADER, REPLAYED
+from app.http.idempotency import HEADER, REPLAYED
 from app.http.path_params import SHAPES
 from app.http.responses import json_response
+from app.http.route_facts import RouteFacts, declared_facts, route_facts
 from app.openapi import enums
-from app.openapi.operation_ids import operation_name
 from app.schemas.errors import STATUS_DESCRIPTIONS, ErrorSchema
 from app.schemas.fields import Parsed
 
@@ -55,7 +54,7 @@ SWAGGER_UI = {"persistAuthorization": True, "displayRequestDuration": True, "try
 
 SECONDS = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
 CHALLENGE = {"schema": {"type": "string"}, "description": "`Bearer`, when it is the key that failed."}
-# Told by every answer to a key, where this installation has a rate limit.
+# Headers of every response to an API key, if the installation has a rate limit.
 QUOTA = {
     rate_limit.LIMIT: {"schema": {"type": "integer"}, "description": "Requests a minute, for each API key."},
     rate_limit.REMAINING: {"schema": {"type": "integer"}, "description": "How many are left."},
@@ -81,27 +80,10 @@ WAS_REPLAYED = {
     "description": "Only on the answer to a repetition, which is the first one's.",
 }
 
-# Objects that marshmallow passes through, where they are: a generator makes a type of each.
+# Objects that marshmallow passes through unchanged, by name: client generators make a type of each.
 OBJECTS: dict[str, dict[str, Any]] = {
     "MeetingUrl": {"type": "object", "required": ["url"], "properties": {"url": {"type": "string"}}},
     "Original": {"type": "object", "additionalProperties": True},
-}
-
-# They wait for a provider.
-READS_CALENDARS = frozenset({"busy", "scheduling", "calendars", "events", "unified"})
-WRITES_EVENTS = frozenset({"events", "unified"})
-# Who could not be read is named in their 200.
-NAMES_WHO_FAILED = frozenset(
-    {"busy.OrganizationBusy", "scheduling.OrganizationScheduling", "scheduling.UsersScheduling"}
-)
-# Answers a bare array instead, and a bare string for every failure, when it is asked with ``minDate``.
-BARE_LIST = ("get", "events.Events")
-WAITS_FOR_PROVIDER = frozenset({"authorization.Verify", "oauth.AccessToken"})
-# Its body may name an organization that is not there.
-NAMES_OTHERS = ("post", "users.Users")
-# They name something new.
-NAMES = frozenset({"users.Users", "users.UserById", "organizations.Organizations"}) | {
-    "organizations.OrganizationBySlug"
 }
 
 
@@ -109,7 +91,7 @@ class Api(flask_smorest.Api):
     """A flask-smorest API with our errors, in responses and in its document, and without its pagination."""
 
     def __init__(self, app: Any) -> None:
-        super().__init__(app, spec_kwargs={"extra_plugins": [Operations()]})
+        super().__init__(app, spec_kwargs={"extra_plugins": [Operations(app)]})
         self.register_field(Parsed, "string", None)
         for name, schema in OBJECTS.items():
             self.spec.components.schema(name, schema)
@@ -135,16 +117,22 @@ class Api(flask_smorest.Api):
         """The response to an error that Flask, werkzeug or webargs raised."""
         return error_handlers.http_exception(error)
 
+    @route_facts(needs_key=False)
     def _openapi_json(self) -> Response:
         return json_response(enums.named(self.spec.to_dict()))
 
+    @route_facts(needs_key=False)
     def _openapi_swagger_ui(self) -> Response:
         # Administrators enter their API keys on this page.
         return security_headers.own_scripts_only(make_response(super()._openapi_swagger_ui()))
 
 
 class Operations(BasePlugin):
-    """Names every operation, and lists the errors that it can answer with."""
+    """Sets the id of every operation, and lists its errors."""
+
+    def __init__(self, app: Flask) -> None:
+        super().__init__()
+        self._app = app
 
     def operation_helper(
         self,
@@ -156,44 +144,42 @@ class Operations(BasePlugin):
     ) -> None:
         """Complete the operations of one path."""
         assert rule is not None, "paths come from routes"
-        tag, _dot, view = rule.endpoint.rpartition(".")
         for method, operation in (operations or {}).items():
-            operation["operationId"] = operation_name(method, view)
-            if _creates(method, rule):
+            facts = declared_facts(self._app, rule.endpoint, method)
+            assert facts is not None, f"{method} {rule.endpoint} declares no facts"
+            operation["operationId"] = facts.operation_id
+            if facts.idempotent:
                 _describe_idempotency(operation)
-            errors = _errors(method, rule, tag, has_body="requestBody" in operation)
+            errors = _errors(
+                facts,
+                method.upper(),
+                has_path_params=bool(rule.arguments),
+                has_body="requestBody" in operation,
+            )
             answers = {str(status): answer for status, answer in operation["responses"].items()}
-            # What an operation says itself stands.
-            told = {status: answer for status, answer in answers.items() if isinstance(answer, dict)}
-            answers |= {str(status): _response(status) for status in errors} | told
-            if (method, rule.endpoint) == BARE_LIST:
+            # Responses that the operation declares itself take precedence.
+            declared = {status: answer for status, answer in answers.items() if isinstance(answer, dict)}
+            answers |= {str(status): _response(status) for status in errors} | declared
+            if facts.bare_list:
                 answers = {name: _or_bare(name, answer) for name, answer in answers.items()}
             operation["responses"] = dict(sorted(answers.items()))
 
 
-def _errors(method: str, rule: Rule, tag: str, *, has_body: bool) -> list[int | str]:
-    """The errors of an operation that are worth a line of their own."""
-    creates = _creates(method, rule)
-    reads = tag in READS_CALENDARS and rule.endpoint not in NAMES_WHO_FAILED
-    reads = reads or rule.endpoint in WAITS_FOR_PROVIDER
-    writes = method != "get" and rule.endpoint not in READS_BY_POST
-    asks = rule.endpoint not in OPEN_ENDPOINTS  # for a key
-    holds: dict[int | str, bool] = {
-        401: asks,
-        403: asks and (reads or writes or tag in ("oauth", "authorization")),
-        404: bool(rule.arguments) or (method, rule.endpoint) == NAMES_OTHERS,
-        409: creates or (rule.endpoint in NAMES and method in ("post", "put")),
+def _errors(facts: RouteFacts, method: str, *, has_path_params: bool, has_body: bool) -> list[int | str]:
+    """The errors that the document lists for an operation, in the order of ``STATUS_DESCRIPTIONS``."""
+    fails, creates = facts.fails_with_provider, facts.idempotent
+    applies: dict[int | str, bool] = {
+        401: facts.needs_key,
+        403: facts.needs_key and (fails or facts.writes_by(method)),
+        404: has_path_params,
+        409: creates,
         413: has_body,
         415: has_body,
-        422: creates or (tag in WRITES_EVENTS and method == "put"),
-        429: asks,
-        502: reads,
+        422: creates,
+        429: facts.needs_key,
+        502: fails,
     }
-    return [status for status in STATUS_DESCRIPTIONS if holds.get(status, True)]
-
-
-def _creates(method: str, rule: Rule) -> bool:
-    return method == "post" and rule.endpoint in CREATES
+    return [status for status in STATUS_DESCRIPTIONS if applies.get(status, True) or status in facts.errors]
 
 
 def _describe_idempotency(operation: dict[str, Any]) -> None:
@@ -208,7 +194,7 @@ def _response(name: int | str) -> str:
 
 
 def _or_bare(name: str, answer: Any) -> dict[str, Any]:
-    """An answer of the event list, which has two forms."""
+    """A response of the event list, which has two forms."""
     if name == "200":
         schema = answer["content"]["application/json"]["schema"]
         bare = {"type": "array", "items": {"$ref": "#/components/schemas/Event"}}

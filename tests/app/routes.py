@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from flask import Flask
 
+from app.http.route_facts import RouteFacts, declared_facts
+
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 NOBODY = {
     "userId": "nobody",
@@ -23,8 +25,25 @@ class Route(NamedTuple):
     endpoint: str
 
 
+def facts_of(app: Flask, route: Route) -> RouteFacts:
+    """The facts that a route declares."""
+    facts = declared_facts(app, route.endpoint, route.method)
+    assert facts is not None, route
+    return facts
+
+
+def open_endpoints(app: Flask) -> set[str]:
+    """The endpoints that need no API key."""
+    return {route.endpoint for route in routes(app) if not facts_of(app, route).needs_key}
+
+
+def idempotent_endpoints(app: Flask) -> set[str]:
+    """The endpoints that support ``Idempotency-Key``."""
+    return {route.endpoint for route in routes(app) if facts_of(app, route).idempotent}
+
+
 def routes(app: Flask, **names: str) -> Iterator[Route]:
-    """Routes below ``/v1``, in the names of nobody or of those given."""
+    """Routes below ``/v1``; path parameters are ``names``, or else identifiers that do not exist."""
     for rule in app.url_map.iter_rules():
         if not rule.rule.startswith("/v1/"):
             continue

@@ -9,10 +9,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from werkzeug.test import TestResponse
 
-from app.http.auth import OPEN_ENDPOINTS, READS_BY_POST, WRITES_BY_GET
 from app.http.errors import whole_request_failed
 from store.sql.queries import api_keys
-from tests.app.routes import routes
+from tests.app.routes import facts_of, routes
 from tests.conftest import Api
 from workers.fanout import failures
 
@@ -100,9 +99,7 @@ def test_a_read_only_key_changes_nothing_on_any_route(app, new_api):
     writing = [
         route
         for route in routes(app)
-        # The open ones ask for no key, whatever it may do.
-        if route.endpoint in WRITES_BY_GET
-        or (route.method != "GET" and route.endpoint not in READS_BY_POST | OPEN_ENDPOINTS)
+        if facts_of(app, route).needs_key and facts_of(app, route).writes_by(route.method)
     ]
 
     assert len(writing) >= 10
@@ -114,10 +111,11 @@ def test_a_read_only_key_changes_nothing_on_any_route(app, new_api):
 def test_a_read_only_key_reads_on_every_route(app, new_api):
     reader = new_api(read_only=True, shows_tokens=True)
 
-    for method, path, endpoint in routes(app):
-        if method == "GET" and endpoint not in OPEN_ENDPOINTS | WRITES_BY_GET:
-            answer = reader.call(method, path, query_string=RANGE | MOMENT)
-            assert answer.status_code in (200, 404), path
+    for route in routes(app):
+        facts = facts_of(app, route)
+        if route.method == "GET" and facts.needs_key and not facts.writes:
+            answer = reader.call(route.method, route.path, query_string=RANGE | MOMENT)
+            assert answer.status_code in (200, 404), route.path
 
 
 def test_a_read_only_key_may_ask_for_slots_by_post(new_api):

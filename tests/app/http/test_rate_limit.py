@@ -10,11 +10,10 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from app.http.auth import OPEN_ENDPOINTS
 from store.config import embedded_redis
 from store.stores import Stores
 from tests.app.days import DAY
-from tests.app.routes import routes
+from tests.app.routes import facts_of, routes
 from tests.conftest import Api
 
 HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
@@ -59,11 +58,11 @@ def test_each_key_has_a_limit_of_its_own(limited, new_api):
 
 def test_every_route_that_takes_a_key_counts(new_app, new_api):
     app = new_app(rate_limit=1)
-    keyed = [route for route in routes(app) if route.endpoint not in OPEN_ENDPOINTS]
+    keyed = [route for route in routes(app) if facts_of(app, route).needs_key]
     assert len(keyed) > 30
     for method, path, endpoint in keyed:
         api = Api(app.test_client(), new_api().key)
-        # Each fails, for nobody is there, and is counted all the same: exactly once.
+        # Each request fails with 404, and is counted exactly once.
         first = api.call(method, path)
         assert (endpoint, *told(first)[:2]) == (endpoint, "1", "0")
         assert first.status_code != 429, endpoint

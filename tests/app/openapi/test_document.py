@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31
 
-from app.http.auth import OPEN_ENDPOINTS, READS_BY_POST
+from app.http.route_facts import declared_facts
 from app.openapi.enums import WORDS
-from app.openapi.operation_ids import NAMES
-from tests.app.routes import METHODS, routes
+from tests.app.routes import METHODS, facts_of, open_endpoints, routes
+
+ROOT = Path(__file__).parents[3]
 
 
 def in_braces(rule: str) -> str:
@@ -182,14 +185,30 @@ def test_operations_are_called_as_a_method_of_a_client_would_be(document):
     }
 
 
-def test_every_name_of_an_operation_is_that_of_a_view(app):
-    known = {
-        (method.lower(), rule.endpoint.partition(".")[2])
-        for rule in app.url_map.iter_rules()
-        for method in rule.methods or ()
-    }
+def test_every_route_of_the_document_has_an_operation_id_of_its_own(app, document):
+    ids = [operation["operationId"] for _, operation in operations(document)]
+    declared = {facts_of(app, route).operation_id for route in routes(app)}
 
-    assert set(NAMES) <= known
+    assert len(ids) == len(set(ids))
+    assert set(ids) == declared - {None}
+
+
+def test_every_route_declares_its_facts(app):
+    for route in routes(app):
+        assert declared_facts(app, route.endpoint, route.method) is not None, route
+
+
+def test_no_module_lists_endpoints(app):
+    """What is true of a route is declared on the route, so no module needs to name endpoints."""
+    endpoints = {route.endpoint for route in routes(app)}
+    found = [
+        (file.name, node.value)
+        for file in (ROOT / "app").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in endpoints
+    ]
+
+    assert found == []
 
 
 def test_numbers_and_truths_of_a_query_have_their_types(document):
@@ -222,9 +241,8 @@ def test_the_page_takes_everything_from_our_own_host(app):
 
 def test_every_route_but_the_open_ones_asks_for_a_key(app):
     found = list(routes(app))
-    protected = [route for route in found if route.endpoint not in OPEN_ENDPOINTS]
+    protected = [route for route in found if facts_of(app, route).needs_key]
 
-    assert {route.endpoint for route in found} >= OPEN_ENDPOINTS
     assert {
         "api-docs.openapi_json",
         "api-docs.openapi_swagger_ui",
@@ -232,20 +250,26 @@ def test_every_route_but_the_open_ones_asks_for_a_key(app):
         # Proven by the secret of a channel, see test_push.
         "push.google_push",
         "push.microsoft_push",
-    } == OPEN_ENDPOINTS
-    assert len(found) - len(protected) == len(OPEN_ENDPOINTS)
+    } == open_endpoints(app)
+    assert len(found) - len(protected) == len(open_endpoints(app))
     for method, path, _ in protected:
         answer = app.test_client().open(f"/v1{path}", method=method)
         assert answer.status_code == 401, (method, path)
 
 
 def test_no_other_route_is_open_but_those_that_tell_how_the_service_is(app):
-    # The dashboard asks for a sign-in; the documents are the same for everybody.
+    # The dashboard requires a sign-in; the documentation is public.
     ours = ("/v1/", "/dashboard/", "/docs/")
     outside = {rule.rule for rule in app.url_map.iter_rules() if not rule.rule.startswith(ours)}
 
     assert outside == {"/docs", "/healthz", "/readyz", "/metrics", "/static/<path:filename>"}
 
 
-def test_the_routes_that_read_by_post_exist(app):
-    assert {route.endpoint for route in routes(app) if route.method == "POST"} >= READS_BY_POST
+def test_read_only_keys_may_use_three_routes_by_post(app):
+    posts = [route for route in routes(app) if route.method == "POST"]
+
+    assert {route.endpoint for route in posts if facts_of(app, route).writes is False} == {
+        "scheduling.UserScheduling",
+        "scheduling.UsersScheduling",
+        "explain.UserExplanation",
+    }

@@ -1,0 +1,73 @@
+"""Access checks before a stored response is replayed for an ``Idempotency-Key``.
+
+A key can lose access after the first request: a user leaves the organization, a connection ends or loses
+scopes. Each idempotent route names one of these checks as its ``replay_check``. A check repeats the access
+checks of the route.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from flask import request
+
+from app.accounts import connections, organizations, webhook_endpoints
+from app.accounts.ownership import CONNECTION, own_user
+from app.http.auth import within
+from app.http.blueprint import Blueprint
+from app.http.errors import NotFound
+from app.schemas.calendars import ProviderQuery
+from app.services import services
+from providers.scopes import Operation
+from store.sql.queries import users
+
+Names = Mapping[str, Any]
+
+
+def user(names: Names, _: Names) -> None:
+    """The created user."""
+    with services().stores.database.reading() as session:
+        if users.find(session, names["id"], within=within()) is None:
+            raise NotFound("User not found")
+
+
+def organization(names: Names, _: Names) -> None:
+    """The created organization."""
+    with services().stores.database.reading() as session:
+        organizations.number(session, names["slug"])
+
+
+def members(names: Names, _: Names) -> None:
+    """The organization and the added users."""
+    with services().stores.database.reading() as session:
+        organizations.number(session, names["orgSlug"])
+        organizations.require_users(session, names["userIds"])
+
+
+def connection(names: Names, _: Names) -> None:
+    """The user of the stored connection."""
+    with services().stores.database.writing() as session:
+        own_user(session, names["userId"], otherwise=CONNECTION)
+
+
+def event(names: Names, _: Names) -> None:
+    """The connection that the event was created with."""
+    ref = connections.one_of_user(names["userId"], names["provider"])
+    connections.require(ref, Operation.INSERT_EVENT)
+
+
+def unified_event(names: Names, _: Names) -> None:
+    """The connections that the unified event was created with."""
+    query = Blueprint.ARGUMENTS_PARSER.parse(ProviderQuery(), request, location="query")
+    refs = connections.of_user(names["userId"], query)
+    if not refs:
+        raise NotFound(connections.NO_CALENDARS)
+    for ref in refs:
+        connections.require(ref, Operation.INSERT_EVENT, Operation.DELETE_EVENT)
+
+
+def webhook(_: Names, kept: Names) -> None:
+    """The created webhook endpoint."""
+    with services().stores.database.reading() as session:
+        webhook_endpoints.find(session, kept["data"]["id"])

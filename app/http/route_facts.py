@@ -1,0 +1,107 @@
+"""Facts about routes, declared on each view by ``@route_facts``.
+
+The facts are read for each request (authentication, idempotency) and for the OpenAPI document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from flask import Flask, current_app, request
+
+# Gets the parameters of the repeated request (body and path) and the stored body of the first response.
+# Raises ``ApiError`` if the caller has no access to that response any more.
+ReplayCheck = Callable[[Mapping[str, Any], Mapping[str, Any]], None]
+
+View = TypeVar("View", bound=Callable[..., Any])
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+_ATTRIBUTE = "_almanac_route_facts"
+
+
+@dataclass(frozen=True, slots=True)
+class RouteFacts:
+    """Facts about one method of one route. The defaults are the restrictive ones.
+
+    ``operation_id``: the id in the OpenAPI document, which is the method name in generated clients.
+    ``needs_key``: the route requires an API key.
+    ``writes``: a read-only key is rejected; None means that the HTTP method decides.
+    ``verifies_version``: the view itself verifies the version of the cached rows, with a Redis read that it
+    needs anyway. That saves one round trip before the view.
+    ``replay_check``: the route creates something and supports ``Idempotency-Key``.
+    ``fails_with_provider``: the request fails if a provider fails.
+    ``bare_list``: a second form of the response is a bare array, and bare strings for errors.
+    ``errors``: documented error statuses that do not follow from the other facts.
+    """
+
+    operation_id: str | None = None
+    needs_key: bool = True
+    writes: bool | None = None
+    verifies_version: bool = False
+    replay_check: ReplayCheck | None = None
+    fails_with_provider: bool = False
+    bare_list: bool = False
+    errors: tuple[int, ...] = ()
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether the route supports ``Idempotency-Key``."""
+        return self.replay_check is not None
+
+    def writes_by(self, method: str) -> bool:
+        """Whether a request with this HTTP method writes."""
+        return method not in SAFE_METHODS if self.writes is None else self.writes
+
+
+_DEFAULT = RouteFacts()
+
+
+def route_facts(
+    operation_id: str | None = None,
+    *,
+    needs_key: bool = True,
+    writes: bool | None = None,
+    verifies_version: bool = False,
+    replay_check: ReplayCheck | None = None,
+    fails_with_provider: bool = False,
+    bare_list: bool = False,
+    errors: tuple[int, ...] = (),
+) -> Callable[[View], View]:
+    """Declare the facts of a view function, or of a method of a view class; see ``RouteFacts``."""
+    facts = RouteFacts(
+        operation_id,
+        needs_key,
+        writes,
+        verifies_version,
+        replay_check,
+        fails_with_provider,
+        bare_list,
+        errors,
+    )
+
+    def declare(view: View) -> View:
+        setattr(view, _ATTRIBUTE, facts)
+        return view
+
+    return declare
+
+
+def declared_facts(app: Flask, endpoint: str, method: str) -> RouteFacts | None:
+    """The facts that a route declares for an HTTP method; None if it declares none."""
+    view: Any = app.view_functions[endpoint]
+    view_class = getattr(view, "view_class", None)
+    if view_class is not None:
+        # Flask answers HEAD by the view of GET.
+        view = getattr(view_class, "get" if method == "HEAD" else method.lower(), None)
+    facts: RouteFacts | None = getattr(view, _ATTRIBUTE, None)
+    return facts
+
+
+def facts_of_request() -> RouteFacts:
+    """The facts of the route that this request matches; the defaults if it matches none."""
+    if request.endpoint is None:
+        return _DEFAULT
+    return declared_facts(current_app, request.endpoint, request.method) or _DEFAULT
