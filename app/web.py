@@ -35,7 +35,7 @@ from app.http import (
     security_headers,
 )
 from app.observability import access_log, health, request_metrics, scrape, tracing
-from app.openapi import document as openapi
+from app.openapi import document
 from store.config.settings import Settings
 
 LARGEST_BODY = 1024 * 1024
@@ -53,8 +53,8 @@ def create_app(settings: Settings) -> flask.Flask:
         OPENAPI_JSON_PATH="openapi.json",
         OPENAPI_SWAGGER_UI_PATH="docs",
         OPENAPI_SWAGGER_UI_URL="/static/swagger-ui/",
-        OPENAPI_SWAGGER_UI_CONFIG=openapi.SWAGGER_UI,
-        API_SPEC_OPTIONS=openapi.OPTIONS,
+        OPENAPI_SWAGGER_UI_CONFIG=document.SWAGGER_UI,
+        API_SPEC_OPTIONS=document.OPTIONS,
     )
     # No redirects to other spellings of a path: they would be responses without our envelope.
     app.url_map.strict_slashes = app.url_map.merge_slashes = False
@@ -74,7 +74,7 @@ def create_app(settings: Settings) -> flask.Flask:
     parsing.refuse_unreadable_bodies(app)
     path_params.install(app)
     idempotency.install(app)
-    api = openapi.Api(app)
+    api = document.Api(app)
     calendar = (calendars, events, unified, busy, scheduling, explain)
     for part in (users, organizations, oauth, authorization, *calendar, webhooks):
         api.register_blueprint(part.blp, url_prefix="/v1")

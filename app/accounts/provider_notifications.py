@@ -70,7 +70,7 @@ def _record_change(speaker: Speaker) -> None:
 
 
 def _speakers(names: Collection[str]) -> dict[str, Speaker]:
-    """The channels by name, with at most one query for those that are not cached."""
+    """The channels by name, with at most one query for the uncached ones."""
     if not names:
         return {}
     stores = services().stores

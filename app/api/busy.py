@@ -63,7 +63,8 @@ class OrganizationBusy(MethodView):
     def get(self, query: dict[str, Any], header: dict[str, ZoneInfo], orgSlug: str) -> Response:
         """Busy periods of all members of an organization
 
-        A member of whom any calendar could not be read is in `failedUsers`; what was read counts.
+        A member with a calendar that could not be read is in `failedUsers`; the calendars that were read
+        count.
         """
         start, end = request.time_range(query, header["zone"])
         members = connections.of_members(orgSlug)

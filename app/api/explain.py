@@ -39,8 +39,8 @@ class UserExplanation(MethodView):
     def get(self, query: dict[str, Any], header: dict[str, ZoneInfo], userId: str) -> Response:
         """Why a moment of a user is, or is not, offered
 
-        Takes what the user's slots are asked with, and `at`. A calendar that cannot be read is a reason here
-        (`calendarUnread`), and fails nothing; with `onFailure=partial` what was read counts.
+        Takes the parameters of the user's slots, and `at`. A calendar that cannot be read does not fail the
+        request: the reason is `calendarUnread`. With `onFailure=partial` the calendars that were read count.
         """
         return _one_user(query, header["zone"], None, userId)
 
@@ -65,7 +65,8 @@ class OrganizationExplanation(MethodView):
     def get(self, query: dict[str, Any], header: dict[str, ZoneInfo], orgSlug: str) -> Response:
         """Why a moment of each member is, or is not, offered
 
-        Every member is told of, by user id; one without connected calendars has the reason `noCalendars`.
+        There is an entry for every member, by user id; a member without connected calendars has the reason
+        `noCalendars`.
         """
         question = request.slot_query(query, header["zone"])
         at = query["at"].milliseconds(header["zone"])

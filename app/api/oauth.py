@@ -60,7 +60,7 @@ class Connections(MethodView):
     def get(self, query: dict[str, Any], userId: str) -> list[dict[str, Any]]:
         """List a user's connections
 
-        `showToken` needs an API key that may show tokens; who saw them is written down.
+        `showToken` needs an API key that may show tokens; the audit log records each use.
         """
         _check_shows_tokens(query["showToken"])
         with services().stores.database.reading() as session:
@@ -79,7 +79,7 @@ class Connection(MethodView):
     def get(self, query: dict[str, Any], userId: str, provider: str) -> dict[str, Any]:
         """Read a connection
 
-        `showToken` needs an API key that may show tokens; who saw them is written down.
+        `showToken` needs an API key that may show tokens; the audit log records each use.
         """
         _check_shows_tokens(query["showToken"])
         return _view(_find(userId, provider), userId, shown=query["showToken"])
@@ -135,8 +135,8 @@ class AccessToken(MethodView):
     def get(self, userId: str, provider: str) -> dict[str, str]:
         """Read an access token in force
 
-        Refreshed first when it ends within a minute. It needs an API key that may show tokens; who saw it is
-        written down.
+        It is refreshed first if it expires within a minute. The API key must be allowed to show tokens; the
+        audit log records it.
         """
         _check_shows_tokens(True)
         row = _find(userId, provider)

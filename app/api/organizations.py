@@ -79,7 +79,7 @@ class OrganizationBySlug(MethodView):
     def put(self, body: dict[str, Any], orgSlug: str) -> dict[str, Any]:
         """Rename an organization
 
-        What the body does not name stays as it is.
+        Fields that are not in the body stay unchanged.
         """
         with services().stores.database.writing() as session:
             return organization_view(organizations.change(session, orgSlug, body))
@@ -126,7 +126,7 @@ class Members(MethodView):
     def post(self, body: dict[str, Any], orgSlug: str) -> Response:
         """Add members
 
-        An unknown user adds nobody.
+        If any user is unknown, no user is added.
         """
         with services().stores.database.writing() as session:
             added = organizations.add_members(session, orgSlug, body["userIds"])
@@ -140,7 +140,7 @@ class Members(MethodView):
     def delete(self, body: dict[str, Any], orgSlug: str) -> Response:
         """Remove members
 
-        The users stay. An unknown user removes nobody.
+        The users stay. If any user is unknown, no user is removed.
         """
         with services().stores.database.writing() as session:
             organizations.remove_members(session, orgSlug, body["userIds"])

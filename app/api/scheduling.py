@@ -91,7 +91,7 @@ class OrganizationScheduling(MethodView):
     def get(self, query: dict[str, Any], header: dict[str, ZoneInfo], orgSlug: str) -> Response:
         """Slots of every member of an organization
 
-        A member of whom any calendar could not be read has no slots and is in `failedUsers`.
+        A member with a calendar that could not be read has no slots and is in `failedUsers`.
         """
         question = request.slot_query(query, header["zone"])
         _, users, picture = subjects.of_members(query, question, orgSlug)

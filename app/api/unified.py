@@ -44,9 +44,9 @@ class UnifiedEvents(MethodView):
     ) -> Response:
         """Create a unified event
 
-        In every account, or in none: when one fails, what was created is deleted again. A request that is
-        made again with the same `metaId` makes no second copy. A missing copy is not made beside one with
-        other content: that is 409.
+        In every account, or in none: when one fails, the copies that were created are deleted again. A
+        repeated request with the same `metaId` creates no second copy. If an existing copy has other content,
+        missing copies are not created and the status is 409.
         """
         refs = connections.of_user(userId, query)
         others = [ref for ref in connections.of_user(userId, {"provider": []}) if ref not in refs]
@@ -66,7 +66,7 @@ class UnifiedEvent(MethodView):
     def get(self, query: dict[str, Any], userId: str, metaId: str) -> Response:
         """Read a unified event
 
-        An account that could not be asked for its copy is named in `failedCalendars`.
+        An account whose copy could not be read is named in `failedCalendars`.
         """
         copies, failures = unified.get(connections.of_user(userId, query), metaId)
         beside = {"failedCalendars": failures.calendars()} if failures else {}

@@ -64,8 +64,8 @@ class Webhooks(MethodView):
         """Register a webhook endpoint
 
         The answer holds the secret, which is not shown again. With an API key that is bound to an
-        organization, the endpoint hears of that organization's members only. An organization has up to 100
-        endpoints, and so have all the keys together that are bound to none.
+        organization, the endpoint receives events of that organization's members only. An organization has up
+        to 100 endpoints; all keys without an organization share another 100.
         """
         webhook_endpoints.check_reach(body["url"])
         with services().stores.database.writing() as session:
@@ -82,7 +82,7 @@ class WebhookById(MethodView):
     def delete(self, webhookId: str) -> dict[str, bool]:
         """Delete a webhook endpoint
 
-        What waits for it is not sent any more, and its delivery log goes with it.
+        Pending deliveries are not sent any more, and the delivery log is deleted too.
         """
         with services().stores.database.writing() as session:
             webhook_endpoints.remove(session, webhookId)
@@ -97,7 +97,7 @@ class Deliveries(MethodView):
     def get(self, query: dict[str, Any], webhookId: str) -> list[dict[str, Any]]:
         """List what was sent to an endpoint
 
-        The newest first; what is older than 30 days is forgotten.
+        The newest first; deliveries are deleted after 30 days.
         """
         with services().stores.database.reading() as session:
             rows = deliveries.page(
@@ -116,7 +116,7 @@ class Replay(MethodView):
     def post(self, webhookId: str, deliveryId: str) -> dict[str, Any]:
         """Send a delivery again
 
-        With the same `webhook-id`, whatever became of it. An endpoint that was disabled is enabled by it.
+        With the same `webhook-id`, whatever its status. A disabled endpoint is enabled.
         """
         with services().stores.database.writing() as session:
             row = webhook_endpoints.replay(session, webhookId, deliveryId)

@@ -24,20 +24,20 @@ DESCRIPTION = """\
 Calendar availability and events over Google Calendar and Microsoft 365.
 
 - **Keys.** Every request carries `Authorization: Bearer <API_KEY>`.
-- **Answers.** Success is `{"data": ...}`, an error `{"data": null, "error": "<one sentence>"}`. What could
-  not be read is named beside `data`, in `failedCalendars` or `failedUsers`: nothing unreadable looks free.
-  An error that comes from a provider carries `reason`, and `failedCalendars` where calendars were read.
-- **Time.** Timestamps are answered in UTC: `2026-11-20T09:00:00.000Z`. They are taken in any ISO 8601 form;
-  one without an offset is local time in the zone of the header `X-Timezone` (default `UTC`).
+- **Responses.** Success is `{"data": ...}`, an error `{"data": null, "error": "<one sentence>"}`. Calendars
+  and users that could not be read are listed beside `data`, in `failedCalendars` or `failedUsers`; they never
+  appear as free. An error from a provider has a `reason`, and `failedCalendars` if calendars were read.
+- **Time.** Responses have timestamps in UTC: `2026-11-20T09:00:00.000Z`. Requests may use any ISO 8601 form;
+  a timestamp without an offset is local time in the zone of the header `X-Timezone` (default `UTC`).
 - **Arrays in a query** may be written `provider=google&provider=microsoft`,
   `provider[]=google&provider[]=microsoft` or `provider=google,microsoft`.
 - **Unknown** parameters and fields are ignored.
-- **Creating** is safe to repeat: with the header `Idempotency-Key` a request that succeeded has the same
-  answer for 24 hours, and nothing is made twice.
-- **Rate limits.** Where an installation has one, every answer to a key carries `RateLimit-Limit`,
-  `RateLimit-Remaining` and `RateLimit-Reset`, and 429 says by `Retry-After` when to come back.
-- Every answer carries `X-Request-Id`, yours if you sent one. Busy and scheduling answers tell their age in
-  the header `Age`; `Cache-Control: no-cache` asks for fresh data.
+- **Retries.** With the header `Idempotency-Key`, a repeated request to create something returns the first
+  response for 24 hours, and nothing is created twice.
+- **Rate limits.** If the installation has one, every response to a key has the headers `RateLimit-Limit`,
+  `RateLimit-Remaining` and `RateLimit-Reset`, and 429 has `Retry-After`.
+- **Headers.** Every response has `X-Request-Id`, yours if you sent one. Busy and scheduling responses have
+  their age in `Age`; `Cache-Control: no-cache` requests fresh data.
 """
 
 OPTIONS: dict[str, Any] = {
@@ -53,7 +53,7 @@ OPTIONS: dict[str, Any] = {
 SWAGGER_UI = {"persistAuthorization": True, "displayRequestDuration": True, "tryItOutEnabled": True}
 
 SECONDS = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
-CHALLENGE = {"schema": {"type": "string"}, "description": "`Bearer`, when it is the key that failed."}
+CHALLENGE = {"schema": {"type": "string"}, "description": "`Bearer`, if the API key was rejected."}
 # Headers of every response to an API key, if the installation has a rate limit.
 QUOTA = {
     rate_limit.LIMIT: {"schema": {"type": "integer"}, "description": "Requests a minute, for each API key."},
@@ -71,13 +71,13 @@ HEADERS: dict[int | str, dict[str, Any]] = {
 IDEMPOTENCY_KEY = {
     "name": HEADER,
     "in": "header",
-    "description": "Chosen by you, new for each request: a request that is repeated within 24 hours gets the "
-    "first one's answer, and nothing is created twice. Errors are not kept: the work is tried again.",
+    "description": "Chosen by you, unique for each request. A request that is repeated within 24 hours gets "
+    "the first response, and nothing is created twice. Errors are not stored: the request runs again.",
     "schema": {"type": "string", "pattern": "^[!-~]+$", "minLength": 1, "maxLength": 255},
 }
 WAS_REPLAYED = {
     "schema": {"const": "true"},
-    "description": "Only on the answer to a repetition, which is the first one's.",
+    "description": "Only on a replayed response to a repeated request.",
 }
 
 # Objects that marshmallow passes through unchanged, by name: client generators make a type of each.
@@ -205,8 +205,8 @@ def _or_bare(name: str, answer: Any) -> dict[str, Any]:
         }
         count = {
             "schema": {"type": "integer"},
-            "description": "The number of all calendars that could not be read, also of those that "
-            "`X-Failed-Calendars` has no room for.",
+            "description": "The number of all calendars that could not be read, including those that do not "
+            "fit into `X-Failed-Calendars`.",
         }
         more = {"headers": {"X-Failed-Calendars": failed, "X-Failed-Calendars-Count": count}}
     else:

@@ -28,8 +28,8 @@ _OWN_SCOPES = {
     "maxItems": MOST_SCOPES,
 }
 _MEANING = (
-    "A level of access (`edit` is the old name of `write`), or the provider's own scopes; those that tell "
-    "the account's address are added."
+    "A level of access (`edit` is the old name of `write`), or the provider's own scopes; scopes for the "
+    "account's e-mail address are added."
 )
 
 
@@ -94,10 +94,10 @@ REDIRECT = (
 )
 RETURN = (
     "Where this service sends the browser in the end, with `provider`, `connected` and perhaps `error` in "
-    "the query. The settings must allow it. Without it a page tells the outcome."
+    "the query. The settings must allow it. Without it a page shows the result."
 )
 EXPECTED_EMAIL = (
-    "The account that must be connected. It is compared with the address that the provider vouches for, "
+    "The account that must be connected. It is compared with the address that the provider has verified, "
     "before anything is stored; another account is refused."
 )
 REVOKE = "`false` leaves the grant valid at the provider."
@@ -149,7 +149,9 @@ class Granted(fields.Field[Any]):
 
     def __init__(self, **options: Any) -> None:
         many = {"type": "array", "items": {"type": "string"}}
-        description = "Taken and not needed: what was granted is what the provider says when it gives tokens."
+        description = (
+            "Accepted and ignored: the granted scopes are those that the provider returns with the tokens."
+        )
         shape = {"oneOf": [{"type": ["string", "null"]}, many], "description": description}
         super().__init__(metadata=shape, **options)
 

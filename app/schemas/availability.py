@@ -48,7 +48,7 @@ CALENDAR_IDS = {"description": "Only these calendars; `primary` is the main one 
 class ZoneQuery(QuerySchema):
     """The zone of local times in the request, from the query. It overrides the header."""
 
-    timeZone = Zone(metadata={"description": "The same as the header `X-Timezone`, and goes before it."})
+    timeZone = Zone(metadata={"description": "The same as the header `X-Timezone`, which it overrides."})
 
 
 class ZoneHeader(QuerySchema):
@@ -115,7 +115,7 @@ class SlotsQuery(RangeQuery):
     slotStep = IntegerText(
         least=1,
         most=LONGEST_MINUTES,
-        metadata={"description": "Slots start every so many minutes; default: `slotDuration`."},
+        metadata={"description": "Minutes between the starts of slots; default: `slotDuration`."},
     )
     align = Word(
         ALIGNMENTS,

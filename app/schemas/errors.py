@@ -14,19 +14,19 @@ REASON = {"description": "Why it could not be read; the set is closed.", "enum":
 # By status, as in the OpenAPI document.
 STATUS_DESCRIPTIONS: dict[int | str, str] = {
     400: "The request cannot be understood; `error` names the field.",
-    401: "The API key is missing or not in force; or the provider rejected the account's tokens.",
-    403: "The API key may not do this; or the provider denies access, or the scopes granted do not suffice.",
-    404: "There is no such thing, or none that this API key may know of.",
-    409: "The identifier is taken, or there is room for no more; or the first request with this "
-    "`Idempotency-Key` is still under way.",
+    401: "The API key is missing or not valid; or the provider rejected the account's tokens.",
+    403: "The API key does not allow this; or the provider denies access, or granted scopes do not suffice.",
+    404: "The resource does not exist, or this API key does not reach it.",
+    409: "The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` "
+    "is still being processed.",
     413: "The body is larger than 1 MiB.",
     415: "The body is not `application/json`.",
-    422: "The `Idempotency-Key` was used with another request; or the provider wrote an event and answered "
-    "with one that cannot be read.",
-    429: "The API key has made as many requests as it may in a minute; or the provider throttles. "
-    "`retryAfter` says for how many seconds, where it is known.",
+    422: "The `Idempotency-Key` was used with another request; or the provider wrote an event and returned "
+    "one that cannot be read.",
+    429: "The API key has used up its requests of this minute; or the provider limits requests. `retryAfter` "
+    "is the number of seconds to wait, if it is known.",
     502: "The provider could not be reached, or gave an unreadable answer.",
-    503: "The service is not available for a moment.",
+    503: "The service is temporarily unavailable.",
     "default": "Any other error.",
 }
 

@@ -103,8 +103,7 @@ class ExplainedSchema(Schema):
         required=True,
         metadata={
             "description": "The busy periods that cover the moment once they are padded; up to `maxOverlaps` "
-            "of them block nothing. Each is told as far as it can matter: from `padding` before the range to "
-            "`padding` after it."
+            "of them block nothing. Each is clipped to the range extended by `padding` on both sides."
         },
     )
 

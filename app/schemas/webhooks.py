@@ -33,7 +33,7 @@ USUAL_PAGE = 100
 
 WANTED = {"description": "The events that are sent there.", "examples": [["calendar.changed"]]}
 SECRET = {
-    "description": "Signs what is sent there, by the Standard Webhooks scheme. It is shown only here.",
+    "description": "Signs deliveries by the Standard Webhooks scheme. It is shown only here.",
     "examples": ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
 }
 
@@ -77,7 +77,7 @@ class WebhookSchema(Schema):
     disabledAt = Timestamp(
         required=True,
         allow_none=True,
-        metadata={"description": "Since when nothing is sent there: it has answered 410."},
+        metadata={"description": "When deliveries to it stopped, because it answered 410."},
     )
 
 
@@ -125,7 +125,7 @@ class DeliverySchema(Schema):
     lastStatus = fields.Integer(
         required=True,
         allow_none=True,
-        metadata={"description": "The status of the last answer; null when nobody answered."},
+        metadata={"description": "The status of the last response; null if there was none."},
     )
     lastError = fields.String(
         required=True,
