@@ -1,4 +1,4 @@
-"""Who may begin a consent, finish it and be shown its tokens; and what is told to nobody."""
+"""Access rights: beginning a consent, finishing it, and reading its tokens; and secrets that stay secret."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_no_code_and_no_verifier_is_in_a_message_a_log_or_an_error(
 ):
     caplog.set_level(logging.DEBUG)
     broker = redis.Redis(unix_socket_path=str(settings.redis_socket), db=7)
-    # No worker consumes this one: what is sent can be looked at.
+    # No worker consumes this queue, so the test can inspect the messages.
     app = new_app(broker_url=f"{settings.broker_url}?virtual_host=7", fanout_deadline_seconds=0.3)
     unserved = Api(app.test_client(), api.key)
     state = query_of(link(unserved, new_user(), "google"))["state"]
@@ -252,7 +252,7 @@ def everything_in(client: redis.Redis) -> dict[bytes, bytes]:
 
 
 def test_a_host_that_is_not_this_machine_is_not_believed(new_app, stores, new_user):
-    """Whoever sends a ``Host`` could otherwise have codes sent there."""
+    """Otherwise a client could have codes sent to any ``Host``."""
     app = new_app(public_url="")
     with stores.database.writing() as session:
         key = api_keys.create(session, prefix="alm_", name="host")

@@ -1,4 +1,4 @@
-"""What a state and a code are worth when they come back, and what the exchange grants."""
+"""State and code at the callback, and the scopes that the exchange grants."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_a_user_deleted_meanwhile_is_404(allowing, sandbox, new_user):
 
     assert page.status_code == 404
     assert "User not found" in page.text
-    # To a key, a state of somebody who is not there is as good as unknown.
+    # The error for a state of a deleted user is that of an unknown state.
     assert error(allowing.post("/users/oauth/google/verify", body), 400) == STALE
 
 

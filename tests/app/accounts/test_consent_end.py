@@ -1,4 +1,4 @@
-"""A consent counts by the rights of the moment in which it ends, and for the account that was expected."""
+"""The end of a consent: rights are checked again then, and the account must be the expected one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Administrators by the command line."""
+"""Administrators created on the command line."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def lists(racing_app: Flask, unique) -> Callable[[int], list[str]]:
 
 @dataclass
 class Work:
-    """What one request had the database do."""
+    """The database work of one request."""
 
     statements: int = 0
     rows: int = 0

@@ -1,4 +1,4 @@
-"""The main calendar has one name in every answer, its real id; ``primary`` is an alias on the way in."""
+"""Responses name the main calendar by its real id; requests may use the alias ``primary``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an installation has written outlives the way down to the first revision and up again."""
+"""Data survives a downgrade to the first revision and an upgrade again."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def accounts(sandbox, unique):
 
 @pytest.fixture
 def written(own, api, accounts):
-    """People, what they have connected and what is told of them, each as the service itself writes it."""
+    """Users, their connections and their webhook events, each written by the service itself."""
     stores = stores_of(own)
     assert api.post("/organizations", {"slug": "acme", "name": "Acmé"}).status_code == 200
     assert api.post("/webhooks", {"url": "http://127.0.0.1:9/hook"}).status_code == 201
@@ -94,7 +94,7 @@ def test_it_goes_down_to_the_first_revision_and_up_again(own, api, written, acco
     assert lost(first, before) == []
     assert not any(kept for table, kept in before.items() if table not in first)
 
-    # The installation goes on: its key, its people, and tokens that open.
+    # The installation still works: its API key, its users, and tokens that decrypt.
     assert database.is_current()
     (ada,) = api.get("/organizations/acme/members").json["data"]
     told = {each["provider"]: each["alive"] for each in ada["oauthConnections"]}
@@ -106,7 +106,7 @@ def test_it_goes_down_to_the_first_revision_and_up_again(own, api, written, acco
     opened = [connections.open_credentials(each, stores_of(own).keyring) for each in sealed.values()]
     tokens = {each.email: each.tokens.refresh_token for each in opened}
     assert tokens == {each.email: each.refresh_token for each in accounts}
-    # What was lost may be written anew.
+    # Lost data can be written again.
     assert api.post("/webhooks", {"url": "http://127.0.0.1:9/hook"}).status_code == 201
     repeated = api.post("/users", {"id": "cid"}, headers={"Idempotency-Key": "once"})
     assert repeated.status_code == 201

@@ -1,4 +1,4 @@
-"""Registrations that somebody enters: tried, saved, and used by web and worker without a restart."""
+"""Registrations entered by an administrator: probed, saved, and used by web and worker without a restart."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def bare_settings(bare: dict[str, str]) -> Settings:
 
 @pytest.fixture(scope="module")
 def worker_log(bare: dict[str, str], bare_settings: Settings) -> Iterator[Path]:
-    """A real worker of this installation; what it logs."""
+    """A real worker of this installation; yields its log."""
     log = bare_settings.data_dir / "worker.log"
     command = processes.worker(bare_settings, "bare")
     with log.open("wb") as told, subprocess.Popen(command, env=bare, stdout=told, stderr=told) as process:
@@ -89,7 +89,7 @@ def worker_log(bare: dict[str, str], bare_settings: Settings) -> Iterator[Path]:
 
 @pytest.fixture
 def new_process(bare_settings: Settings) -> Iterator[Callable[[], Flask]]:
-    """Another web process of this installation, which nobody has registered yet."""
+    """Another web process of this installation, without a registration yet."""
     with application(bare_settings) as first, application(bare_settings) as second:
         with services_of(first).stores.database.writing() as session:
             session.execute(delete(ProviderClient))
@@ -155,13 +155,13 @@ def test_refreshes_follow_what_is_saved_changed_and_removed(web, caller, sandbox
     statuses = [read()]
     for change in (
         lambda: save(web, provider),
-        # What has expired since: nobody tries that before it is saved.
+        # A secret that has expired since: saving does not probe for that.
         lambda: put(web, provider, "expired"),
         lambda: save(web, provider),
         lambda: remove(web, provider),
     ):
         change()
-        # Longer than reads of a worker may go on as before.
+        # Longer than a worker caches its registrations.
         time.sleep(1.1)
         statuses.append(read())
 

@@ -1,4 +1,4 @@
-"""What providers tell us: proven by the channel's secret, acted upon at once, refused otherwise."""
+"""Provider notifications: authenticated by the secret of the channel, handled at once, else rejected."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ READ = {"google": "google.freebusy.query", "microsoft": "microsoft.calendarView.
 
 
 class Watched:
-    """A user's calendar, and the channel that tells of its changes."""
+    """A user's calendar, and the channel that reports its changes."""
 
     def __init__(self, api, sandbox, stores, user, account, channel: str) -> None:
         self.api, self.sandbox, self.stores, self.user = api, sandbox, stores, user
@@ -44,7 +44,7 @@ class Watched:
         return periods(self.api.get(f"/users/{self.user}/calendar/busy", **DAY))
 
     def reads(self) -> int:
-        """How often the provider was read since the last time."""
+        """The number of provider reads since the last call."""
         counted = self.sandbox.requests().by_operation.get(READ[self.provider], 0)
         self.sandbox.forget_requests()
         return counted
@@ -53,7 +53,7 @@ class Watched:
         return self.stores.busy.watched([self.key]) == [self.channel]
 
     def tell(self, state: str = "exists", **changed: str | None) -> TestResponse:
-        """Post a notification of the provider's, or one that differs in what is named."""
+        """Post a notification of the provider, with the given fields replaced."""
         said = {"provider": self.provider, "channel": self.channel, "secret": SECRET} | changed
         return post(self.client, said["provider"], said["channel"], said["secret"], state)
 
@@ -335,7 +335,7 @@ def test_what_is_told_beside_a_forgery_counts(watched):
 
 def test_each_change_is_passed_on_to_webhooks(watched, api):
     ada = watched("google")
-    # Nobody listens there; the log tells what is to be sent.
+    # No server listens there; the delivery log shows the pending events.
     endpoint = api.post("/webhooks", {"url": "http://127.0.0.1:9/hook"}).json["data"]["id"]
     try:
         ada.tell("sync")

@@ -127,7 +127,7 @@ def test_a_channel_is_renewed_before_it_ends(person, provider):
     kept(ada.installation, lambda: ada.sandbox.channels()[-1]["expiresAt"] > first["expiresAt"])
 
     assert ada.count(RENEWAL[provider]) == 1
-    # No gap: the watch has gone over to the new channel, or goes on.
+    # No gap: the calendar is watched by the new channel, or still by the old one.
     until(lambda: (ada.channel != watch) == (provider == "google"))
     ada.meet(16)
     until(lambda: "16:00" in ada.busy())
@@ -155,7 +155,7 @@ def test_a_late_renewal_falls_back_to_the_time_to_live(person, provider):
     ada.settle()
     until(lambda: not ada.is_watched())
     ada.sandbox.forget_requests()
-    # What was kept under the watch has gone with it.
+    # The entries cached for the watched calendar were evicted too.
     assert ada.busy() == ["09:00"]
     assert ada.reads == 1
 
@@ -219,7 +219,7 @@ def test_channels_end_with_their_connection(person, provider, deleted):
     assert ada.count(CLOSING[provider]) == 1
     assert ada.sandbox.channels() == []
     left = [name.decode() for name in ada.installation.stores.redis.scan_iter(count=1000)]
-    # What was asked together, or how often, is forgotten within moments.
+    # Single-flight and rate-limit keys expire within seconds.
     passing = ("throttle:", "busy-generation:", "flight:")
     left = [name for name in left if not name.startswith(passing)]
     assert not [name for name in left if ada.connection in name]

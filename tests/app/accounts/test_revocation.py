@@ -1,4 +1,4 @@
-"""What deleting or replacing a connection does to other connections of the same provider account."""
+"""Deleting or replacing a connection, and the effect on other connections of the same provider account."""
 
 from __future__ import annotations
 

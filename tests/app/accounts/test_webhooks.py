@@ -23,7 +23,7 @@ RANGE = {"start": "2026-12-03", "end": "2026-12-04"}
 
 @pytest.fixture(autouse=True)
 def nobody_listens_afterwards(stores) -> Iterator[None]:
-    """What a test has registered hears nothing of the next ones."""
+    """Delete the webhook endpoints that a test has registered."""
     yield
     with stores.database.writing() as session:
         session.execute(delete(WebhookEndpoint))
@@ -51,7 +51,7 @@ def person(api, sandbox, new_user, unique) -> Callable[..., Person]:
 
 @pytest.fixture
 def sweep(app) -> Callable[[], object]:
-    """Do as beat does every few seconds."""
+    """Run the task that beat schedules every few seconds."""
     celery = app.extensions[EXTENSION].celery
     return lambda: celery.send_task("webhooks.sweep")
 

@@ -1,4 +1,4 @@
-"""Bodies as they come through a socket: too large, compressed or nested, each is refused for what it is."""
+"""Bodies over a real socket: too large, compressed or too deeply nested, each gets its own error."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def port(environment: dict[str, str], database: object) -> Iterator[int]:
 
 @pytest.fixture
 def post(port: int, api: Api) -> Callable[..., tuple[int, str]]:
-    """Send a body; the status, and the sentence."""
+    """Send a body; returns the status and the error sentence."""
 
     def send_body(body: bytes, *headers: str, path: str = "/v1/users", length: int | None = None):
         told = ["Host: x", f"Authorization: Bearer {api.key}", "Content-Type: application/json", *headers]
@@ -47,7 +47,7 @@ def post(port: int, api: Api) -> Callable[..., tuple[int, str]]:
 
 
 def pieces(body: bytes, *, extension: bytes = b"", trailer: bytes = b"") -> bytes:
-    """A body in chunks, whose length nobody tells."""
+    """A chunked body, without Content-Length."""
     cut = [body[at : at + 65_536] for at in range(0, len(body), 65_536)]
     chunks = b"".join(b"%x%s\r\n%s\r\n" % (len(each), extension, each) for each in cut)
     return chunks + b"0\r\n" + trailer + b"\r\n"

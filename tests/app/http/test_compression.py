@@ -1,4 +1,4 @@
-"""Long answers are compressed for those who accept it; short ones, and everybody else's, are not."""
+"""Long responses are compressed for clients that accept it; short responses are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Browsers of other origins: CORS is off unless a setting allows an origin, and a preflight needs no key."""
+"""CORS is off unless a setting allows the origin, and a preflight needs no key."""
 
 from __future__ import annotations
 

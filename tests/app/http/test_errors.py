@@ -1,4 +1,4 @@
-"""Answers other than success."""
+"""Error responses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOWHERE = "redis://127.0.0.1:1/0"
 
 
 def refused(answer: TestResponse, status: int) -> str:
-    """The sentence of an error, which is in the envelope and tells nothing of our insides."""
+    """The sentence of an error; checks the envelope, and that no internals leak."""
     assert answer.status_code == status, answer.text
     assert answer.mimetype == "application/json"
     assert answer.json["data"] is None
@@ -185,7 +185,7 @@ def send(api: Api, body: bytes, content_type: str | None = "application/json") -
 
 
 def send_chunked(api: Api, body: bytes) -> TestResponse:
-    """As gunicorn hands over a chunked body: without a length, ending by itself."""
+    """The environment of a chunked body, as gunicorn passes it: without a length."""
     return api.call(
         "POST",
         "/users",

@@ -1,4 +1,4 @@
-"""A request that creates may be repeated with its key: one creation, one answer."""
+"""``Idempotency-Key``: a repeated request creates once and returns the first response."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_the_rest_of_an_answer_is_its_own(api, key, unique):
 
 @pytest.fixture
 def app_that_creates_elsewhere(new_app) -> Flask:
-    """Answers tell where the new thing is, as a header."""
+    """An application whose responses have a Location header."""
     app = new_app()
 
     @app.after_request
@@ -197,7 +197,7 @@ def test_callers_do_not_share_keys(api, new_api, key, unique):
 
 @pytest.fixture
 def heard_keys(new_app) -> tuple[Flask, list[str | None]]:
-    """An application, and what its routes hear of the key of each request."""
+    """An application, and the keys that its routes get for each request."""
     app, heard = new_app(), []
     app.before_request(lambda: heard.append(idempotency.key()))
     return app, heard
@@ -372,7 +372,7 @@ def test_a_request_that_may_not_be_made_holds_no_key(api, new_api, stores, key, 
 
 @pytest.fixture
 def slow(new_app, api, unique) -> tuple[Api, threading.Event, threading.Event]:
-    """A caller whose requests stand still after their key was claimed: begun, and may go on."""
+    """A caller whose requests pause after claiming their key: an event for "paused", and one to resume."""
     app, begun, go_on = new_app(), threading.Event(), threading.Event()
 
     @app.before_request
@@ -446,12 +446,12 @@ def test_of_different_requests_at_once_one_has_the_key(at_once, unique):
     assert sorted(each.status_code for each in answers) == [201, 422, 422, 422, 422, 422]
 
 
-# --- faults of ours
+# --- our own failures
 
 
 @pytest.fixture
 def broken(new_app, api) -> Callable[..., Api]:
-    """A caller of an application that breaks in the middle of its work, while the list holds an error."""
+    """A caller of an application that raises the error in the list, if any, in the middle of its work."""
 
     def make(failure: BaseException, **config: object) -> tuple[Api, list[BaseException]]:
         app, failures = new_app(), [failure]

@@ -1,4 +1,4 @@
-"""When a key was used last: noted by the requests that it lets in, and by no others."""
+"""The last use of a key: recorded by authenticated requests only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.conftest import Api
 
 @pytest.fixture
 def last_use(app, stores):
-    """When the key of a caller was used last, as the database has it."""
+    """The last use of a caller's key, from the database."""
 
     def find(api):
         app.extensions[EXTENSION].stores.key_usage.flush()

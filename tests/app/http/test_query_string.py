@@ -1,4 +1,4 @@
-"""The query as werkzeug reads it."""
+"""The fast query parser gives the same result as werkzeug."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rate limit of each API key: every keyed route, every status, and nothing where there is none."""
+"""The rate limit of each API key: on every keyed route, for every status, and off without the setting."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 
 @pytest.fixture
 def limited(new_app: Callable[..., Flask], new_api: Callable[..., Api]) -> Callable[..., Api]:
-    """Make a caller with a key of its own, who may ask so often a minute."""
+    """Make a caller with its own key and this many requests a minute."""
 
     def make(limit: int, **rights: object) -> Api:
         return Api(new_app(rate_limit=limit).test_client(), new_api(**rights).key)
@@ -145,7 +145,7 @@ def test_without_redis_what_needs_none_is_answered(new_app, api, tmp_path, caplo
 
     assert {each.status_code for each in answers} == {200}
     assert told(answers[0]) == [None, None, None]
-    # What is remembered under the stamp of before says that Redis was there.
+    # The cached version has a stamp from before, so Redis was reachable then.
     caller.client.application.extensions["almanac"].stores.versioned_cache._memory.stamp = b"of before"
     late = caller.get("/users/nobody/scheduling", **DAY)
     assert late.status_code == 404

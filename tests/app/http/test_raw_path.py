@@ -1,4 +1,4 @@
-"""Identifiers of others in a path: any text arrives as it was meant, and nothing climbs."""
+"""Foreign identifiers in a path: any text arrives unchanged, and none can reach another path."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ USER = "/users/nobody/calendar/events/google"
 
 
 def heard(path: str) -> TestResponse:
-    """What a route with two identifiers hears of a path; behind it, a route under the second."""
+    """The two identifiers that a route receives for a path."""
     app = request_ids.Flask(__name__)
     app.url_map.strict_slashes = app.url_map.merge_slashes = False
     app.config.update(API_TITLE="x", API_VERSION="v1", OPENAPI_VERSION="3.1.0")
@@ -189,7 +189,7 @@ def as_served(raw: str) -> str:
         ({"SCRIPT_NAME": "/api", "RAW_URI": "/api/m/a%2Fb", "PATH_INFO": "/m/a/b"}, "/m/a%2Fb"),
         # Mounted by a proxy, which took its part off before the request came.
         ({"SCRIPT_NAME": "/api", "RAW_URI": "/m/a%2Fb", "PATH_INFO": "/m/a/b"}, "/m/a%2Fb"),
-        # No word of the request line, or one of another path: what was decoded is not decoded again.
+        # Without a request line, or with one of another path, the decoded path is not decoded again.
         ({"PATH_INFO": "/m/a/b"}, "/m/a/b"),
         ({"PATH_INFO": "/m/a%2Fb"}, "/m/a%252Fb"),
         ({"RAW_URI": "/other/a%2Fb", "PATH_INFO": "/m/a/b%41"}, "/m/a/b%2541"),

@@ -1,4 +1,4 @@
-"""What processes remember of keys, members and connections ends with the answer that ends it."""
+"""Cached keys, members and connections are invalid as soon as the response to their removal is sent."""
 
 from __future__ import annotations
 

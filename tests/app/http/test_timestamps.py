@@ -1,4 +1,4 @@
-"""Timestamps as callers write them."""
+"""Parsing of timestamps in requests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FORMS = {
     "2026W475T0930Z": "2026-11-20T09:30:00.000Z",
     "2026-324T09:30Z": "2026-11-20T09:30:00.000Z",
     "2026324T0930": "2026-11-20T09:30:00.000Z",
-    # Fractions; what is finer than a millisecond is cut off.
+    # Fractions; digits below a millisecond are cut off.
     "2026-11-20T09:30:15.5Z": "2026-11-20T09:30:15.500Z",
     "2026-11-20T09:30:15,5Z": "2026-11-20T09:30:15.500Z",
     "2026-11-20T09:30:15.123456789Z": "2026-11-20T09:30:15.123Z",

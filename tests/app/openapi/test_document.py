@@ -199,7 +199,7 @@ def test_every_route_declares_its_facts(app):
 
 
 def test_no_module_lists_endpoints(app):
-    """What is true of a route is declared on the route, so no module needs to name endpoints."""
+    """Facts of a route are declared on the route, so no module needs to name endpoints."""
     endpoints = {route.endpoint for route in routes(app)}
     found = [
         (file.name, node.value)

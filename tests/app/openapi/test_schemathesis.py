@@ -1,4 +1,4 @@
-"""The OpenAPI document against the service: what it promises is what is answered, whatever is sent."""
+"""The service conforms to its OpenAPI document, for generated requests."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ MEETING = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
 
 
 class Real:
-    """Things that exist, so that requests get as far as an answer."""
+    """Resources that exist, so that requests succeed."""
 
     def __init__(
         self, api: Api, new_user: Callable[..., str], new_organization: Callable[[], str], sandbox: Sandbox
@@ -70,7 +70,7 @@ class Real:
         )
 
     def put_into(self, case: Case, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
-        """Make a generated request one about real things; what is changed or deleted is new each time."""
+        """Give a generated request real identifiers; resources to change or delete are created for it."""
         # Writing events costs a user nothing that others need.
         reads = case.method == "GET" or "/scheduling" in case.path or "/calendar/" in case.path
         if "userId" in case.path_parameters:
@@ -100,7 +100,7 @@ class Real:
                 user["id"] = self.user
 
     def _put_event_into(self, case: Case, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
-        """An event that is there, in a calendar that is there, and times that make sense."""
+        """An existing event in an existing calendar, and a valid range of times."""
         given = case.path_parameters
         if case.path.endswith("/calendar/events"):
             edges = draw(st.sampled_from([("start", "end"), ("minDate", "maxDate")]))
@@ -115,7 +115,7 @@ class Real:
         if "webhookId" in given:
             given["webhookId"] = self._api.post("/webhooks", {"url": NOBODY_LISTENS}).json["data"]["id"]
         if "deliveryId" in given:
-            # Whoever writes an event is told of.
+            # Writing an event creates a delivery.
             self._api.post(f"/users/{self._new_user(*self._others)}/calendar/events/google/primary", MEETING)
             log = self._api.get(f"/webhooks/{given['webhookId']}/deliveries").json["data"]
             given["deliveryId"] = log[0]["id"]
@@ -128,7 +128,7 @@ class Real:
             case.body.pop("id", None)
 
     def _consent(self, provider: str) -> dict[str, str]:
-        """The query with which somebody comes back who has agreed."""
+        """The query of the callback after a consent was granted."""
         link = self._api.get(f"/users/{self._new_user()}/oauth/{provider}/link").json["data"]["link"]
         hint = {"login_hint": "ada@example.com" if provider == "google" else "ada@contoso.example"}
         came_back = requests.get(link, params=hint, allow_redirects=False, timeout=10).headers["Location"]
@@ -138,7 +138,7 @@ class Real:
 
 @pytest.fixture
 def api(new_api: Callable[..., Api]) -> Api:
-    """A caller who may do everything."""
+    """A caller with all rights."""
     return new_api(shows_tokens=True)
 
 
@@ -151,14 +151,14 @@ def real(
 
 @pytest.fixture(autouse=True)
 def nobody_listens_afterwards(stores: Stores) -> Iterator[None]:
-    """What a test has registered hears nothing of the next ones."""
+    """Delete the webhook endpoints that a test has registered."""
     yield
     with stores.database.writing() as session:
         session.execute(delete(WebhookEndpoint))
 
 
 def spells_an_array_freely(case: Case) -> bool:
-    """Commas and empty elements, which we take and OpenAPI has no words for."""
+    """Whether a query has commas or empty elements, which we accept and OpenAPI cannot express."""
     for name in ("provider", "include", "calendarIds", "scope"):
         value = (case.query or {}).get(name, "one")
         elements = value if isinstance(value, list) else [value]
@@ -168,7 +168,7 @@ def spells_an_array_freely(case: Case) -> bool:
 
 
 def operations(app: Flask) -> Iterator[APIOperation]:
-    # Our key goes into every request; what becomes of those without is told elsewhere.
+    # Every request has our API key; requests without one are tested elsewhere.
     config = SchemathesisConfig.from_dict(
         {
             "generation": {"with-security-parameters": False},
