@@ -1,5 +1,5 @@
 """Operations on users, organizations, connections and webhook endpoints, shared by the API and the
 dashboard.
 
-Imported by ``app.api``, ``app.availability``, ``app.cli``, ``app.dashboard``, ``app.events``, ``app.http``.
+Imported by ``app.api``, ``app.availability``, ``app.cli``, ``app.dashboard``, ``app.events``.
 """

@@ -1,4 +1,4 @@
-"""What HTTP requests have in common: authentication, parsing, responses, errors, rate limits and
+"""The HTTP layer that all routes share: authentication, parsing, responses, errors, rate limits and
 idempotency.
 
 Imported by ``app``, ``app.accounts``, ``app.api``, ``app.availability``, ``app.dashboard``,

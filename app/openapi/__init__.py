@@ -1,4 +1,4 @@
 """The OpenAPI document and its page, made from the routes and schemas.
 
-Imported by ``app``, ``app.http``.
+Imported by ``app``.
 """
