@@ -12,7 +12,9 @@ from flask.views import MethodView
 from app.accounts import connections
 from app.availability import request
 from app.availability.failures import Failures
-from app.availability.lookup import BusyResult, CalendarRequest, look_up
+from app.availability.lookup import look_up
+from app.availability.result import BusyResult
+from app.availability.selection import CalendarRequest
 from app.http.blueprint import Blueprint
 from app.http.errors import NotFound
 from app.http.responses import json_object, json_response
@@ -46,8 +48,8 @@ class UserBusy(MethodView):
         refs = connections.of_user(userId, query)
         if not refs:
             raise NotFound(connections.NO_CALENDARS)
-        wanted = request.wanted(query, primary_only=query["primaryOnly"])
-        picture = look_up([CalendarRequest(refs, wanted)], start, end, request.freshness())
+        selector = request.selector(query, primary_only=query["primaryOnly"])
+        picture = look_up([CalendarRequest(refs, selector)], start, end, request.freshness())
         failures = Failures.of(picture)
         if failures and not failures.something_read:
             raise failures.error()
@@ -68,9 +70,10 @@ class OrganizationBusy(MethodView):
         """
         start, end = request.time_range(query, header["zone"])
         members = connections.of_members(orgSlug)
-        wanted = request.wanted(query, primary_only=query["primaryOnly"])
+        selector = request.selector(query, primary_only=query["primaryOnly"])
         asks = {
-            user: CalendarRequest(request.of_provider(refs, query), wanted) for user, refs in members.items()
+            user: CalendarRequest(request.of_provider(refs, query), selector)
+            for user, refs in members.items()
         }
         picture = look_up(list(asks.values()), start, end, request.freshness())
         users = list(asks)

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 from flask import Response
 from flask.views import MethodView
 
-from app.availability import explanation, request, subjects
+from app.availability import explanation, lookup, request
 from app.availability.explanation import Blocking, Explained
 from app.availability.failures import Failures
 from app.http.blueprint import Blueprint
@@ -70,9 +70,9 @@ class OrganizationExplanation(MethodView):
         """
         question = request.slot_query(query, header["zone"])
         at = query["at"].milliseconds(header["zone"])
-        everybody, users, picture = subjects.of_members(query, question, orgSlug)
-        known = dict(zip(users, explanation.of_asks(picture, question, at), strict=True))
-        nobody = explanation.of_nobody(question, at)
+        everybody, users, picture = lookup.of_members(query, question, orgSlug, request.freshness())
+        known = dict(zip(users, explanation.of_all_requests(picture, question, at), strict=True))
+        nobody = explanation.of_no_calendars(question, at)
         found = {user: known.get(user, nobody) for user in everybody}
         data = {
             "at": timestamp(at),
@@ -89,8 +89,8 @@ def _one_user(
 ) -> Response:
     question = request.slot_query(query, zone, schedules)
     at = query["at"].milliseconds(zone)
-    picture = subjects.of_user(query, question, user)
-    explained = explanation.of_ask(picture, question, at, partial=query["onFailure"] == "partial")
+    picture = lookup.of_user(query, question, user, request.freshness())
+    explained = explanation.of_request(picture, question, at, partial=query["onFailure"] == "partial")
     data = {"at": timestamp(at), **_entry(explained), "options": request.options(query, question)}
     body = {"data": data, "failedCalendars": Failures.of(picture).calendars()}
     return json_response(body, headers=request.age(picture))

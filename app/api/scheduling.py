@@ -12,9 +12,11 @@ from flask import Response
 from flask.views import MethodView
 
 from app.accounts import connections
-from app.availability import request, subjects
+from app.availability import lookup, request
 from app.availability.failures import Failures
-from app.availability.lookup import BusyResult, CalendarRequest, look_up
+from app.availability.lookup import look_up
+from app.availability.result import BusyResult
+from app.availability.selection import CalendarRequest
 from app.http.auth import within
 from app.http.blueprint import Blueprint
 from app.http.responses import json_array, json_object, json_response
@@ -94,10 +96,10 @@ class OrganizationScheduling(MethodView):
         A member with a calendar that could not be read has no slots and is in `failedUsers`.
         """
         question = request.slot_query(query, header["zone"])
-        _, users, picture = subjects.of_members(query, question, orgSlug)
+        _, users, picture = lookup.of_members(query, question, orgSlug, request.freshness())
         failing = sorted(picture.failing())
         readable = np.delete(np.arange(len(users)), failing)
-        free = slots(question, *picture.of_asks(readable))
+        free = slots(question, *picture.of_requests(readable))
         data = {
             "availableSlots": slots_json(free, [users[n] for n in readable.tolist()]),
             "options": request.options(query, question),
@@ -110,13 +112,13 @@ def _one_user(
     query: dict[str, Any], zone: ZoneInfo, schedules: Sequence[Mapping[str, Any]] | None, user: str
 ) -> Response:
     question = request.slot_query(query, zone, schedules)
-    picture = subjects.of_user(query, question, user)
+    picture = lookup.of_user(query, question, user, request.freshness())
     failures = Failures.of(picture)
     partial = query["onFailure"] == "partial"
     if failures and not (partial and failures.something_read):
         raise failures.error()
     beside = {"failedCalendars": failures.calendars()} if partial else {}
-    free = slots(question, *picture.of_ask(0))
+    free = slots(question, *picture.of_request(0))
     data = {"availableSlots": slots_json(free), "options": request.options(query, question)}
     return _answer(json_object(data), picture, **beside)
 
@@ -130,7 +132,7 @@ def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) 
         known = connection_queries.of_users(session, {user["id"] for user in wanted_users}, within=within())
     asks = [
         CalendarRequest(
-            request.of_provider(known.get(user["id"], []), query), request.wanted(user, primary_only=True)
+            request.of_provider(known.get(user["id"], []), query), request.selector(user, primary_only=True)
         )
         for user in wanted_users
     ]
@@ -157,18 +159,18 @@ def _entry(
     failures = Failures.of(picture, ask)
     if failures:
         return json_object({"userId": user, "status": "error", **failures.entry()})
-    places = picture.places(ask)
-    if not places:
+    indexes = picture.indexes(ask)
+    if not indexes:
         error = connections.NO_CALENDARS if exists else "User not found"
         return json_object({"userId": user, "status": "error", "error": error, "failedCalendars": []})
-    free = slots(question, *picture.of_ask(ask))
+    free = slots(question, *picture.of_request(ask))
     return json_object(
         {
             "userId": user,
             "status": "ok",
             "availableSlots": slots_json(free),
             "options": request.options(query, question),
-            "calendarIds": [picture.targets[place].shown for place in places],
+            "calendarIds": [picture.targets[index].shown for index in indexes],
             "schedules": request.echoed_schedules(schedules or ()),
             "failedCalendars": [],
         }

@@ -1,5 +1,5 @@
-"""Answers busy and scheduling requests: which calendars, from the cache or from workers, and why a moment
-is offered.
+"""Busy and scheduling requests: select the calendars, look up their busy periods in the cache or through
+workers, and explain why a moment is or is not offered.
 
 Imported by ``app.accounts``, ``app.api``, ``app.dashboard``, ``app.events``, ``app.openapi``,
 ``app.schemas``.

@@ -1,4 +1,4 @@
-"""Why a moment is, or is not, offered to somebody whose calendars have been looked at."""
+"""Why a moment is, or is not, offered: from the busy periods that a lookup has read."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import NamedTuple
 from app.availability import explanation_text
 from app.availability.explanation_text import Unreadable
 from app.availability.failures import Failure, Failures
-from app.availability.lookup import BusyResult
+from app.availability.result import BusyResult
 from app.availability.selection import Target
 from providers.base import PRIMARY
 from providers.names import ProviderName
 from scheduling.explain import Covering, Explanation, Verdict, explain
 from scheduling.query import Query
 
-# Beside the engine's verdicts: of these people it cannot tell.
+# Reasons for users whose busy periods the engine does not get.
 CALENDAR_UNREAD = "calendarUnread"
 NO_CALENDARS = "noCalendars"
-# What only the dashboard is asked: the API answers 404.
+# In the dashboard only: for an unknown user the API answers 404.
 NO_USER = "noUser"
 REASONS = (*Verdict, CALENDAR_UNREAD, NO_CALENDARS)
 
 
 class Blocking(NamedTuple):
-    """A busy period that covers the moment once it is padded, and the calendar that has it."""
+    """A busy period that, with its padding, covers the moment; and its calendar."""
 
     target: Target
     period: Covering
@@ -33,10 +33,10 @@ class Blocking(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Why somebody is, or is not, offered at a moment; ``reason`` is one of ``REASONS``.
+    """Why a moment is, or is not, offered for one user; ``reason`` is one of ``REASONS`` or ``NO_USER``.
 
-    ``facts`` are None when a calendar that counts could not be read, or there is none: then nothing is free.
-    ``blocking`` tells what was read all the same.
+    ``facts`` are None if there is no calendar, or one could not be read that counts: then nothing is free.
+    ``blocking`` has the busy periods that were read, in both cases.
     """
 
     reason: str
@@ -50,63 +50,63 @@ class Explained:
         return self.reason == Verdict.OFFERED
 
 
-def of_ask(
-    picture: BusyResult, question: Query, at: int, ask: int = 0, *, partial: bool = False
+def of_request(
+    result: BusyResult, question: Query, at: int, request: int = 0, *, partial: bool = False
 ) -> Explained:
-    """Why one ask of a picture, drawn over the question's busy range, is or is not offered at ``at``.
+    """Explain ``at`` for one request of a result, which covers the query's busy range.
 
-    ``partial``: what could be read counts alone, as with ``onFailure=partial``.
+    ``partial``: unread calendars do not count, as with ``onFailure=partial``.
     """
-    (facts,) = explain(question, at, *picture.of_ask(ask))
-    return _explained(picture, question, ask, facts, partial=partial)
+    (facts,) = explain(question, at, *result.of_request(request))
+    return _explained(result, question, request, facts, partial=partial)
 
 
-def of_asks(picture: BusyResult, question: Query, at: int) -> list[Explained]:
-    """The same for every ask of a picture, at once."""
-    found = explain(question, at, picture.busy, picture.ask_of, picture.asks)
-    return [_explained(picture, question, ask, facts, partial=False) for ask, facts in enumerate(found)]
+def of_all_requests(result: BusyResult, question: Query, at: int) -> list[Explained]:
+    """Explain ``at`` for every request of a result."""
+    found = explain(question, at, result.busy, result.request_of, result.request_count)
+    return [_explained(result, question, n, facts, partial=False) for n, facts in enumerate(found)]
 
 
-def of_nobody(question: Query, at: int) -> Explained:
-    """For somebody without connected calendars."""
+def of_no_calendars(question: Query, at: int) -> Explained:
+    """The explanation for a user without connected calendars."""
     return Explained(NO_CALENDARS, explanation_text.of_no_calendars(at, question.zone))
 
 
 def of_no_user(question: Query, at: int) -> Explained:
-    """For somebody who is not there."""
+    """The explanation for a user that does not exist."""
     return Explained(NO_USER, explanation_text.of_no_user(at, question.zone))
 
 
 def _explained(
-    picture: BusyResult, question: Query, ask: int, facts: Explanation, *, partial: bool
+    result: BusyResult, question: Query, request: int, facts: Explanation, *, partial: bool
 ) -> Explained:
-    targets = [picture.targets[place] for place in picture.places(ask)]
+    targets = [result.targets[index] for index in result.indexes(request)]
     blocking = tuple(Blocking(targets[each.calendar], each) for each in facts.covering)
-    failures = Failures.of(picture, ask)
+    failures = Failures.of(result, request)
     if failures and not (partial and failures.something_read):
-        told = explanation_text.of_unread(facts.at, question.zone, _unread(failures))
-        return Explained(CALENDAR_UNREAD, told, blocking=blocking)
+        sentence = explanation_text.of_unread(facts.at, question.zone, _unread(failures))
+        return Explained(CALENDAR_UNREAD, sentence, blocking=blocking)
     if not targets:
-        return of_nobody(question, facts.at)
-    told = explanation_text.of_verdict(facts, question, [_called(target) for target in targets])
+        return of_no_calendars(question, facts.at)
+    sentence = explanation_text.of_verdict(facts, question, [_name(target) for target in targets])
     if failures:
-        told = f"{told} {explanation_text.of_left_out(_unread(failures))}"
-    return Explained(facts.verdict, told, facts, blocking)
+        sentence = f"{sentence} {explanation_text.of_left_out(_unread(failures))}"
+    return Explained(facts.verdict, sentence, facts, blocking)
 
 
 def _unread(failures: Failures) -> Sequence[Unreadable]:
-    return [Unreadable(each.connection.provider, _readable(each), each.failed.reason) for each in failures]
+    return [Unreadable(each.connection.provider, _unread_name(each), each.failed.reason) for each in failures]
 
 
-def _readable(failure: Failure) -> str:
-    """The name of a calendar in a sentence: its id, or a phrase for Microsoft's main calendar."""
+def _unread_name(failure: Failure) -> str:
+    """The name of an unread calendar: its id, or ``primary`` for Microsoft's main calendar."""
     ref = failure.connection
     microsoft = ref.provider == ProviderName.MICROSOFT
     return PRIMARY if microsoft and failure.calendar_id == ref.main_calendar_id else failure.calendar_id
 
 
-def _called(target: Target) -> str:
-    """What people call a calendar: a main one by the account's address, any other by its id."""
+def _name(target: Target) -> str:
+    """The name of a calendar: the account's address for a main calendar, the id for any other."""
     email = target.connection.email
     if target.key.calendar == PRIMARY:
         return email or f"the main calendar at {target.connection.provider.title()}"

@@ -1,11 +1,11 @@
-"""What could not be read, as answers name it."""
+"""Calendars that could not be read, as answers list them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from app.availability.lookup import BusyResult
+from app.availability.result import BusyResult
 from app.availability.selection import main_calendar
 from app.http.errors import ApiError, most_telling, whole_request_failed
 from providers.base import Failed
@@ -16,38 +16,38 @@ from store.sql.queries.connections import ConnectionRef
 
 
 class Failure(NamedTuple):
-    """One calendar that could not be read; ``of_account``: because its whole account could not."""
+    """A calendar that could not be read. ``whole_account``: no calendar of the account could be read."""
 
     calendar_id: str
     connection: ConnectionRef
     failed: Failed
-    of_account: bool = False
+    whole_account: bool = False
 
 
-def of_account(connection: ConnectionRef, failed: Failed) -> Failure:
-    """The failure of an account whose calendars are not known: it goes by its main one."""
-    return Failure(main_calendar(connection).shown, connection, failed, of_account=True)
+def account_failure(connection: ConnectionRef, failed: Failed) -> Failure:
+    """The failure of a whole account, listed under its main calendar."""
+    return Failure(main_calendar(connection).shown, connection, failed, whole_account=True)
 
 
 class Failures:
-    """The failures of one request, or of one user in it; ``something_read`` beside them."""
+    """The failures of one user, or of a whole request. ``something_read``: another calendar could be read."""
 
     def __init__(self, failures: Iterable[Failure], *, something_read: bool) -> None:
         self._failures = list(failures)
         self.something_read = something_read
 
     @classmethod
-    def of(cls, picture: BusyResult, ask: int = 0) -> Failures:
-        """The failures of one ask in a picture."""
-        accounts = [of_account(connection, failed) for connection, failed in picture.accounts.get(ask, ())]
-        places = picture.places(ask)
+    def of(cls, result: BusyResult, request: int = 0) -> Failures:
+        """The failures of one request in a result."""
+        accounts = [account_failure(*account) for account in result.accounts.get(request, ())]
+        indexes = result.indexes(request)
         calendars = [
-            Failure(target.shown, target.connection, *picture.unread[place])
-            for place in places
-            if place in picture.unread
-            for target in [picture.targets[place]]
+            Failure(target.shown, target.connection, *result.unread[index])
+            for index in indexes
+            if index in result.unread
+            for target in [result.targets[index]]
         ]
-        return cls([*accounts, *calendars], something_read=len(calendars) < len(places))
+        return cls([*accounts, *calendars], something_read=len(calendars) < len(indexes))
 
     def __bool__(self) -> bool:
         return bool(self._failures)
@@ -68,46 +68,46 @@ class Failures:
         ]
 
     def user(self, custom_id: str) -> dict[str, Any]:
-        """The entry for ``failedUsers``; no calendars are named when nothing at all of the user is known."""
-        told = self._most_telling().failed
+        """The entry for ``failedUsers``; no calendars if all accounts failed as a whole."""
+        failed = self._most_telling().failed
         return {
             "customId": custom_id,
-            "reason": told.reason,
-            "message": told.message,
+            "reason": failed.reason,
+            "message": failed.message,
             "failedCalendars": self.calendars() if self.something_read or not self._accounts_only() else [],
         }
 
     def entry(self) -> dict[str, Any]:
-        """The fields that say why one of several users has no answer."""
-        told = self._most_telling().failed
-        return {"error": told.message, "reason": told.reason, "failedCalendars": self.calendars()}
+        """The error fields of one user in an answer for several users."""
+        failed = self._most_telling().failed
+        return {"error": failed.message, "reason": failed.reason, "failedCalendars": self.calendars()}
 
     def error(self) -> ApiError:
-        """The answer of a request that fails because of these calendars; it names each of them.
+        """The error answer of a request that fails because of these calendars; it lists each of them.
 
-        An outage of our own concerns no calendar, so its answer names none.
+        An outage of Almanac itself concerns no calendar, so its answer lists none.
         """
-        told = self._most_telling()
-        error = error_of(told.connection, told.failed)
-        if told.failed.problem is None:
-            error.beside |= {"reason": told.failed.reason, "failedCalendars": self.calendars()}
+        failure = self._most_telling()
+        error = error_of(failure.connection, failure.failed)
+        if failure.failed.problem is None:
+            error.beside |= {"reason": failure.failed.reason, "failedCalendars": self.calendars()}
         return error
 
     def _accounts_only(self) -> bool:
-        return all(failure.of_account for failure in self._failures)
+        return all(failure.whole_account for failure in self._failures)
 
     def _most_telling(self) -> Failure:
-        told = most_telling(failure.failed for failure in self._failures)
-        return next(failure for failure in self._failures if failure.failed is told)
+        failed = most_telling(failure.failed for failure in self._failures)
+        return next(failure for failure in self._failures if failure.failed is failed)
 
 
 def error_of(connection: ConnectionRef, failed: Failed) -> ApiError:
-    """The answer of a request that fails because one account did."""
-    return whole_request_failed(failed, _scopes_that_would_do(connection, failed))
+    """The error answer of a request that fails because one account did."""
+    return whole_request_failed(failed, _sufficient_scopes(connection, failed))
 
 
-def _scopes_that_would_do(connection: ConnectionRef, failed: Failed) -> tuple[str, ...] | None:
-    """The scopes to ask the user for; None when those granted should have done and the provider refused."""
+def _sufficient_scopes(connection: ConnectionRef, failed: Failed) -> tuple[str, ...] | None:
+    """The scopes that the user has to grant; None if the scopes are not the reason, or were sufficient."""
     operation = failed.operation
     if failed.reason is not Reason.INSUFFICIENT_SCOPES or operation is None:
         return None

@@ -1,4 +1,4 @@
-"""The parameters of a busy or scheduling request, once they are read: ranges, windows, options."""
+"""The parameters of a busy or scheduling request, after schema validation: ranges, windows, options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from flask import request
 from werkzeug.datastructures import RequestCacheControl
 from werkzeug.http import parse_cache_control_header
 
-from app.availability.lookup import BusyResult, Freshness, now
+from app.availability.freshness import Freshness, now
+from app.availability.result import BusyResult
 from app.availability.selection import CalendarSelector
 from app.http.errors import Invalid
 from app.schemas.availability import MOST_WINDOW_DAYS, WEEKDAYS
@@ -29,7 +30,7 @@ MINUTES_OF_A_DAY = 1440
 def time_range(
     query: Mapping[str, Any], zone: ZoneInfo, names: tuple[str, str] = ("start", "end")
 ) -> tuple[int, int]:
-    """The edges of a range, by the names they have in the query, in milliseconds.
+    """The start and end of a range in milliseconds; ``names`` are those of the query parameters.
 
     :raise Invalid: for a range that is empty or too long
     """
@@ -43,17 +44,17 @@ def time_range(
 
 
 def _local_days(start: int, end: int, zone: ZoneInfo) -> float:
-    """The length of a range in days of the local clock, one of which may last 25 hours."""
+    """The length of a range in days of the local clock; one day may last 23 or 25 hours."""
     first, last = (from_milliseconds(edge).written.astimezone(zone) for edge in (start, end))
     return (last.replace(tzinfo=None) - first.replace(tzinfo=None)) / timedelta(days=1)
 
 
 def freshness() -> Freshness:
-    """How fresh the caller wants it, from ``Cache-Control``."""
+    """The freshness that the client requires in ``Cache-Control``."""
     header = request.headers.get("Cache-Control")
     if header is None:
         return Freshness()
-    # The names of directives are the same in any case; the parser takes them as they come.
+    # Directives are case-insensitive, but the parser only knows lower case.
     control = parse_cache_control_header(header.lower(), cls=RequestCacheControl)
     if control.no_cache:
         return Freshness(newer_than=now())
@@ -62,19 +63,19 @@ def freshness() -> Freshness:
     return Freshness()
 
 
-def age(picture: BusyResult) -> dict[str, str]:
-    """The header that tells how old an answer is, in whole seconds; without anything read it is new."""
-    oldest = picture.oldest_read
+def age(result: BusyResult) -> dict[str, str]:
+    """The ``Age`` header: whole seconds since the oldest read; 0 if nothing was read."""
+    oldest = result.oldest_read
     return {"Age": str(0 if oldest is None else max(0, now() - oldest) // 1000)}
 
 
-def wanted(query: Mapping[str, Any], *, primary_only: bool) -> CalendarSelector:
-    """The calendars asked for."""
+def selector(query: Mapping[str, Any], *, primary_only: bool) -> CalendarSelector:
+    """The calendars that the query selects; ``primary_only`` is used if it names none."""
     return CalendarSelector(tuple(query.get("calendarIds", ())), primary_only)
 
 
 def of_provider(connections: Sequence[ConnectionRef], query: Mapping[str, Any]) -> list[ConnectionRef]:
-    """The connections that ``provider`` leaves; all without it."""
+    """The connections of the providers in the parameter ``provider``; all if it is empty."""
     providers = query["provider"]
     return [connection for connection in connections if not providers or connection.provider in providers]
 
@@ -82,7 +83,7 @@ def of_provider(connections: Sequence[ConnectionRef], query: Mapping[str, Any]) 
 def slot_query(
     query: Mapping[str, Any], zone: ZoneInfo, schedules: Sequence[Mapping[str, Any]] | None = None
 ) -> Query:
-    """The question to the engine: slots inside the weekly schedules, where given, and the daily window.
+    """The engine's query for slots inside the weekly schedules, if there are any, and the daily window.
 
     :raise Invalid: for a range that is empty or too long, or too many windows
     """
@@ -93,7 +94,7 @@ def slot_query(
 def slot_queries(
     query: Mapping[str, Any], zone: ZoneInfo, schedules: Sequence[Sequence[Mapping[str, Any]] | None]
 ) -> list[Query]:
-    """The questions of several users, whose schedules differ.
+    """The engine's query for each of several users, whose schedules differ.
 
     :raise Invalid: for a range that is empty or too long, or too many windows
     """
@@ -117,11 +118,11 @@ def slot_queries(
 
 
 def _check_windows(schedules: Sequence[Sequence[Mapping[str, Any]] | None], start: int, end: int) -> None:
-    """Refuse more windows over more days than can be resolved in about a second.
+    """Limit the product of windows and days to the number that the engine can process in about a second.
 
-    :raise Invalid: saying what to do
+    :raise Invalid: above the limit
     """
-    # Users without schedules of their own share one list.
+    # Users without schedules of their own share one list object, which counts once.
     windows = sum(map(len, {id(each): each for each in schedules if each is not None}.values()))
     days = -(-(end - start) // DAY)
     if windows * days > MOST_WINDOW_DAYS:
@@ -132,11 +133,11 @@ def _check_windows(schedules: Sequence[Sequence[Mapping[str, Any]] | None], star
 
 
 def check_size(members: Mapping[Query, int]) -> None:
-    """Refuse an answer that could hold too many slots, before any provider is read.
+    """Refuse a request whose answer could hold too many slots, before any provider is called.
 
-    ``members`` says for how many users each question is asked. Counting stops at the first slot too many.
+    ``members`` has the number of users for each query. Counting stops above the limit.
 
-    :raise Invalid: saying to narrow the range
+    :raise Invalid: above the limit
     """
     most = services().settings.most_slots
     if sum(_rough_limit(question) * count for question, count in members.items()) <= most:
@@ -151,16 +152,17 @@ def check_size(members: Mapping[Query, int]) -> None:
 
 
 def _rough_limit(question: Query) -> int:
-    """No fewer than ``count_limit``, for next to nothing: the slots of the range, whatever the windows."""
+    """A cheap upper bound of ``count_limit``: the slots of the whole range, without regard to windows."""
     length = question.end - question.start
     if not question.align_clock:
         return length // min(question.stride, question.duration)
-    # The clock's multiples start over at each midnight, and at each change of offset: at most every two days.
+    # The multiples restart at each midnight and at each change of the UTC offset, at most
+    # one in two days.
     return length // question.stride + 2 * (length // DAY) + 4
 
 
 def _daily_window(query: Mapping[str, Any]) -> Window | None:
-    """The window of each day; None when neither edge was given."""
+    """The daily window; None if the query has neither edge."""
     earliest, latest = query.get("earliestTimeEachDay"), query.get("latestTimeEachDay")
     if earliest is None and latest is None:
         return None
@@ -180,7 +182,7 @@ def weekly_windows(schedules: Sequence[Mapping[str, Any]]) -> tuple[Window, ...]
 
 
 def options(query: Mapping[str, Any], question: Query) -> dict[str, Any]:
-    """The options as they are echoed."""
+    """The options of the query, as the answer repeats them."""
     echoed: dict[str, Any] = {
         "start": timestamp(question.start),
         "end": timestamp(question.end),
@@ -199,7 +201,7 @@ def options(query: Mapping[str, Any], question: Query) -> dict[str, Any]:
 
 
 def echoed_schedules(schedules: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Weekly schedules as they are echoed."""
+    """Weekly schedules, as the answer repeats them."""
     return [
         {"days": schedule["days"], "start": clock(schedule["start"]), "end": clock(schedule["end"])}
         for schedule in schedules

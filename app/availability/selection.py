@@ -1,4 +1,4 @@
-"""Which calendars a request reads: by connection, by the id the provider is asked with, by the name shown."""
+"""Which calendars a request reads: the connection, the id at the provider and the id in answers."""
 
 from __future__ import annotations
 
@@ -15,22 +15,35 @@ from store.cache.busy_cache import CalendarKey
 from store.cache.calendar_lists import CalendarList, ListedCalendar
 from store.sql.queries.connections import ConnectionRef
 
+Lists = Mapping[str, CalendarList]
+"""Calendar lists by connection id."""
+
+# The share of a request's time for listing calendars. The rest is left for reading them.
+LISTS_SHARE = 0.4
+
 
 @dataclass(frozen=True, slots=True)
 class CalendarSelector:
-    """The calendars asked for: those named, else the main one of each account, else all of them."""
+    """The calendars of a request: ``ids`` if there are any, else main calendars only, or all calendars."""
 
     ids: tuple[str, ...] = ()
     primary_only: bool = True
 
     @property
     def everything(self) -> bool:
-        """Whether every calendar of each account is wanted."""
+        """Whether all calendars of each account are requested."""
         return not self.ids and not self.primary_only
 
 
+class CalendarRequest(NamedTuple):
+    """One user's connections, and the selector of their calendars."""
+
+    connections: Sequence[ConnectionRef]
+    selector: CalendarSelector
+
+
 class Target(NamedTuple):
-    """One calendar to read. ``key`` is what provider and cache know it by, ``shown`` what answers call it."""
+    """A calendar to read: ``key`` identifies it at the provider and in the cache, ``shown`` in answers."""
 
     connection: ConnectionRef
     key: CalendarKey
@@ -38,17 +51,17 @@ class Target(NamedTuple):
 
 
 def precheck(connection: ConnectionRef, *operations: Operation) -> Failed | None:
-    """Why a connection need not be asked at all: its grant is gone, or too narrow for an operation."""
-    return _refusal(connection.provider, connection.scope, connection.alive, operations)
+    """The failure if the grant is revoked, or too narrow for an operation. It calls no provider."""
+    return _precheck(connection.provider, connection.scope, connection.alive, operations)
 
 
-# Every member of an organization is looked at; most have been granted the same.
+# A request may check every member of an organization, and most have the same scopes.
 @lru_cache(maxsize=1024)
-def _refusal(
+def _precheck(
     provider: str, scope: frozenset[str], alive: bool, operations: tuple[Operation, ...]
 ) -> Failed | None:
     if not alive:
-        # In the words that the worker used when the provider said so.
+        # The same message as in the worker, which learned it from the provider.
         message = f"{provider.title()} says that this connection has ended"
         return Failed(Reason.AUTHORIZATION_INVALID, message)
     try:
@@ -60,9 +73,9 @@ def _refusal(
 
 
 def reads_main_only(connection: ConnectionRef) -> bool:
-    """Whether an account tells when it is busy, and not which calendars it has.
+    """Whether the grant allows to read busy periods, but not to list calendars.
 
-    Google's ``calendar.freebusy`` alone allows that much. Of such an account, all calendars are the main one.
+    That is so with Google's scope ``calendar.freebusy`` alone. All calendars then means the main calendar.
     """
     provider, scope = ProviderName(connection.provider), connection.scope
     return allows(provider, scope, Operation.FREE_BUSY) and not allows(
@@ -76,9 +89,10 @@ def main_calendar(connection: ConnectionRef) -> Target:
 
 
 def shown_as(connection: ConnectionRef, calendar_id: str) -> str:
-    """What answers call a calendar: by its real id, also when the alias was used.
+    """The id of a calendar in answers: the real id, also if the request used the alias ``primary``.
 
-    Before the provider has named the main calendar, the e-mail stands in at Google, where it is the id.
+    Until the provider has returned the id of the main calendar: at Google the e-mail address, which is the
+    id there, at Microsoft the alias.
     """
     if calendar_id != PRIMARY:
         return calendar_id
@@ -87,28 +101,28 @@ def shown_as(connection: ConnectionRef, calendar_id: str) -> str:
 
 
 def is_main(connection: ConnectionRef, calendar_id: str) -> bool:
-    """Whether an id is that of the account's main calendar, or its alias."""
+    """Whether an id, or the alias ``primary``, identifies the account's main calendar."""
     return calendar_id in (PRIMARY, connection.main_calendar_id)
 
 
 def listed(connection: ConnectionRef, calendars: Iterable[ListedCalendar]) -> list[Target]:
-    """Every calendar on an account's list, under its real id."""
+    """Targets for calendars on an account's list, shown under their real ids."""
     return [
         Target(connection, CalendarKey(connection.id, calendar.asked_as), calendar.id)
         for calendar in calendars
     ]
 
 
-def to_list(connections: Sequence[ConnectionRef], wanted: CalendarSelector) -> Sequence[ConnectionRef]:
-    """The accounts whose calendar list is needed: to know what to read, or whose what was named is."""
+def to_list(connections: Sequence[ConnectionRef], selector: CalendarSelector) -> Sequence[ConnectionRef]:
+    """The accounts whose list is needed to find all their calendars, or the account of an id."""
     connections = [connection for connection in connections if not reads_main_only(connection)]
-    if wanted.everything:
+    if selector.everything:
         return connections
-    if PRIMARY in wanted.ids and len(wanted.ids) > 1:
-        # The main calendar might be named twice, by its alias and by its id.
+    if PRIMARY in selector.ids and len(selector.ids) > 1:
+        # The request may name the main calendar twice: by its alias and by its id.
         return connections
-    if len(connections) > 1 and any(not _is_address(each) for each in wanted.ids if each != PRIMARY):
-        # An address is Google's; anything else is Microsoft's unless Google lists it.
+    if len(connections) > 1 and any(not _is_address(each) for each in selector.ids if each != PRIMARY):
+        # An e-mail address is a Google id; any other id is Microsoft's, unless a Google account lists it.
         return [connection for connection in connections if connection.provider == ProviderName.GOOGLE]
     return ()
 
@@ -116,27 +130,51 @@ def to_list(connections: Sequence[ConnectionRef], wanted: CalendarSelector) -> S
 def named(
     ids: Sequence[str],
     connections: Sequence[ConnectionRef],
-    lists: Mapping[str, CalendarList],
+    lists: Lists,
 ) -> list[Target]:
-    """The calendars of these ids, each in the account that lists it.
+    """The calendars with these ids, each in the account that lists it.
 
-    The alias ``primary`` means every account's main calendar. An id on no list is asked for all the same,
-    where its form points to: Google reads calendars that are not on the list, and names what it cannot.
+    The alias ``primary`` means the main calendar of every account. An id on no list goes to an account of
+    the provider that uses ids of this form: Google reads calendars that are not on the list, and returns an
+    error for each one that it cannot read.
     """
     targets: dict[CalendarKey, Target] = {}
     for calendar_id in ids if connections else ():
         if calendar_id == PRIMARY:
             found = [main_calendar(connection) for connection in connections]
         else:
-            found = [_home(calendar_id, connections, lists)]
+            found = [_in_account(calendar_id, connections, lists)]
         targets.update((target.key, target) for target in found)
     return list(targets.values())
 
 
-def _home(
+def known_targets(request: CalendarRequest, lists: Lists) -> list[Target]:
+    """The calendars of a request whose ids are known without another call to a provider."""
+    connections, selector = request
+    if selector.ids:
+        return named(selector.ids, connections, lists)
+    if selector.everything:
+        targets: list[Target] = []
+        for connection in connections:
+            if reads_main_only(connection):
+                targets.append(main_calendar(connection))
+            elif connection.id in lists:
+                targets += listed(connection, lists[connection.id].calendars)
+        return targets
+    return [main_calendar(connection) for connection in connections]
+
+
+def unlisted_accounts(request: CalendarRequest, lists: Lists) -> list[ConnectionRef]:
+    """The accounts of which all calendars are requested and the list is not known."""
+    if not request.selector.everything:
+        return []
+    return [each for each in request.connections if each.id not in lists and not reads_main_only(each)]
+
+
+def _in_account(
     calendar_id: str,
     connections: Sequence[ConnectionRef],
-    lists: Mapping[str, CalendarList],
+    lists: Lists,
 ) -> Target:
     for connection in connections:
         if is_main(connection, calendar_id):
@@ -148,10 +186,10 @@ def _home(
                 return listed(connection, [calendar])[0]
     likely = ProviderName.GOOGLE if _is_address(calendar_id) else ProviderName.MICROSOFT
     by_form = [connection for connection in connections if connection.provider == likely]
-    home = (by_form or list(connections))[0]
-    return Target(home, CalendarKey(home.id, calendar_id), calendar_id)
+    connection = (by_form or list(connections))[0]
+    return Target(connection, CalendarKey(connection.id, calendar_id), calendar_id)
 
 
 def _is_address(calendar_id: str) -> bool:
-    """Google's calendar ids are addresses; Microsoft's never hold an @."""
+    """Whether an id has the form of Google's, an e-mail address. Microsoft's ids never contain an @."""
     return "@" in calendar_id

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from flask import request
 from flask.typing import ResponseReturnValue
 
-from app.availability.lookup import now
+from app.availability.freshness import now
 from app.dashboard.blueprint import blp, page
 from app.dashboard.charts import Chart, Series
 from app.services import services

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.accounts import connections
-from app.availability.failures import Failures, of_account
+from app.availability.failures import Failures, account_failure
 from app.availability.selection import precheck
 from app.http import paging
 from providers.base import Calendar
@@ -31,7 +31,7 @@ def find(refs: Sequence[ConnectionRef]) -> Found:
     replies = {each: Reply(failed=failed) for each, failed in refused.items()}
     replies |= connections.gather(jobs, Queue.READS, deadline=connections.deadline())
     failures = Failures(
-        [of_account(ref, failed) for ref in refs if (failed := replies[ref.id].failed)],
+        [account_failure(ref, failed) for ref in refs if (failed := replies[ref.id].failed)],
         something_read=any(reply.failed is None for reply in replies.values()),
     )
     return Found(sorted((each for ref in refs for each in replies[ref.id].calendars), key=place), failures)

@@ -9,9 +9,9 @@ from itertools import groupby, islice
 
 from app.accounts import connections
 from app.accounts.calendar_names import renamed
-from app.availability.failures import Failure, Failures, of_account
-from app.availability.lookup import LISTS_SHARE, Freshness
-from app.availability.selection import CalendarSelector, Target, listed, named, precheck, to_list
+from app.availability.failures import Failure, Failures, account_failure
+from app.availability.freshness import Freshness
+from app.availability.selection import LISTS_SHARE, CalendarSelector, Target, listed, named, precheck, to_list
 from app.services import services
 from providers.base import Failed
 from providers.events import Event
@@ -72,13 +72,13 @@ def _refused_accounts(
     refs: Sequence[ConnectionRef], wanted: CalendarSelector, refused: Mapping[str, Failed]
 ) -> list[Failure]:
     """Where everything is wanted, an account that is not asked is named whole."""
-    return [of_account(ref, refused[ref.id]) for ref in refs if wanted.everything and ref.id in refused]
+    return [account_failure(ref, refused[ref.id]) for ref in refs if wanted.everything and ref.id in refused]
 
 
 def _refused_calendars(targets: Sequence[Target], refused: Mapping[str, Failed]) -> list[Failure]:
     """Where calendars are named, so are those of an account that is not asked; its others are not wanted."""
     return [
-        Failure(t.shown, t.connection, refused[t.connection.id], of_account=True)
+        Failure(t.shown, t.connection, refused[t.connection.id], whole_account=True)
         for t in targets
         if t.connection.id in refused
     ]

@@ -13,7 +13,7 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
 from app.accounts import connections
-from app.availability.failures import Failures, of_account
+from app.availability.failures import Failures, account_failure
 from app.availability.selection import precheck
 from app.events import creates as event_creates
 from app.events.drafts import draft, notified
@@ -59,7 +59,7 @@ def get(refs: Sequence[ConnectionRef], meta_id: str) -> tuple[Copies, Failures]:
     replies = connections.gather(jobs, Queue.READS, deadline=connections.deadline())
     outcomes = _sorted_out(willing, replies)
     failures = Failures(
-        [of_account(*each) for each in [*refused, *outcomes.failed]], something_read=bool(outcomes.done)
+        [account_failure(*each) for each in [*refused, *outcomes.failed]], something_read=bool(outcomes.done)
     )
     if not outcomes.done:
         raise failures.error() if failures else NotFound("Event not found")
@@ -221,7 +221,7 @@ def _all_or_named(outcomes: Outcomes, done: str) -> Outcomes:
     sentence = (
         f"The event was {done} in {reached}, but not in {missed}: {told.error}. Repeat the request to finish"
     )
-    failures = Failures([of_account(*each) for each in outcomes.failed], something_read=True)
+    failures = Failures([account_failure(*each) for each in outcomes.failed], something_read=True)
     beside = {**told.beside, "failedCalendars": failures.calendars()}
     raise ApiError(sentence, status=told.status, beside=beside, headers=told.headers)
 

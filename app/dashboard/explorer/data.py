@@ -11,8 +11,10 @@ import numpy as np
 
 from app.accounts import connections as accounts
 from app.availability.failures import Failures
-from app.availability.lookup import BusyResult, CalendarRequest, Freshness, look_up, now
-from app.availability.selection import CalendarSelector
+from app.availability.freshness import Freshness, now
+from app.availability.lookup import look_up
+from app.availability.result import BusyResult
+from app.availability.selection import CalendarRequest, CalendarSelector
 from app.dashboard.explorer.form import MOST_SHOWN, Question
 from app.http.errors import NotFound
 from app.services import services
@@ -71,7 +73,7 @@ def shown(question: Question, *, fresh: bool = False) -> Shown:
     )
     failing = picture.failing()
     readable = [user for user, ask in asks.items() if ask not in failing]
-    laid = picture.of_asks(np.array([asks[user] for user in readable], np.int64))
+    laid = picture.of_requests(np.array([asks[user] for user in readable], np.int64))
     parts, offered = layers(question.engine, *laid), slots_of_each(question.engine, *laid)
     places = {user: place for place, user in enumerate(readable)}
     lanes = [_lane(user, refs, places, picture, asks) for user, refs in people.items()]

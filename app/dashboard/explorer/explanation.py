@@ -14,7 +14,7 @@ from flask.typing import ResponseReturnValue
 from app.accounts import connections
 from app.availability import explanation, explanation_text
 from app.availability.explanation import Explained
-from app.availability.lookup import Freshness
+from app.availability.freshness import Freshness
 from app.availability.selection import CalendarSelector
 from app.dashboard.blueprint import blp, page
 from app.dashboard.explorer import form
@@ -96,9 +96,11 @@ def base_url() -> str:
 
 
 def _told(question: Question, found: Shown, at: int, person: str) -> Sequence[Told]:
-    every = explanation.of_asks(found.picture, question.engine, at)
+    every = explanation.of_all_requests(found.picture, question.engine, at)
     known = {user: every[ask] for user, ask in found.asks.items()}
-    nothing, nobody = (each(question.engine, at) for each in (explanation.of_nobody, explanation.of_no_user))
+    nothing, nobody = (
+        each(question.engine, at) for each in (explanation.of_no_calendars, explanation.of_no_user)
+    )
     return [
         Told(lane.user, nobody if lane.note == NOT_KNOWN else known.get(lane.user, nothing))
         for lane in found.lanes

@@ -1,4 +1,4 @@
-"""Explanations from a picture that is already there, without a request."""
+"""Explanations of a given lookup result, without an HTTP request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.availability import explanation
-from app.availability.lookup import BusyResult, UnreadCalendar
+from app.availability.result import BusyResult, UnreadCalendar
 from app.availability.selection import Target, main_calendar
 from providers.base import PRIMARY, Failed
 from providers.errors import Reason
@@ -29,19 +29,19 @@ def account(name):
 
 def side(name):
     """A calendar that is not the main one."""
-    of = account(name)
-    return Target(of, CalendarKey(of.id, "side"), "side")
+    connection = account(name)
+    return Target(connection, CalendarKey(connection.id, "side"), "side")
 
 
-def picture(asks, unread=(), accounts=()):
-    """A picture of asks, each a list of calendars and their busy periods."""
-    rows = [(n, target, busy) for n, ask in enumerate(asks) for target, busy in ask]
+def busy_result(requests, unread=(), accounts=()):
+    """A result of requests, each a list of calendars with their busy periods."""
+    rows = [(n, target, busy) for n, request in enumerate(requests) for target, busy in request]
     return BusyResult(
         targets=[target for _, target, _ in rows],
-        ask_of=np.array([n for n, _, _ in rows], np.int64),
-        asks=len(asks),
+        request_of=np.array([n for n, _, _ in rows], np.int64),
+        request_count=len(requests),
         busy=Groups.of([busy for _, _, busy in rows]),
-        unread={place: UnreadCalendar(SILENT) for place in unread},
+        unread={index: UnreadCalendar(SILENT) for index in unread},
         accounts={n: [(account(f"user{n}"), SILENT)] for n in accounts},
         oldest_read=None,
     )
@@ -49,8 +49,8 @@ def picture(asks, unread=(), accounts=()):
 
 @pytest.fixture
 def several():
-    """Free in two calendars; nothing at all; busy in the second calendar; a main calendar that is unread."""
-    return picture(
+    """Requests: free in two calendars; no calendars; busy in the second one; main calendar unread."""
+    return busy_result(
         [
             [(main_calendar(account("free")), []), (side("free"), [(TEN, NOON)])],
             [],
@@ -61,8 +61,8 @@ def several():
     )
 
 
-def test_all_asks_of_a_picture_are_explained_in_order(several):
-    found = explanation.of_asks(several, QUESTION, NINE)
+def test_all_requests_are_explained_in_order(several):
+    found = explanation.of_all_requests(several, QUESTION, NINE)
 
     assert [each.reason for each in found] == ["offered", "noCalendars", "busy", "calendarUnread"]
     assert [each.offered for each in found] == [True, False, False, False]
@@ -70,13 +70,13 @@ def test_all_asks_of_a_picture_are_explained_in_order(several):
     assert found[1].facts is found[3].facts is None
 
 
-def test_one_ask_is_explained_as_it_is_among_all(several):
-    together = explanation.of_asks(several, QUESTION, NINE)
-    assert together == [explanation.of_ask(several, QUESTION, NINE, ask) for ask in range(4)]
+def test_one_request_is_explained_as_among_all(several):
+    together = explanation.of_all_requests(several, QUESTION, NINE)
+    assert together == [explanation.of_request(several, QUESTION, NINE, n) for n in range(4)]
 
 
-def test_what_blocks_is_told_with_its_calendar_also_beside_an_unread_one(several):
-    _, _, busy, ill = explanation.of_asks(several, QUESTION, NINE)
+def test_blocking_periods_come_with_their_calendar_also_if_another_is_unread(several):
+    _, _, busy, ill = explanation.of_all_requests(several, QUESTION, NINE)
     for found, name in ((busy, "busy"), (ill, "ill")):
         ((target, period),) = found.blocking
         assert target == side(name)
@@ -85,8 +85,8 @@ def test_what_blocks_is_told_with_its_calendar_also_beside_an_unread_one(several
     assert "Google's calendar ill@example.com could not be read (providerError)" in ill.sentence
 
 
-def test_an_account_of_which_not_even_the_calendars_are_known_is_unread():
-    found = explanation.of_ask(picture([[]], accounts=[0]), QUESTION, NINE)
+def test_an_account_without_a_calendar_list_is_unread():
+    found = explanation.of_request(busy_result([[]], accounts=[0]), QUESTION, NINE)
     assert found.reason == "calendarUnread"
     assert "Google's calendar user0@example.com could not be read" in found.sentence
 
@@ -95,15 +95,15 @@ def test_an_account_of_which_not_even_the_calendars_are_known_is_unread():
     ("partial", "reason"), [(False, "calendarUnread"), (True, "busy")], ids=["closed", "partial"]
 )
 def test_partial_counts_what_was_read(several, partial, reason):
-    assert explanation.of_ask(several, QUESTION, NINE, 3, partial=partial).reason == reason
+    assert explanation.of_request(several, QUESTION, NINE, 3, partial=partial).reason == reason
 
 
-def test_a_calendar_without_an_address_goes_by_its_id():
+def test_a_calendar_without_an_address_is_named_by_its_id():
     nameless = account("x")
     nameless = ConnectionRef(nameless.id, "x", "microsoft", None, frozenset(), True)
     calendar = Target(nameless, CalendarKey(nameless.id, "AAMk"), "AAMk")
-    found = explanation.of_ask(picture([[(calendar, [BUSY])]]), QUESTION, NINE)
+    found = explanation.of_request(busy_result([[(calendar, [BUSY])]]), QUESTION, NINE)
     assert found.sentence.endswith("not offered: AAMk is busy until 10:00.")
     main = Target(nameless, CalendarKey(nameless.id, PRIMARY), PRIMARY)
-    found = explanation.of_ask(picture([[(main, [BUSY])]]), QUESTION, NINE)
+    found = explanation.of_request(busy_result([[(main, [BUSY])]]), QUESTION, NINE)
     assert found.sentence.endswith("not offered: the main calendar at Microsoft is busy until 10:00.")

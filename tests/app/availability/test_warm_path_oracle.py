@@ -17,7 +17,7 @@ import pytest
 from marshmallow import EXCLUDE, RAISE, ValidationError
 from werkzeug.datastructures import MultiDict
 
-from app.availability.lookup import now
+from app.availability.freshness import now
 from app.http import fast_args
 from app.schemas.availability import (
     OrganizationSlotsAnswer,

@@ -1,0 +1,49 @@
+"""Background refresh of stale data that an answer uses: the answer does not wait for it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
+
+from app.availability.freshness import now
+from app.availability.selection import CalendarRequest, Lists
+from app.services import services
+from store.cache.busy_cache import CalendarKey, Known
+from workers.fanout.admission import Overloaded
+from workers.fanout.jobs import Job, ListCalendars
+from workers.fanout.request import CoalescingPolicy
+from workers.queues import Queue
+
+log = logging.getLogger(__name__)
+
+
+def stale_calendars(keys: Sequence[CalendarKey], known: Known) -> list[int]:
+    """The indexes of the keys whose cached periods are stale.
+
+    Watched calendars are never stale: the provider reports every change, and the cache is invalidated.
+    """
+    busy = services().stores.busy
+    old = busy.stale(known, now())
+    watched = busy.watched([keys[index] for index in old])
+    return [index for index, channel in zip(old, watched, strict=True) if channel is None]
+
+
+def stale_lists(requests: Sequence[CalendarRequest], lists: Lists) -> Iterator[ListCalendars]:
+    """Jobs for the stale calendar lists of accounts from which every calendar is requested."""
+    calendar_lists = services().stores.calendar_lists
+    for request in requests:
+        for connection in request.connections if request.selector.everything else ():
+            known = lists.get(connection.id)
+            if known is not None and not calendar_lists.fresh(known, now()):
+                yield ListCalendars(connection.id)
+
+
+def enqueue(jobs: Sequence[Job], *, deadline: float, coalescing: CoalescingPolicy) -> None:
+    """Send refresh jobs to the workers. A failure is only logged: the stale data still makes an answer."""
+    try:
+        services().fanout.refresh(jobs, queue=Queue.READS, deadline=deadline, shared=coalescing)
+    except (RedisError, OperationalError, Overloaded) as error:
+        log.warning("stale calendars could not be refreshed: %s", type(error).__name__)

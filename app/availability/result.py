@@ -1,0 +1,174 @@
+"""The result of a lookup: the busy periods of every calendar, and the calendars that could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from app.availability.selection import Target, listed
+from providers.base import Failed, Read
+from scheduling.intervals import Groups, Indexes, Intervals
+from store.cache.busy_cache import NEVER, CalendarKey, Known
+from store.sql.queries.connections import ConnectionRef
+from workers.fanout.client import LATE
+from workers.fanout.jobs import ReadBusy, Reply
+
+_NO_PERIODS = Intervals.of(())
+
+
+class UnreadCalendar(NamedTuple):
+    """Why a calendar could not be read. ``whole_account``: no calendar of the account could be read."""
+
+    failed: Failed
+    whole_account: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BusyResult:
+    """The calendars of one or more requests; the calendars of one request are adjacent.
+
+    - ``targets[i]`` belongs to the request ``request_of[i]``, one of ``request_count``.
+    - ``busy`` has the periods of each target, unsorted and perhaps touching; none for an unread one.
+    - ``unread`` has the failures, by the index of the target.
+    - ``accounts`` has, by request, the accounts whose list of calendars could not be read.
+    - ``oldest_read`` is the time of the oldest read that was used, in milliseconds; None if there was none.
+    """
+
+    targets: Sequence[Target]
+    request_of: Indexes
+    request_count: int
+    busy: Groups
+    unread: Mapping[int, UnreadCalendar]
+    accounts: Mapping[int, Sequence[tuple[ConnectionRef, Failed]]]
+    oldest_read: int | None
+
+    def failing(self) -> set[int]:
+        """The requests with at least one calendar or account that could not be read."""
+        return {int(self.request_of[index]) for index in self.unread} | set(self.accounts)
+
+    def indexes(self, request: int) -> range:
+        """The indexes of one request's calendars in ``targets``."""
+        if self.request_count == 1:
+            return range(len(self.targets))
+        first, after = self.request_of.searchsorted((request, request + 1)).tolist()
+        return range(first, after)
+
+    def of_request(self, request: int) -> tuple[Groups, Indexes, int]:
+        """One request's calendars as the engine's arguments, with the request as the only member."""
+        if self.request_count == 1:
+            return self.busy, self.request_of, 1
+        indexes = self.indexes(request)
+        return self.busy.span(indexes.start, indexes.stop), np.zeros(len(indexes), np.int64), 1
+
+    def of_requests(self, requests: Indexes) -> tuple[Groups, Indexes, int]:
+        """The calendars of these requests, sorted, as the engine's arguments; the first is member 0."""
+        if requests.size == self.request_count:
+            return self.busy, self.request_of, self.request_count
+        indexes = np.isin(self.request_of, requests).nonzero()[0]
+        members = requests.searchsorted(self.request_of[indexes])
+        return self.busy.take(indexes), members, int(requests.size)
+
+
+@dataclass(slots=True)
+class ResultBuilder:
+    """Builds a ``BusyResult`` calendar by calendar, from cached periods and from the replies of workers.
+
+    ``known`` has the cached periods of ``keys``; ``jobs`` and ``replies`` are by connection id.
+    """
+
+    keys: Sequence[CalendarKey]
+    known: Known
+    jobs: Mapping[str, ReadBusy]
+    replies: Mapping[str, Reply]
+    _targets: list[Target] = field(default_factory=list)
+    _request_of: list[int] = field(default_factory=list)
+    # The periods of each target, as an index into the cached periods followed by ``_read``.
+    _periods: list[int] = field(default_factory=list)
+    _read: list[Intervals] = field(default_factory=list)
+    _unread: dict[int, UnreadCalendar] = field(default_factory=dict)
+    _accounts: dict[int, list[tuple[ConnectionRef, Failed]]] = field(default_factory=dict)
+    _read_at: int = NEVER
+    _index: dict[CalendarKey, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._index = {key: index for index, key in enumerate(self.keys)}
+
+    def add_calendars(self, request: int, targets: Sequence[Target]) -> None:
+        """Add calendars whose id was known before any job: cached periods, joined with newly read ones."""
+        for target in targets:
+            index = self._index.get(target.key)
+            if index is None or index in self.known.missing:
+                self._add_reply(request, target, index)
+            else:
+                self._add(request, target, index)
+
+    def add_account(self, request: int, connection: ConnectionRef) -> None:
+        """Add all calendars of an account whose list a job has read; without a list, add the failure."""
+        reply = self.replies[connection.id]
+        if reply.listed is None:
+            self._accounts.setdefault(request, []).append((connection, reply.failed or LATE))
+            return
+        for target in listed(connection, reply.listed):
+            self._add_reply(request, target, None)
+
+    def build(self, request_count: int, lists_read_at: Sequence[int]) -> BusyResult:
+        """The result; ``lists_read_at`` are the times at which the calendar lists in use were read."""
+        cached_at = self.known.read_at.tolist()
+        cached = [cached_at[index] for index in self._periods if index < len(self.keys)]
+        oldest = min([self._read_at, *cached, *lists_read_at])
+        return BusyResult(
+            self._targets,
+            np.array(self._request_of, np.int64),
+            request_count,
+            self._busy(),
+            self._unread,
+            self._accounts,
+            None if oldest == NEVER else oldest,
+        )
+
+    def _busy(self) -> Groups:
+        busy = self.known.busy
+        if self._read:
+            busy = Groups.concat([busy, Groups.pack(self._read)])
+        if self._periods == list(range(len(busy))):
+            return busy
+        return busy.take(np.array(self._periods, np.int64))
+
+    def _add_reply(self, request: int, target: Target, index: int | None) -> None:
+        """Add a calendar whose account has a reply from a worker or from the precheck."""
+        reply = self.replies[target.connection.id]
+        outcome = reply.failed or reply.outcomes[target.key.calendar]
+        if isinstance(outcome, Failed):
+            whole_account = reply.failed is not None
+            self._unread[len(self._targets)] = UnreadCalendar(outcome, whole_account=whole_account)
+            self._add_read(request, target, _NO_PERIODS)
+            return
+        self._read_at = min(self._read_at, reply.read_at)
+        busy = outcome.busy
+        if index is not None:
+            busy = self._joined(index, self.jobs[target.connection.id], outcome)
+        self._add_read(request, target, busy)
+
+    def _joined(self, index: int, job: ReadBusy, read: Read) -> Intervals:
+        """Cached periods outside the job's range, and the newly read ones inside it.
+
+        The range covers all missing buckets of the connection, so it may overlap cached buckets.
+        """
+        self._read_at = min(self._read_at, int(self.known.read_at[index]))
+        cached = self.known.busy.group(index)
+        cached = cached.take((cached.ends <= job.start) | (cached.starts >= job.end))
+        return Intervals(
+            np.concatenate([cached.starts, read.busy.starts]), np.concatenate([cached.ends, read.busy.ends])
+        )
+
+    def _add_read(self, request: int, target: Target, busy: Intervals) -> None:
+        self._add(request, target, len(self.keys) + len(self._read))
+        self._read.append(busy)
+
+    def _add(self, request: int, target: Target, periods: int) -> None:
+        self._targets.append(target)
+        self._request_of.append(request)
+        self._periods.append(periods)
