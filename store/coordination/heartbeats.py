@@ -104,8 +104,8 @@ class Heartbeats:
         now = seconds + micros / 1e6
         workers: dict[str, tuple[int, int]] = {}
         gone: list[bytes] = []
-        for name, told in kept.items():
-            at, used, places = told.decode().split(":")
+        for name, heartbeat in kept.items():
+            at, used, places = heartbeat.decode().split(":")
             # A worker that has left has no threads.
             if now - float(at) < WORKER_SECONDS and int(places):
                 workers[name.decode()] = int(used), int(places)

@@ -21,13 +21,12 @@ SECOND = timedelta(seconds=1)
 
 
 class WebhookWorld:
-    """``told`` has the sets of endpoints that the after-commit hook reported."""
+    """``reported`` has the sets of endpoints that the after-commit hook reported."""
 
     def __init__(self, database: Database, keyring: Keyring) -> None:
-        self.told: list[Any] = []
-        self.database = Database(
-            database.url.render_as_string(hide_password=False), tell=lambda ids: self.told.append(set(ids))
-        )
+        self.reported: list[Any] = []
+        url = database.url.render_as_string(hide_password=False)
+        self.database = Database(url, tell=lambda ids: self.reported.append(set(ids)))
         database.close()
         self.keyring = keyring
         self.secrets: dict[str, str] = {}

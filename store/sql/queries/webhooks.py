@@ -188,8 +188,8 @@ def topic(payload: Mapping[str, Any]) -> str | None:
     if payload["type"] != Event.CALENDAR_CHANGED:
         return None
     data = payload["data"]
-    told = "\n".join((data["userId"], data["provider"], data["calendarId"]))
-    return hashlib.sha256(told.encode()).hexdigest()
+    subject = "\n".join((data["userId"], data["provider"], data["calendarId"]))
+    return hashlib.sha256(subject.encode()).hexdigest()
 
 
 _Listener = Row[int, str, str, str | None, str | None, str, list[str]]

@@ -43,9 +43,9 @@ def keys(fresh_database, acme):
         return {row.name: row.id for row in session.query(ApiKey)}
 
 
-def names(database, **asked):
+def names(database, **filters):
     with database.reading() as session:
-        return [row.name for row in api_keys.page(session, **asked)]
+        return [row.name for row in api_keys.page(session, **filters)]
 
 
 def test_keys_in_force_and_those_that_ended_are_two_lists_the_newest_first(fresh_database, keys):

@@ -164,11 +164,11 @@ def test_a_replay_begins_anew_and_enables_the_endpoint(world, endpoint, recorded
         deliveries.gone(session, claimed, Answer(410, "answered 410"))
         assert deliveries.replay(session, endpoint, "msg_none") is None
         assert deliveries.replay(session, other, claimed.id) is None
-    world.told.clear()
+    world.reported.clear()
     with world.database.writing() as session:
         row = deliveries.replay(session, endpoint, claimed.id)
         assert deliveries.status(row) == "pending"
-    assert world.told == [{endpoint}]
+    assert world.reported == [{endpoint}]
     again = world.claim(endpoint)
     assert (again.id, world.claim(endpoint)) == (claimed.id, None)
     assert again.attempts == claimed.attempts == 1

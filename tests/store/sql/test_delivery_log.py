@@ -19,7 +19,7 @@ def world(fresh_database, keyring):
 
 @pytest.fixture
 def busy(world):
-    """Two endpoints that have heard of three ends each, one with what became of every kind; a silent one."""
+    """Two endpoints with three expired connections each, one of them with every outcome, and an idle one."""
     own = world.organization("own")
     one, two = world.endpoint(), world.endpoint(within=own)
     for name in ("ada", "bob", "eve"):

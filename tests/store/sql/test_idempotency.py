@@ -98,9 +98,9 @@ def test_of_many_at_once_one_may_work(claim):
 
 
 def test_what_was_answered_is_answered_again_and_no_claim_is_given(claim, keep):
-    assert keep(claim(), "told")
-    assert claim() == Answered("told")
-    assert claim() == Answered("told")
+    assert keep(claim(), "answer")
+    assert claim() == Answered("answer")
+    assert claim() == Answered("answer")
 
 
 def test_another_request_is_refused_whatever_became_of_the_first(claim, keep, release):
@@ -218,7 +218,7 @@ def test_a_key_that_is_claimed_anew_while_it_is_purged_stays(
 
     with ThreadPoolExecutor(1) as thread:
         with fresh_database.writing() as session:
-            anew = idempotency.claim(
+            again = idempotency.claim(
                 session, keyring, api_key_id=caller, digest="d", fingerprint="other", until=until
             )
             purged = thread.submit(purge)
@@ -226,4 +226,4 @@ def test_a_key_that_is_claimed_anew_while_it_is_purged_stays(
             with pytest.raises(TimeoutError):
                 purged.result(timeout=0.3)
         assert purged.result(timeout=10) == 0
-    assert keep(anew)
+    assert keep(again)

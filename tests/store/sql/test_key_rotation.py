@@ -55,11 +55,11 @@ def tokens(database, keyring):
 
 def run(database, keyring, batch=2):
     """The values re-encrypted in each column, and the values that no key decrypts."""
-    told = {
+    progress = {
         str(each.column): (each.sealed, each.closed)
         for each in key_rotation.reseal(database, keyring, batch=batch)
     }
-    return {column: counts for column, counts in told.items() if any(counts)}
+    return {column: counts for column, counts in progress.items() if any(counts)}
 
 
 def test_every_column_of_ciphertexts_is_known():
@@ -78,8 +78,8 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
         provider_clients.save(session, old, "google", StoredClient("id", "client-secret", None))
         endpoint, secret = webhooks.create(session, old, url="https://a.example", events=[], within=None)
         api_keys.create(session, prefix="alm_", name="caller")
-        asked = {"api_key_id": 1, "digest": "d", "fingerprint": "f"}
-        claim = idempotency.claim(session, old, **asked, until=now() + timedelta(minutes=1))
+        key = {"api_key_id": 1, "digest": "d", "fingerprint": "f"}
+        claim = idempotency.claim(session, old, **key, until=now() + timedelta(minutes=1))
         assert idempotency.keep(session, old, claim, "the answer")
     before = tokens(fresh_database, both)
 
@@ -99,7 +99,7 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
         assert webhooks.opens(session, new, 10) == (1, 0)
         (sealed,) = session.scalars(select(webhooks.WebhookEndpoint.sealed_secret))
         assert webhooks.open_secret(endpoint.id, sealed, new) == secret
-        kept = idempotency.claim(session, new, **asked, until=now())
+        kept = idempotency.claim(session, new, **key, until=now())
         assert kept == idempotency.Answered("the answer")
     # Nothing is done twice.
     assert run(fresh_database, both) == {}

@@ -25,7 +25,7 @@ def theirs(world, own):
 
 
 @pytest.fixture
-def told(world, own):
+def record(world, own):
     """Record an event of a member of the organization; returns how to find its delivery to an endpoint."""
     world.record(Event.CONNECTION_EXPIRED, world.connection("member", own))
 
@@ -41,8 +41,8 @@ def log(world, endpoint):
         return [row.id for row in deliveries.page(session, endpoint)]
 
 
-def test_what_waits_for_their_organization_is_never_sent(world, own, theirs, told):
-    delivery = told(theirs)
+def test_what_waits_for_their_organization_is_never_sent(world, own, theirs, record):
+    delivery = record(theirs)
     world.leave("member", own)
     assert world.claim(theirs) is None
     row = world.row(delivery)
@@ -51,16 +51,16 @@ def test_what_waits_for_their_organization_is_never_sent(world, own, theirs, tol
         assert not deliveries.has_due(session, theirs)
 
 
-def test_what_waits_for_another_attempt_is_not_sent_again(world, own, theirs, told):
-    delivery = told(theirs)
+def test_what_waits_for_another_attempt_is_not_sent_again(world, own, theirs, record):
+    delivery = record(theirs)
     world.fail(world.claim(theirs))
     world.leave("member", own)
     assert world.claim(theirs) is None
     assert world.row(delivery).next_attempt_at is None
 
 
-def test_the_other_members_are_told_of_all_the_same(world, own, theirs, told):
-    left = told(theirs)
+def test_the_other_members_are_told_of_all_the_same(world, own, theirs, record):
+    left = record(theirs)
     world.record(Event.CONNECTION_EXPIRED, world.connection("other", own))
     world.leave("member", own)
     claimed = world.claim(theirs)
@@ -70,17 +70,17 @@ def test_the_other_members_are_told_of_all_the_same(world, own, theirs, told):
     assert deliveries.status(world.row(left)) == "failed"
 
 
-def test_an_endpoint_that_hears_of_everybody_hears_of_them(world, own, told):
+def test_an_endpoint_that_hears_of_everybody_hears_of_them(world, own, record):
     everybodys = world.endpoint()
     world.record(Event.CONNECTION_RESTORED, world.connection("member"))
-    delivery = told(everybodys)
+    delivery = record(everybodys)
     world.leave("member", own)
     assert world.claim(everybodys).id == delivery
     assert log(world, everybodys) == [delivery]
 
 
-def test_neither_the_log_nor_a_replay_knows_them_until_they_are_back(world, own, theirs, told):
-    delivery = told(theirs)
+def test_neither_the_log_nor_a_replay_knows_them_until_they_are_back(world, own, theirs, record):
+    delivery = record(theirs)
     world.succeed(world.claim(theirs))
     world.leave("member", own)
     assert log(world, theirs) == []

@@ -113,17 +113,17 @@ def test_neither_form_shows_its_secret(put, stored):
 
 
 def test_saving_and_removing_are_told_to_those_who_remember(fresh_database, keyring):
-    told: list[str] = []
-    database = Database(fresh_database.url.render_as_string(False), changing=lambda: told.append("!"))
+    changes: list[str] = []
+    database = Database(fresh_database.url.render_as_string(False), changing=lambda: changes.append("!"))
 
     with database.writing() as session:
         provider_clients.save(session, keyring, "google", GOOGLE)
     # Before the commit and after.
-    assert len(told) == 2
+    assert len(changes) == 2
     with database.writing() as session:
         provider_clients.remove(session, "google")
-    assert len(told) == 4
+    assert len(changes) == 4
     with database.writing() as session:
         provider_clients.remove(session, "google")
-    assert len(told) == 4
+    assert len(changes) == 4
     database.close()

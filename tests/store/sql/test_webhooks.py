@@ -32,8 +32,8 @@ def test_an_endpoint_hears_of_the_events_that_it_wants(world):
     every, some = world.endpoint(), world.endpoint(events=[Event.CONNECTION_EXPIRED])
     world.record(Event.CONNECTION_EXPIRED, connection)
     world.record(Event.CONNECTION_RESTORED, connection)
-    told = {(row.endpoint_id, row.event) for row in world.waiting()}
-    assert told == {
+    recorded = {(row.endpoint_id, row.event) for row in world.waiting()}
+    assert recorded == {
         (every, "connection.expired"),
         (every, "connection.restored"),
         (some, "connection.expired"),
@@ -46,8 +46,8 @@ def test_an_organizations_endpoint_hears_of_its_members_alone(world):
     world.record(Event.CONNECTION_EXPIRED, world.connection("member", own, other))
     world.record(Event.CONNECTION_EXPIRED, world.connection("stranger", other))
     world.record(Event.CONNECTION_EXPIRED, world.connection("nobodys"))
-    told = [(row.endpoint_id, row.payload["data"]["userId"]) for row in world.waiting()]
-    assert sorted(told) == sorted(
+    recorded = [(row.endpoint_id, row.payload["data"]["userId"]) for row in world.waiting()]
+    assert sorted(recorded) == sorted(
         [(theirs, "member"), (everybodys, "member"), (everybodys, "stranger"), (everybodys, "nobodys")]
     )
 
@@ -145,18 +145,18 @@ def test_a_change_moves_up_the_one_that_waits_for_long(world):
     connection, endpoint = world.connection(), world.endpoint()
     world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
     world.fail(world.claim(endpoint), pause=86_400)
-    world.told.clear()
+    world.reported.clear()
     world.record(Event.CALENDAR_CHANGED, connection, calendar_id="team")
     world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
     moved, _ = world.waiting()
     assert timedelta(0) < moved.next_attempt_at - now() <= webhooks.SOON
     # The newer change has all attempts before it.
     assert moved.attempts == 0
-    assert world.told == [{endpoint}] * 2
+    assert world.reported == [{endpoint}] * 2
     # The next change neither postpones it nor reports the endpoint again.
     world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
     assert world.row(moved.id).next_attempt_at == moved.next_attempt_at
-    assert world.told == [{endpoint}] * 2
+    assert world.reported == [{endpoint}] * 2
 
 
 def test_a_change_puts_nothing_off(world):
@@ -232,7 +232,7 @@ def test_what_is_not_committed_was_not_said(world):
     with world.database.writing() as session:
         connections.mark_dead(session, connection, "the grant has ended")
         session.rollback()
-    assert (world.events(), world.told) == ([], [])
+    assert (world.events(), world.reported) == ([], [])
     with world.database.reading() as session:
         assert session.get_one(OAuthConnection, connection).alive
 
@@ -241,12 +241,12 @@ def test_endpoints_are_told_of_after_the_commit(world):
     connection, endpoint = world.connection(), world.endpoint()
     with world.database.writing() as session:
         connections.mark_dead(session, connection, "the grant has ended")
-        assert world.told == []
-    assert world.told == [{endpoint}]
+        assert world.reported == []
+    assert world.reported == [{endpoint}]
     # Further changes are merged into the delivery that is pending already.
     world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
     world.record(Event.CALENDAR_CHANGED, connection, calendar_id="primary")
-    assert world.told == [{endpoint}] * 2
+    assert world.reported == [{endpoint}] * 2
 
 
 # --- endpoints
