@@ -77,7 +77,7 @@ def verify_version(stamp: bytes | None) -> None:
     services().stores.versioned_cache.under(stamp)
     found = _authentication()
     # Without a stamp the version is unknown: Redis may have been flushed.
-    if not found.verified and (stamp is None or found.cached.stamp != stamp):
+    if not found.verified and (stamp is None or found.cached.version != stamp):
         raise Outdated
     _mark_verified(found)
 
@@ -85,7 +85,7 @@ def verify_version(stamp: bytes | None) -> None:
 def verify_version_now() -> None:
     """As ``verify_version``, in a round trip of its own."""
     if not _authentication().verified:
-        verify_version(services().stores.versioned_cache.current().stamp)
+        verify_version(services().stores.versioned_cache.current().version)
 
 
 def _authentication() -> _Authentication:

@@ -46,7 +46,7 @@ def count(key: int, cached: CachedVersion) -> None:
     """
     limiter = services().stores.api_rate_limiter
     # Without a stamp, Redis was unreachable or has not been read yet; in the second case this runs again.
-    if limiter is None or cached.stamp is None or "quota" in g:
+    if limiter is None or cached.version is None or "quota" in g:
         return
     try:
         g.quota = limiter.take(key)

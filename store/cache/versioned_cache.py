@@ -42,7 +42,7 @@ class CachedVersion:
     """The rows that were loaded under one version; thread-safe."""
 
     def __init__(self, version: bytes | None = None) -> None:
-        self.stamp = version
+        self.version = version
         self._lock = threading.Lock()
         self._known: TTLCache[Hashable, tuple[Any, int]] = TTLCache(
             MOST_REMEMBERED, LONGEST_SECONDS, getsizeof=lambda known: known[1]
@@ -92,7 +92,7 @@ class VersionedCache:
     def under(self, version: bytes | None) -> CachedVersion:
         """The cache for a version that was just read from Redis."""
         memory = self._memory
-        if version is None or memory.stamp != version:
+        if version is None or memory.version != version:
             memory = self._memory = CachedVersion(version)
         return memory
 

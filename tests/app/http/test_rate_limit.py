@@ -146,7 +146,7 @@ def test_without_redis_what_needs_none_is_answered(new_app, api, tmp_path, caplo
     assert {each.status_code for each in answers} == {200}
     assert told(answers[0]) == [None, None, None]
     # The cached version has a stamp from before, so Redis was reachable then.
-    caller.client.application.extensions["almanac"].stores.versioned_cache._memory.stamp = b"of before"
+    caller.client.application.extensions["almanac"].stores.versioned_cache._memory.version = b"of before"
     late = caller.get("/users/nobody/scheduling", **DAY)
     assert late.status_code == 404
     assert "request not counted for the rate limit, Redis failed" in caplog.text
