@@ -15,28 +15,28 @@ Pair = tuple[int, int]
 
 
 class Verdict(StrEnum):
-    """What becomes of a moment. Where several hold, the first of them is told."""
+    """Why a moment is, or is not, offered. If several verdicts apply, the first one is used."""
 
     OUTSIDE_RANGE = "outsideRange"
     OUTSIDE_WINDOW = "outsideWindow"
-    # No overlap is allowed: a busy period covers it, or nothing but the padding of one.
+    # No overlap is allowed, and a busy period covers the moment, or only the padding of one does.
     BUSY = "busy"
     PADDING = "padding"
-    # Overlaps are allowed, and more padded periods cover it than may.
+    # Overlaps are allowed, and more than the allowed number of padded periods cover the moment.
     TOO_MANY_OVERLAPS = "tooManyOverlaps"
     OFFERED = "offered"
-    # Free, and in no slot: its free stretch is shorter than one, or it comes after the last of them, or
-    # before or between them.
+    # Free, but in no slot: the free stretch is shorter than a slot, or the moment is after the last slot of
+    # the stretch, or before or between its slots.
     TOO_SHORT = "tooShort"
     REMAINDER = "remainder"
     BETWEEN_SLOTS = "betweenSlots"
 
 
 class Covering(NamedTuple):
-    """A busy period that covers the moment once it is padded.
+    """A busy period that, with its padding, covers the moment.
 
-    ``calendar`` is its place among the member's. The period is the calendar's own, merged, and known as far
-    as it can matter: from ``padding`` before the range until ``padding`` after it.
+    ``calendar`` is the index among the member's calendars. The period is merged with others of the calendar,
+    and clipped to the range that was read: from ``padding`` before the query's range to ``padding`` after it.
     """
 
     calendar: int
@@ -61,27 +61,27 @@ class Explanation:
     starts_slot: bool
     # The maximal free stretch around it.
     free: Pair | None
-    # The stretch of range and windows around it, and where it is in none, the end of the one before and the
-    # start of the one after.
+    # The stretch of the windows around it, clipped to the range. If there is none, the end of the previous
+    # stretch and the start of the next one.
     window: Pair | None
     window_before: int | None
     window_after: int | None
-    # By calendar, then by start. None are told of a moment outside the range, for which nothing is read.
+    # By calendar, then by start. Empty for a moment outside the range, where no busy periods are read.
     covering: tuple[Covering, ...]
-    # The last slot that starts before the moment, which may hold it, and the first that starts after it.
+    # The last slot that starts before the moment and may contain it; the first slot that starts after it.
     previous_slot: Pair | None
     next_slot: Pair | None
 
 
 def explain(query: Query, at: int, calendars: Groups, member_of: Indexes, members: int) -> list[Explanation]:
-    """Why each member is, or is not, offered at ``at``; the other arguments are those of ``slots``.
+    """Explain for each member why ``at`` is, or is not, offered; the other arguments are those of ``slots``.
 
-    A moment is offered exactly when one of the ``slots`` holds it, its start included and its end not.
+    A moment is offered if and only if one of the ``slots`` contains it (start included, end excluded).
     """
     nearby = _Nearby.of(slots(query, calendars, member_of, members), at, members)
     stretches = _around(free(query, calendars, member_of, members), at)
     covering = _covering(query, at, calendars, member_of, members)
-    window = _Place.of(query.within(), at)
+    window = _Enclosing.of(query.within(), at)
     return [
         Explanation(
             at=at,
@@ -103,7 +103,7 @@ def explain(query: Query, at: int, calendars: Groups, member_of: Indexes, member
 def _verdict(
     query: Query,
     at: int,
-    window: _Place,
+    window: _Enclosing,
     covering: tuple[Covering, ...],
     stretch: Pair | None,
     nearby: _Nearby,
@@ -127,7 +127,7 @@ def _blocked(query: Query, at: int, covering: tuple[Covering, ...]) -> Verdict:
 
 
 def _unused(query: Query, stretch: Pair, previous: int | None, following: int | None) -> Verdict:
-    """Why no slot of a free stretch holds a moment of it, from the starts of the slots around."""
+    """Why no slot covers a moment of a free stretch, from the starts of the slots before and after it."""
     start, end = stretch
     if end - start < query.duration:
         return Verdict.TOO_SHORT
@@ -136,15 +136,15 @@ def _unused(query: Query, stretch: Pair, previous: int | None, following: int | 
     return Verdict.REMAINDER if some_before and not some_after else Verdict.BETWEEN_SLOTS
 
 
-class _Place(NamedTuple):
-    """The stretch that holds a moment, or the edges of those that it lies between."""
+class _Enclosing(NamedTuple):
+    """The stretch that contains a moment; else the end of the previous one and the start of the next."""
 
     stretch: Pair | None
     before: int | None
     after: int | None
 
     @classmethod
-    def of(cls, within: Intervals, at: int) -> _Place:
+    def of(cls, within: Intervals, at: int) -> _Enclosing:
         n = int(within.ends.searchsorted(at, "right"))
         if n < len(within) and within.starts[n] <= at:
             return cls((int(within.starts[n]), int(within.ends[n])), None, None)
@@ -153,7 +153,7 @@ class _Place(NamedTuple):
 
 
 class _Nearby(NamedTuple):
-    """For each member the starts of slots around a moment."""
+    """For each member, the starts of the slots around a moment."""
 
     covering: list[int | None]
     starting: list[bool]
@@ -167,7 +167,7 @@ class _Nearby(NamedTuple):
         first = int(starts.searchsorted(at - found.duration, "right"))
         starting = np.isin(np.arange(members), owners[before:after])
         return cls(
-            # The last that is written stays.
+            # Reversed, because ``_of_each`` keeps the last start of each member.
             _of_each(starts[first:after][::-1], owners[first:after][::-1], members),
             starting.tolist(),
             _of_each(starts[:before], owners[:before], members),
@@ -179,11 +179,11 @@ def _of_each(starts: Times, owners: Indexes, members: int) -> list[int | None]:
     """The last of each member's starts."""
     last = np.full(members, -1)
     last[owners] = np.arange(starts.size)
-    return [None if place < 0 else int(starts[place]) for place in last.tolist()]
+    return [None if index < 0 else int(starts[index]) for index in last.tolist()]
 
 
 def _around(stretches: Groups, at: int) -> dict[int, Pair]:
-    """The stretch that holds a moment, of the members who have one."""
+    """The stretch that contains a moment, by member; members without one are left out."""
     rows = ((stretches.starts <= at) & (at < stretches.ends)).nonzero()[0]
     owners = stretches.offsets.searchsorted(rows, "right") - 1
     pairs = stretches.flat().take(rows).pairs()
@@ -193,7 +193,7 @@ def _around(stretches: Groups, at: int) -> dict[int, Pair]:
 def _covering(
     query: Query, at: int, calendars: Groups, member_of: Indexes, members: int
 ) -> list[tuple[Covering, ...]]:
-    """What covers a moment, for each member."""
+    """The padded busy periods that cover a moment, for each member."""
     if not query.start <= at < query.end:
         return [()] * members
     found: list[list[Covering]] = [[] for _ in range(members)]

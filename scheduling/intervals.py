@@ -1,4 +1,4 @@
-"""Half-open stretches of time as packed arrays: one owner's, or many owners' laid flat."""
+"""Half-open intervals of time in numpy arrays: those of one owner, or those of many owners in one array."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy.typing as npt
 
 # Milliseconds since 1970 in UTC: the resolution of the timestamps we answer with.
 Times = npt.NDArray[np.int64]
-# Positions in an array, or of an owner among the owners.
+# Indexes into an array, or of owners.
 Indexes = npt.NDArray[np.int64]
 
-# Keys of all lanes of one flat pass stay below this, so that sums of two keys still fit an int64.
+# Keys of all lanes in one pass stay below this, so that the sum of two keys fits an int64.
 KEYS = 2**62
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Intervals:
-    """Stretches of time, ``starts[i]`` included and ``ends[i]`` not, in UTC milliseconds."""
+    """Intervals in UTC milliseconds; ``starts[i]`` is included and ``ends[i]`` is not."""
 
     starts: Times
     ends: Times
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[int, int]]) -> Intervals:
-        """Pack pairs as they come: nothing is sorted, merged or dropped."""
+        """Pack pairs in their order, without sorting, merging or dropping any."""
         rows = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
         return cls(rows[:, 0].copy(), rows[:, 1].copy())
 
@@ -35,17 +35,17 @@ class Intervals:
         return int(self.starts.size)
 
     def pairs(self) -> list[tuple[int, int]]:
-        """As plain pairs, for tests, messages and small answers."""
+        """The intervals as Python pairs, for tests, messages and small answers."""
         return list(zip(self.starts.tolist(), self.ends.tolist(), strict=True))
 
     def take(self, rows: npt.NDArray[np.bool_] | Indexes) -> Intervals:
-        """The rows of a mask or of an index, in its order."""
+        """The rows that a mask or an index array selects, in its order."""
         return Intervals(self.starts[rows], self.ends[rows])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """Intervals of many owners laid flat: owner ``i`` has the rows ``offsets[i]:offsets[i + 1]``."""
+    """Intervals of many owners in one array: owner ``i`` has the rows ``offsets[i]:offsets[i + 1]``."""
 
     starts: Times
     ends: Times
@@ -53,12 +53,12 @@ class Groups:
 
     @classmethod
     def of(cls, owners: Iterable[Iterable[tuple[int, int]]]) -> Groups:
-        """Pack one iterable of pairs for each owner, as they come."""
+        """Pack one iterable of pairs for each owner, in the given order."""
         return cls.pack([Intervals.of(pairs) for pairs in owners])
 
     @classmethod
     def pack(cls, owners: Sequence[Intervals]) -> Groups:
-        """Lay the intervals of the owners one after another."""
+        """Concatenate the intervals of the owners."""
         if not owners:
             return cls.sized(EMPTY, EMPTY, [])
         starts = np.concatenate([owner.starts for owner in owners])
@@ -76,7 +76,7 @@ class Groups:
 
     @classmethod
     def sized(cls, starts: Times, ends: Times, sizes: npt.ArrayLike) -> Groups:
-        """Flat rows of which each owner in turn has ``sizes[i]``."""
+        """Divide rows among owners: owner ``i`` has the next ``sizes[i]`` rows."""
         counts = np.asarray(sizes, dtype=np.int64)
         return cls(starts, ends, np.concatenate((_ZERO, np.cumsum(counts))))
 
@@ -84,7 +84,7 @@ class Groups:
         return int(self.offsets.size) - 1
 
     def sizes(self) -> Indexes:
-        """How many rows each owner has."""
+        """The number of rows of each owner."""
         return self.offsets[1:] - self.offsets[:-1]
 
     def owners(self) -> Indexes:
@@ -109,7 +109,7 @@ class Groups:
         return Groups.sized(self.starts[rows], self.ends[rows], sizes)
 
     def flat(self) -> Intervals:
-        """All rows, whoever owns them."""
+        """The rows of all owners."""
         return Intervals(self.starts, self.ends)
 
 
@@ -127,10 +127,10 @@ def merge(starts: Times, ends: Times) -> Intervals:
 
 
 def merge_each(groups: Groups, hull: tuple[int, int] | None = None) -> Groups:
-    """``merge`` within every group, all groups in one pass. No row reaches beyond ``hull``, if it is given.
+    """``merge`` within every group, all groups in one pass. All rows lie inside ``hull``, if it is given.
 
-    Each group's time is moved to a lane of its own, so that two sorts keep every group in its
-    place and no two groups meet.
+    Each group's time is shifted to a separate lane, so that the two sorts keep the groups in order and no
+    two groups overlap.
     """
     if len(groups) == 1:
         merged = merge(groups.starts, groups.ends)
@@ -159,42 +159,43 @@ def merge_each(groups: Groups, hull: tuple[int, int] | None = None) -> Groups:
 
 
 def join(starts: Times, ends: Times) -> Intervals:
-    """Union of non-empty intervals from their starts and their ends, each sorted by itself.
+    """Union of non-empty intervals from their starts and their ends, each array sorted separately.
 
-    After ``m`` ends there is a gap exactly where the next start comes later than end ``m``: which
-    start belongs to which end does not matter.
+    There is a gap after end ``m`` if and only if start ``m + 1`` is later. It does not matter which start
+    belongs to which end.
     """
     edges = np.ones(starts.size + 1, np.bool_)
     np.greater(starts[1:], ends[:-1], out=edges[1:-1])
     return Intervals(starts[edges[:-1]], ends[edges[1:]])
 
 
-# Below this many moments, looking at their order costs as much as sorting them.
+# Up to this many values, a check of their order costs as much as sorting them.
 MANY = 256
-# Runs this long on average are merged faster than all is sorted.
+# From this average length on, merging sorted runs is faster than sorting.
 LONG_RUN = 16
 
 
 def put_in_order(moments: Times) -> None:
-    """Sort in place. What comes in a few sorted runs, as from the cache, is merged: that takes one pass."""
+    """Sort in place. A few sorted runs, as from the cache, are merged in one pass."""
     runs = np.count_nonzero(moments[1:] < moments[:-1]) if moments.size > MANY else 0
-    # numpy's stable sort of int64 finds runs (timsort); its default sort looks at each bit of order anew.
+    # numpy's stable sort of int64 (timsort) uses existing runs; its default sort does not.
     kind: Literal["stable"] | None = "stable" if 0 < runs * LONG_RUN <= moments.size else None
     if runs or moments.size <= MANY:
         moments.sort(kind=kind)
 
 
 def clip(intervals: Intervals, start: int, end: int) -> Intervals:
-    """What lies within ``[start, end)``, empty rows dropped, in the order given."""
+    """The intervals clipped to ``[start, end)``, in the given order, without empty rows."""
     starts, ends = np.maximum(intervals.starts, start), np.minimum(intervals.ends, end)
     return Intervals(starts, ends).take(starts < ends)
 
 
 def outside(busy: Intervals, cover: Intervals) -> Intervals:
-    """What of the merged ``cover`` no non-empty busy period meets; those come in any order and may overlap.
+    """The parts of the merged ``cover`` outside all busy periods, which are unsorted and may overlap.
 
-    A gap of the cover, and all time before it, is as good as busy. Of these and the busy periods, ``m + 1``
-    have ended at end ``m``, and no other has begun until start ``m``: what lies between is free.
+    Time outside the cover counts as busy: one period before the cover, one for each gap, one after it. With
+    all starts and all ends sorted separately, ``m + 1`` periods have ended at end ``m``, and the next one
+    begins at start ``m``. If that is later, the time between is free.
     """
     begun = np.concatenate((busy.starts, cover.ends))
     ended = np.concatenate((cover.starts, busy.ends))
@@ -205,9 +206,9 @@ def outside(busy: Intervals, cover: Intervals) -> Intervals:
 
 
 def cross(rows: Intervals, cover: Intervals) -> tuple[Intervals, Indexes, Indexes]:
-    """Each non-empty row cut to each interval of the merged ``cover`` that it meets.
+    """The intersections of each non-empty row with the intervals of the merged ``cover``.
 
-    The pieces come in the order of the rows, with the row and the cover interval that each is from.
+    They come in the order of the rows, with the index of the row and of the cover interval of each.
     """
     first = np.searchsorted(cover.ends, rows.starts, side="right")
     counts = np.searchsorted(cover.starts, rows.ends, side="left") - first
@@ -218,10 +219,10 @@ def cross(rows: Intervals, cover: Intervals) -> tuple[Intervals, Indexes, Indexe
 
 
 def progressions(firsts: Times, counts: Indexes, stride: int) -> Times:
-    """``counts[i]`` values from ``firsts[i]`` on, ``stride`` apart; one progression after another."""
+    """Arithmetic progressions in one array: ``counts[i]`` values from ``firsts[i]`` on, ``stride`` apart."""
     after = counts.cumsum()
     total = int(after[-1]) if after.size else 0
-    # Where each would begin, were all of them one progression from 0.
+    # Subtract the values of one long progression from 0, which is added below.
     firsts = firsts - (after - counts) * stride
     values = firsts.repeat(counts)
     values += np.arange(0, total * stride, stride)

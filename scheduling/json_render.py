@@ -1,8 +1,8 @@
-"""Slots and busy periods written as JSON, without a Python object for each.
+"""JSON of slots and busy periods, rendered with numpy and without a Python object for each.
 
-Every item is a record of fixed width, filled from texts that are looked up in small tables: an item
-costs a handful of copies of a few bytes. Long answers come in pieces, so that they need not be whole in
-memory before the first byte is sent.
+Every item is a record of fixed width, filled with texts from small tables, so that it costs a few copies of
+a few bytes. Long answers are rendered in chunks, so that the first bytes are sent before the whole answer is
+in memory.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _LAST = ((date.max - _EPOCH).days + 1) * DAY - 1
 # T09:00: · 00.000Z
 _CLOCK = np.dtype([("minute", "V7"), ("rest", "V7")])
 
-# About 0.8 MB of text: a piece is written while it lies in the processor's cache.
-_SLOTS_IN_A_PIECE = 8_192
+# About 0.8 MB of text: a chunk fits in the CPU cache.
+_SLOTS_IN_A_CHUNK = 8_192
 
-# One text in each element, all of the same width: numpy copies the bytes and never looks at them.
+# One text in each element, all of the same width. As "void" data, numpy copies the bytes unread.
 Texts = npt.NDArray[np.void]
 
 
 def timestamp(time: int) -> str:
-    """RFC 3339 in UTC with milliseconds; what no date can say is the first or the last moment of all."""
+    """RFC 3339 in UTC with milliseconds, clamped to the years 1 to 9999."""
     day, of_day = divmod(min(max(time, _FIRST), _LAST), DAY)
     minute, rest = divmod(of_day, MINUTE)
     return f"{_day(day)}T{minute // 60:02}:{minute % 60:02}:{rest // SECOND:02}.{rest % SECOND:03}Z"
@@ -49,20 +49,20 @@ def busy_json(busy: Intervals) -> bytes:
 
 
 def slots_json(slots: Slots, member_ids: Sequence[str] | None = None) -> Iterator[bytes]:
-    """A JSON array of ``{"start", "end"}``, each with its ``userId`` when ids are given; in pieces.
+    """A JSON array of ``{"start", "end"}``, each with its ``userId`` if ids are given; in chunks.
 
-    ``member_ids[i]`` is the id of member ``i``, of characters that need no escaping: ``[A-Za-z0-9._-]``.
-    Blanks make up for ids of unequal length, between the items, where JSON takes any.
+    ``member_ids[i]`` is the id of member ``i``, in characters that need no escaping: ``[A-Za-z0-9._-]``.
+    Ids of unequal length are padded with spaces between the items, where JSON allows them.
     """
     owners = None
     if member_ids and len(slots):
-        owners = _texts(_as_wide_as_the_longest([f'{member_id}"}}' for member_id in member_ids], ","))
+        owners = _texts(_padded([f'{member_id}"}}' for member_id in member_ids], ","))
     yield b"["
-    last = len(slots) - _SLOTS_IN_A_PIECE
-    for first in range(0, len(slots), _SLOTS_IN_A_PIECE):
-        rows = slice(first, first + _SLOTS_IN_A_PIECE)
+    last = len(slots) - _SLOTS_IN_A_CHUNK
+    for first in range(0, len(slots), _SLOTS_IN_A_CHUNK):
+        rows = slice(first, first + _SLOTS_IN_A_CHUNK)
         items = _items(slots.starts[rows], slots.members[rows], slots.duration, owners)
-        # Every item ends in a comma; behind the last there is none.
+        # Every item ends in a comma, which is cut off after the last one.
         yield items.tobytes() if first < last else items.view(np.uint8)[:-1].tobytes()
     yield b"]"
 
@@ -71,7 +71,7 @@ def _items(starts: Times, members: Indexes, duration: int, owners: Texts | None)
     """One text for each slot."""
     if owners is None:
         return _spans(starts, starts + duration, b'"},')
-    # Members share starts, and slots are sorted by start: each start is written once, then copied.
+    # Many members have the same start, and slots are sorted by start: each start is rendered once and copied.
     fresh = np.concatenate(([True], starts[1:] != starts[:-1]))
     distinct = starts[fresh]
     spans = _spans(distinct, distinct + duration, b'","userId":"')
@@ -81,7 +81,7 @@ def _items(starts: Times, members: Indexes, duration: int, owners: Texts | None)
     return items.view(f"V{items.itemsize}")
 
 
-def _as_wide_as_the_longest(texts: Sequence[str], close: str) -> Iterator[str]:
+def _padded(texts: Sequence[str], close: str) -> Iterator[str]:
     width = max(map(len, texts))
     return (text.ljust(width) + close for text in texts)
 
@@ -94,7 +94,7 @@ def _spans(starts: Times, ends: Times, close: bytes) -> Texts:
         return items
     items[:] = frame
     fields = items.view(_span(len(close)))
-    # All in one go, as long as there are few: a call costs more than what it does then.
+    # Starts and ends in one call: with few items, the overhead of a call is most of its cost.
     days, clocks = _stamps(np.concatenate((starts, ends)))
     fields["start day"], fields["end day"] = days[: starts.size], days[starts.size :]
     fields["start clock"], fields["end clock"] = clocks[: starts.size], clocks[starts.size :]
@@ -109,7 +109,7 @@ def _span(close: int) -> np.dtype[np.void]:
 
 @lru_cache(maxsize=8)
 def _frame(close: bytes) -> np.void:
-    """An item without its times."""
+    """An item with placeholders for its times."""
     blank = b"-" * 24
     return np.void(b'{"start":"%b","end":"%b%b' % (blank, blank, close))
 
@@ -124,7 +124,7 @@ def _stamps(times: Times) -> tuple[Texts, Texts]:
 
 
 def _clocks(minutes: Times, rests: Times) -> Texts:
-    """Minutes of the day, and the milliseconds after them."""
+    """``T09:00:00.000Z`` from minutes of the day and the milliseconds after them."""
     clocks = _minutes().take(minutes)
     if np.count_nonzero(rests):
         clocks.view(_CLOCK)["rest"] = _rests().take(rests)
@@ -132,7 +132,7 @@ def _clocks(minutes: Times, rests: Times) -> Texts:
 
 
 def _array(text: npt.NDArray[np.uint8]) -> bytes:
-    """Items that each end in a comma, as a JSON array."""
+    """A JSON array of items that each end in a comma."""
     return b"".join((b"[", text[:-1].data, b"]"))
 
 
@@ -148,11 +148,11 @@ def _minutes() -> Texts:
 
 @lru_cache(maxsize=1)
 def _rests() -> Texts:
-    """All 60 000 ends of a timestamp: 0.4 MB, made once."""
+    """The seconds and milliseconds of all 60 000 timestamps in a minute: 0.4 MB, built once."""
     return _texts(f"{time // SECOND:02}.{time % SECOND:03}Z" for time in range(MINUTE))
 
 
 def _texts(texts: Iterable[str]) -> Texts:
-    """ASCII texts, all of the same width."""
+    """An array of ASCII texts that all have the same width."""
     packed = np.array([text.encode() for text in texts])
     return packed.view(f"V{packed.itemsize}")

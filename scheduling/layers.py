@@ -1,4 +1,4 @@
-"""What each member's time is, beside the slots: busy, blocked by padding, or busy and tolerated."""
+"""Each member's time by kind: busy, blocked by padding, or busy but within the allowed overlaps."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from scheduling.query import Query, free
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layers:
-    """The range of a query cut up for each member, each layer merged and sorted.
+    """Layers of a query's range for each member, each layer merged and sorted.
 
-    ``busy`` is the busy time that blocks, ``padded`` the same with its padding: where no slot may be. Without
-    padding it is empty. ``tolerated`` is busy and blocks nothing, as no more than ``max_overlaps`` periods
-    meet there. Windows count for none of them: they are the same for all members.
+    - ``busy``: busy time that blocks slots.
+    - ``padded``: the same with its padding; empty if the query has no padding.
+    - ``tolerated``: busy time that blocks nothing, because at most ``max_overlaps`` periods overlap there.
+
+    Windows are ignored: they are the same for all members.
     """
 
     padded: Groups
@@ -33,7 +35,7 @@ def layers(query: Query, calendars: Groups, member_of: Indexes, members: int) ->
     nothing = Groups.sized(EMPTY, EMPTY, np.zeros(members, np.int64))
     if not query.padding and not query.max_overlaps:
         return Layers(nothing, busy, nothing)
-    # What the engine leaves free of the whole range: what it does not is blocked, by whatever rule.
+    # Free time of the whole range, without windows. The rest is blocked.
     left = free(replace(query, windows=None, each_day=None), calendars, member_of, members)
     blocked = gaps(left, query.start, query.end)
     if not query.max_overlaps:
@@ -43,7 +45,7 @@ def layers(query: Query, calendars: Groups, member_of: Indexes, members: int) ->
 
 
 def gaps(groups: Groups, start: int, end: int) -> Groups:
-    """What of ``[start, end)`` none of an owner's merged and sorted intervals covers, for each owner."""
+    """For each owner, the parts of ``[start, end)`` outside the owner's merged and sorted intervals."""
     opens = np.insert(groups.ends, groups.offsets[:-1], start)
     closes = np.insert(groups.starts, groups.offsets[1:], end)
     owners = np.arange(len(groups)).repeat(groups.sizes() + 1)
@@ -51,12 +53,12 @@ def gaps(groups: Groups, start: int, end: int) -> Groups:
 
 
 def common(one: Groups, other: Groups) -> Groups:
-    """What both cover, for each owner; the intervals of either are merged and sorted."""
+    """For each owner, the intersection of two groups of merged and sorted intervals."""
     if not one.starts.size or not other.starts.size:
         return Groups.sized(one.starts[:0], one.ends[:0], np.zeros(len(one), np.int64))
     base = min(int(one.starts.min()), int(other.starts.min()))
     lane = max(int(one.ends.max()), int(other.ends.max())) - base + 1
-    # Each owner's time in a lane of its own, so that no two owners meet.
+    # Each owner's time is shifted to a separate lane, so that owners do not overlap.
     shift = np.arange(len(one)) * lane - base
     pieces, rows, _ = cross(_moved(one, shift), _moved(other, shift))
     owners = one.owners()[rows]

@@ -1,4 +1,4 @@
-"""Busy calendars and a question in; each member's free stretches and slots out."""
+"""The engine: free stretches and slots of each member, from their busy periods and a query."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from scheduling.intervals import (
 from scheduling.slots import SlotRuns, cut, cut_to_clock
 from scheduling.windows import Window, resolve
 
-# Rows of one flat pass: about 500 members of 200 periods. Larger passes leave the cache and cost double.
+# Rows of one pass: about 500 members with 200 periods. Larger passes exceed the CPU cache and cost double.
 _ROWS_IN_A_PASS = 100_000
 _MEMBERS_IN_A_PASS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is asked of every member; all times and lengths in milliseconds."""
+    """The parameters of a slot search, the same for every member; all times and lengths in milliseconds."""
 
     start: int
     end: int
@@ -40,9 +40,9 @@ class Query:
     padding: int = 0
     max_overlaps: int = 0
     zone: str = "UTC"
-    # None: the whole range. An empty tuple: never.
+    # None: slots may lie anywhere in the range. An empty tuple: nowhere.
     windows: tuple[Window, ...] | None = None
-    # A slot lies inside this one as well.
+    # A daily window that applies in addition to ``windows``.
     each_day: Window | None = None
     # From one start of a slot to the next; None: the duration.
     step: int | None = None
@@ -58,15 +58,15 @@ class Query:
 
     @property
     def stride(self) -> int:
-        """From one start to the next."""
+        """The distance between the starts of two consecutive slots."""
         return self.duration if self.step is None else self.step
 
     def busy_range(self) -> tuple[int, int]:
-        """The range whose busy periods can matter: what has to be read."""
+        """The range over which busy periods have to be read: the query's range with its padding."""
         return self.start - self.padding, self.end + self.padding
 
     def within(self) -> Intervals:
-        """Range and windows: where a slot may lie when nothing is busy."""
+        """The parts of the range inside the windows: where a slot may lie if nothing is busy."""
         if self.windows is None:
             return self._resolved(None if self.each_day is None else (self.each_day,))
         within = self._resolved(self.windows)
@@ -91,11 +91,11 @@ class Slots:
 
 
 def slots(query: Query, calendars: Groups, member_of: Indexes, members: int) -> Slots:
-    """The slots of ``members`` members, calendar ``i`` being one of member ``member_of[i]``'s.
+    """The slots of ``members`` members, where calendar ``i`` belongs to member ``member_of[i]``.
 
     ``member_of`` never decreases. The busy rows of a calendar come in any order and may overlap,
-    touch or be empty. A member without a calendar is free all the time: to say nothing about
-    somebody, leave them out.
+    touch or be empty. A member without a calendar is free all the time; the caller leaves out members whose
+    calendars are not known.
     """
     bits = members.bit_length()
     if (query.end - query.start << bits) > KEYS:
@@ -105,24 +105,24 @@ def slots(query: Query, calendars: Groups, member_of: Indexes, members: int) -> 
         return Slots(starts, np.zeros(starts.size, np.int64), query.duration)
     keys = [EMPTY]
     for first, stretches in _passes(query, calendars, member_of, members):
-        combs = _cut(query, stretches.flat())
-        owner = stretches.owners()[combs.rows] + first
-        # Start and member in one number: it sorts into the order of the answer, and a step is one sum.
-        firsts = (combs.firsts - query.start << bits) | owner
-        keys.append(progressions(firsts, combs.counts, query.stride << bits))
+        runs = _cut(query, stretches.flat())
+        owner = stretches.owners()[runs.rows] + first
+        # Start and member packed into one number: it sorts in the answer's order, and a step is one addition.
+        firsts = (runs.firsts - query.start << bits) | owner
+        keys.append(progressions(firsts, runs.counts, query.stride << bits))
     key = np.concatenate(keys)
     key.sort()
     return Slots((key >> bits) + query.start, key & (1 << bits) - 1, query.duration)
 
 
 def slots_of_each(query: Query, calendars: Groups, member_of: Indexes, members: int) -> Groups:
-    """The same slots as stretches, those of each member by start; arguments as for ``slots``."""
+    """The slots as intervals, grouped by member and sorted by start; arguments as for ``slots``."""
     parts = []
     for _, stretches in _passes(query, calendars, member_of, members):
-        combs = _cut(query, stretches.flat())
-        starts = combs.starts(query.stride)
-        before = np.append(0, combs.counts.cumsum())
-        offsets = before[combs.rows.searchsorted(stretches.offsets)]
+        runs = _cut(query, stretches.flat())
+        starts = runs.starts(query.stride)
+        before = np.append(0, runs.counts.cumsum())
+        offsets = before[runs.rows.searchsorted(stretches.offsets)]
         parts.append(Groups(starts, starts + query.duration, offsets))
     return Groups.concat(parts)
 
@@ -133,26 +133,26 @@ def free(query: Query, calendars: Groups, member_of: Indexes, members: int) -> G
 
 
 def count_limit(query: Query, members: int) -> int:
-    """At most how many slots ``members`` members can have, whatever is busy, without making them.
+    """The most slots that ``members`` members can have, whatever their busy periods; no slot is built.
 
-    Exact when nothing is busy, unless the step is longer than the slot: then busy time can shift
-    starts closer together, and the count is of slots laid end to end.
+    It is exact if nothing is busy and the step is not longer than the slot. With a longer step, busy time
+    can shift starts closer together, so the slots are counted end to end.
     """
     within = query.within()
     if query.align_clock:
-        combs = cut_to_clock(within, query.duration, query.stride, query.zone)
+        runs = cut_to_clock(within, query.duration, query.stride, query.zone)
     else:
-        combs = cut(within, query.duration, min(query.stride, query.duration))
-    return int(combs.counts.sum()) * members
+        runs = cut(within, query.duration, min(query.stride, query.duration))
+    return int(runs.counts.sum()) * members
 
 
 def busy_periods(query: Query, calendars: Groups) -> Groups:
-    """Each calendar's busy periods, merged and cut to what can matter; not padded."""
+    """Each calendar's busy periods, merged and clipped to ``query.busy_range()``, without padding."""
     return merge_each(_cut_to_busy_range(query, calendars), query.busy_range())
 
 
 def busy_union(busy: Groups | Intervals, start: int, end: int) -> Intervals:
-    """All periods merged, whoever has them, and clipped to the range."""
+    """The periods of all owners, merged and clipped to ``[start, end)``."""
     return clip(merge(busy.starts, busy.ends), start, end)
 
 
@@ -165,7 +165,7 @@ def _cut(query: Query, stretches: Intervals) -> SlotRuns:
 def _passes(
     query: Query, calendars: Groups, member_of: Indexes, members: int
 ) -> Iterator[tuple[int, Groups]]:
-    """Blocks of members, each as its first member and the free stretches of its members."""
+    """The free stretches in blocks of members; each block comes with the index of its first member."""
     within = query.within()
     if members == 1:
         yield 0, Groups.pack([_free_of_one(query, calendars, within)])
@@ -185,10 +185,10 @@ def _passes(
 
 
 def _free(query: Query, calendars: Groups, member_of: Indexes, members: int, within: Intervals) -> Groups:
-    """Range and windows without what more than ``max_overlaps`` padded periods of a member cover."""
+    """``within`` minus the time that more than ``max_overlaps`` padded periods of a member cover."""
     opening, closing = query.busy_range()
     counted = _counted(query, calendars)
-    # Each member's time in a lane of its own, so that sorting all lanes keeps every member in place.
+    # Each member's time is shifted to a separate lane, so that one sort keeps the members apart.
     lanes = np.arange(members + 1) * (closing - opening + 1)
     shift = lanes[:-1] - opening
     bounds = counted.offsets[member_of.searchsorted(np.arange(members + 1))]
@@ -202,15 +202,16 @@ def _free(query: Query, calendars: Groups, member_of: Indexes, members: int, wit
 
 
 def _free_of_one(query: Query, calendars: Groups, within: Intervals) -> Intervals:
-    """The same for a single member, who needs no lane: that would take half of a small question's time."""
+    """``_free`` for a single member, without lanes: they would take half the time of a small query."""
     return outside(_blocking(query, _counted(query, calendars).flat()), within)
 
 
 def _blocking(query: Query, periods: Intervals) -> Intervals:
-    """When more than ``max_overlaps`` of the counted periods run, padding included; in any order.
+    """The time that more than ``max_overlaps`` of the periods cover, padding included; in any order.
 
-    With starts and ends each sorted by itself, K + 1 run from the start numbered ``m + K`` until the end
-    numbered ``m``. In lanes too: padding reaches beyond a lane's busy range, never into the next one's range.
+    With K = ``max_overlaps``, and starts and ends each sorted separately: K + 1 periods overlap from start
+    number ``m + K`` to end number ``m``, if that start is earlier. This holds across lanes too: padding may
+    leave a lane's busy range, but never reaches the range of the next lane.
     """
     starts, ends = periods.starts, periods.ends
     if query.padding:
@@ -225,11 +226,11 @@ def _blocking(query: Query, periods: Intervals) -> Intervals:
 
 
 def _counted(query: Query, calendars: Groups) -> Groups:
-    """The periods that count, merged within a calendar and cut to what can matter."""
+    """The periods clipped to the busy range; merged within each calendar if overlaps are counted."""
     if query.max_overlaps:
         return busy_periods(query, calendars)
-    # Where one period already blocks, merging first changes nothing. Only the empty ones must not be
-    # widened into real ones: at the opening none is.
+    # If one period is enough to block, merging changes nothing. But padding must not turn an empty period
+    # into a real one; moved to the opening of the busy range, its padding ends before the range starts.
     opening = query.busy_range()[0]
     cut = _cut_to_busy_range(query, calendars)
     empty = cut.starts >= cut.ends
@@ -240,7 +241,7 @@ def _counted(query: Query, calendars: Groups) -> Groups:
 
 
 def _cut_to_busy_range(query: Query, calendars: Groups) -> Groups:
-    """New rows, of which those outside end before they start."""
+    """The periods clipped to the busy range; a row outside of it ends before it starts."""
     opening, closing = query.busy_range()
     starts, ends = np.maximum(calendars.starts, opening), np.minimum(calendars.ends, closing)
     return Groups(starts, ends, calendars.offsets)

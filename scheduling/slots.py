@@ -1,4 +1,4 @@
-"""Free stretches cut into the starts of slots."""
+"""Slots cut from free stretches."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class SlotRuns:
     rows: Indexes
 
     def starts(self, step: int) -> Times:
-        """All starts, in the order of the combs."""
+        """All starts, in the order of the runs."""
         return progressions(self.firsts, self.counts, step)
 
 
 def cut(stretches: Intervals, duration: int, step: int) -> SlotRuns:
-    """A slot every ``step`` from the start of each stretch, as long as a whole one fits."""
+    """A slot every ``step`` from the start of each stretch, while a whole slot fits."""
     room = stretches.ends - stretches.starts
     rows = (room >= duration).nonzero()[0]
     return SlotRuns(stretches.starts.take(rows), (room.take(rows) - duration) // step + 1, rows)
@@ -33,13 +33,13 @@ def cut(stretches: Intervals, duration: int, step: int) -> SlotRuns:
 def cut_to_clock(stretches: Intervals, duration: int, step: int, zone: str) -> SlotRuns:
     """A slot at each instant of a stretch whose local time of day is a multiple of ``step``, if it fits.
 
-    The time of day is what the clock shows: a skipped one starts no slot and a repeated one starts two.
-    The count begins anew at each local midnight, also when ``step`` does not divide the day.
+    The time of day is that of the local clock: a skipped time starts no slot, a repeated time starts two.
+    The multiples restart at each local midnight, also if ``step`` does not divide the day.
     """
     fits = np.flatnonzero(stretches.ends - stretches.starts >= duration)
     if not fits.size:
         return SlotRuns(fits, fits, fits)
-    # Where a slot may start: its end may lie beyond a midnight or a change of offset.
+    # The range of allowed starts; the end of a slot may lie beyond a midnight or a change of offset.
     allowed = Intervals(stretches.starts[fits], stretches.ends[fits] - duration + 1)
     time = clock(zone, int(allowed.starts.min()), int(allowed.ends.max()))
     even, origins = time.days() if DAY % step else (time.stretches, -time.offsets)

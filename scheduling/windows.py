@@ -1,4 +1,4 @@
-"""Local time turned into instants: the only file that knows zones."""
+"""Converts local time to UTC. No other module of the engine handles time zones."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ EVERY_DAY = frozenset(range(7))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # 1970-01-01 was a Thursday, and Monday is 0.
 _EPOCH_WEEKDAY = 3
-# In seconds. The closest two changes of offset of any zone are four days apart (Freetown, 1939; seven days
-# since 1970), so between two probes there is at most one.
+# In seconds. In every zone, two changes of offset are at least four days apart (Freetown, 1939; seven days
+# since 1970), so there is at most one change between two probes.
 _PROBE = 2 * DAY // SECOND
-# datetime holds no local time before year 1 or after 9999: the days at either end take the next offset.
+# datetime has no local times before year 1 or after 9999: the first and last days take the nearest offset.
 _FIRST_PROBE = int((datetime(1, 1, 3, tzinfo=UTC) - _EPOCH).total_seconds())
 _LAST_PROBE = int((datetime(9999, 12, 29, tzinfo=UTC) - _EPOCH).total_seconds())
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*")
-# Files beside the zones that zoneinfo would open: the machine's own zone, and copies of zones
-# ("right" ones count leap seconds).
+# Files that zoneinfo would open but that are no IANA zones: the machine's local zone, and copies of zones
+# (those in "right" count leap seconds).
 _NOT_ZONES = re.compile(r"localtime|posixrules|posix/.*|right/.*")
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of the local clock on some days of the week.
+    """A window of local time on some days of the week.
 
-    ``days``: 0 is Monday. ``earliest`` (included) and ``latest`` (not) are minutes of the local day,
-    1440 its end. With ``earliest > latest`` it ends on the following day and belongs to the day it
-    starts on.
+    ``days``: 0 is Monday. ``earliest`` (included) and ``latest`` (excluded) are minutes of the local day;
+    1440 is its end. If ``earliest > latest``, the window ends on the next day and belongs to the day on
+    which it starts.
     """
 
     days: frozenset[int]
@@ -57,23 +57,26 @@ class Window:
 
     @classmethod
     def daily(cls, earliest: int, latest: int) -> Window:
-        """The same stretch on every day of the week."""
+        """The same window on every day of the week."""
         return cls(EVERY_DAY, earliest, latest)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clock:
-    """How a zone's clock runs over a range: in ``stretches[i]`` local time is UTC plus ``offsets[i]`` ms.
+    """The UTC offsets of a zone over a range: in ``stretches[i]``, local time is UTC plus ``offsets[i]`` ms.
 
-    The stretches are sorted and cover the range without a gap.
+    The stretches are sorted and cover the range without gaps.
     """
 
     stretches: Intervals
     offsets: Times
 
     def days(self) -> tuple[Intervals, Times]:
-        """The stretches cut at local midnights, and for each piece the instant its local midnight has
-        by its own offset (which may lie before the piece, or never have been shown by the clock)."""
+        """The stretches cut at local midnights, and for each piece the instant of its local midnight.
+
+        That instant is computed with the offset of the piece: it may lie before the piece, or at a local
+        time that a change of offset skipped.
+        """
         local = self.stretches.starts + self.offsets, self.stretches.ends + self.offsets
         days = np.arange(int(local[0].min()) // DAY, int(local[1].max() - 1) // DAY + 1) * DAY
         pieces, stretch, day = cross(Intervals(*local), Intervals(days, days + DAY))
@@ -83,7 +86,7 @@ class Clock:
 
 @lru_cache(maxsize=1024)
 def zone_exists(name: str) -> bool:
-    """Whether ``name`` is an IANA zone of the database at hand; never opens anything but a zone."""
+    """Whether ``name`` is an IANA zone of the installed database. It opens no files except zones."""
     if not _NAME.fullmatch(name) or _NOT_ZONES.fullmatch(name):
         return False
     try:
@@ -94,7 +97,7 @@ def zone_exists(name: str) -> bool:
 
 
 def zone_named(text: str) -> str | None:
-    """The IANA zone of a name in any case; None when there is none."""
+    """The IANA name of a zone, whatever the case of ``text``; None if there is no such zone."""
     if zone_exists(text):
         return text
     name = _names_by_lower_case().get(text.lower())
@@ -107,16 +110,16 @@ def _names_by_lower_case() -> dict[str, str]:
 
 
 def resolve(windows: tuple[Window, ...], zone: str, start: int, end: int) -> Intervals:
-    """The instants of ``[start, end)`` whose local date and time lie in some window, merged.
+    """The parts of ``[start, end)`` whose local date and time lie in at least one window, merged.
 
-    So a window loses the hour that spring skips, holds the hour that autumn repeats twice, and is
-    absent where the clock never shows its time.
+    A window is shorter by an hour that is skipped in spring, longer by an hour that is repeated in autumn,
+    and absent on a day that skips all of it.
     """
     first, last = _year(start), _year(end - 1)
     if first == last:
         return _cut(_resolve_year(windows, zone, first), start, end)
     cuts = [_cut(_resolve_year(windows, zone, year), start, end) for year in range(first, last + 1)]
-    # A window over New Year's midnight comes in two touching pieces.
+    # A window across the end of a UTC year has two touching pieces, which are merged.
     return merge(np.concatenate([cut.starts for cut in cuts]), np.concatenate([cut.ends for cut in cuts]))
 
 
@@ -131,7 +134,7 @@ def clock(zone: str, start: int, end: int) -> Clock:
 
 
 def _cut(merged: Intervals, start: int, end: int) -> Intervals:
-    """``clip`` for merged intervals: only the two at the edges can change."""
+    """``clip`` for merged intervals, of which only the first and the last can change."""
     first, last = int(merged.ends.searchsorted(start, "right")), int(merged.starts.searchsorted(end, "left"))
     if first >= last:
         return Intervals(EMPTY, EMPTY)
@@ -140,13 +143,12 @@ def _cut(merged: Intervals, start: int, end: int) -> Intervals:
     return Intervals(starts, ends)
 
 
-# Requests repeat the same few windows over ranges that always differ, so whole years are kept: about 6 kB
-# each.
+# Requests repeat a few windows over many different ranges, so whole years are cached: about 6 kB each.
 @lru_cache(maxsize=2048)
 def _resolve_year(windows: tuple[Window, ...], zone: str, year: int) -> Intervals:
-    """The windows of one UTC year, all at once: a request may bring thousands of them."""
+    """The windows over one UTC year, in one numpy pass: a request may have thousands of them."""
     time = _clock_year(zone, year)
-    shown = np.array([[day in window.days for day in range(7)] for window in windows]).reshape(-1, 7)
+    on_day = np.array([[day in window.days for day in range(7)] for window in windows]).reshape(-1, 7)
     earliest = np.array([window.earliest for window in windows], np.int64) * MINUTE
     latest = np.array([window.latest for window in windows], np.int64) * MINUTE
     # An overnight window ends on the next day.
@@ -154,9 +156,9 @@ def _resolve_year(windows: tuple[Window, ...], zone: str, year: int) -> Interval
     opens = [EMPTY]
     closes = [EMPTY]
     for stretch, offset in zip(time.stretches.pairs(), time.offsets.tolist(), strict=True):
-        # From the day before: an overnight window may reach into the stretch.
+        # Starts with the previous day, whose overnight windows may overlap the stretch.
         days = np.arange((stretch[0] + offset) // DAY - 1, -(-(stretch[1] + offset) // DAY))
-        window, day = shown[:, (days + _EPOCH_WEEKDAY) % 7].nonzero()
+        window, day = on_day[:, (days + _EPOCH_WEEKDAY) % 7].nonzero()
         midnights = days[day] * DAY - offset
         opens.append(np.maximum(midnights + earliest[window], stretch[0]))
         closes.append(np.minimum(midnights + latest[window], stretch[1]))
@@ -173,8 +175,7 @@ def _clock_year(zone: str, year: int) -> Clock:
 
 
 def _changes(zone: tzinfo, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The second ``start`` and every later one before ``end`` at which the offset changes, with the
-    offset from then on."""
+    """Changes of offset in ``[start, end)`` in seconds, each with the new offset; ``start`` comes first."""
     at, offset = start, _offset(zone, start)
     yield at, offset
     for probe in range(start + _PROBE, end + _PROBE, _PROBE):
@@ -187,7 +188,7 @@ def _changes(zone: tzinfo, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _bisect(zone: tzinfo, before: int, after: int, offset: int) -> int:
-    """The first second in ``(before, after]`` with another offset than ``offset``."""
+    """The first second in ``(before, after]`` whose offset is not ``offset``."""
     while after - before > 1:
         middle = (before + after) // 2
         if _offset(zone, middle) == offset:

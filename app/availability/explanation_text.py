@@ -1,4 +1,4 @@
-"""Verdicts on a moment in words fit for an end user, in the zone of the request."""
+"""Sentences for end users that explain verdicts, with times in the zone of the request."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from scheduling.explain import Covering, Explanation, Pair, Verdict
 from scheduling.query import Query
 from scheduling.windows import MINUTE, SECOND
 
-# So many are named; of more, the number is told.
+# A list names this many calendars, and the number of the others.
 MOST_NAMED = 3
 
 
 class Unreadable(NamedTuple):
-    """A calendar that could not be read, as it is named."""
+    """A calendar that could not be read, as sentences name it."""
 
     provider: str
     calendar: str
@@ -28,7 +28,7 @@ class Unreadable(NamedTuple):
 
 
 def of_verdict(found: Explanation, query: Query, calendars: Sequence[str]) -> str:
-    """Why the moment is, or is not, offered; ``calendars[i]`` is what calendar ``i`` is called."""
+    """Why the moment is, or is not, offered; ``calendars[i]`` is the name of calendar ``i``."""
     clock = _Clock(found.at, query.zone)
     if found.verdict is Verdict.OFFERED:
         return f"{clock.moment()} is offered: {_offered(found, clock)}."
@@ -37,45 +37,45 @@ def of_verdict(found: Explanation, query: Query, calendars: Sequence[str]) -> st
 
 
 def of_unread(at: int, zone: str, unread: Sequence[Unreadable]) -> str:
-    """What a calendar that could not be read means for the moment."""
+    """Why the moment is not offered: calendars could not be read."""
     if len(unread) == 1:
         provider, calendar, reason = unread[0]
-        told = f"{provider.title()}'s calendar {calendar} could not be read ({reason})"
+        text = f"{provider.title()}'s calendar {calendar} could not be read ({reason})"
     else:
-        told = f"{_listed(list(map(str, unread)))} could not be read"
-    return f"{_Clock(at, zone).moment()} is not offered: {told}, so nothing is offered."
+        text = f"{_listed(list(map(str, unread)))} could not be read"
+    return f"{_Clock(at, zone).moment()} is not offered: {text}, so nothing is offered."
 
 
 def of_left_out(unread: Sequence[Unreadable]) -> str:
-    """What an answer leaves out that counts only what was read."""
+    """An additional sentence for ``onFailure=partial``: the calendars that do not count."""
     return f"Not counted, because unread: {_listed(list(map(str, unread)))}."
 
 
 def of_no_calendars(at: int, zone: str) -> str:
-    """What is said of somebody who has no connected calendar."""
+    """Why the moment is not offered: the user has no connected calendar."""
     moment = _Clock(at, zone).moment()
     return f"{moment} is not offered: no calendar is connected, so nothing is offered."
 
 
 def of_no_user(at: int, zone: str) -> str:
-    """What is said of somebody who is not there."""
+    """Why the moment is not offered: the user does not exist."""
     return f"{_Clock(at, zone).moment()} is not offered: there is no such user."
 
 
 def span(pair: Pair, at: int, zone: str) -> str:
-    """A stretch as the sentences on the moment ``at`` tell it: ``from 10:00 to 10:30``."""
+    """A span as in the sentences about the moment ``at``: ``from 10:00 to 10:30``."""
     return _Clock(at, zone).span(pair)
 
 
 class _Clock:
-    """Times as the clock of a zone shows them, with the date where it is not that of the moment."""
+    """Formats times in a zone, with the date if it differs from the date of the moment."""
 
     def __init__(self, at: int, zone: str) -> None:
         self._zone = ZoneInfo(zone)
         self._at = self._wall(at)
 
     def moment(self) -> str:
-        """The moment itself, which alone says the zone."""
+        """The moment itself, with date and zone; other times are formatted without the zone."""
         return f"{_time(self._at)} on {self._date(self._at)} ({self._zone.key})"
 
     def time(self, instant: int) -> str:
@@ -84,7 +84,7 @@ class _Clock:
         return f"{_time(wall)}{self._on(wall)}"
 
     def span(self, pair: Pair) -> str:
-        """A stretch: ``from 10:00 to 10:30``."""
+        """A span: ``from 10:00 to 10:30``."""
         first, last = map(self._wall, pair)
         if first.date() == last.date():
             return f"from {_time(first)} to {_time(last)}{self._on(first)}"
@@ -104,7 +104,7 @@ class _Clock:
 
 
 def _time(wall: datetime) -> str:
-    """``10:20``, as fine as need be; with the offset where the clock shows this time twice."""
+    """``10:20``; with seconds or milliseconds if not zero, with the UTC offset if the time is ambiguous."""
     unit = "milliseconds" if wall.microsecond else "seconds" if wall.second else "minutes"
     shown = wall.replace(tzinfo=None).time().isoformat(unit)
     if wall.replace(fold=0).utcoffset() == wall.replace(fold=1).utcoffset():
@@ -144,25 +144,25 @@ def _outside_window(found: Explanation, query: Query, _: Sequence[str], clock: _
 def _busy(found: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
     covering = [each for each in found.covering if each.unpadded(found.at)]
     longest = max(covering, key=lambda each: each.end)
-    told = f"{calendars[longest.calendar]} is busy {_extent(longest, query, clock)}"
+    text = f"{calendars[longest.calendar]} is busy {_extent(longest, query, clock)}"
     more = len(covering) - 1
     if not more:
-        return told
-    return f"{told}, and {_number(more, 'more calendar')} {'is' if more == 1 else 'are'} busy then"
+        return text
+    return f"{text}, and {_number(more, 'more calendar')} {'is' if more == 1 else 'are'} busy then"
 
 
 def _padding(found: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
     longest = max(found.covering, key=lambda each: each.padded_end)
-    told = f"{calendars[longest.calendar]} is busy {_extent(longest, query, clock)}, and"
-    padding = f"{_lasting(query.padding)} of padding"
+    text = f"{calendars[longest.calendar]} is busy {_extent(longest, query, clock)}, and"
+    padding = f"{_length(query.padding)} of padding"
     keeps = "keeps" if query.padding == MINUTE else "keep"
     if longest.end <= found.at:
-        return f"{told} {padding} {keeps} it blocked until {clock.time(longest.padded_end)}"
-    return f"{told} {padding} {keeps} it blocked from {clock.time(longest.padded_start)} on"
+        return f"{text} {padding} {keeps} it blocked until {clock.time(longest.padded_end)}"
+    return f"{text} {padding} {keeps} it blocked from {clock.time(longest.padded_start)} on"
 
 
 def _too_many_overlaps(found: Explanation, query: Query, calendars: Sequence[str], clock: _Clock) -> str:
-    padded = f", with {_lasting(query.padding)} of padding on both sides," if query.padding else ""
+    padded = f", with {_length(query.padding)} of padding on both sides," if query.padding else ""
     named = [f"{calendars[each.calendar]} {_extent(each, query, clock)}" for each in found.covering]
     count = _number(len(found.covering), "busy period")
     return f"{count}{padded} overlap there, and {query.max_overlaps} may: {_listed(named)}"
@@ -170,27 +170,27 @@ def _too_many_overlaps(found: Explanation, query: Query, calendars: Sequence[str
 
 def _too_short(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
     start, end = _stretch(found)
-    told = f"only {_lasting(end - start)} {_are(end - start)} free, {clock.span((start, end))}"
-    return f"{told}, and a slot takes {_lasting(query.duration)}"
+    text = f"only {_length(end - start)} {_verb(end - start)} free, {clock.span((start, end))}"
+    return f"{text}, and a slot takes {_length(query.duration)}"
 
 
 def _remainder(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
     end = _stretch(found)[1]
     assert found.previous_slot is not None, "a remainder comes after a slot"
     last = found.previous_slot[1]
-    told = f"the last slot of the free time {clock.span(_stretch(found))} ends at {clock.time(last)}"
+    text = f"the last slot of the free time {clock.span(_stretch(found))} ends at {clock.time(last)}"
     if end - last < query.duration:
         rest = end - last
-        return f"{told}, and the {_lasting(rest)} after it {_are(rest)} too short for another"
-    return f"{told}, and the next would start too late: {_rhythm(query)}"
+        return f"{text}, and the {_length(rest)} after it {_verb(rest)} too short for another"
+    return f"{text}, and the next would start too late: {_spacing(query)}"
 
 
 def _between_slots(found: Explanation, query: Query, _: Sequence[str], clock: _Clock) -> str:
     start, end = _stretch(found)
-    told = f"{_rhythm(query)}, and none that fits into the free time {clock.span((start, end))} covers it"
+    text = f"{_spacing(query)}, and none that fits into the free time {clock.span((start, end))} covers it"
     if found.next_slot is None:
-        return told
-    return f"{told}; the next slot starts at {clock.time(found.next_slot[0])}"
+        return text
+    return f"{text}; the next slot starts at {clock.time(found.next_slot[0])}"
 
 
 _Because = Callable[[Explanation, Query, Sequence[str], _Clock], str]
@@ -213,7 +213,7 @@ def _stretch(found: Explanation) -> Pair:
 
 
 def _extent(period: Covering, query: Query, clock: _Clock) -> str:
-    """When a period is; an edge that may be no more than where we stopped reading is not told."""
+    """The extent of a period, without an edge that lies where the read range ends."""
     opening, closing = query.busy_range()
     if opening < period.start and period.end < closing:
         return clock.span((period.start, period.end))
@@ -224,13 +224,13 @@ def _extent(period: Covering, query: Query, clock: _Clock) -> str:
     return "throughout the range asked for"
 
 
-def _rhythm(query: Query) -> str:
+def _spacing(query: Query) -> str:
     if query.align_clock:
-        return f"slots start where the clock shows a multiple of {_lasting(query.stride)}"
-    return f"slots of {_lasting(query.duration)} start every {_lasting(query.stride)}"
+        return f"slots start where the clock shows a multiple of {_length(query.stride)}"
+    return f"slots of {_length(query.duration)} start every {_length(query.stride)}"
 
 
-def _lasting(length: int) -> str:
+def _length(length: int) -> str:
     """``20 minutes``, ``1 minute 30 seconds``."""
     minutes, rest = divmod(length, MINUTE)
     parts = [_number(minutes, "minute")] if minutes else []
@@ -240,7 +240,7 @@ def _lasting(length: int) -> str:
     return " ".join(parts)
 
 
-def _are(length: int) -> str:
+def _verb(length: int) -> str:
     return "is" if length in (MINUTE, SECOND) else "are"
 
 

@@ -1,4 +1,4 @@
-"""The calendars of several accounts for one request."""
+"""Lists the calendars of several accounts."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from workers.queues import Queue
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The calendars of the accounts that could be read, in order; and the accounts that could not be."""
+    """The calendars of the accounts that could be read, sorted; and the accounts that could not be read."""
 
     calendars: list[Calendar]
     failures: Failures
 
 
 def find(refs: Sequence[ConnectionRef]) -> Found:
-    """Every calendar on the accounts' lists."""
+    """All calendars on the lists of the accounts."""
     refused = {ref.id: failed for ref in refs if (failed := precheck(ref, Operation.LIST_CALENDARS))}
     jobs = {ref.id: ShowCalendars(ref.id) for ref in refs if ref.id not in refused}
     replies = {each: Reply(failed=failed) for each, failed in refused.items()}
@@ -38,5 +38,5 @@ def find(refs: Sequence[ConnectionRef]) -> Found:
 
 
 def place(calendar: Calendar) -> paging.SortKey:
-    """Google's calendars first, of each account the main one, then by name."""
+    """The sort key: Google's calendars first, in each account the main calendar first, then by name."""
     return calendar.provider, not calendar.primary, calendar.subject, calendar.id

@@ -1,4 +1,4 @@
-"""The body of a request, as what is to be written of an event."""
+"""Converts request bodies to the changes and drafts that workers write to providers."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ UTC = ZoneInfo("UTC")
 
 
 def changes(body: Mapping[str, Any], zone: ZoneInfo | None) -> Changes:
-    """What the body says, and nothing else.
+    """The changes in a request body; absent fields stay None.
 
-    :raise Invalid: for edges of two kinds, or an end before the start
+    :raise Invalid: if only one of start and end is a whole day, or the end is before the start
     """
     start, end = _edge(body.get("start"), zone), _edge(body.get("end"), zone)
     if (fault := fault_of_edges(start, end)) is not None:
@@ -47,7 +47,7 @@ def changes(body: Mapping[str, Any], zone: ZoneInfo | None) -> Changes:
 
 
 def notified(content: Changes, ref: ConnectionRef, providers: Collection[str] | None) -> Changes:
-    """The same for one account of a unified event; guests are told by the providers named."""
+    """The changes for one account of a unified event; only ``providers`` notify the guests."""
     if providers is None:
         return content
     return dataclasses.replace(content, notify=ref.provider in providers)
@@ -61,26 +61,26 @@ def draft(
     *,
     meta_id_is_new: bool = False,
 ) -> Draft:
-    """A new event, named so that writing it again makes no second one.
+    """A new event, with a key that makes a repeated write find the first event.
 
-    The key comes from the metaId, else from the request's idempotency key, else from chance.
+    The key is derived from the metaId, else from the request's idempotency key; otherwise it is random.
     """
     if content.meta_id is not None:
         source = f"metaId {content.meta_id}"
-    elif (given := idempotency.key()) is not None:
-        source = f"idempotency {given}"
+    elif (idempotency_key := idempotency.key()) is not None:
+        source = f"idempotency {idempotency_key}"
     else:
         source = f"once {secrets.token_hex(32)}"
-    home = f"{ref.provider} {(ref.email or ref.user).lower()} {_calendar(ref, calendar)}"
-    key = _digest(home, source)
-    wanted = msgspec.json.encode([content, own_id]).decode()
-    return Draft(content, key, _digest(key, wanted), id=own_id, meta_id_is_new=meta_id_is_new)
+    calendar_name = f"{ref.provider} {(ref.email or ref.user).lower()} {_calendar(ref, calendar)}"
+    key = _digest(calendar_name, source)
+    body = msgspec.json.encode([content, own_id]).decode()
+    return Draft(content, key, _digest(key, body), id=own_id, meta_id_is_new=meta_id_is_new)
 
 
 def new_meta_id() -> str:
-    """A metaId for a unified event whose caller chose none; the same for a request made again."""
-    given = idempotency.key()
-    return secrets.token_hex(16) if given is None else _digest("metaId", given)[:32]
+    """A metaId for a unified event without one in the request; a repeated request gets the same metaId."""
+    key = idempotency.key()
+    return secrets.token_hex(16) if key is None else _digest("metaId", key)[:32]
 
 
 def _edge(written: Written | None, zone: ZoneInfo | None) -> When | None:
@@ -92,15 +92,15 @@ def _edge(written: Written | None, zone: ZoneInfo | None) -> When | None:
 
 
 def _addresses(attendees: list[dict[str, str]]) -> tuple[str, ...]:
-    """Each address once, in the spelling that comes first."""
-    spelt: dict[str, str] = {}
+    """Each address once, in its first spelling."""
+    by_lower_case: dict[str, str] = {}
     for attendee in attendees:
-        spelt.setdefault(attendee["email"].lower(), attendee["email"])
-    return tuple(spelt.values())
+        by_lower_case.setdefault(attendee["email"].lower(), attendee["email"])
+    return tuple(by_lower_case.values())
 
 
 def _calendar(ref: ConnectionRef, calendar: str) -> str:
-    """The calendar by one name, whether the alias of the main one was used or, at Google, its id."""
+    """The calendar's id; for the main calendar always the alias, also if Google's id was used."""
     main = ref.provider == ProviderName.GOOGLE and calendar.lower() == (ref.email or "").lower()
     return PRIMARY if main else calendar
 

@@ -1,4 +1,4 @@
-"""The events of several calendars for one request."""
+"""Lists the events of several calendars."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ from store.sql.queries.connections import ConnectionRef
 from workers.fanout.jobs import ListCalendars, ReadEvents
 from workers.queues import Queue
 
-# Graph reads so many calendars of a mailbox in one batch, beside the mailbox's zone; Google reads one in a
-# call, and many at once.
+# Calendars per job. Microsoft: a Graph batch of 20, of which one request reads the zone of the mailbox.
+# Google: one calendar per call, with many calls in parallel.
 CALENDARS_AT_ONCE = {ProviderName.GOOGLE: 1, ProviderName.MICROSOFT: 19}
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The events that could be read, by start, with the names of their calendars; and what could not be."""
+    """Events by start, each with the shown id of its calendar; and the calendars that could not be read."""
 
     events: list[tuple[str, Event]]
     failures: Failures
 
 
 def find(
-    refs: Sequence[ConnectionRef], wanted: CalendarSelector, start: int, end: int, freshness: Freshness
+    refs: Sequence[ConnectionRef], selector: CalendarSelector, start: int, end: int, freshness: Freshness
 ) -> Found:
-    """The events that overlap ``[start, end)``, in UTC milliseconds, in the calendars that are wanted."""
+    """The events that overlap ``[start, end)``, in UTC milliseconds, in the selected calendars."""
     began, deadline = time.monotonic(), connections.deadline()
-    refused = {ref.id: failed for ref in refs if (failed := _refusal(ref, wanted))}
-    willing = [ref for ref in refs if ref.id not in refused]
-    lists, unlisted = _lists(willing, wanted, freshness, began + (deadline - began) * LISTS_SHARE)
-    if wanted.everything:
+    refused = {ref.id: failed for ref in refs if (failed := _precheck(ref, selector))}
+    readable = [ref for ref in refs if ref.id not in refused]
+    lists, unlisted = _lists(readable, selector, freshness, began + (deadline - began) * LISTS_SHARE)
+    if selector.everything:
         refused |= unlisted
-    targets = _targets(refs, wanted, lists)
+    targets = _targets(refs, selector, lists)
     read = _read([each for each in targets if each.connection.id not in refused], start, end, deadline)
     names = renamed([target for target, _ in read])
     read = [(target, each) for target, (_, each) in zip(names, read, strict=True)]
-    failures = _refused_accounts(refs, wanted, refused) + _refused_calendars(targets, refused)
+    failures = _refused_accounts(refs, selector, refused) + _refused_calendars(targets, refused)
     failures += [Failure(t.shown, t.connection, each) for t, each in read if isinstance(each, Failed)]
     calendars = [(t.shown, each) for t, each in read if not isinstance(each, Failed)]
     events = [(shown, event) for shown, each in calendars for event in each]
@@ -58,25 +58,27 @@ def find(
 
 
 def place(found: tuple[str, Event]) -> tuple[str | int, ...]:
-    """Where an event, with the name of its calendar, stands in a list."""
+    """The sort key of an event with the shown id of its calendar."""
     calendar_id, event = found
     return event.start, event.end, event.id, event.provider, calendar_id
 
 
-def _refusal(ref: ConnectionRef, wanted: CalendarSelector) -> Failed | None:
-    lists = [Operation.LIST_CALENDARS] if wanted.everything else []
+def _precheck(ref: ConnectionRef, selector: CalendarSelector) -> Failed | None:
+    lists = [Operation.LIST_CALENDARS] if selector.everything else []
     return precheck(ref, *lists, Operation.LIST_EVENTS)
 
 
 def _refused_accounts(
-    refs: Sequence[ConnectionRef], wanted: CalendarSelector, refused: Mapping[str, Failed]
+    refs: Sequence[ConnectionRef], selector: CalendarSelector, refused: Mapping[str, Failed]
 ) -> list[Failure]:
-    """Where everything is wanted, an account that is not asked is named whole."""
-    return [account_failure(ref, refused[ref.id]) for ref in refs if wanted.everything and ref.id in refused]
+    """Failures of refused accounts, if all their calendars are requested."""
+    return [
+        account_failure(ref, refused[ref.id]) for ref in refs if selector.everything and ref.id in refused
+    ]
 
 
 def _refused_calendars(targets: Sequence[Target], refused: Mapping[str, Failed]) -> list[Failure]:
-    """Where calendars are named, so are those of an account that is not asked; its others are not wanted."""
+    """Failures of requested calendars in refused accounts."""
     return [
         Failure(t.shown, t.connection, refused[t.connection.id], whole_account=True)
         for t in targets
@@ -85,12 +87,11 @@ def _refused_calendars(targets: Sequence[Target], refused: Mapping[str, Failed])
 
 
 def _lists(
-    refs: Sequence[ConnectionRef], wanted: CalendarSelector, freshness: Freshness, deadline: float
+    refs: Sequence[ConnectionRef], selector: CalendarSelector, freshness: Freshness, deadline: float
 ) -> tuple[dict[str, CalendarList], dict[str, Failed]]:
-    """The calendar lists that say what to read, remembered or read now, and why some could not be read."""
-    remembered = services().stores.calendar_lists
-    known = remembered.load([ref.id for ref in refs], newer_than=freshness.newer_than)
-    missing = {ref.id: ListCalendars(ref.id) for ref in to_list(refs, wanted) if ref.id not in known}
+    """The calendar lists that are needed, cached or read now, and the failures by connection."""
+    known = services().stores.calendar_lists.load([ref.id for ref in refs], newer_than=freshness.newer_than)
+    missing = {ref.id: ListCalendars(ref.id) for ref in to_list(refs, selector) if ref.id not in known}
     replies = connections.gather(missing, Queue.READS, deadline=deadline)
     failed = {each: reply.failed for each, reply in replies.items() if reply.failed is not None}
     for connection_id, reply in replies.items():
@@ -100,11 +101,11 @@ def _lists(
 
 
 def _targets(
-    refs: Sequence[ConnectionRef], wanted: CalendarSelector, lists: Mapping[str, CalendarList]
+    refs: Sequence[ConnectionRef], selector: CalendarSelector, lists: Mapping[str, CalendarList]
 ) -> list[Target]:
-    if wanted.everything:
+    if selector.everything:
         return [each for ref in refs if ref.id in lists for each in listed(ref, lists[ref.id].calendars)]
-    return named(wanted.ids, refs, lists)
+    return named(selector.ids, refs, lists)
 
 
 def _read(
@@ -121,7 +122,7 @@ def _read(
 
 
 def _batches(targets: Sequence[Target]) -> Iterator[tuple[Target, ...]]:
-    """Calendars of one account, as many as its provider takes at once."""
+    """The calendars of each account, divided into batches of the size that its provider allows."""
     for ref, own in groupby(targets, key=lambda target: target.connection):
         size = CALENDARS_AT_ONCE[ProviderName(ref.provider)]
         while batch := tuple(islice(own, size)):

@@ -1,6 +1,6 @@
-"""A unified event: one event in the main calendar of each account, tied together by its metaId.
+"""Unified events: one copy in the main calendar of each account, all with the same metaId.
 
-The metaId stands in each provider's event itself, so that it survives our database.
+The metaId is stored in the event at each provider, and not in Almanac's database.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ Copies = list[tuple[ConnectionRef, Event]]
 
 
 class Outcomes(NamedTuple):
-    """What became of one operation on every copy. Accounts without a copy stand nowhere."""
+    """The outcome of one operation on every copy. Accounts without a copy are in neither list."""
 
     done: list[tuple[ConnectionRef, Reply]]
     failed: list[tuple[ConnectionRef, Failed]]
 
     @property
     def copies(self) -> Copies:
-        """The copies told by the answers."""
+        """The copies in the replies."""
         return [(ref, event) for ref, reply in self.done for event in _events(reply)]
 
 
 def get(refs: Sequence[ConnectionRef], meta_id: str) -> tuple[Copies, Failures]:
-    """The copies that could be read, and the accounts that could not be asked.
+    """The copies that could be read, and the accounts that could not be read.
 
     :raise ApiError: when there is no copy, or none could be read
     """
     _require_some(refs)
     refused = [(ref, failed) for ref in refs if (failed := precheck(ref, Operation.LIST_EVENTS))]
-    willing = [ref for ref in refs if ref not in [other for other, _ in refused]]
-    jobs = {ref.id: GetEvent(ref.id, PRIMARY, meta_id, by_meta=True) for ref in willing}
+    readable = [ref for ref in refs if ref not in [other for other, _ in refused]]
+    jobs = {ref.id: GetEvent(ref.id, PRIMARY, meta_id, by_meta=True) for ref in readable}
     replies = connections.gather(jobs, Queue.READS, deadline=connections.deadline())
-    outcomes = _sorted_out(willing, replies)
+    outcomes = _outcomes(readable, replies)
     failures = Failures(
         [account_failure(*each) for each in [*refused, *outcomes.failed]], something_read=bool(outcomes.done)
     )
@@ -79,32 +79,32 @@ def create(
     ``others`` are the user's accounts that get no copy from this request, but may have one.
 
     :raise Conflict: when an account has a copy with other content, and another account has none
-    :raise ApiError: when one account failed; what was created has been deleted again
+    :raise ApiError: when one account failed; created copies have been deleted again
     """
     _require_some(refs)
     _require_all(refs, Operation.INSERT_EVENT, Operation.DELETE_EVENT)
     meta_id, seconds = str(content.meta_id), services().settings.fanout_deadline_seconds
-    # From here on even a request that is refused may have done something.
+    # From here on, even a request that fails may have had an effect.
     idempotency.note_work()
     try:
         redis = services().stores.redis
-        # To create, and to undo it.
+        # Long enough to create the copies and to delete them again.
         with unified_lock(redis, refs[0].user, meta_id, waits=seconds, lasts=2 * seconds):
             deadline = connections.deadline()
-            there = set() if meta_id_is_new else _present(refs, others, content, deadline)
+            existing = set() if meta_id_is_new else _present(refs, others, content, deadline)
             drafts = {
                 ref.id: draft(
-                    notified(content, ref, notify_for), ref, PRIMARY, meta_id_is_new=ref.id not in there
+                    notified(content, ref, notify_for), ref, PRIMARY, meta_id_is_new=ref.id not in existing
                 )
                 for ref in refs
             }
             jobs = {ref.id: CreateEvent(ref.id, PRIMARY, drafts[ref.id]) for ref in refs}
-            outcomes = _sorted_out(refs, event_creates.write(jobs, deadline=deadline), creates=True)
+            outcomes = _outcomes(refs, event_creates.write(jobs, deadline=deadline), creates=True)
             if outcomes.failed:
                 left = _undo(outcomes, drafts)
                 raise _not_created(outcomes, left, meta_id, made=_has_made(outcomes))
     except (RedisError, BrokerError) as error:
-        # What was done may stand: repeated with this metaId, the request finds it.
+        # Copies may have been created. A repeated request with this metaId finds them.
         log.error("a unified event was cut off: %s", type(error).__name__)
         raise OutOfService({"metaId": meta_id}) from error
     except LockTimeout:
@@ -119,19 +119,20 @@ def _present(
 ) -> set[str]:
     """The connections that have a copy already.
 
-    A missing copy is only made beside copies that say the same. ``others`` that cannot be read do not count.
+    A missing copy is created only if all existing copies have the same content. ``others`` that cannot be
+    read do not count.
 
     :raise Conflict: when a copy is missing and another one has other content
-    :raise ApiError: when an account that is to get a copy could not be read; nothing was written
+    :raise ApiError: when one of ``refs`` could not be read; nothing was written
     """
     meta_id = str(content.meta_id)
     readable = [ref for ref in others if precheck(ref, Operation.LIST_EVENTS) is None]
     jobs = {ref.id: GetEvent(ref.id, PRIMARY, meta_id, by_meta=True) for ref in [*refs, *readable]}
     replies = connections.gather(jobs, Queue.READS, deadline=deadline)
-    outcomes = _sorted_out(refs, replies)
+    outcomes = _outcomes(refs, replies)
     if outcomes.failed:
         raise _not_created(outcomes, [], meta_id, made=False)
-    copies = [*outcomes.copies, *_sorted_out(readable, replies).copies]
+    copies = [*outcomes.copies, *_outcomes(readable, replies).copies]
     different = [ref for ref, event in copies if not has_content(event, content)]
     if different and len(outcomes.done) < len(refs):
         raise Conflict(
@@ -155,8 +156,8 @@ def update(
         ref.id: UpdateEvent(ref.id, PRIMARY, meta_id, notified(content, ref, notify_for), by_meta=True)
         for ref in refs
     }
-    return _all_or_named(
-        _sorted_out(refs, connections.write(jobs, deadline=connections.deadline())), "changed"
+    return _require_success(
+        _outcomes(refs, connections.write(jobs, deadline=connections.deadline())), "changed"
     ).copies
 
 
@@ -173,7 +174,7 @@ def delete(refs: Sequence[ConnectionRef], meta_id: str, notify_for: Collection[s
         )
         for ref in refs
     }
-    _all_or_named(_sorted_out(refs, connections.write(jobs, deadline=connections.deadline())), "deleted")
+    _require_success(_outcomes(refs, connections.write(jobs, deadline=connections.deadline())), "deleted")
 
 
 def _require_some(refs: Sequence[ConnectionRef]) -> None:
@@ -182,15 +183,15 @@ def _require_some(refs: Sequence[ConnectionRef]) -> None:
 
 
 def _require_all(refs: Sequence[ConnectionRef], *operations: Operation) -> None:
-    """Refuse before anything is written when one account cannot take part."""
+    """Raise, before anything is written, if the grant of one account does not allow the operations."""
     for ref in refs:
         connections.require(ref, *operations)
 
 
-def _sorted_out(
+def _outcomes(
     refs: Sequence[ConnectionRef], replies: Mapping[str, Reply], *, creates: bool = False
 ) -> Outcomes:
-    """What became of each account; one without a copy stands nowhere, unless it was to get one."""
+    """The outcome for each account. One without a copy is left out, except in a create, where it failed."""
     outcomes = Outcomes([], [])
     for ref in refs:
         reply = replies[ref.id]
@@ -205,52 +206,52 @@ def _events(reply: Reply) -> list[Event]:
     return [event for each in reply.events.values() if not isinstance(each, Failed) for event in each]
 
 
-def _all_or_named(outcomes: Outcomes, done: str) -> Outcomes:
+def _require_success(outcomes: Outcomes, done: str) -> Outcomes:
     """The outcomes when no account failed.
 
-    :raise ApiError: naming the accounts that failed, and those that did not
+    :raise ApiError: naming the accounts that failed and the accounts that succeeded
     """
     if not outcomes.failed:
         if not outcomes.done:
             raise NotFound("Event not found")
         return outcomes
-    told = _told(outcomes.failed)
+    error = _most_telling_error(outcomes.failed)
     if not outcomes.done:
-        raise told
+        raise error
     reached, missed = _named([ref for ref, _ in outcomes.done]), _named([ref for ref, _ in outcomes.failed])
     sentence = (
-        f"The event was {done} in {reached}, but not in {missed}: {told.error}. Repeat the request to finish"
+        f"The event was {done} in {reached}, but not in {missed}: {error.error}. Repeat the request to finish"
     )
     failures = Failures([account_failure(*each) for each in outcomes.failed], something_read=True)
-    beside = {**told.beside, "failedCalendars": failures.calendars()}
-    raise ApiError(sentence, status=told.status, beside=beside, headers=told.headers)
+    beside = {**error.beside, "failedCalendars": failures.calendars()}
+    raise ApiError(sentence, status=error.status, beside=beside, headers=error.headers)
 
 
-def _told(failed: Sequence[tuple[ConnectionRef, Failed]]) -> ApiError:
-    """The error that speaks for several accounts."""
-    speaks = most_telling(each for _, each in failed)
-    return next(connections.error(ref, each) for ref, each in failed if each is speaks)
+def _most_telling_error(failed: Sequence[tuple[ConnectionRef, Failed]]) -> ApiError:
+    """The error answer for the most telling of several failures."""
+    chosen = most_telling(each for _, each in failed)
+    return next(connections.error(ref, each) for ref, each in failed if each is chosen)
 
 
 def _undo(outcomes: Outcomes, drafts: Mapping[str, Draft]) -> list[ConnectionRef]:
-    """Delete again what this request has created; returns the accounts where a copy may be left.
+    """Delete the copies that this request has created; returns the accounts where a copy may be left.
 
-    An account that has not answered may have its copy all the same, now or in a moment. Each copy keeps the
-    mark of the request that made it: one that was there before is never deleted.
+    An account without an answer may have a copy, now or soon. Each copy has the mark of the request that
+    created it, so that an older copy is never deleted.
     """
     made = {ref: event for ref, reply in outcomes.done if reply.made for event in _events(reply)}
-    silent = [ref for ref, failed in outcomes.failed if event_creates.may_exist(failed)]
-    jobs = {ref.id: _undoing(ref, drafts[ref.id], made.get(ref)) for ref in [*made, *silent]}
+    unanswered = [ref for ref, failed in outcomes.failed if event_creates.may_exist(failed)]
+    jobs = {ref.id: _undo_job(ref, drafts[ref.id], made.get(ref)) for ref in [*made, *unanswered]}
     replies = connections.write(jobs, deadline=connections.deadline(), finishing=True)
     left = [ref for ref in made if not _is_gone(replies[ref.id].failed)]
-    left += [ref for ref in silent if replies[ref.id].failed is not None]
+    left += [ref for ref in unanswered if replies[ref.id].failed is not None]
     for ref in left:
         log.warning("a copy may be left of an event that was not created", extra={"connection": ref.id})
     return left
 
 
-def _undoing(ref: ConnectionRef, made: Draft, event: Event | None) -> DeleteEvent:
-    """Delete a copy: by its id where that is known, else where one has the draft's metaId and mark."""
+def _undo_job(ref: ConnectionRef, made: Draft, event: Event | None) -> DeleteEvent:
+    """A job to delete a copy: by its id if that is known, else by the draft's metaId and mark."""
     content = made.content
     if event is not None:
         return DeleteEvent(ref.id, PRIMARY, event.id, content.notify)
@@ -262,14 +263,14 @@ def _is_gone(failed: Failed | None) -> bool:
 
 
 def _has_made(outcomes: Outcomes) -> bool:
-    """Whether the request has made a copy, or may have made one."""
+    """Whether the request has created a copy, or may have."""
     made = any(reply.made for _, reply in outcomes.done)
     return made or any(event_creates.may_exist(failed) for _, failed in outcomes.failed)
 
 
 def _not_created(outcomes: Outcomes, left: Sequence[ConnectionRef], meta_id: str, *, made: bool) -> ApiError:
-    """The error of a create. ``left`` are the accounts that may have a copy; ``made``: some had one."""
-    told = _told(outcomes.failed)
+    """The error of a create. ``left``: accounts that may have a copy; ``made``: some copy was created."""
+    error = _most_telling_error(outcomes.failed)
     outcome = "The copies of this request were deleted again" if made else "No copy was made"
     if left:
         outcome = (
@@ -277,10 +278,10 @@ def _not_created(outcomes: Outcomes, left: Sequence[ConnectionRef], meta_id: str
             "or to delete the event"
         )
     return ApiError(
-        f"{told.error}. {outcome}",
-        status=told.status,
-        beside={**told.beside, "metaId": meta_id},
-        headers=told.headers,
+        f"{error.error}. {outcome}",
+        status=error.status,
+        beside={**error.beside, "metaId": meta_id},
+        headers=error.headers,
         code=Code.OUTCOME_UNKNOWN if left else None,
     )
 
