@@ -1,4 +1,4 @@
-"""What tests of several routes ask of answers, and of what is kept behind them."""
+"""Checks of answers, and of stored data, for the tests of several routes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OF_PROVIDER = {"reason", "failedCalendars"}
 
 
 def error(answer, status):
-    """The sentence of an error."""
+    """The message of an error answer."""
     assert answer.status_code == status, answer.text
     assert answer.json.keys() - OF_PROVIDER == {"data", "error"}
     assert answer.json["data"] is None
@@ -22,13 +22,13 @@ def error(answer, status):
 
 
 def connections_of(user):
-    """The statement for a user's connections as they are stored."""
+    """The SQL statement for a user's stored connections."""
     return select(OAuthConnection).join(User).where(User.custom_id == user)
 
 
 def cached(stores, ids):
-    """The names in Redis that hold something of these connections; the mark of a write holds nothing."""
-    # How often an account was asked is paced and forgotten within moments, and says nothing of it.
+    """The Redis keys with data of these connections; the mark of a write has no data."""
+    # The keys of the rate limiter expire within seconds and have no data of the account.
     names = [name.decode() for name in stores.redis.scan_iter(count=1000)]
     names = [name for name in names if not name.startswith("throttle:")]
     kept = [name for name in names if not name.startswith("busy-generation:")]
@@ -36,14 +36,14 @@ def cached(stores, ids):
 
 
 def forget_patience(api):
-    """As if the time were over that a provider has named."""
+    """Ends a provider's ``Retry-After`` period now."""
     redis = api.client.application.extensions[EXTENSION].stores.redis
     for key in redis.scan_iter("throttle:*"):
         redis.delete(key)
 
 
 def pages(api, path, limit):
-    """Walk a list by its cursors."""
+    """Read all pages of a list by cursor."""
     cursor = {}
     for _ in itertools.count():
         page = api.get(path, limit=limit, **cursor).json

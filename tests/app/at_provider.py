@@ -1,4 +1,4 @@
-"""Both ends of one connected account: our API, and what the provider itself has."""
+"""Both sides of a connected account: the API, and the events at the provider."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ INSERT = {"google": "google.events.insert", "microsoft": "microsoft.events.inser
 GET = {"google": "google.events.get", "microsoft": "microsoft.events.get"}
 UPDATE = {"google": "google.events.patch", "microsoft": "microsoft.events.update"}
 DELETE = {"google": "google.events.delete", "microsoft": "microsoft.events.delete"}
-# The call that looks for the event of an insert that had no answer.
+# The call that looks for the event after an insert without an answer.
 LOOK = {"google": "google.events.get", "microsoft": "microsoft.batch"}
 
 NINE = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
 
 
 class AtProvider:
-    """An account's events, read and written without our service."""
+    """An account's events, read and written without Almanac."""
 
     def __init__(self, sandbox: Sandbox, account: SandboxAccount) -> None:
         self.account = account
@@ -34,7 +34,7 @@ class AtProvider:
         self.call = by_provider[account.provider](sandbox, account)
 
     def events(self, calendar: str = "primary") -> list[dict[str, Any]]:
-        """Every living event of a calendar, a series being one, in the provider's own words."""
+        """All events of a calendar that are not deleted, a series being one, as the provider returns them."""
         google = self.provider == "google"
         query = {"maxResults": "2500"} if google else {"$top": "1000"}
         found: list[dict[str, Any]] = []
@@ -52,11 +52,11 @@ class AtProvider:
         return dict(parse_qsl(urlsplit(page.get("@odata.nextLink", "")).query))
 
     def subjects(self, calendar: str = "primary") -> list[str]:
-        """What they are called, in order of the alphabet."""
+        """Their subjects, in alphabetical order."""
         return sorted(event.get(SUBJECT[self.provider], "") for event in self.events(calendar))
 
     def event(self, event_id: str) -> dict[str, Any]:
-        """One event of the main calendar, with our own properties."""
+        """One event of the main calendar, with Almanac's private properties."""
         path = f"{self._events('primary')}/{event_id}"
         if self.provider == "google":
             found: dict[str, Any] = self.call.get(path)
@@ -65,10 +65,10 @@ class AtProvider:
         return found
 
     def post(self, calendar: str = "primary", **fields: Any) -> dict[str, Any]:
-        """An event made by somebody else's program, on the Thursday at nine unless it says otherwise."""
+        """Create an event as another program does: by default on Thursday at nine."""
         utc = {} if self.provider == "google" else {"timeZone": "UTC"}
         when = {name: {"dateTime": at.rstrip("Z") if utc else at, **utc} for name, at in NINE.items()}
-        # Google takes a conference only from those who say that they know of it; Graph passes this over.
+        # Google ignores a conference without this parameter; Graph ignores the parameter.
         query = {"conferenceDataVersion": "1"}
         answer = self.call("POST", self._events(calendar), json={**when, **fields}, params=query)
         assert answer.status_code in (200, 201), answer.text
@@ -76,12 +76,12 @@ class AtProvider:
         return made
 
     def patch(self, event_id: str, **fields: Any) -> None:
-        """The same program, changing it."""
+        """Change an event as another program does."""
         answer = self.call("PATCH", f"{self._events('primary')}/{event_id}", json=fields)
         assert answer.status_code == 200, answer.text
 
     def delete(self, event_id: str) -> None:
-        """The same program, deleting it."""
+        """Delete an event as another program does."""
         assert self.call("DELETE", f"{self._events('primary')}/{event_id}").status_code == 204
 
     def _events(self, calendar: str) -> str:
@@ -92,7 +92,7 @@ class AtProvider:
 
 @dataclass
 class Person:
-    """A user with one account; each call is about an event in one of its calendars."""
+    """A user with one account; each call concerns an event in one of its calendars."""
 
     api: Api
     user: str
@@ -105,7 +105,7 @@ class Person:
 
     @property
     def main(self) -> str:
-        """What answers call the main calendar."""
+        """The id of the main calendar in answers."""
         assert self.account.main_calendar_id is not None
         return self.account.main_calendar_id
 
@@ -143,6 +143,6 @@ def one(answer: TestResponse, status: int = 200) -> dict[str, Any]:
 
 
 def bare(event: dict[str, Any]) -> dict[str, Any]:
-    """An event without the provider's own records."""
+    """An event without the provider's original."""
     attendees = [{n: v for n, v in each.items() if n != "original"} for each in event["attendees"]]
     return {n: v for n, v in event.items() if n != "original"} | {"attendees": attendees}

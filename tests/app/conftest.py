@@ -1,4 +1,4 @@
-"""The web tier on either database, called by several at once."""
+"""Fixtures: the web tier on each kind of database, parallel calls, users with two accounts."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Call = Callable[[Api], TestResponse]
 
 @pytest.fixture(scope="module", params=KINDS)
 def database_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A database of the module's own, of each kind."""
+    """A database for the module, of each kind."""
     with new_database(request.param, tmp_path_factory.mktemp("race")) as url:
         yield url
 
 
 @pytest.fixture
 def racing_app(new_app: Callable[..., Flask], database_url: str) -> Flask:
-    """The web application on that database."""
+    """The web application with that database."""
     app = new_app(database_url=database_url)
     wired: Services = app.extensions[EXTENSION]
     wired.stores.database.upgrade()
@@ -40,7 +40,7 @@ def racing_app(new_app: Callable[..., Flask], database_url: str) -> Flask:
 
 @pytest.fixture
 def racer(racing_app: Flask) -> Api:
-    """A caller of it."""
+    """An API client of that application."""
     wired: Services = racing_app.extensions[EXTENSION]
     with wired.stores.database.writing() as session:
         key = api_keys.create(session, prefix="alm_", name="race")
@@ -49,7 +49,7 @@ def racer(racing_app: Flask) -> Api:
 
 @pytest.fixture
 def at_once(racing_app: Flask, racer: Api) -> Callable[[Sequence[Call]], list[TestResponse]]:
-    """Make calls at the same moment, each from a thread of its own; returns the answers in order."""
+    """Make calls in parallel, each in its own thread; returns the answers in order."""
 
     def run(calls: Sequence[Call]) -> list[TestResponse]:
         gate = threading.Barrier(len(calls))
@@ -91,7 +91,7 @@ def two(sandbox: Sandbox, new_user: Callable[..., str]) -> str:
 
 @pytest.fixture
 def explain(api: Api) -> Callable[..., TestResponse]:
-    """Ask why a user is, or is not, offered on the Thursday; its slots are the hours of the morning."""
+    """Explain a moment on Thursday for a user; the slots are the hours of the morning."""
     return lambda user, time, headers=None, **query: api.get(
         f"/users/{user}/scheduling/explain", headers=headers, **(MORNING | {"at": thursday(time)} | query)
     )
@@ -99,7 +99,7 @@ def explain(api: Api) -> Callable[..., TestResponse]:
 
 @pytest.fixture
 def explain_members(api: Api) -> Callable[..., TestResponse]:
-    """The same of an organization."""
+    """Explain a moment on Thursday for an organization."""
     return lambda slug, time, **query: api.get(
         f"/organizations/{slug}/scheduling/explain", **(MORNING | {"at": thursday(time)} | query)
     )

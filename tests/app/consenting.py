@@ -1,4 +1,4 @@
-"""A consent step by step: the link, the person who agrees, and what is connected afterwards."""
+"""The steps of a consent: the link, the user's agreement, and the new connection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BELOW = "https://app.example.com/in/*"
 
 @pytest.fixture
 def allowing(new_app: Callable[..., Flask], api: Api) -> Api:
-    """A caller of an installation that allows redirects."""
+    """A client of an installation that allows redirects."""
     return Api(new_app(redirect_urls=(OWN, BELOW)).test_client(), api.key)
 
 
@@ -43,7 +43,7 @@ def consent(url: str, email: str = ADA) -> str:
 
 
 def arrive(api: Api, url: str):
-    """Open an address of ours as a browser does: without a key."""
+    """Open a URL of Almanac as a browser does, without an API key."""
     parts = urlsplit(url)
     return api.client.get(f"{parts.path}?{parts.query}")
 

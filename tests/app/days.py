@@ -1,4 +1,4 @@
-"""One Thursday, its meetings, and what answers say of it."""
+"""A Thursday, its meetings, and short forms of answers about it."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ PROVIDERS = ("google", "microsoft")
 
 
 def meeting(start: str, end: str, **more: Any) -> dict[str, Any]:
-    """An event of the Thursday between two times of its UTC clock."""
+    """An event on Thursday between two UTC times."""
     return {"start": f"2026-12-03T{start}:00Z", "end": f"2026-12-03T{end}:00Z", **more}
 
 
 def all_day(first: str, last: str, **more: Any) -> dict[str, Any]:
-    """An all-day event; ``last`` is not in it."""
+    """An all-day event; ``last`` is excluded."""
     return {"start": first, "end": last, "allDay": True, **more}
 
 
 def periods(answer: TestResponse) -> list[tuple[str, str]]:
-    """Busy periods as ``("09:00", "10:00")``; those that leave the Thursday keep their date."""
+    """Busy periods as ``("09:00", "10:00")``; times on other days keep their date."""
     assert answer.status_code == 200, answer.json
     return [(_short(each["start"]), _short(each["end"])) for each in answer.json["data"]]
 
 
 def starts(answer: TestResponse) -> list[str]:
-    """Where the slots of an answer start."""
+    """The starts of the slots in an answer."""
     assert answer.status_code == 200, answer.json
     return starts_of(answer.json["data"]["availableSlots"])
 
 
 def starts_of(slots: Iterable[Mapping[str, str]]) -> list[str]:
-    """Where slots start."""
+    """The starts of slots."""
     return [_short(slot["start"]) for slot in slots]
 
 

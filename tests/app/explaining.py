@@ -1,10 +1,10 @@
-"""A user of two accounts, and what is said of moments of the Thursday."""
+"""A user with two accounts, and explanations of moments on Thursday."""
 
 from __future__ import annotations
 
 FACTS = ("slot", "free", "window", "nextSlot", "previousSlot")
 
-# Ten to half past ten is busy in one account, and a quarter past to a quarter to eleven in the other.
+# The busy period of each account; the two overlap.
 BUSY = (("10:00", "10:30"), ("10:15", "10:45"))
 
 
@@ -27,6 +27,6 @@ def facts_of(entry):
 
 
 def closed(entry):
-    """Nothing is free, and nothing is said of slots."""
+    """Nothing is free, and the entry has no facts about slots."""
     assert (entry["offered"], entry["reason"], entry["startsSlot"]) == (False, "calendarUnread", False)
     assert facts_of(entry) == dict.fromkeys(FACTS)

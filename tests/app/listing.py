@@ -16,5 +16,5 @@ TEAM, SIDE = "team@group.calendar.google.com", "AAMk-side"
 
 
 def subjects(events: Iterable[Mapping[str, Any]]) -> list[Any]:
-    """What they are called, in the order of the answer."""
+    """Their subjects, in the order of the answer."""
     return [each["subject"] for each in events]

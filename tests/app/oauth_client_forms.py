@@ -1,4 +1,4 @@
-"""Registrations entered as a page does it, and what became of them."""
+"""Registrations entered through the page, and their stored results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.conftest import Api
 
 ACTOR = "administrator ada"
 
-# In an application's config: the last record that was there before.
+# In an application's config: the id of the last audit record before the test.
 AUDITED = "AUDITED"
 
 
@@ -61,7 +61,7 @@ def saved(app: Flask) -> dict[str, SealedClient]:
 
 
 def audited(app: Flask) -> list[tuple[str, str, str]]:
-    """What was written down since the record that is noted as ``AUDITED``."""
+    """The audit records after the one with the id ``AUDITED``."""
     with services_of(app).stores.database.reading() as session:
         new = AuditRecord.id > (app.config.get(AUDITED) or 0)
         found = session.scalars(select(AuditRecord).where(new).order_by(AuditRecord.id))
@@ -69,7 +69,7 @@ def audited(app: Flask) -> list[tuple[str, str, str]]:
 
 
 def put(app: Flask, provider: str, secret: str) -> None:
-    """A registration that is saved untried."""
+    """Save a registration without a trial."""
     stores = services_of(app).stores
     client = StoredClient("ours", secret, None)
     with stores.database.writing() as session:
@@ -78,7 +78,7 @@ def put(app: Flask, provider: str, secret: str) -> None:
 
 @contextmanager
 def watched(redis: Redis) -> Iterator[list[str]]:
-    """Every command that reaches Redis meanwhile, whoever sends it."""
+    """All commands that Redis gets in the meantime, from any client."""
     seen: list[str] = []
     end = f"PING {secrets.token_hex(8)}"
     with redis.monitor() as monitor:

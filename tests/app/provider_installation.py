@@ -1,4 +1,4 @@
-"""An installation that providers reach: web server, worker and Redis of its own, on the session's sandbox."""
+"""An installation that providers can reach: web server, worker and Redis, with the session's sandbox."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from workers.celery_app import Almanac, create_celery
 
 READ = {"google": "google.freebusy.query", "microsoft": "microsoft.calendarView.list"}
 
-# Short enough to wait for, long enough to tell from being emptied.
+# Short enough to wait for, and long enough to distinguish expiry from invalidation.
 TTL = 1.5
 
 TOMORROW = (datetime.now(UTC) + timedelta(days=1)).date()
@@ -41,7 +41,7 @@ def when(hour: int) -> str:
 
 @dataclass
 class Installation:
-    """What tests use of it."""
+    """The parts that tests use."""
 
     api: Api
     settings: Settings
@@ -56,13 +56,13 @@ class Installation:
         return Person(self, sandbox, user, account, ref.id)
 
     def keep(self) -> None:
-        """What beat sends now and then."""
+        """Send the task that beat sends periodically."""
         self.celery.send_task("upkeep.keep_channels")
 
 
 @dataclass
 class Person:
-    """A user with one account, seen from both ends."""
+    """A user with one account, in the API and at the provider."""
 
     installation: Installation
     sandbox: Sandbox
@@ -79,13 +79,13 @@ class Person:
         return CalendarKey(self.connection, "primary")
 
     def busy(self) -> list[str]:
-        """When the busy periods of tomorrow start."""
+        """The starts of tomorrow's busy periods."""
         answer = self.installation.api.get(f"/users/{self.user}/calendar/busy", **DAY)
         assert answer.status_code == 200, answer.text
         return [each["start"][11:16] for each in answer.json["data"]]
 
     def meet(self, hour: int) -> None:
-        """Somebody else's program writes an event of one hour."""
+        """Create an event of one hour as another program does."""
         utc = {} if self.account.provider == "google" else {"timeZone": "UTC"}
         suffix = "" if utc else "Z"
         self.there.post(
@@ -97,19 +97,19 @@ class Person:
 
     @property
     def reads(self) -> int:
-        """How often the provider was read."""
+        """The number of reads at the provider."""
         return self.count(READ[self.account.provider])
 
     @property
     def channel(self) -> str | None:
-        """The channel that watches."""
+        """The channel that watches the calendar."""
         return self.installation.stores.busy.watched([self.key])[0]
 
     def is_watched(self) -> bool:
         return self.channel is not None
 
     def settle(self) -> None:
-        """Read for the first time, wait for the watch, and read what it keeps."""
+        """Read once, wait for the channel, and read again to fill the cache."""
         self.busy()
         until(self.is_watched)
         self.installation.stores.busy.empty(self.key)
@@ -118,7 +118,7 @@ class Person:
 
 
 def kept(installation: Installation, holds: Callable[[], Any]) -> Any:
-    """As ``until``, while beat sends its rounds: one that comes during another does nothing."""
+    """As ``until``, while beat's task is sent repeatedly: one during another does nothing."""
 
     def after_a_round() -> Any:
         installation.keep()
@@ -130,7 +130,7 @@ def kept(installation: Installation, holds: Callable[[], Any]) -> Any:
 
 @contextmanager
 def installed(environment: dict[str, str], folder: Path) -> Iterator[Installation]:
-    """Start it all."""
+    """Start the installation."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""A real web server, as production runs it, for what only a socket shows."""
+"""A real web server, as in production, for tests that need a socket."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.conftest import START_SECONDS, STOP_SECONDS
 def web_server(
     environment: Mapping[str, str], *, count: int, worker: str = "app.server.gunicorn_worker.Worker"
 ) -> Iterator[int]:
-    """A server of so many processes; its port."""
+    """Start a server with ``count`` processes; yields its port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,4 +1,4 @@
-"""The helper that reads at the providers reads every page."""
+"""The helper that reads from providers reads all pages."""
 
 from __future__ import annotations
 

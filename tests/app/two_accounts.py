@@ -1,4 +1,4 @@
-"""A user with an account of each provider, for tests of what spans both."""
+"""A user with an account of each provider, for tests that concern both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHOWN = {
 
 @dataclass
 class Both:
-    """The user, and both ends of each account; calls are about unified events."""
+    """The user, and both sides of each account; calls concern unified events."""
 
     api: Api
     user: str
@@ -55,5 +55,5 @@ class Both:
         return self.api.delete(self.path(meta_id), query_string=query)
 
     def subjects(self) -> dict[str, list[str]]:
-        """What is in each main calendar, asked of the providers themselves."""
+        """The subjects in each main calendar, read from the providers."""
         return {provider: there.subjects() for provider, there in self.there.items()}

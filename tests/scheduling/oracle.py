@@ -1,4 +1,4 @@
-"""The engine's answers computed slowly and obviously: one instant, one minute, one period at a time."""
+"""A slow and simple implementation of the engine, which goes through single minutes and periods."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Pair = tuple[int, int]
 
 @lru_cache(maxsize=200_000)
 def local(time: int, zone: str) -> datetime:
-    """What the clock on the wall shows."""
+    """The local time of an instant."""
     utc = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time)
     return utc.astimezone(ZoneInfo(zone)).replace(tzinfo=None, fold=0)
 
@@ -33,7 +33,7 @@ def in_window(time: int, window: Window, zone: str) -> bool:
 
 
 def runs(units: Iterable[int], unit: int) -> list[Pair]:
-    """Maximal stretches of units, each unit named by its start."""
+    """Maximal runs of units, each unit given by its start."""
     stretches: list[Pair] = []
     for start in sorted(set(units)):
         if stretches and stretches[-1][1] == start:
@@ -48,7 +48,7 @@ def merged(pairs: Iterable[Pair], unit: int) -> list[Pair]:
 
 
 def free(query: Query, calendars: list[list[Pair]], unit: int = MINUTE) -> list[Pair]:
-    """One member's free stretches, when everything happens on whole units from the start of the range."""
+    """One member's free stretches, if all times are whole units from the start of the range."""
     depth = dict.fromkeys(range(query.start, query.end, unit), 0)
     for calendar in calendars:
         for start, end in merged(calendar, unit):
@@ -77,6 +77,6 @@ def slots(query: Query, stretch: Pair, unit: int = MINUTE) -> list[int]:
 
 
 def into_local_day(time: int, zone: str) -> int:
-    """Milliseconds that the local clock shows since its midnight."""
+    """Milliseconds of local time since midnight."""
     wall = local(time, zone)
     return (wall - wall.replace(hour=0, minute=0, second=0, microsecond=0)) // timedelta(milliseconds=1)

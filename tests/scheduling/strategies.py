@@ -1,4 +1,4 @@
-"""Busy calendars, windows, zones and questions, drawn where mistakes hide."""
+"""Hypothesis strategies for calendars, windows, zones and queries, with many edge cases."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from scheduling.windows import MINUTE, Window
 
 
 def at(text: str) -> int:
-    """Milliseconds of an ISO time, which is UTC unless it says otherwise."""
+    """Milliseconds of an ISO time; without an offset it is UTC."""
     time = datetime.fromisoformat(text)
     return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-# A zone and a UTC time near which its clock changes (or is odd in another way).
+# A zone, and a UTC time near a change of its offset or another irregularity.
 ODD_TIMES = [
     ("America/New_York", "2026-03-08T07:00"),
     ("America/New_York", "2026-11-01T06:00"),
@@ -26,27 +26,27 @@ ODD_TIMES = [
     # Half an hour of summer time.
     ("Australia/Lord_Howe", "2026-04-04T15:00"),
     ("Australia/Lord_Howe", "2026-10-03T15:30"),
-    # Midnight itself is skipped, or shown twice.
+    # Midnight is skipped or repeated.
     ("America/Sao_Paulo", "2018-11-04T03:00"),
     ("America/Sao_Paulo", "2018-02-18T02:00"),
     ("Asia/Kathmandu", "2026-06-01T00:00"),
     ("Asia/Kathmandu", "1985-12-31T18:30"),
     ("Asia/Kolkata", "2026-06-01T00:00"),
     ("America/St_Johns", "2026-03-08T05:30"),
-    # Back when its clocks changed one minute after midnight.
+    # At the time, the clocks changed one minute after midnight.
     ("America/St_Johns", "2010-11-07T02:31"),
     ("Pacific/Chatham", "2026-04-04T14:00"),
     ("Pacific/Chatham", "2026-09-26T14:00"),
-    # Summer time stops for Ramadan.
+    # Summer time is suspended during Ramadan.
     ("Africa/Casablanca", "2026-02-15T02:00"),
     ("Africa/Casablanca", "2026-03-22T02:00"),
     ("America/Port-au-Prince", "2026-03-08T07:00"),
     ("Asia/Ust-Nera", "2011-12-31T14:00"),
     ("Asia/Ust-Nera", "2014-10-25T15:00"),
-    # 30 December 2011 never was; 31 December 2011 in Kiritimati's 1994 neither.
+    # Skipped days: 30 December 2011 in Apia, 31 December 1994 in Kiritimati.
     ("Pacific/Apia", "2011-12-30T10:00"),
     ("Pacific/Kiritimati", "1994-12-31T10:00"),
-    # A whole day twice.
+    # A whole day is repeated.
     ("Pacific/Kwajalein", "1993-08-21T12:00"),
     # Two hours of summer time.
     ("Antarctica/Troll", "2026-03-29T01:00"),
@@ -63,7 +63,7 @@ ODD_SECONDS = [("Africa/Monrovia", "1972-01-07T00:44:30"), ("Africa/Monrovia", "
 
 @st.composite
 def ranges(draw: st.DrawFn, odd: list[tuple[str, str]], longest: int, unit: int = MINUTE):
-    """A zone with a range up to ``longest`` units long that lies round one of its odd times."""
+    """A zone, and a range of up to ``longest`` units around one of its irregular times."""
     zone, text = draw(st.sampled_from(odd))
     length = draw(st.integers(1, longest))
     before = draw(st.integers(0, length))
@@ -95,7 +95,7 @@ schedules = st.lists(single_windows(), max_size=4).map(tuple)
 
 
 def periods(low: int, high: int, longest: int):
-    """Pairs of whole units, now and then empty."""
+    """Pairs of whole units, sometimes empty."""
     return st.tuples(st.integers(low, high), st.one_of(st.just(0), st.integers(0, longest))).map(
         lambda period: (period[0], period[0] + period[1])
     )
@@ -107,7 +107,7 @@ def calendars(low: int, high: int, longest: int, most: int = 8):
 
 @st.composite
 def questions(draw: st.DrawFn, longest: int = 2000, align: bool | None = None) -> Query:
-    """A query on whole minutes, its range round an odd time."""
+    """A query on whole minutes, with a range around an irregular time."""
     zone, start, end = draw(ranges(ODD_TIMES, longest))
     aligned = draw(st.booleans()) if align is None else align
     return Query(
@@ -126,7 +126,7 @@ def questions(draw: st.DrawFn, longest: int = 2000, align: bool | None = None) -
 
 @st.composite
 def members_of(draw: st.DrawFn, query: Query, most: int = 4) -> list[list[list[tuple[int, int]]]]:
-    """For each member its calendars, busy around the range of ``query``."""
+    """The calendars of each member, with busy periods around the range of ``query``."""
     length = (query.end - query.start) // MINUTE
     rows = calendars(-90, length + 90, 240)
     members = draw(st.lists(st.lists(rows, max_size=3), max_size=most))

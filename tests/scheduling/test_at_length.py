@@ -11,7 +11,7 @@ HERE = Path(__file__).parent
 FILES = sorted(file.name for file in HERE.glob("test_*.py") if file != Path(__file__))
 
 
-# In a process of its own: hypothesis fixes the number of examples when a property is defined.
+# In a separate process: hypothesis fixes the number of examples when a property is defined.
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("file", FILES)
@@ -33,7 +33,7 @@ def test_ten_thousand_examples(file):
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    # A number that is not heeded would prove nothing, and pass.
+    # Checks that the number of examples was applied: otherwise the test would pass without meaning.
     stops = [line for line in run.stdout.splitlines() if "Stopped because" in line]
     assert stops
     assert all("max_examples=10000" in stop or "nothing left to do" in stop for stop in stops), stops

@@ -1,4 +1,4 @@
-"""Why a moment is offered or not, against the slots themselves and against counting minute by minute."""
+"""Explanations, compared with the slots and with a count minute by minute."""
 
 from dataclasses import replace
 
@@ -17,14 +17,14 @@ HOUR = 60 * MINUTE
 
 
 def inside_mostly(start, end):
-    """A moment of a range, now and then one just outside."""
+    """A moment of a range, sometimes just outside."""
     inside = st.integers(start, end - 1)
     return st.one_of(inside, inside, inside, inside, st.sampled_from([start - 1, start, end - 1, end]))
 
 
 @st.composite
 def cases(draw, most=3):
-    """A question, its members, and a moment in the range or near it, between two whole minutes as well."""
+    """A query, its members, and a moment in the range or near it, not always a whole minute."""
     query = draw(questions(longest=400))
     members = draw(members_of(query, most=most))
     length = (query.end - query.start) // MINUTE
@@ -34,7 +34,7 @@ def cases(draw, most=3):
 
 @st.composite
 def small_cases(draw):
-    """Numbers so small that edges meet."""
+    """Small numbers, so that edges often coincide."""
     members = draw(st.lists(st.lists(calendars(-3, 25, 12), max_size=3), min_size=1, max_size=3))
     query = Query(
         start=3,
@@ -52,7 +52,7 @@ def explained(query, members, moment):
 
 
 def unit_of(query):
-    """Everything happens on whole units from the start of the range."""
+    """All times are whole units from the start of the range."""
     return 1 if query.end - query.start < MINUTE else MINUTE
 
 
@@ -61,7 +61,7 @@ def holding(stretches, moment):
 
 
 def counted(query, calendars, moment):
-    """What covers the moment, one period of one calendar at a time."""
+    """The periods that cover the moment, found one by one."""
     opening, closing = query.busy_range()
     return [
         Covering(n, start, end, start - query.padding, end + query.padding)
@@ -74,14 +74,14 @@ def counted(query, calendars, moment):
 
 
 def cut(query, calendars):
-    """The member's slots, cut from what a slow count finds free."""
+    """The member's slots, cut from the free time of the oracle."""
     unit = unit_of(query)
     stretches = oracle.free(query, calendars, unit)
     return {stretch: oracle.slots(query, stretch, unit) for stretch in stretches}
 
 
 def verdict(query, calendars, moment):
-    """The verdict by the words of its definition."""
+    """The verdict, directly from its definition."""
     if moment < query.start or moment >= query.end:
         return Verdict.OUTSIDE_RANGE
     if not oracle.allowed(query, moment):
@@ -260,7 +260,7 @@ def test_two_periods_of_a_calendar_that_touch_are_one_and_of_two_calendars_are_t
     ]
 
 
-def test_a_period_is_told_as_far_as_it_can_matter():
+def test_a_period_is_clipped_to_the_read_range():
     days = [(NINE - 3 * DAY, NOON + 3 * DAY)]
     (found,) = explained(MORNING, [[days]], NINE)
     assert found.covering == (
@@ -287,5 +287,5 @@ def test_every_minute_around_an_odd_time_has_the_verdict_of_its_definition(zone,
         assert found.verdict is verdict(query, calendars, moment)
 
 
-def test_nobody_is_told_nothing():
+def test_no_members_have_no_explanations():
     assert explained(MORNING, [], NINE) == []

@@ -1,4 +1,4 @@
-"""Merging, clipping and crossing, against counting units one by one."""
+"""``merge``, ``clip``, ``cross`` and ``outside``, compared with sets of units."""
 
 import numpy as np
 from hypothesis import given
@@ -57,15 +57,15 @@ def test_clip_keeps_what_lies_in_the_range(rows, start, length):
 
 
 @given(pairs, pairs)
-def test_outside_keeps_what_nobody_covers(rows, others):
+def test_outside_keeps_the_time_that_is_not_busy(rows, others):
     busy = [(start, end) for start, end in rows if start < end]
     cover = oracle.merged(others, 1)
     free = outside(Intervals.of(busy), Intervals.of(cover)).pairs()
-    # Intervals of the cover do not touch: what is free in one never runs on into the next.
+    # Intervals of the cover do not touch, so free time never continues from one into the next.
     assert free == oracle.runs(units(cover) - units(busy), 1)
 
 
-# Close together, so that rows often end just where the cover begins.
+# Close together, so that rows often end exactly where the cover begins.
 @given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 5)), max_size=6), calendars(0, 12, 4))
 def test_cross_cuts_every_row_to_every_interval_it_meets(rows, others):
     rows = [(start, start + length) for start, length in rows]
@@ -98,7 +98,7 @@ def test_groups_lie_flat_in_order(rows, more):
     assert [later.group(n).pairs() for n in range(len(later))] == more
 
 
-def test_nobody_packed_is_no_group():
+def test_no_owners_make_no_groups():
     assert len(Groups.of([])) == len(Groups.concat([])) == len(merge_each(Groups.of([]))) == 0
 
 
@@ -106,7 +106,7 @@ def test_nobody_packed_is_no_group():
 def test_moments_are_put_in_order_however_they_come(size, runs, seed):
     dice = np.random.default_rng(seed)
     moments = dice.integers(-1_000, 1_000, size)
-    # In so many sorted runs, as from calendars one after the other; one is sorted already.
+    # In ``runs`` sorted runs, as from consecutive calendars; a single run is already sorted.
     come = np.concatenate([np.sort(run) for run in np.array_split(moments, runs)])
     put_in_order(come)
     assert come.tolist() == sorted(moments.tolist())

@@ -1,4 +1,4 @@
-"""What a member's time is made of, against counting periods instant by instant."""
+"""The layers of a member's time, compared with a count of periods at every instant."""
 
 from dataclasses import fields, replace
 

@@ -1,4 +1,4 @@
-"""Free stretches and slots, against counting busy periods minute by minute."""
+"""Free stretches and slots, compared with a count of busy periods minute by minute."""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ asked = questions().flatmap(lambda query: st.tuples(st.just(query), members_of(q
 
 
 def laid(members):
-    """Calendars and the member of each, as the engine takes them."""
+    """The calendars and the member of each, as arguments of the engine."""
     flat = [calendar for member in members for calendar in member]
     of = [n for n, member in enumerate(members) for _ in member]
     return Groups.of(flat), np.array(of, dtype=np.int64), len(members)
@@ -97,7 +97,8 @@ def test_a_busy_period_more_never_adds_free_time(case, data):
     query, members = case
     before = free_stretches(query, members)
     start = data.draw(st.integers(query.start - DAY, query.end + DAY))
-    # In a calendar of its own: within one it could join two periods, whose paddings then overlap no more.
+    # In a separate calendar: in an existing one it could join two periods, whose paddings would no longer
+    # overlap.
     more = [(start, start + data.draw(st.integers(0, DAY)))]
     after = free_stretches(query, [[*member, more] for member in members])
     for then, now in zip(before, after, strict=True):
@@ -107,7 +108,7 @@ def test_a_busy_period_more_never_adds_free_time(case, data):
 @given(asked)
 def test_padding_is_no_padding_over_wider_periods(case):
     query, members = case
-    # One calendar for each merged period, so that widening cannot merge any.
+    # One calendar for each merged period, so that padding cannot merge periods.
     periods = [[[p] for row in member for p in oracle.merged(row, MINUTE)] for member in members]
     wider = [[[(a - query.padding, b + query.padding)] for [(a, b)] in member] for member in periods]
     assert slot_pairs(query, members) == slot_pairs(replace(query, padding=0), wider)
@@ -175,7 +176,7 @@ def test_more_members_than_one_pass_takes():
     )
 
 
-def test_nobody_has_no_slots():
+def test_no_members_have_no_slots():
     assert slot_pairs(YEAR, []) == []
     assert free_stretches(YEAR, []) == []
 

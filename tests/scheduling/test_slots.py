@@ -1,4 +1,4 @@
-"""Cutting stretches into starts, against stepping and against reading the clock."""
+"""Slots cut from stretches, compared with a step-by-step count and with local times."""
 
 import pytest
 from hypothesis import given

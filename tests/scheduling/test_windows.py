@@ -1,4 +1,4 @@
-"""Windows resolved, against reading the clock at every minute; the zones' own oddities by name."""
+"""``resolve`` compared with the local time of every minute, and known irregularities of zones."""
 
 import numpy as np
 import pytest
@@ -68,7 +68,7 @@ def test_the_clock_runs_over_the_range_without_a_gap(where):
         ("America/New_York", "2026-03-08", (120, 180), []),
         ("America/New_York", "2026-11-01", (60, 240), [4]),
         ("America/New_York", "2026-11-01", (60, 90), [0.5, 0.5]),
-        # From Saturday's evening into the night in which the clock goes back.
+        # From Saturday evening into the night in which the clock is set back.
         ("America/New_York", "2026-10-31", (1320, 120), [5]),
         ("Australia/Lord_Howe", "2026-10-04", (60, 240), [2.5]),
         ("America/Sao_Paulo", "2018-11-04", (0, 1440), [23]),

@@ -1,4 +1,4 @@
-"""JSON written in bulk, against the json module over one dictionary for each item."""
+"""Rendered JSON, compared with the json module over one dictionary for each item."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ from tests.scheduling.strategies import at
 
 LAST = at("9999-12-31T23:59:59") + 999
 times = st.one_of(st.integers(0, LAST), st.integers(0, LAST // MINUTE).map(lambda minute: minute * MINUTE))
-# Near one another, as in an answer: a table of days must not be made for 8000 years in each example.
+# Close together, as in an answer: otherwise each example would build a table of days for 8000 years.
 near = times.flatmap(
     lambda time: st.lists(
         st.integers(0, 10**9).map(lambda later: min(time + later, LAST)), min_size=1, max_size=6
@@ -40,7 +40,7 @@ def test_timestamps_are_utc_with_milliseconds(time):
 
 
 def test_a_moment_that_no_date_can_say_is_the_first_or_the_last_of_all():
-    """Providers have events that begin in the year 1, in a zone in which it began sooner."""
+    """Providers may return events in the year 1, in a zone where that year began before it did in UTC."""
     assert timestamp(at("0001-01-01T00:00:00") - 1) == "0001-01-01T00:00:00.000Z"
     assert timestamp(LAST + 1) == plain(LAST)
 
@@ -64,7 +64,7 @@ def test_slots_are_written_as_json_would(starts, duration, member_ids, data):
     named = [item | {"userId": member_ids[member]} for item, member in zip(items, members, strict=True)]
     text = b"".join(slots_json(found, member_ids))
     assert json.loads(text) == named
-    # Nothing but blanks between the items makes it longer.
+    # Only the spaces between the items make it longer.
     assert text.replace(b" ", b"") == compact(named)
 
 

@@ -1,4 +1,4 @@
-"""More requests than workers can attend to: so many wait, others are told at once, and nothing is left."""
+"""Admission under overload: some requests wait, the others fail at once, and nothing is left over."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from workers.queues import Queue
 pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
 
 READS, WRITES = 4, 2
-# Long enough that a worker starts meanwhile, on a busy machine too.
+# Long enough for a worker to start, on a busy machine too.
 DEADLINE = 90
 
 
 @pytest.fixture
 def apart(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment of an installation of few places, whose parts may be killed; its Redis runs."""
+    """The environment of an installation with small queues; tests may kill its processes. Redis runs."""
     folder = tmp_path_factory.mktemp("full")
     ours = environment | {
         "ALMANAC_DATA_DIR": str(folder),
@@ -78,7 +78,7 @@ def own_api(own_app: Flask, wired: Services) -> Api:
 def working(
     environment: dict[str, str], command: list[str] | None = None
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker that answers."""
+    """A worker that is ready."""
     settings = settings_of(environment)
     with subprocess.Popen(command or commands.worker(settings, "own"), env=environment) as process:
         celery = create_celery(settings)
@@ -94,7 +94,7 @@ def working(
 
 @pytest.fixture
 def people(own_api: Api, sandbox) -> list[str]:
-    """Users with an account each, busy at nine."""
+    """Users with one account each, busy at nine."""
     users = []
     for number in range(10):
         account = sandbox.account("google", f"u{number}@example.com", events=[meeting("09:00", "10:00")])
@@ -105,7 +105,7 @@ def people(own_api: Api, sandbox) -> list[str]:
 
 
 def caller(api: Api) -> Api:
-    """The same, for another thread."""
+    """The same client for another thread."""
     return Api(api.client.application.test_client(), api.key)
 
 
@@ -119,20 +119,20 @@ def create(api: Api, user: str):
 
 
 def settled(futures: list[Future], count: int) -> list[Future]:
-    """Those that are done, once ``count`` are; far sooner than the deadline of the others."""
+    """The finished futures, once there are ``count``; they must finish long before the deadline."""
     give_up = time.monotonic() + DEADLINE / 2
     while sum(each.done() for each in futures) < count:
-        assert time.monotonic() < give_up, "nobody is turned away"
+        assert time.monotonic() < give_up, "no request is refused"
         time.sleep(0.02)
     return [each for each in futures if each.done()]
 
 
-def test_so_many_wait_and_the_others_are_told_at_once(own_api, wired, apart, people, sandbox):
+def test_a_limited_number_waits_and_the_others_fail_at_once(own_api, wired, apart, people, sandbox):
     warm, *cold = people
     redis = wired.stores.redis
     with working(apart):
         assert busy(own_api, warm).status_code == 200
-    # As in an installation that has not had a worker yet: nobody knows whether one is about to come.
+    # As in a new installation, where a first worker may be about to start.
     redis.delete(WORKERS)
 
     with ThreadPoolExecutor(20) as threads:
@@ -147,7 +147,7 @@ def test_so_many_wait_and_the_others_are_told_at_once(own_api, wired, apart, peo
             assert (answer.status_code, answer.headers["Retry-After"]) == (503, "2")
             assert answer.json["data"] is None
             assert "try again in 2 s" in answer.json["error"]
-        # What is cached is answered all the same.
+        # Cached answers still work.
         assert busy(own_api, warm).status_code == 200
         assert redis.zcard("waiting:reads") == READS
 
@@ -161,19 +161,19 @@ def test_so_many_wait_and_the_others_are_told_at_once(own_api, wired, apart, peo
             )
             again = [busy(own_api, user) for user in cold]
     assert {each.status_code for each in again} == {200}
-    # Who was turned away has written nothing.
+    # Refused requests have written nothing.
     inserted = sandbox.requests().by_operation["google.events.insert"]
     assert inserted == WRITES
     assert nothing_is_left(redis)
 
 
 def nothing_is_left(redis) -> bool:
-    """No list and no place of a request that is over; no task that nobody takes."""
+    """Redis has no lists or queue entries of finished requests, and no task that no worker takes."""
     left = [*redis.keys("waiting:*"), *redis.keys("fanout:*")]
     return left == [] and not any(redis.llen(queue) for queue in Queue)
 
 
-def test_the_places_of_a_web_process_that_was_killed_come_free(own_api, wired, apart, people):
+def test_the_queue_entries_of_a_killed_web_process_expire(own_api, wired, apart, people):
     short = apart | {"ALMANAC_FANOUT_DEADLINE": "4", "PATH": os.environ["PATH"]}
     redis = wired.stores.redis
     port = 20_000 + os.getpid() % 20_000
@@ -192,12 +192,12 @@ def test_the_places_of_a_web_process_that_was_killed_come_free(own_api, wired, a
             os.killpg(server.pid, signal.SIGKILL)
             server.wait()
             assert [each.result() for each in waiting] == [None] * READS
-    # What it was doing is not taken back by anybody: it ends by itself.
+    # The entries of the killed process expire.
     assert all(redis.pttl(key) > 0 for key in [*redis.keys("waiting:*"), *redis.keys("fanout:*")])
 
     give_up = time.monotonic() + 60
     while redis.zcount("waiting:reads", redis.time()[0] * 1000, "+inf"):
-        assert time.monotonic() < give_up, "the places of the dead are taken for ever"
+        assert time.monotonic() < give_up, "the entries of the killed process do not expire"
         time.sleep(0.1)
     with working(apart):
         assert {busy(own_api, user).status_code for user in people} == {200}
@@ -211,7 +211,7 @@ def listens(url: str) -> bool:
 
 
 def ask(url: str, key: str, user: str) -> int | None:
-    """The status of an answer, None when there was none."""
+    """The status of an answer, None without an answer."""
     headers = {"Authorization": f"Bearer {key}"}
     try:
         path = f"/v1/users/{user}/calendar/busy"
@@ -220,7 +220,7 @@ def ask(url: str, key: str, user: str) -> int | None:
         return None
 
 
-def test_without_workers_for_a_while_nobody_waits_for_them(own_api, wired, people):
+def test_without_workers_for_a_while_requests_fail_at_once(own_api, wired, people):
     redis = wired.stores.redis
     redis.hset(WORKERS, "gone", f"{redis.time()[0] - 60}:0:64")
     began = time.monotonic()
@@ -228,12 +228,12 @@ def test_without_workers_for_a_while_nobody_waits_for_them(own_api, wired, peopl
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
     assert "Nobody is there" in answer.json["error"]
     assert time.monotonic() - began < DEADLINE / 2
-    # What can be done without them is done: a grant is forgotten in any case.
+    # Requests that need no worker still succeed: the grant is deleted.
     assert own_api.delete(f"/users/{people[0]}/oauth/google").status_code == 200
 
 
 def memory_of(process: subprocess.Popen[bytes]) -> float:
-    """MiB that a process holds."""
+    """The resident memory of a process in MiB."""
     with open(f"/proc/{process.pid}/statm") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE") / MEBIBYTE
 
@@ -264,12 +264,12 @@ def test_a_worker_that_has_grown_is_replaced_and_nothing_is_lost(
         present = wired.stores.heartbeats.present
         reached(lambda: any(name.startswith("grower@") for name in present().workers), "it is not back")
         before = len(statuses)
-        reached(lambda: len(statuses) > before + 5, "nobody is answered")
+        reached(lambda: len(statuses) > before + 5, "no request is answered")
         over.append(True)
         reader.result(timeout=DEADLINE)
         writer.result(timeout=DEADLINE)
         assert worker.poll() is None
-    # Told to end, the new one ends.
+    # The new worker stops on a signal.
     assert worker.returncode == 0
     assert set(statuses) == {200, 201}, statuses
     assert sandbox.requests().by_operation["google.events.insert"] == statuses.count(201)

@@ -1,4 +1,4 @@
-"""What must not be turned away although as many wait for workers as may: nobody could come back for it."""
+"""Work that admission never refuses, even if the queue is full, because no client could retry it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ allowing = consenting.allowing
 
 @pytest.fixture
 def full(monkeypatch):
-    """Every room of an application is full from now on."""
+    """Fills the admission queues of an application."""
 
     def fill(app):
         def refuse(queue, name, seconds):

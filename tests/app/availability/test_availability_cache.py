@@ -1,4 +1,4 @@
-"""The busy cache as callers meet it: what is read again, what is not, and how old an answer is."""
+"""The busy cache over HTTP: which reads call the provider, and the age of answers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WEEK = {"start": "2026-12-03", "end": "2026-12-10"}
 
 @pytest.fixture
 def reads(sandbox):
-    """How often the calendars were asked since the last time; parts of batches, not batches."""
+    """The number of calendar reads since the last call; counts the parts of batches, not batches."""
 
     def count():
         counted = sandbox.requests().by_operation
@@ -93,7 +93,7 @@ def test_an_overlapping_range_reads_only_what_is_missing(api, sandbox, new_user,
         return periods(api.get(f"/users/{user}/calendar/busy", primaryOnly="true", **query))
 
     assert busy(**WEEK) == [("09:00", "10:00")]
-    # Over the border of the two weeks, and one in the week that was read already.
+    # An event across the border of the two weeks, and one in the week that is cached.
     put_into(sandbox, account, "2026-12-09T23:00:00Z", "2026-12-10T01:00:00Z")
     put_into(sandbox, account, "2026-12-03T14:00:00Z", "2026-12-03T15:00:00Z")
     assert busy(start="2026-12-03", end="2026-12-11") == [
@@ -103,7 +103,7 @@ def test_an_overlapping_range_reads_only_what_is_missing(api, sandbox, new_user,
 
 
 def put_into(sandbox, account, start, end):
-    """Make an event behind our back."""
+    """Create an event at the provider, not through Almanac."""
     if account.provider == "google":
         url = "google/calendar/v3/calendars/primary/events"
         body = {"start": {"dateTime": start}, "end": {"dateTime": end}}
@@ -131,7 +131,7 @@ def test_the_missing_part_is_read_as_one_hull(api, ada, reads):
 def test_of_calendars_that_lack_different_weeks_a_week_that_is_read_again_shows_no_old_period(
     api, sandbox, new_user, provider
 ):
-    """One call reads both calendars over all weeks that either lacks: known weeks of the other among them."""
+    """One call reads both calendars over all weeks that either one lacks, even if the other has them."""
     calendars = [{"id": "main@example.com", "primary": True}, {"id": "side"}]
     old = [meeting("09:00", "10:00"), {"start": "2026-12-17T09:00:00Z", "end": "2026-12-17T10:00:00Z"}]
     account = sandbox.account(provider, "ada@example.com", calendars=calendars, events=old)
@@ -148,7 +148,7 @@ def test_of_calendars_that_lack_different_weeks_a_week_that_is_read_again_shows_
         there.delete(event["id"])
     put_into(sandbox, account, "2026-12-03T14:00:00Z", "2026-12-03T15:00:00Z")
 
-    # The main calendar lacks the second week, the other one the first. The third is still known of both.
+    # Missing: the second week of the main calendar, the first of the other. The third is cached for both.
     assert busy("primary,side", "2026-12-03", "2026-12-24") == [
         ("14:00", "15:00"),
         ("2026-12-17 09:00", "2026-12-17 10:00"),
@@ -240,7 +240,7 @@ def test_a_connection_that_was_replaced_never_sees_the_old_accounts_time(
 @pytest.mark.parametrize(
     "planted", [b"", b"x", b"not sixteen bytes", b"{}" * 8, b"\x01" + bytes(15), b"\x02" + bytes(16)]
 )
-def test_a_value_in_the_cache_that_is_not_ours_is_read_anew(api, stores, ada, connection, reads, planted):
+def test_an_invalid_cached_value_is_read_again(api, stores, ada, connection, reads, planted):
     api.get(f"/users/{ada}/scheduling", **MORNING)
     (name,) = stores.redis.keys(f"busy:{connection(ada)}:*")
     stores.redis.set(name, planted)
@@ -251,7 +251,7 @@ def test_a_value_in_the_cache_that_is_not_ours_is_read_anew(api, stores, ada, co
 
 
 def test_what_the_cache_refuses_to_keep_is_answered_all_the_same(api, stores, ada, connection):
-    # A value of another kind in the place of the index: Redis answers WRONGTYPE in the midst of the writes.
+    # The index has a value of another type: Redis answers WRONGTYPE in the middle of the writes.
     index = f"busy-of:{connection(ada)}"
     stores.redis.set(index, "foreign")
     assert starts(api.get(f"/users/{ada}/scheduling", **MORNING)) == ["10:00", "11:00"]

@@ -1,4 +1,4 @@
-"""When a part of our own is down or things change under way: 503 or the truth, never an empty answer."""
+"""Outages of Almanac's own services, and concurrent changes: 503 or a correct answer, never an empty one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.conftest import Api, application, settings_of
 
 @pytest.fixture
 def without_redis(environment, settings, database, api, tmp_path):
-    """The application on the database of the others, and on a Redis that has just died."""
+    """The application with the shared database, and a Redis that has just stopped."""
     changed = settings_of(
         environment
         | {
@@ -87,7 +87,7 @@ def test_a_connection_deleted_while_it_is_read_answers_once_more_and_then_is_gon
         time.sleep(0.01)
     assert api.delete(f"/users/{user}/oauth/{provider}").status_code == 200
     reader.join()
-    # Google's grant is revoked meanwhile; the call that was under way is answered either way.
+    # Google's grant is revoked during the request; the call in progress may succeed or fail.
     assert answers[0].status_code in (200, 401)
     if answers[0].status_code == 200:
         assert starts(answers[0]) == ["10:00", "11:00"]

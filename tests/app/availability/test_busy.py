@@ -1,4 +1,4 @@
-"""Busy periods through HTTP: what counts as busy, of whom, and in which order."""
+"""Busy periods over HTTP: which events and calendars count, and in which order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TWO_CALENDARS = [{"primary": True}, {"id": "team", "subject": "Team"}]
 
 @pytest.fixture
 def busy(api):
-    """Ask for a user's busy periods of the Thursday."""
+    """Request a user's busy periods on Thursday."""
     return lambda user, headers=None, **query: api.get(
         f"/users/{user}/calendar/busy", headers=headers, **(DAY | query)
     )
@@ -21,7 +21,7 @@ def busy(api):
 
 @pytest.fixture
 def organization_busy(api):
-    """Ask for an organization's busy periods of the Thursday."""
+    """Request an organization's busy periods on Thursday."""
     return lambda slug, **query: api.get(f"/organizations/{slug}/calendar/busy", **(DAY | query))
 
 
@@ -269,7 +269,7 @@ FREE_BUSY_ONLY = "https://www.googleapis.com/auth/calendar.freebusy"
 
 @pytest.fixture
 def free_busy_only(sandbox):
-    """A Google account of two calendars whose grant tells when it is busy, and not which calendars it has."""
+    """A Google account with two calendars; its grant allows busy reads, but no listing of calendars."""
     return sandbox.account(
         "google",
         "ada@example.com",
@@ -288,13 +288,13 @@ def test_a_grant_for_busy_times_alone_reads_the_main_calendar(sandbox, new_user,
     assert periods(answer) == [("13:00", "14:00")]
     assert answer.json["failedCalendars"] == []
     assert sandbox.requests().by_operation == {"google.freebusy.query": 1}
-    # And from the cache, to which the main calendar is the same.
+    # Also from the cache, where the main calendar has the same key.
     assert periods(busy(user, primaryOnly="true")) == periods(busy(user)) == [("13:00", "14:00")]
     assert sandbox.requests().total == 1
 
 
 @pytest.mark.parametrize(
-    ("ids", "told", "failed"),
+    ("ids", "expected", "failed"),
     [
         ("team", [("09:00", "10:00")], []),
         ("primary,team", [("09:00", "10:00"), ("13:00", "14:00")], []),
@@ -302,11 +302,11 @@ def test_a_grant_for_busy_times_alone_reads_the_main_calendar(sandbox, new_user,
     ],
 )
 def test_such_a_grant_reads_what_is_named_or_names_what_it_could_not(
-    new_user, busy, free_busy_only, ids, told, failed
+    new_user, busy, free_busy_only, ids, expected, failed
 ):
     answer = busy(new_user(free_busy_only), calendarIds=ids)
 
-    assert periods(answer) == told
+    assert periods(answer) == expected
     assert [each["calendarId"] for each in answer.json["failedCalendars"]] == failed
 
 

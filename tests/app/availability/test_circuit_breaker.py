@@ -1,4 +1,4 @@
-"""While a provider is left alone: answered at once, named by everybody, and nothing sent or left behind."""
+"""An open circuit breaker: immediate failures in every route, no calls to the provider, no leftover jobs."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_an_account_alone_is_left_alone(api, sandbox, new_user, shut, stores):
     shut("google", row.id)
     assert api.get(f"/users/{user}/scheduling", **DAY).status_code == 502
     assert api.get(f"/users/{other}/scheduling", **DAY).status_code == 200
-    # Nobody has to connect anything anew.
+    # The connection stays alive: the user need not connect again.
     assert api.get(f"/users/{user}/oauth").json["data"][0]["alive"]
 
 

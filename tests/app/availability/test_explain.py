@@ -1,4 +1,4 @@
-"""Why a moment is, or is not, offered, through HTTP: verdicts, facts, and what cannot be known."""
+"""Explanations over HTTP: verdicts, facts, and unread calendars."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_the_facts_of_a_moment_that_is_offered(ada, explain):
     assert (answer.json["failedCalendars"], answer.headers["Age"]) == ([], "0")
 
 
-def test_the_periods_that_cover_a_moment_are_told_with_their_calendars(both, explain):
+def test_the_periods_that_cover_a_moment_come_with_their_calendars(both, explain):
     found = explained(explain(both(), "10:35", padding="10"))
     assert found["reason"] == "busy"
     assert found["blockedBy"] == [
@@ -229,7 +229,7 @@ def test_the_calendars_named_are_those_that_count(sandbox, new_user, explain):
 # --- organizations
 
 
-def test_every_member_is_told_of(sandbox, ada, new_user, new_organization, explain_members):
+def test_every_member_is_listed(sandbox, ada, new_user, new_organization, explain_members):
     slug = new_organization()
     free, busy = ada(slugs=(slug,)), ada(meeting("09:00", "10:00"), slugs=(slug,))
     ill_account = sandbox.account("microsoft", "ill@contoso.example")
@@ -262,7 +262,7 @@ def test_a_provider_filter_leaves_members_without_calendars(both, new_organizati
 
 
 def test_all_members_are_read_as_for_slots(api, sandbox, ada, new_organization, explain_members):
-    """The slots were read a moment ago: explaining asks no provider."""
+    """The slots were requested before: the explanation needs no call to a provider."""
     slug = new_organization()
     users = sorted(ada(meeting("09:00", "09:30"), slugs=(slug,)) for _ in range(3))
     slots = api.get(f"/organizations/{slug}/scheduling", **MORNING)
@@ -273,7 +273,7 @@ def test_all_members_are_read_as_for_slots(api, sandbox, ada, new_organization, 
     assert sandbox.requests().total == 0
 
 
-# --- who may ask, and of whom
+# --- access
 
 
 def test_the_errors_are_those_of_the_slots(api, new_user, new_organization, explain, explain_members):
@@ -294,7 +294,7 @@ def test_a_question_too_large_for_slots_is_too_large_here(api, new_app, explain)
     assert "narrow the range" in error(explain("nobody", "09:00"), 400)
 
 
-def test_a_read_only_key_may_ask(new_api, ada, new_organization):
+def test_a_read_only_key_is_enough(new_api, ada, new_organization):
     slug = new_organization()
     user = ada(slugs=(slug,))
     reader = new_api(read_only=True)
@@ -322,7 +322,7 @@ def test_an_account_whose_address_nobody_told_is_named_by_its_provider(api, sand
     user = new_user()
     connect(api, user, account, email=None)
     found = explained(explain(user, "09:30"))
-    # Whether it began before the range is not read.
+    # The read range does not show whether the period began earlier.
     assert found["sentence"].endswith("the main calendar at Microsoft is busy until 10:00.")
     assert found["blockedBy"][0]["email"] is None
 
@@ -331,5 +331,5 @@ def test_an_account_whose_address_nobody_told_is_named_by_its_provider(api, sand
 
 
 def test_every_reason_is_in_the_document():
-    told = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/explain.md").read_text(), re.MULTILINE)
-    assert sorted(told) == sorted(REASONS)
+    documented = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/explain.md").read_text(), re.MULTILINE)
+    assert sorted(documented) == sorted(REASONS)

@@ -1,4 +1,4 @@
-"""Explaining a moment when calendars cannot be read: nothing is free, and who failed is named."""
+"""Explanations when calendars cannot be read: nothing is free, and the failed calendars are listed."""
 
 from __future__ import annotations
 

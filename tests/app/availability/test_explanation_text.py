@@ -1,4 +1,4 @@
-"""Verdicts in words: each of them, in the zone of the request, with dates where they differ."""
+"""The sentence of each verdict, in the zone of the request, with dates where they differ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduling.query import Query
 from scheduling.windows import DAY, MINUTE, Window
 from tests.scheduling.strategies import at
 
-# A Monday in Berlin, which is an hour ahead of UTC.
+# A Monday in Berlin, one hour ahead of UTC.
 BERLIN = "Europe/Berlin"
 WORK = Window.daily(540, 1020)
 WEEK = (Window(frozenset({0, 1}), 540, 1020),)
@@ -26,12 +26,12 @@ CALENDARS = ["ada@example.com", "calendar AAMk of ada@contoso.example", "c", "d"
 
 
 def local(text):
-    """A time of Berlin's November: ``10:20`` on the Monday, or ``24T10:20`` on another day."""
+    """A time in Berlin in November: ``10:20`` on the Monday, or ``24T10:20`` on another day."""
     day, time = text.split("T") if "T" in text else ("23", text)
     return at(f"2026-11-{day}T{time}+01:00")
 
 
-def told(query, text, *calendars):
+def explained(query, text, *calendars):
     """The verdict and its sentence, without its first words on the Monday."""
     busy = [[(local(start), local(end)) for start, end in each] for each in calendars]
     groups, owners = Groups.of(busy), np.zeros(len(busy), np.int64)
@@ -266,7 +266,7 @@ SENTENCES = [
 
 @pytest.mark.parametrize(("query", "moment", "calendars", "verdict", "sentence"), SENTENCES)
 def test_a_verdict_is_said_in_a_sentence(query, moment, calendars, verdict, sentence):
-    assert told(query, moment, *calendars) == (verdict, sentence)
+    assert explained(query, moment, *calendars) == (verdict, sentence)
 
 
 def test_every_verdict_is_in_the_table():
@@ -338,7 +338,7 @@ def test_what_is_left_out_is_named():
     )
 
 
-def test_who_has_no_calendars_is_told_so():
+def test_a_user_without_calendars():
     assert explanation_text.of_no_calendars(NINE, BERLIN) == (
         "09:00 on Monday 23 November (Europe/Berlin) is not offered: no calendar is connected, so nothing is "
         "offered."

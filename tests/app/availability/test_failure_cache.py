@@ -1,4 +1,4 @@
-"""A failure answers for a few seconds: who asks again at once does not ask a provider that just failed."""
+"""Failures are cached for a few seconds, so that a repeated request does not call the provider again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def user(new_user, account):
 
 @pytest.fixture
 def patient(new_app, api):
-    """A caller of an installation that keeps failures for as long as the settings allow."""
+    """A client of an installation that caches failures for the longest time that settings allow."""
     return Api(new_app(failure_ttl_seconds=60.0).test_client(), api.key)
 
 
@@ -37,7 +37,7 @@ def ask(api, user, headers=None):
 
 @pytest.fixture
 def failed(sandbox, patient, user):
-    """The provider has refused, and is well again."""
+    """The provider has refused a request, and works again."""
     sandbox.fault(status=403, reason="insufficientPermissions")
     found = ask(patient, user)
     assert found[0] == 403
@@ -46,14 +46,16 @@ def failed(sandbox, patient, user):
     return found
 
 
-def test_who_asks_again_is_told_the_same_without_asking_the_provider(sandbox, patient, user, failed):
+def test_a_repeated_request_gets_the_same_failure_without_a_call_to_the_provider(
+    sandbox, patient, user, failed
+):
     assert ask(patient, user) == failed
     assert sandbox.requests().total == 0
 
 
-def test_who_wants_it_fresh_asks_the_provider(patient, user, failed):
+def test_a_no_cache_request_calls_the_provider(patient, user, failed):
     assert ask(patient, user, {"Cache-Control": "no-cache"}) == WELL
-    # And from then on everybody has the answer: a failure is never put before one.
+    # Later requests get the new answer: a cached answer takes precedence over a cached failure.
     assert ask(patient, user) == WELL
 
 
@@ -64,7 +66,7 @@ def test_a_failure_is_never_put_over_an_answer(sandbox, patient, user):
     assert ask(patient, user) == WELL
 
 
-def test_who_connects_again_is_not_told_of_the_old_failure(patient, api, account, user, failed):
+def test_a_reconnected_account_does_not_get_the_old_failure(patient, api, account, user, failed):
     connect(api, user, account)
     assert ask(patient, user) == WELL
 

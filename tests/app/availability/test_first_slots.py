@@ -1,4 +1,4 @@
-"""The main job, end to end: a client asks for slots, workers read both providers."""
+"""The main use case, end to end: a client requests slots, and workers read both providers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The parameters of the busy and scheduling routes.
 
-Requests ask for somebody who does not exist: 404 says that nothing was wrong with the parameters.
+Requests name a user that does not exist, so 404 means that the parameters were accepted.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ROUTES = BUSY | SLOTS
 
 @pytest.fixture
 def ask(api) -> Ask:
-    """Ask one of the routes: a good request, but for what is changed; None leaves a parameter out."""
+    """Send a valid request to a route, with some parameters changed; None leaves a parameter out."""
 
     def ask(route: str, headers: dict[str, str] | None = None, **changed: Any) -> TestResponse:
         method, path, body = ROUTES[route]
@@ -53,7 +53,7 @@ def ask(api) -> Ask:
 
 
 def refused(answer: TestResponse) -> str:
-    """The sentence of a 400."""
+    """The error message of a 400."""
     assert answer.status_code == 400, answer.text
     assert answer.json.keys() == {"data", "error"}
     assert answer.json["data"] is None
@@ -61,7 +61,7 @@ def refused(answer: TestResponse) -> str:
 
 
 def accepted(answer: TestResponse) -> None:
-    """Nothing was wrong with the request, but that there is nobody of that name."""
+    """The parameters were accepted, and the user does not exist."""
     if answer.status_code == 200:
         assert [entry["error"] for entry in answer.json["data"]] == ["User not found"]
     else:
@@ -103,16 +103,16 @@ def test_the_same_wall_time_in_two_offsets_can_be_a_range(ask):
 def test_a_range_of_366_days_is_the_longest(ask, route):
     day = {"slotDuration": "1440"} if route in SLOTS else {}
     accepted(ask(route, start="2027-01-01", end="2028-01-02", **day))
-    told = refused(ask(route, start="2027-01-01", end="2028-01-02T00:00:00.001Z", **day))
-    assert told == "The range from start to end must not be longer than 366 days"
+    sentence = refused(ask(route, start="2027-01-01", end="2028-01-02T00:00:00.001Z", **day))
+    assert sentence == "The range from start to end must not be longer than 366 days"
 
 
 @pytest.mark.parametrize(
     ("zone", "start", "end"),
     [
-        # From summer time to winter time: an hour more than 366 times 24.
+        # The range starts in summer time and ends in winter time: one hour more than 366 * 24.
         ("Europe/Berlin", "2025-10-25", "2026-10-26"),
-        # As a client in Berlin writes the same range in UTC.
+        # The same range for Berlin, in UTC.
         ("Europe/Berlin", "2025-10-24T22:00:00.000Z", "2026-10-25T23:00:00.000Z"),
         ("America/New_York", "2025-11-01", "2026-11-02"),
         ("Australia/Lord_Howe", "2026-04-04", "2027-04-05"),
@@ -131,9 +131,9 @@ def test_the_slots_of_several_users_count_together_and_a_million_is_the_most(api
     users = [{"id": "nobody"}, {"id": "nobody"}]
 
     accepted(api.post("/users/scheduling", {"users": users[:1]}, query_string=year))
-    told = refused(api.post("/users/scheduling", {"users": users}, query_string=year))
+    sentence = refused(api.post("/users/scheduling", {"users": users}, query_string=year))
 
-    assert told.startswith("The answer could hold more than 1000000 slots; narrow the range")
+    assert sentence.startswith("The answer could hold more than 1000000 slots; narrow the range")
 
 
 @pytest.mark.parametrize("route", ["user scheduling", "users scheduling"])
@@ -153,7 +153,7 @@ def test_windows_that_leave_few_slots_make_room_for_a_long_range(ask, api, new_a
 
 @pytest.fixture
 def resolved(monkeypatch) -> list[int]:
-    """How many windows each question resolves."""
+    """The number of windows of each call to ``resolve``."""
     windows: list[int] = []
     resolve = engine.resolve
 
@@ -166,7 +166,7 @@ def resolved(monkeypatch) -> list[int]:
 
 
 def a_thousand_users(windows: int) -> dict[str, Any]:
-    """A body with windows of their own for each of 1 000 users; no two users have the same."""
+    """A body with 1 000 users, each with different windows."""
     week = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
     def window(user: int, number: int) -> dict[str, Any]:
@@ -186,16 +186,16 @@ YEAR_OF_MINUTES = {"start": "2027-01-01", "end": "2028-01-02", "align": "clock",
 
 
 def test_too_many_windows_over_too_many_days_are_refused_before_any_is_resolved(api, resolved):
-    told = refused(api.post("/users/scheduling", a_thousand_users(17), query_string=YEAR_OF_MINUTES))
-    assert told.startswith("schedules have 17000 windows over 366 days")
+    sentence = refused(api.post("/users/scheduling", a_thousand_users(17), query_string=YEAR_OF_MINUTES))
+    assert sentence.startswith("schedules have 17000 windows over 366 days")
     assert resolved == []
 
 
 def test_counting_slots_stops_at_the_first_too_many(api, resolved):
-    told = refused(api.post("/users/scheduling", a_thousand_users(5), query_string=YEAR_OF_MINUTES))
-    assert told.startswith("The answer could hold more than 1000000 slots")
-    # Five windows of an hour and more each week are some 16 000 slots for each user. The view may run twice,
-    # when what is remembered of the API key has changed.
+    sentence = refused(api.post("/users/scheduling", a_thousand_users(5), query_string=YEAR_OF_MINUTES))
+    assert sentence.startswith("The answer could hold more than 1000000 slots")
+    # Five windows of at least an hour per week make about 16 000 slots for each user. The view runs twice if
+    # the cached API key turns out to be outdated.
     assert 0 < len(resolved) < 150
 
 
@@ -203,7 +203,7 @@ def test_slots_on_the_clock_are_few_or_many_without_resolving_windows_where_the_
     body = {"users": a_thousand_users(5)["users"][:100]}
     answer = api.post("/users/scheduling", body, query_string=RANGE | {"align": "clock"})
     assert (answer.status_code, len(answer.json["data"])) == (200, 100)
-    # Nobody there has calendars, so that no slots are made either.
+    # The users have no calendars, so no slots are computed either.
     assert resolved == []
 
 
@@ -212,7 +212,7 @@ def test_slots_on_the_clock_are_few_or_many_without_resolving_windows_where_the_
 
 @pytest.mark.parametrize("route", EXPLAINED)
 @pytest.mark.parametrize(
-    ("at", "told"),
+    ("at", "sentence"),
     [
         (None, "at is required"),
         ("", "at must be an ISO 8601 date"),
@@ -223,8 +223,8 @@ def test_slots_on_the_clock_are_few_or_many_without_resolving_windows_where_the_
         ("1969-12-31", "at must lie in the years 1970 to 2199"),
     ],
 )
-def test_a_moment_that_is_none_is_named(ask, route, at, told):
-    assert refused(ask(route, at=at)).startswith(told)
+def test_a_moment_that_is_none_is_named(ask, route, at, sentence):
+    assert refused(ask(route, at=at)).startswith(sentence)
 
 
 @pytest.mark.parametrize("route", EXPLAINED)
@@ -333,11 +333,11 @@ def test_daily_windows_may_pass_midnight(ask, route, earliest, latest):
 
 @pytest.mark.parametrize("route", SLOTS)
 def test_equal_times_other_than_midnight_are_refused(ask, route):
-    told = refused(ask(route, earliestTimeEachDay="9:00", latestTimeEachDay="09:00"))
-    assert told == "latestTimeEachDay must differ from earliestTimeEachDay"
+    sentence = refused(ask(route, earliestTimeEachDay="9:00", latestTimeEachDay="09:00"))
+    assert sentence == "latestTimeEachDay must differ from earliestTimeEachDay"
 
 
-# --- words
+# --- enumerations
 
 
 @pytest.mark.parametrize("text", ["", "True", "TRUE", "1", "0", "yes", "on", " true", "null"])
@@ -405,7 +405,7 @@ ZONES = [
     "W. Europe Standard Time",
     "Pacific Standard Time",
     "UTC+12",
-    # Any case.
+    # Names are case-insensitive.
     "utc",
     "america/new_york",
     "EUROPE/BERLIN",
@@ -446,8 +446,8 @@ def test_a_zone_in_another_case_is_the_same_zone():
 @pytest.mark.parametrize("zone", [zone for zone in NOT_ZONES if zone == zone.strip()])
 @pytest.mark.parametrize("route", ["user busy", "organization scheduling"])
 def test_an_unknown_zone_is_refused(ask, route, zone):
-    told = refused(ask(route, headers={"x-timezone": zone}))
-    assert told == "X-Timezone must be a time zone name, like Europe/Berlin"
+    sentence = refused(ask(route, headers={"x-timezone": zone}))
+    assert sentence == "X-Timezone must be a time zone name, like Europe/Berlin"
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -460,18 +460,18 @@ def test_time_zone_in_the_query_means_the_header_and_goes_before_it(ask, route):
     tokyo, offset = {"X-Timezone": "Asia/Tokyo"}, "2026-12-03T09:00+01:00"
     # 09:00 in Tokyo is before 09:00+01:00, 09:00 in New York is after it.
     accepted(ask(route, headers=tokyo, start="2026-12-03T09:00", end=offset))
-    told = refused(ask(route, tokyo, start="2026-12-03T09:00", end=offset, timeZone="America/New_York"))
-    assert told == "start must be before end"
+    sentence = refused(ask(route, tokyo, start="2026-12-03T09:00", end=offset, timeZone="America/New_York"))
+    assert sentence == "start must be before end"
     accepted(ask(route, timeZone="Asia/Tokyo", start="2026-12-03T09:00", end=offset))
-    told = refused(ask(route, timeZone="Mars/Olympus"))
-    assert told == "timeZone must be a time zone name, like Europe/Berlin"
+    sentence = refused(ask(route, timeZone="Mars/Olympus"))
+    assert sentence == "timeZone must be a time zone name, like Europe/Berlin"
 
 
 # --- schedules
 
 
 def schedules(value: Any) -> list[tuple[str, str, Any]]:
-    """The places where schedules may stand."""
+    """The places in request bodies that take schedules."""
     return [
         ("/users/nobody/scheduling", "schedules", {"schedules": value}),
         ("/users/nobody/scheduling/explain", "schedules", {"schedules": value}),
@@ -519,10 +519,10 @@ def test_schedules_that_are_accepted(api, value):
         accepted(api.post(path, body, query_string=RANGE | MOMENT))
 
 
-@pytest.mark.parametrize(("value", "told"), BAD_SCHEDULES.values(), ids=BAD_SCHEDULES)
-def test_schedules_that_are_refused_are_named_with_their_place(api, value, told):
+@pytest.mark.parametrize(("value", "sentence"), BAD_SCHEDULES.values(), ids=BAD_SCHEDULES)
+def test_schedules_that_are_refused_are_named_with_their_place(api, value, sentence):
     for path, place, body in schedules(value):
-        assert refused(api.post(path, body, query_string=RANGE | MOMENT)).startswith(f"{place}{told}")
+        assert refused(api.post(path, body, query_string=RANGE | MOMENT)).startswith(f"{place}{sentence}")
 
 
 def test_one_user_needs_schedules_and_several_users_do_not(api):
@@ -535,7 +535,7 @@ def test_one_user_needs_schedules_and_several_users_do_not(api):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "sentence"),
     [
         ({}, "users is required"),
         ({"users": None}, "users must not be null"),
@@ -551,8 +551,8 @@ def test_one_user_needs_schedules_and_several_users_do_not(api):
         ({"users": [{"id": "ada"}] * 1001}, "users must have at most 1000 elements"),
     ],
 )
-def test_a_bad_list_of_users_is_refused_with_the_place(api, body, told):
-    assert refused(api.post("/users/scheduling", body, query_string=RANGE)).startswith(told)
+def test_a_bad_list_of_users_is_refused_with_the_place(api, body, sentence):
+    assert refused(api.post("/users/scheduling", body, query_string=RANGE)).startswith(sentence)
 
 
 def test_no_users_are_no_entries(api):
@@ -561,7 +561,7 @@ def test_no_users_are_no_entries(api):
     assert (answer.status_code, answer.json["data"]) == (200, [])
 
 
-# --- what we do not know
+# --- unknown parameters and fields
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -583,18 +583,18 @@ def test_unknown_fields_of_a_body_are_ignored_at_any_depth(api):
 )
 def test_a_user_id_that_cannot_be_one_is_refused(api, user):
     for path in ("", "/oauth", "/scheduling", "/calendar/busy"):
-        told = refused(api.get(f"/users/{quote(user)}{path}", **RANGE))
-        assert told == "userId must match ^[A-Za-z0-9][A-Za-z0-9._-]{2,127}$"
+        sentence = refused(api.get(f"/users/{quote(user)}{path}", **RANGE))
+        assert sentence == "userId must match ^[A-Za-z0-9][A-Za-z0-9._-]{2,127}$"
 
 
 @pytest.mark.parametrize("slug", ["ab", "_org", "Org-one", "org.one", "a" * 129, "örg", "org\n"])
 def test_a_slug_that_cannot_be_one_is_refused(api, slug):
     for path in ("", "/members", "/scheduling", "/calendar/busy"):
-        told = refused(api.get(f"/organizations/{quote(slug)}{path}", **RANGE))
-        assert told == "orgSlug must match ^[a-z0-9][a-z0-9_-]{2,127}$"
+        sentence = refused(api.get(f"/organizations/{quote(slug)}{path}", **RANGE))
+        assert sentence == "orgSlug must match ^[a-z0-9][a-z0-9_-]{2,127}$"
 
 
 def test_a_provider_in_a_path_is_one_of_two(api):
     for provider in ("yahoo", "Google", "google%20"):
-        told = refused(api.get(f"/users/nobody/oauth/{provider}"))
-        assert told == "provider must be one of google, microsoft"
+        sentence = refused(api.get(f"/users/nobody/oauth/{provider}"))
+        assert sentence == "provider must be one of google, microsoft"

@@ -1,4 +1,4 @@
-"""Slots through HTTP: padding, overlaps, windows, zones, schedules, and what is echoed."""
+"""Slots over HTTP: padding, overlaps, windows, zones, schedules, and the options in the answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ada(sandbox, new_user):
 
 @pytest.fixture
 def slots(api):
-    """Ask for a user's slots; in the morning of the Thursday, of an hour, unless said otherwise."""
+    """Request a user's slots: by default those of an hour on Thursday morning."""
     return lambda user, headers=None, **query: api.get(
         f"/users/{user}/scheduling", headers=headers, **(MORNING | query)
     )
@@ -36,7 +36,7 @@ def slots(api):
 
 @pytest.fixture
 def scheduled(api):
-    """Ask for a user's slots inside weekly schedules."""
+    """Request a user's slots inside weekly schedules."""
     return lambda user, schedules, headers=None, **query: api.post(
         f"/users/{user}/scheduling", {"schedules": schedules}, headers=headers, query_string=DAY | query
     )
@@ -44,7 +44,7 @@ def scheduled(api):
 
 @pytest.fixture
 def several(api):
-    """Ask for the slots of several users in the morning."""
+    """Request the morning slots of several users."""
     return lambda users, query=None, **body: api.post(
         "/users/scheduling", {"users": users, **body}, query_string=MORNING | (query or {})
     )
@@ -95,7 +95,7 @@ def test_a_busy_period_of_no_length_blocks_nothing(ada, slots):
 
 
 def test_overlaps_are_counted_across_accounts_and_never_within_a_calendar(sandbox, new_user, slots):
-    # Two meetings at once in one calendar are one busy period there.
+    # Two simultaneous meetings in one calendar are one busy period.
     twice = [meeting("09:00", "10:00"), meeting("09:00", "10:00"), meeting("10:00", "11:00")]
     google = sandbox.account("google", "ada@example.com", events=twice)
     microsoft = sandbox.account("microsoft", "ada@contoso.example", events=[meeting("10:00", "11:00")])
@@ -426,7 +426,7 @@ def test_an_account_that_is_not_named_and_hangs_costs_nobody_an_answer(api, sand
 
 
 def test_an_address_that_the_caller_gave_decides_nothing(api, sandbox, new_user):
-    """Only the provider says which calendar an address is."""
+    """Only the provider knows whether an address is a calendar."""
     account = sandbox.account("google", "ada@example.com", events=[meeting("09:00", "10:00")])
     user = new_user()
     connect(api, user, account, email="somebody-else@example.com")
@@ -436,7 +436,7 @@ def test_an_address_that_the_caller_gave_decides_nothing(api, sandbox, new_user)
     assert answer.status_code == 404, answer.json
 
 
-# --- the daily window beside weekly schedules
+# --- the daily window together with weekly schedules
 
 
 def test_a_daily_window_and_weekly_schedules_both_hold(ada, scheduled, explain_in_schedules):
@@ -445,9 +445,9 @@ def test_a_daily_window_and_weekly_schedules_both_hold(ada, scheduled, explain_i
     assert starts(scheduled(user, [THURSDAY], slotDuration="60")) == ["09:00", "10:00", "11:00"]
     assert starts(scheduled(user, [THURSDAY], **late)) == ["10:00", "11:00"]
     assert scheduled(user, [THURSDAY], **late).json["data"]["options"]["earliestTimeEachDay"] == "10:00"
-    told = explain_in_schedules(user, [THURSDAY], at="2026-12-03T09:15", **late).json["data"]
-    assert told["reason"] == "outsideWindow"
-    assert "the part of the weekly schedule in the daily window" in told["sentence"]
+    explained = explain_in_schedules(user, [THURSDAY], at="2026-12-03T09:15", **late).json["data"]
+    assert explained["reason"] == "outsideWindow"
+    assert "the part of the weekly schedule in the daily window" in explained["sentence"]
 
 
 def test_a_daily_window_holds_for_each_of_several_users(api, ada):
@@ -463,7 +463,7 @@ def test_a_daily_window_holds_for_each_of_several_users(api, ada):
 
 @pytest.fixture
 def explain_in_schedules(api):
-    """Ask why a moment is, or is not, offered inside weekly schedules."""
+    """Explain a moment inside weekly schedules."""
     return lambda user, schedules, **query: api.post(
         f"/users/{user}/scheduling/explain", {"schedules": schedules}, query_string=MORNING | query
     )

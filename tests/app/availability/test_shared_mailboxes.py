@@ -18,7 +18,7 @@ from tests.app.provider_installation import installed
 from tests.conftest import Api, connect
 from tests.waiting import until
 
-# Slow reads and quick writes: a read that began before a write is answered after it.
+# Slow reads and fast writes: a read that begins before a write ends after it.
 LATENCY_MS = 15
 MAIN = {"google": "google.calendarList.get", "microsoft": "microsoft.calendars.get"}
 READS = ("google.freebusy.query", "microsoft.calendarView.list")
@@ -31,7 +31,7 @@ WRITES = [
 
 @dataclass(frozen=True)
 class Reader:
-    """A user, and the calendar as that user's connection names it."""
+    """A user, and the id of the calendar in the user's connection."""
 
     user: str
     provider: str
@@ -50,7 +50,7 @@ class Reader:
 
 
 def user_of(api: Api, unique, account, **changed: Any) -> str:
-    """A user whose connection was posted with whatever e-mail the caller wrote."""
+    """A user whose connection was created over the API with the given e-mail address."""
     user: str = unique("user")
     assert api.post("/users", {"id": user}).status_code == 201
     connect(api, user, account, **changed)
@@ -58,7 +58,7 @@ def user_of(api: Api, unique, account, **changed: Any) -> str:
 
 
 def of_one_mailbox(api: Api, sandbox: Sandbox, unique, provider: str) -> list[Reader]:
-    """Two users with the same account: one caller knows its e-mail, the other wrote a wrong one or none."""
+    """Two users with one account: one connection has its e-mail address, the other a wrong one or none."""
     account = sandbox.account(provider, f"{unique('ada')}@example.com")
     wrong = "somebody.else@example.com" if provider == "google" else None
     return [
@@ -75,7 +75,7 @@ def of_one_secondary_calendar(api: Api, sandbox: Sandbox, unique, provider: str)
 
 
 def of_a_shared_calendar(api: Api, sandbox: Sandbox, unique, provider: str) -> list[Reader]:
-    """The owner of a main calendar, and another account that it is shared with."""
+    """The owner of a main calendar, and another account with which it is shared."""
     owner = sandbox.account(provider, f"{unique('ada')}@example.com")
     other = sandbox.account(provider, f"{unique('bob')}@example.com")
     shared = sandbox.share(owner, other)
@@ -90,7 +90,7 @@ SHARED = [of_one_mailbox, of_one_secondary_calendar, of_a_shared_calendar]
 
 @contextmanager
 def reading(api: Api, readers: list[Reader]) -> Iterator[None]:
-    """Two clients for each user that read all the time, one of them past the cache."""
+    """Two clients for each user that read continuously, one of them without the cache."""
     over = threading.Event()
     failures: list[str] = []
 
@@ -119,7 +119,7 @@ def reading(api: Api, readers: list[Reader]) -> Iterator[None]:
 
 
 def write_through_either(api: Api, readers: list[Reader], writes: int, chance: random.Random) -> None:
-    """Random writes, each of which is seen through every reader as soon as it is answered."""
+    """Random writes: after the answer to each, every reader sees it."""
     there: dict[str, tuple[int, int]] = {}
     with reading(api, readers):
         for number in range(writes):
@@ -174,7 +174,7 @@ def test_a_write_to_watched_calendars_is_seen_through_every_connection(
     readers = sharing(api, sandbox, unique, provider)
     for reader in readers:
         reader.busy(api)
-    # Graph watches a calendar for its owner alone.
+    # Graph only sends notifications for the owner's calendar.
     unwatched = sharing is of_a_shared_calendar and provider == "microsoft"
     until(lambda: len(sandbox.channels()) == len(readers) - unwatched)
     for operation in READS:
@@ -187,7 +187,7 @@ def test_a_write_to_watched_calendars_is_seen_through_every_connection(
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_connection_that_only_writes_is_seen_by_one_that_only_reads(first, provider, api, sandbox, unique):
-    """Neither has been used before: each learns which mailbox it is by itself."""
+    """Neither connection has been used before: each one identifies its mailbox."""
     readers = of_one_mailbox(api, sandbox, unique, provider)
     reader, writer = readers[first], readers[1 - first]
     assert reader.busy(api) == []

@@ -1,4 +1,4 @@
-"""Identical requests at once, over HTTP to a real server: each account is read once, and all are answered."""
+"""Identical parallel requests to a real server: each account is read once, and every request succeeds."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ pytestmark = pytest.mark.usefixtures("worker")
 
 READS = ("google.freebusy.query", "microsoft.batch")
 
-# Two days: nobody is busy for all of it.
+# Two days, so that every member has slots.
 DAYS = MORNING | {"end": "2026-12-05T00:00:00Z"}
 
 
 @pytest.fixture
 def port(environment, database) -> Iterator[int]:
-    """A real web server with two processes and enough time for what comes here."""
+    """A real web server with two processes and a long deadline."""
     with web_server(environment | {"ALMANAC_FANOUT_DEADLINE": "60"}, count=2) as number:
         yield number
 
 
 @pytest.fixture
 def organization(sandbox, new_user, new_organization):
-    """Make an organization of people with an account each, half of them at Google."""
+    """Make an organization whose members have one account each, half of them at Google."""
 
     def make(members):
         slug = new_organization()
@@ -50,8 +50,8 @@ def organization(sandbox, new_user, new_organization):
     return make
 
 
-async def ask_until_heard(port: int, path: str, key: str) -> tuple[int, bytes]:
-    """As ``ask``; who is turned away, as too many wait already, comes back when told to."""
+async def ask_until_admitted(port: int, path: str, key: str) -> tuple[int, bytes]:
+    """As ``ask``, with retries after ``Retry-After`` if admission refuses the request."""
     for _ in range(30):
         answer = await ask(port, path, key)
         if answer[0] != 503:
@@ -61,7 +61,7 @@ async def ask_until_heard(port: int, path: str, key: str) -> tuple[int, bytes]:
 
 
 async def ask(port: int, path: str, key: str) -> tuple[int, bytes]:
-    """Status and body, over a connection of its own."""
+    """Status and body, over a new connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 24)
     head = f"GET {path} HTTP/1.0\r\nHost: here\r\nAuthorization: Bearer {key}\r\n\r\n"
     writer.write(head.encode())
@@ -84,10 +84,10 @@ def test_all_requests_for_a_cold_organization_together_read_everybody_once(
     path = f"/v1/organizations/{slug}/scheduling?{urlencode(DAYS)}"
 
     async def all_at_once():
-        return await asyncio.gather(*(ask_until_heard(port, path, api.key) for _ in range(requests)))
+        return await asyncio.gather(*(ask_until_admitted(port, path, api.key) for _ in range(requests)))
 
     answers = asyncio.run(all_at_once())
-    # Those of Microsoft's that are parts of a batch count beside it.
+    # The parts of a Microsoft batch are counted in addition to the batch.
     counted = {name: n for name, n in sandbox.requests().by_operation.items() if name in READS}
     assert {status for status, _ in answers} == {200}
     bodies = {body for _, body in answers}

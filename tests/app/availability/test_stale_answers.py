@@ -1,4 +1,4 @@
-"""Answers that are a little old, for those who take them: served at once, and renewed behind their back."""
+"""Stale answers: served at once while a refresh runs in the background, unless the client forbids it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("worker")
 FRESH = 0.3
 PATIENCE = 20.0
 BEFORE = [("11:00", "12:00")]
-# What the provider has now: somebody put an event at nine.
+# The periods at the provider now: a new event starts at nine.
 AFTER = [("09:00", "10:00"), ("11:00", "12:00")]
 
 
@@ -33,14 +33,14 @@ def user(new_user, account):
 
 @pytest.fixture
 def lenient(new_app, api):
-    """A caller of an installation that takes stale answers for a minute; the worker keeps them that long."""
+    """A client of an installation that serves, and whose worker caches, stale answers for a minute."""
     app = new_app(busy_ttl_seconds=FRESH, busy_stale_seconds=60.0)
     return Api(app.test_client(), api.key)
 
 
 @pytest.fixture
 def stale(sandbox, account, user, lenient):
-    """The user's answer has become stale, and wrong."""
+    """The user's cached periods are stale and differ from the provider's."""
     assert periods(busy(lenient, user)) == BEFORE
     AtProvider(sandbox, account).post()
     time.sleep(FRESH + 0.01)
@@ -54,7 +54,7 @@ def busy(api, user, headers=None, **query):
 
 
 def soon(ask, expected):
-    """Ask until it is so."""
+    """Repeat the request until the condition holds."""
     give_up = time.monotonic() + PATIENCE
     while (found := ask()) != expected:
         assert time.monotonic() < give_up, found
@@ -70,7 +70,7 @@ def reads(sandbox):
 def test_a_stale_answer_comes_at_once_and_the_next_is_new(sandbox, lenient, user):
     sandbox.fault(latency_ms=1000)
     assert periods(busy(lenient, user)) == BEFORE
-    # The account's list comes first, and takes a second by itself.
+    # The account's calendar list is refreshed first, which takes a second.
     assert reads(sandbox) == 0
     soon(lambda: periods(busy(lenient, user)), AFTER)
 
@@ -94,7 +94,7 @@ def test_of_many_stale_answers_at_once_one_is_renewed(sandbox, lenient, user, st
     with ThreadPoolExecutor(8) as threads:
         ask = lambda _: periods(busy(Api(app.test_client(), lenient.key), user))  # noqa: E731
         assert list(threads.map(ask, range(8))) == [BEFORE] * 8
-    # Each request has asked for its refresh before it was answered.
+    # Each request has enqueued its refresh before its answer.
     until(lambda: no_read_is_under_way(stores.redis))
     assert reads(sandbox) == 1
 

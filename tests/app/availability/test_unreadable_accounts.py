@@ -1,8 +1,8 @@
-"""What a request answers when an account cannot be read: never free time, always a name and a reason.
+"""Answers when an account cannot be read: never free time, always the account and the reason.
 
-Every sickness strikes an account of each provider. One user has the sick account alone, another has it
-beside a healthy one of the other provider; both are members of an organization with healthy members. All
-requests are sent at once, as a fault that outlasts the deadline costs each of them the whole of it.
+Every fault applies to an account of each provider. One user has only the faulty account, another one also
+has a healthy account of the other provider; both are members of an organization with healthy members. All
+requests are sent in parallel, because a fault may delay each of them until the deadline.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from tests.conftest import Api, connect
 
 pytestmark = pytest.mark.usefixtures("worker")
 
-# Seconds beyond the deadline in which a request must have answered, on any machine; a fault that outlasts
-# the deadline takes longer still.
+# Each request must be answered within this many seconds after the deadline, on any machine; the faults last
+# longer.
 GRACE, LATENCY = 20.0, 60_000
 
 STATUS = {
@@ -57,10 +57,10 @@ OPERATIONS = {
 
 @dataclass(frozen=True)
 class Sickness:
-    """What is wrong with an account, and the reason that answers give for it.
+    """A fault of an account, and the reason for it in answers.
 
-    ``faults`` come to the sandbox after the accounts were connected; ``connected`` changes what the
-    connection says. ``curable``: once the faults are lifted, all is well again.
+    ``faults`` are set in the sandbox after the accounts are connected; ``connected`` changes the fields of
+    the connection. ``curable``: without the faults, requests succeed again.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Sickness:
 
 
 def fault(name: str, reason: str, /, *, providers: tuple[str, ...] = PROVIDERS, **fault: Any) -> Sickness:
-    """A sickness that is one fault of the sandbox."""
+    """A case that is one fault of the sandbox."""
     beside = fault.pop("beside", {})
     return Sickness(name, reason, (fault,), providers=providers, beside=beside)
 
@@ -158,7 +158,7 @@ CASES = [
 
 @dataclass
 class World:
-    """The users of one case, and what every request answered."""
+    """The users of one case, and the answer to every request."""
 
     api: Api
     sandbox: Sandbox
@@ -174,7 +174,7 @@ class World:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def ask(self) -> None:
-        """Send every request at once."""
+        """Send all requests in parallel."""
         calls: dict[str, Callable[[Api], TestResponse]] = {
             "slots": lambda api: api.get(f"/users/{self.alone}/scheduling", **MORNING),
             "slots beside healthy": lambda api: api.get(
@@ -216,7 +216,7 @@ _worlds = itertools.count()
 
 @pytest.fixture(scope="module")
 def caller(app: Flask) -> Api:
-    """A caller for all cases."""
+    """An API client for all cases."""
     with app.extensions[EXTENSION].stores.database.writing() as session:
         key = api_keys.create(session, prefix="alm_", name="faults", organization_id=None)
     return Api(app.test_client(), key)
@@ -224,7 +224,7 @@ def caller(app: Flask) -> Api:
 
 @pytest.fixture(scope="module", params=CASES)
 def world(request: pytest.FixtureRequest, worker: None, caller: Api, sandbox_process: str) -> Iterator[World]:
-    """A case, its requests answered."""
+    """A case with the answers to its requests."""
     provider, sickness = request.param
     sandbox = Sandbox(sandbox_process)
     sandbox.reset()
@@ -266,7 +266,7 @@ def infect(
     accounts: list[SandboxAccount],
     users: list[str],
 ) -> None:
-    """Make the accounts sick."""
+    """Set the faults of the accounts."""
     for account in accounts:
         for each in sickness.faults:
             fault = {"provider": provider, "email": account.email, **each}
@@ -286,7 +286,7 @@ def infect(
 
 
 def status_and_body(world: World, name: str, answer: TestResponse | None = None) -> None:
-    """The request failed as the reason says, and says what belongs to it."""
+    """The request failed with the status and the fields of the reason."""
     answer, sickness = answer or world.answers[name], world.sickness
     assert answer.status_code == STATUS[sickness.reason], answer.json
     assert answer.json["data"] is None
@@ -299,12 +299,12 @@ def status_and_body(world: World, name: str, answer: TestResponse | None = None)
     assert rest.pop("reason") == sickness.reason
     assert reasons(rest.pop("failedCalendars")) == [(world.provider, sickness.reason)]
     if name == "busy" and "operation" in expected:
-        # There, listing the calendars comes first.
+        # This request also lists the calendars, and either call may fail first.
         assert rest["operation"] in (Operation.FREE_BUSY, Operation.LIST_CALENDARS)
         expected["operation"] = rest["operation"]
     seconds = rest.get("retryAfter")
     if "retryAfter" in expected:
-        # Whoever asks later is told what is left of it.
+        # A later answer has the remaining time.
         assert 0 < seconds <= expected["retryAfter"]
         expected["retryAfter"] = seconds
     assert rest == expected
@@ -358,12 +358,12 @@ def test_several_users_have_slots_or_an_error(world):
 
 
 def failed_users(world: World, answer: TestResponse) -> None:
-    """Both users with a sick account are named; the calendars of the one of whom something was read."""
+    """Both users with a faulty account are listed; with calendars if one of them could be read."""
     alone, both = answer.json["failedUsers"]
     assert (alone["customId"], both["customId"]) == (world.alone, world.beside_healthy)
     assert alone["reason"] == both["reason"] == world.sickness.reason
-    # Empty exactly when the account failed as a whole; an answer without the calendar is either, and so is a
-    # mailbox that throttles: who comes later is not let through to ask for the calendar.
+    # Empty if and only if the account failed as a whole. Both are possible for an answer without the
+    # calendar, and for a throttled mailbox: the rate limiter may stop later requests before the read.
     either = world.sickness.name in ("an empty object with 200", "429 inside the 200")
     inside = any("calendar_id" in each for each in world.sickness.faults)
     assert bool(alone["failedCalendars"]) == inside or either
@@ -371,7 +371,7 @@ def failed_users(world: World, answer: TestResponse) -> None:
 
 
 def reasons(failed: list[dict[str, str]]) -> list[tuple[str, str]]:
-    """Provider and reason of each failed calendar; all four fields are there."""
+    """Provider and reason of each failed calendar, after a check that all four fields exist."""
     assert all(set(each) == {"calendarId", "provider", "reason", "message"} for each in failed)
     return [(each["provider"], each["reason"]) for each in failed]
 
@@ -386,14 +386,14 @@ def test_messages_are_fit_for_people(world):
         messages = [message for message in found_messages(answer.json) if message]
         assert messages
         for message in messages:
-            # The scopes to request are URLs by nature.
-            told = re.sub(r"https://(www\.googleapis\.com/auth|graph\.microsoft\.com)/\S+", "", message)
-            assert not re.search(r"https?:|/|@|[Ee]rror\(|Traceback|None|\d{5}", told), message
+            # Scopes are URLs.
+            text = re.sub(r"https://(www\.googleapis\.com/auth|graph\.microsoft\.com)/\S+", "", message)
+            assert not re.search(r"https?:|/|@|[Ee]rror\(|Traceback|None|\d{5}", text), message
             assert not any(secret in message for secret in world.secrets)
 
 
 def found_messages(node: Any) -> Iterator[str]:
-    """Every sentence in an answer."""
+    """Every error message in an answer."""
     if isinstance(node, dict):
         for key, value in node.items():
             if key in ("error", "message"):
@@ -414,7 +414,7 @@ def test_only_the_end_of_a_grant_ends_the_connection_and_it_is_not_asked_again(w
 
 
 def test_what_failed_is_never_kept_as_free_time(world):
-    """The last test of a case: it lifts the faults."""
+    """The last test of a case, because it clears the faults."""
     world.sandbox.clear_faults()
     forget_patience(world.api)
     slots = world.api.get(f"/users/{world.alone}/scheduling", **MORNING)
@@ -435,7 +435,7 @@ def test_what_failed_is_never_kept_as_free_time(world):
         {"status": 429, "retry_after": 1, "times": 1},
         {"status": 503, "times": 2},
         {"body": "reset", "times": 1},
-        # A part of a batch is asked again by itself; Google's error inside a 200 is final.
+        # A failed part of a batch is retried alone; Google's error inside a 200 is not retried.
         {"calendar_id": "primary", "provider": "microsoft", "status": 503, "times": 1},
     ],
 )

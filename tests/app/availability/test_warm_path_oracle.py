@@ -1,8 +1,8 @@
-"""The warm path beside a plain one, over random queries.
+"""The warm path compared with a plain one, over random queries.
 
-The plain path knows no shortcuts: marshmallow reads the query and writes the answer, an oracle that looks at
-every minute finds the free ones, and what is busy comes from lists in plain Python. The two share a cache
-that is filled beforehand and nothing else.
+The plain path has no shortcuts: marshmallow parses the query and dumps the answer, an oracle that checks
+every minute finds the free time, and busy periods are lists in plain Python. The two paths share only a
+cache that is filled beforehand.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from store.sql.queries.connections import Tokens
 from store.stores import Stores
 from tests.scheduling import oracle
 
-# Parts, which the processes that run the suite share, and queries in each: 2 000 take half a minute.
+# Parts, which the processes of the test run share, and queries in each part: 2 000 take half a minute.
 PARTS = 8
 FEW, ALL = 50, 250
 SEED = 20_261_121
 ZONES = ("UTC", "America/New_York", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe")
 
-# Around a change of clocks in Europe and one in America: days of 23, 24 and 25 hours.
+# Around the changes of clocks in Europe and America: days of 23, 24 and 25 hours.
 MONDAYS = ("2026-10-19", "2026-10-26", "2027-03-08", "2027-03-22")
 MOST_PERIODS = 30
 
 
 class Person:
-    """A user with one connection, and what the cache has of its main calendar."""
+    """A user with one connection, and the cached periods of its main calendar."""
 
     def __init__(self, random: Random, custom_id: str) -> None:
         self.id = custom_id
@@ -69,7 +69,7 @@ def milliseconds(day: str) -> int:
 
 
 def random_query(random: Random) -> tuple[dict[str, str], dict[str, str]]:
-    """A query as a client would send it, spelled in one of the ways that the API takes."""
+    """A random query, in one of the notations that the API accepts."""
     day = datetime.fromisoformat(random.choice(MONDAYS)) + timedelta(days=random.randrange(9))
     start = day + timedelta(minutes=random.choice((0, 0, 540, random.randrange(1440))))
     end = start + timedelta(minutes=random.choice((60, 480, 1440, random.randrange(1, 2500))))
@@ -95,7 +95,7 @@ def random_query(random: Random) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def plain_question(loaded: dict, zone: ZoneInfo) -> Query:
-    """What the parameters ask, written out by hand."""
+    """The engine's query for the parameters, built by hand."""
     earliest, latest = loaded.get("earliestTimeEachDay"), loaded.get("latestTimeEachDay")
     windows = None
     if earliest is not None or latest is not None:
@@ -114,7 +114,7 @@ def plain_question(loaded: dict, zone: ZoneInfo) -> Query:
 
 
 def plain_slots(question: Query, person: Person) -> list[dict]:
-    """A person's slots as the objects that the answer's schema dumps."""
+    """A member's slots, as the schema of the answer dumps them."""
     low, high = question.start - question.padding, question.end + question.padding
     near = [(start, end) for start, end in person.busy if end > low and start < high]
     starts = [at for stretch in oracle.free(question, [near]) for at in oracle.slots(question, stretch)]
@@ -137,9 +137,9 @@ def plain_options(loaded: dict, question: Query) -> dict:
 
 
 def plain_parameters(schema: type[fast_args.QuerySchema], query: dict, headers: dict) -> tuple[dict, Query]:
-    """The query through marshmallow, which the short way has to agree with.
+    """The query parsed by marshmallow, with which the fast path has to agree.
 
-    :raise ValidationError, ValueError: for what is answered 400
+    :raise ValidationError, ValueError: if the answer is 400
     """
     flat = MultiDict([(name.removesuffix("[]"), value) for name, value in query.items()])
     lists = {name: flat.getlist(name) for name in flat if name == "provider"}
@@ -153,7 +153,7 @@ def plain_parameters(schema: type[fast_args.QuerySchema], query: dict, headers: 
 
 
 def plain_answer(route: str, people: list[Person], query: dict, headers: dict) -> dict | None:
-    """The body of an answer by the plain path; None for 400."""
+    """The answer of the plain path; None for 400."""
     schema = {"user": UserSlotsQuery, "users": SlotsQuery, "organization": OrganizationSlotsQuery}[route]
     try:
         loaded, question = plain_parameters(schema, query, headers)
@@ -187,7 +187,7 @@ def plain_answer(route: str, people: list[Person], query: dict, headers: dict) -
 
 @pytest.fixture(scope="session")
 def people(settings, database, sandbox_process):
-    """Nine people in three organizations, connected and with a cache that knows them; by organization."""
+    """Nine users in three organizations, connected and cached; by organization."""
     random = Random(SEED)
     groups = {f"plain-{n}": [Person(random, f"plain-{n}-{m}") for m in range(3)] for n in range(3)}
     with Stores(replace(settings, busy_ttl_seconds=3600)) as stores:
@@ -248,7 +248,7 @@ def test_it_does_over_2000_queries(api, people, part):
 
 
 def agree(api, people, random, queries):
-    """Ask so many things, and fail unless both paths answer each of them alike."""
+    """Compare both paths over ``queries`` random queries."""
     refused = found = 0
     for _ in range(queries):
         slug, members = random.choice(list(people.items()))
@@ -264,9 +264,9 @@ def agree(api, people, random, queries):
             refused += 1
             continue
         assert answer.status_code == 200, (query, headers, answer.text)
-        # Described as it is: the schema of the document reads every answer, and knows every field of it.
+        # The schema in the OpenAPI document accepts every answer, without unknown fields.
         SCHEMAS[route]().load(answer.json, unknown=RAISE)
         assert answer.json == json.loads(json.dumps(expected)), (route, query, headers)
         found += 'availableSlots":[{' in answer.text
-    # Neither side is mostly silent.
+    # Most queries are valid, and most answers have slots.
     assert found > queries // 2 > 5 * refused

@@ -95,23 +95,23 @@ def test_a_role_is_what_the_account_may_do(api, sandbox, new_user, provider):
     roles = ["owner", "writer", "writerWithoutPrivateAccess", "reader", "freeBusyReader"]
     listed = [{"primary": True}, *({"id": f"AAMk-{role}", "accessRole": role} for role in roles[1:])]
     user = new_user(sandbox.account(provider, ADA[provider], calendars=listed))
-    # Graph has no word for it: who may not edit reads.
+    # Graph has no free/busy role: without the right to edit, the role is reader.
     least = {"google": "freeBusyReader", "microsoft": "reader"}[provider]
     found = [each["accessRole"] for each in calendars(api, user)]
     assert found == ["owner", "writer", "writer", "reader", least]
 
 
 @pytest.mark.parametrize(
-    ("zone", "told"),
+    ("zone", "expected"),
     [
         ("Pacific Standard Time", "America/Los_Angeles"),
         ("Asia/Kathmandu", "Asia/Katmandu"),
         ("Europe/Berlin", "Europe/Berlin"),
     ],
 )
-def test_a_mailboxs_zone_is_told_by_its_iana_name(api, sandbox, new_user, zone, told):
+def test_a_mailboxs_zone_is_told_by_its_iana_name(api, sandbox, new_user, zone, expected):
     user = new_user(sandbox.account("microsoft", ADA["microsoft"], time_zone=zone))
-    assert [each["timeZone"] for each in calendars(api, user)] == [told]
+    assert [each["timeZone"] for each in calendars(api, user)] == [expected]
 
 
 def test_a_mailbox_whose_zone_may_not_be_read_is_told_in_utc(api, sandbox, new_user):
@@ -197,8 +197,8 @@ def test_when_nothing_could_be_listed_the_request_fails(api, sandbox, new_user, 
 def test_of_two_failures_the_most_telling_speaks(api, sandbox, two):
     sandbox.fault(operation=LIST["google"], status=503, retry_after=60)
     sandbox.revoke(ADA["microsoft"])
-    told = error(api.get(f"/users/{two}/calendar"), 401)
-    assert "Microsoft" in told
+    expected = error(api.get(f"/users/{two}/calendar"), 401)
+    assert "Microsoft" in expected
 
 
 @BOTH
@@ -225,7 +225,7 @@ def test_a_grant_too_narrow_is_refused_before_the_provider_is_asked(api, sandbox
     assert sandbox.requests().total == 0
 
 
-# --- who asks
+# --- access
 
 
 def test_a_user_without_accounts_has_no_calendars(api, new_user):

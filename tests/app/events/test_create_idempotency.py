@@ -1,4 +1,4 @@
-"""A create that is repeated makes one event: by the caller's id, by metaId, by idempotency key."""
+"""A repeated create makes one event: by the client's id, by metaId, by idempotency key."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def person(api, sandbox, new_user, provider):
     return Person(api, new_user(account), account, AtProvider(sandbox, account))
 
 
-# --- the caller's own id
+# --- the client's own id
 
 
 @pytest.mark.parametrize("provider", ["google"])
@@ -34,15 +34,15 @@ def test_an_id_of_the_callers_own_is_googles_and_is_taken_once_and_for_all(perso
     assert person.delete("a0b1c2d3e4").status_code == 200
     error(person.create(id="a0b1c2d3e4", subject="Other"), 409)
     assert person.there.subjects() == []
-    # Ids are those of one calendar.
+    # Ids are unique within a calendar only.
     assert person.made(id="a0b1c2d3e4", calendar="AAMk-team")["id"] == "a0b1c2d3e4"
 
 
 @pytest.mark.parametrize("provider", ["google"])
 @pytest.mark.parametrize("own", ["A0B1C2", "a-b-c-d-e", "wxyz12", "abc", "ä" * 5])
 def test_an_id_that_google_does_not_take_is_400(person, own):
-    told = error(person.create(id=own), 400)
-    assert "Google" in told
+    message = error(person.create(id=own), 400)
+    assert "Google" in message
     assert person.there.events() == []
 
 
@@ -76,8 +76,8 @@ def test_the_same_request_with_the_same_metaid_answers_the_event_that_is_there(p
 )
 def test_another_request_with_the_same_metaid_is_409(person, other):
     person.made(metaId="m-1", subject="Once")
-    told = error(person.create(**({"metaId": "m-1", "subject": "Once"} | other)), 409)
-    assert told == "metaId belongs to another event of this calendar"
+    message = error(person.create(**({"metaId": "m-1", "subject": "Once"} | other)), 409)
+    assert message == "metaId belongs to another event of this calendar"
     assert person.there.subjects() == ["Once"]
 
 
@@ -113,7 +113,7 @@ def test_a_metaid_is_taken_by_whatever_id_its_event_has(api, sandbox, new_user):
     person = Person(api, new_user(account), account, AtProvider(sandbox, account))
     person.made(id="0chosen0", metaId="m-1", subject="Once")
     error(person.create(metaId="m-1", subject="Other"), 409)
-    # Known by another address from now on, as after a rename: the same event still.
+    # The account has another address now, as after a rename: it is still the same event.
     connect(api, person.user, account, email=None)
     error(person.create(metaId="m-1", subject="Other"), 409)
     assert person.there.subjects() == ["Once"]
@@ -142,7 +142,7 @@ def test_a_metaid_is_any_text(person, meta_id):
 def test_a_create_whose_answer_is_lost_is_repeated_without_a_second_event(sandbox, person, damage):
     sandbox.fault(operation=INSERT[person.provider], body=damage)
     lost = person.create(metaId="m-1", subject="Once")
-    # Unreadable is 422; of an answer that broke off the event is found.
+    # 422 for an unreadable answer; after a broken one, the event is found.
     assert lost.status_code == (422 if damage == "html" else 201)
     assert person.there.subjects() == ["Once"]
     sandbox.clear_faults()
@@ -166,8 +166,8 @@ def test_a_request_that_is_repeated_with_its_key_gets_the_same_answer(person):
 @BOTH
 def test_a_key_of_another_request_is_422_and_writes_nothing(person):
     person.made(subject="Once", headers=KEY)
-    told = error(person.create(subject="Other", headers=KEY), 422)
-    assert "Idempotency-Key" in told
+    message = error(person.create(subject="Other", headers=KEY), 422)
+    assert "Idempotency-Key" in message
     assert person.there.subjects() == ["Once"]
 
 

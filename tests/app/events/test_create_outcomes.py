@@ -1,4 +1,4 @@
-"""Creates whose answer is lost: looked for before they are reported, and named as unknown otherwise."""
+"""Creates whose provider answer is lost: Almanac looks for the event, or reports an unknown outcome."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("worker")
 
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)
 KEY = {"Idempotency-Key": "k-1"}
-# The insert is done, and its answer is lost: the connection breaks, or the answer comes after the deadline.
+# The provider has inserted the event, but the connection breaks or the answer comes after the deadline.
 LOST = pytest.mark.parametrize("fault", [{"body": "reset"}, {"latency_ms": 60_000}], ids=["reset", "hangs"])
 
 
@@ -24,7 +24,7 @@ def person(api, sandbox, new_user, provider):
 
 
 def unknown(answer):
-    """The sentence of an answer that says that the event may exist."""
+    """The message of an answer with an unknown outcome."""
     assert answer.status_code == 502, answer.text
     assert answer.json.keys() == {"data", "error", "code", "reason"}
     assert (answer.json["code"], answer.json["reason"]) == ("outcomeUnknown", "providerError")
@@ -53,12 +53,12 @@ def test_an_event_that_is_there_although_the_answer_was_lost_is_reported_as_crea
 def test_a_lost_create_whose_event_cannot_be_seen_is_safe_to_repeat(sandbox, person, fault, headers, body):
     sandbox.fault(operation=INSERT[person.provider], **fault)
     sandbox.fault(operation=LOOK[person.provider], status=503, retry_after=60)
-    # Before the insert the metaId is looked for: that call must pass.
+    # Before the insert, a call looks for the metaId. It must succeed.
     if body:
         sandbox.clear_faults()
         sandbox.fault(operation=INSERT[person.provider], status=503, retry_after=60)
-    told = unknown(person.create(subject="Once", headers=headers, **body))
-    assert "repeat the request with the same Idempotency-Key or metaId" in told
+    sentence = unknown(person.create(subject="Once", headers=headers, **body))
+    assert "repeat the request with the same Idempotency-Key or metaId" in sentence
     sandbox.clear_faults()
     made = one(person.create(subject="Once", headers=headers, **body), 201)
     (kept,) = person.there.events()
@@ -66,13 +66,13 @@ def test_a_lost_create_whose_event_cannot_be_seen_is_safe_to_repeat(sandbox, per
 
 
 @BOTH
-def test_a_create_with_neither_key_nor_meta_id_is_told_to_look_first(sandbox, person):
+def test_without_key_and_meta_id_the_answer_advises_to_look_first(sandbox, person):
     sandbox.fault(operation=INSERT[person.provider], body="reset")
     sandbox.fault(operation=LOOK[person.provider], status=503, retry_after=60)
-    told = unknown(person.create(subject="Once"))
-    assert "look for it before you repeat the request" in told
-    assert "Idempotency-Key" in told
-    assert "metaId" in told
+    sentence = unknown(person.create(subject="Once"))
+    assert "look for it before you repeat the request" in sentence
+    assert "Idempotency-Key" in sentence
+    assert "metaId" in sentence
 
 
 @BOTH
@@ -89,7 +89,7 @@ def test_a_create_that_was_refused_has_a_known_outcome(sandbox, person, fault, s
 
 @BOTH
 def test_a_refusal_after_a_lost_try_looks_too(sandbox, person):
-    # Of two faults the latest strikes first.
+    # The fault that was added last applies first.
     sandbox.fault(operation=INSERT[person.provider], status=429, retry_after=60)
     sandbox.fault(operation=INSERT[person.provider], body="reset", times=1)
     made = one(person.create(subject="Once"), 201)

@@ -1,4 +1,4 @@
-"""What makes two creates the same create: the key and the fingerprint of a draft."""
+"""When two creates are the same create: the key and the fingerprint of a draft."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_key_has_64_hexadecimal_digits_which_google_takes_as_an_id():
         of(calendar="ada@example.com"),
         of(calendar="ADA@example.com"),
         of(replace(ADA, email="Ada@Example.com")),
-        # Connected again, or by another of our users: the calendar is the same.
+        # A new connection, or another user's connection, to the same calendar.
         of(replace(ADA, id="c-2", user="bob")),
     ],
 )

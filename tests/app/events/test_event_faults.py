@@ -1,4 +1,4 @@
-"""What an event route answers when the account, the key or the provider does not let it be done."""
+"""Errors of the event routes: scopes, revoked grants, shares, API keys, provider faults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BOTH = pytest.mark.parametrize("provider", PROVIDERS)
 ADA = "ada@example.com"
 OPERATION_OF = {"create": INSERT, "get": GET, "update": UPDATE, "delete": DELETE}
 CALLS = pytest.mark.parametrize("call", OPERATION_OF)
-# The operation in the words of the API, and the level that it needs.
+# The operation by its name in the API, and the scope level that it needs.
 NEEDS = {
     "create": ("calendar.events.insert", "write"),
     "get": ("calendar.events.get", "read"),
@@ -37,7 +37,7 @@ def person(api, sandbox, new_user, provider):
 
 
 def ask(person, call, event_id="AAMk1", calendar="primary"):
-    """Make a call; all but ``create`` are about one event."""
+    """Send a request; all but ``create`` concern one event."""
     if call == "list":
         return person.api.get(f"/users/{person.user}/calendar/events", start="2026-12-03", end="2026-12-04")
     if call == "create":
@@ -58,14 +58,14 @@ def test_a_grant_too_narrow_is_403_before_the_provider_is_asked(api, sandbox, pe
     connect(api, person.user, person.account, scope=level_scopes(name, ONE_LEVEL_LESS[level]))
     answer = ask(person, call)
     assert answer.status_code == 403
-    told = answer.json["error"]
+    message = answer.json["error"]
     named = OF_PROVIDER if call == "list" else set()
     assert answer.json.keys() == {"data", "error", "operation", "validScopes"} | named
     assert answer.json["operation"] == operation
     assert answer.json["validScopes"] == list(valid_scopes(name, operation))
-    assert operation in told
-    assert f"scope level {level}" in told
-    assert all(scope in told for scope in level_scopes(name, level))
+    assert operation in message
+    assert f"scope level {level}" in message
+    assert all(scope in message for scope in level_scopes(name, level))
     assert sandbox.requests().total == 0
 
 
@@ -119,12 +119,12 @@ def test_a_refusal_for_scope_by_google_itself_carries_the_operation_alone(api, s
 def test_a_grant_that_is_gone_is_401_and_kills_the_connection(api, sandbox, person, call):
     event_id = person.made()["id"]
     sandbox.revoke(ADA)
-    told = error(ask(person, call, event_id), 401)
+    message = error(ask(person, call, event_id), 401)
     assert api.get(f"/users/{person.user}/oauth/{person.provider}").json["data"]["alive"] is False
     sandbox.forget_requests()
     assert error(ask(person, call, event_id), 401)
     assert sandbox.requests().total == 0
-    assert ADA not in told
+    assert ADA not in message
 
 
 @BOTH
@@ -245,15 +245,15 @@ def test_a_failure_that_passes_is_no_failure(sandbox, person, call, fault):
         ("google", "create", INSERT),
         ("google", "update", UPDATE),
         ("microsoft", "create", INSERT),
-        # The answer to a write shows too little: the event is read again.
+        # The answer to a write is incomplete, so the event is read again.
         ("microsoft", "create", GET),
     ],
 )
 def test_a_write_that_was_done_and_cannot_be_read_back_is_422(sandbox, person, call, operation):
     event_id = person.there.post()["id"]
     sandbox.fault(operation=operation[person.provider], body="html")
-    told = error(ask(person, call, event_id), 422)
-    assert "cannot be read" in told
+    message = error(ask(person, call, event_id), 422)
+    assert "cannot be read" in message
     assert "New" in person.there.subjects()
 
 

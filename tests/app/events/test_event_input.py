@@ -1,4 +1,4 @@
-"""What callers send for an event: times and zones, texts, guests, identifiers of any kind."""
+"""Input for events: times and zones, texts, guests, identifiers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.app.days import PROVIDERS
 pytestmark = pytest.mark.usefixtures("worker")
 
 BOTH = pytest.mark.parametrize("provider", PROVIDERS)
-# For what is refused before a provider is asked.
+# For requests that fail before any call to a provider.
 EITHER = pytest.mark.parametrize("provider", PROVIDERS[:1])
 ADA, BOB = "ada@example.com", "bob@example.com"
 ODD_IDS = {
@@ -50,7 +50,7 @@ def person(new_person, provider):
 
 @BOTH
 @pytest.mark.parametrize(
-    ("start", "zone", "told"),
+    ("start", "zone", "expected"),
     [
         ("2026-12-03T09:00", None, "2026-12-03T09:00:00.000Z"),
         ("2026-12-03T09:00", "America/New_York", "2026-12-03T14:00:00.000Z"),
@@ -58,15 +58,15 @@ def person(new_person, provider):
         ("2026-12-03T09:00+01:00", "America/New_York", "2026-12-03T08:00:00.000Z"),
         ("2026-W49-4T09:00:00,5Z", None, "2026-12-03T09:00:00.500Z"),
         ("20261203T0900", "Asia/Kolkata", "2026-12-03T03:30:00.000Z"),
-        # Twice on that clock: the first of the two.
+        # A repeated local time: the first of the two.
         ("2026-10-25T02:30", "Europe/Berlin", "2026-10-25T00:30:00.000Z"),
     ],
 )
-def test_a_time_without_an_offset_is_in_the_zone_of_the_header(person, start, zone, told):
+def test_a_time_without_an_offset_is_in_the_zone_of_the_header(person, start, zone, expected):
     headers = None if zone is None else {"X-Timezone": zone}
     made = person.made(start=start, end="2026-12-31T00:00:00Z", headers=headers)
     # Google keeps whole seconds.
-    assert made["start"] in (told, told.replace(".500", ".000"))
+    assert made["start"] in (expected, expected.replace(".500", ".000"))
     assert made["end"] == "2026-12-31T00:00:00.000Z"
     changed = one(person.update(made["id"], start=start, headers=headers))
     assert changed["start"] == made["start"]
@@ -74,7 +74,7 @@ def test_a_time_without_an_offset_is_in_the_zone_of_the_header(person, start, zo
 
 @EITHER
 @pytest.mark.parametrize(
-    ("times", "told"),
+    ("times", "expected"),
     [
         ({"start": "2026-12-03T11:00:00Z"}, "end must not be before start"),
         ({"start": "2026-12-04", "end": "2026-12-03"}, "end must be after start"),
@@ -89,10 +89,10 @@ def test_a_time_without_an_offset_is_in_the_zone_of_the_header(person, start, zo
     ],
     ids=str,
 )
-def test_times_that_make_no_event_are_refused(sandbox, person, times, told):
+def test_times_that_make_no_event_are_refused(sandbox, person, times, expected):
     sent = NINE | times
-    assert error(person.api.post(person.path(), sent), 400).startswith(told)
-    assert error(person.api.put(person.path("AAMk1"), sent), 400).startswith(told)
+    assert error(person.api.post(person.path(), sent), 400).startswith(expected)
+    assert error(person.api.put(person.path("AAMk1"), sent), 400).startswith(expected)
     assert sandbox.requests().total == 0
 
 
@@ -131,7 +131,7 @@ KINDS = "start and end must both be dates, or both have a time"
 
 @BOTH
 @pytest.mark.parametrize(
-    ("edge", "told"),
+    ("edge", "expected"),
     [
         ({"end": "2026-12-03T08:00:00Z"}, ORDER),
         ({"start": "2026-12-03T12:00:00Z"}, ORDER),
@@ -140,9 +140,9 @@ KINDS = "start and end must both be dates, or both have a time"
     ],
     ids=str,
 )
-def test_an_edge_that_does_not_fit_the_other_edge_of_the_stored_event_is_named(person, edge, told):
+def test_an_edge_that_does_not_fit_the_other_edge_of_the_stored_event_is_named(person, edge, expected):
     made = person.made()
-    assert error(person.update(made["id"], **edge), 400) == told
+    assert error(person.update(made["id"], **edge), 400) == expected
     assert bare(one(person.get(made["id"]))) == bare(made)
 
 
@@ -158,8 +158,8 @@ def test_another_fault_of_an_update_keeps_the_sentence_of_the_provider(sandbox, 
     made = person.made()
     operation = {"google": "google.events.patch", "microsoft": "microsoft.events.update"}[person.provider]
     sandbox.fault(operation=operation, status=400, reason="other", times=1)
-    told = error(person.update(made["id"], end="2026-12-03T11:00:00Z"), 400)
-    assert told.startswith({"google": "Google", "microsoft": "Microsoft 365"}[person.provider])
+    expected = error(person.update(made["id"], end="2026-12-03T11:00:00Z"), 400)
+    assert expected.startswith({"google": "Google", "microsoft": "Microsoft 365"}[person.provider])
 
 
 @EITHER
@@ -176,7 +176,7 @@ def test_an_unknown_zone_is_refused(person):
 
 @EITHER
 @pytest.mark.parametrize(
-    ("sent", "told"),
+    ("sent", "expected"),
     [
         ({"subject": None}, "subject must not be null"),
         ({"subject": 5}, "subject must be a string"),
@@ -208,9 +208,9 @@ def test_an_unknown_zone_is_refused(person):
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_fields_that_make_no_sense_are_refused(sandbox, person, sent, told):
-    assert error(person.create(**sent), 400).startswith(told)
-    assert error(person.update("AAMk1", **sent), 400).startswith(told)
+def test_fields_that_make_no_sense_are_refused(sandbox, person, sent, expected):
+    assert error(person.create(**sent), 400).startswith(expected)
+    assert error(person.update("AAMk1", **sent), 400).startswith(expected)
     assert sandbox.requests().total == 0
 
 
@@ -232,11 +232,11 @@ def test_a_guest_who_is_named_twice_is_invited_once(person):
 
 
 @BOTH
-@pytest.mark.parametrize("told", ["true", "false"])
-def test_a_delete_takes_whether_guests_are_told(person, told):
-    made = person.made(attendees=[{"email": BOB}], sendNotifications=told == "true")
+@pytest.mark.parametrize("expected", ["true", "false"])
+def test_a_delete_takes_whether_guests_are_told(person, expected):
+    made = person.made(attendees=[{"email": BOB}], sendNotifications=expected == "true")
     assert error(person.delete(made["id"], sendNotifications="yes"), 400).startswith("sendNotifications")
-    assert person.delete(made["id"], sendNotifications=told).status_code == 200
+    assert person.delete(made["id"], sendNotifications=expected).status_code == 200
 
 
 # --- identifiers
@@ -282,7 +282,7 @@ def test_a_calendar_id_that_microsoft_cannot_read_is_400(new_person):
 
 @EITHER
 @pytest.mark.parametrize(
-    ("segment", "told"),
+    ("segment", "expected"),
     [
         ("%00", "must not contain control characters"),
         ("a%0Ab", "must not contain control characters"),
@@ -293,10 +293,10 @@ def test_a_calendar_id_that_microsoft_cannot_read_is_400(new_person):
     ],
     ids=lambda value: value[:12],
 )
-def test_ids_that_nobody_can_have_are_refused(sandbox, person, segment, told):
+def test_ids_that_nobody_can_have_are_refused(sandbox, person, segment, expected):
     base = f"/users/{person.user}/calendar/events/{person.provider}"
-    assert error(person.api.post(f"{base}/{segment}", NINE), 400) == f"calendarId {told}"
-    assert error(person.api.get(f"{base}/primary/{segment}"), 400) == f"eventId {told}"
+    assert error(person.api.post(f"{base}/{segment}", NINE), 400) == f"calendarId {expected}"
+    assert error(person.api.get(f"{base}/primary/{segment}"), 400) == f"eventId {expected}"
     assert sandbox.requests().total == 0
 
 
@@ -310,15 +310,15 @@ def test_an_event_is_looked_for_in_the_calendar_that_is_named(new_person, provid
 @BOTH
 def test_what_is_missing_above_an_event_is_told(api, sandbox, new_user, person):
     other = {"google": "microsoft", "microsoft": "google"}[person.provider]
-    for path, told in (
+    for path, expected in (
         (f"/users/nobody/calendar/events/{person.provider}/primary", "User not found"),
         (f"/users/{person.user}/calendar/events/{other}/primary", "OAuth connection not found"),
         (f"/users/{new_user()}/calendar/events/{person.provider}/primary", "OAuth connection not found"),
     ):
-        assert error(api.post(path, NINE), 404) == told
+        assert error(api.post(path, NINE), 404) == expected
         for method in ("GET", "PUT", "DELETE"):
             body = {"json": {}} if method == "PUT" else {}
-            assert error(api.call(method, f"{path}/{quote('AAMk1')}", **body), 404) == told
+            assert error(api.call(method, f"{path}/{quote('AAMk1')}", **body), 404) == expected
     apple = f"/users/{person.user}/calendar/events/apple/primary"
     assert error(api.post(apple, NINE), 400) == "provider must be one of google, microsoft"
 

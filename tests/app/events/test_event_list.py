@@ -18,7 +18,7 @@ BOTH = pytest.mark.parametrize("provider", PROVIDERS)
 
 @pytest.fixture
 def listed(api):
-    """Ask for a user's events; answers with them whatever the form."""
+    """Request a user's events; returns them, whatever the form of the answer."""
 
     def ask(user, headers=None, **query):
         answer = api.get(f"/users/{user}/calendar/events", headers=headers, **(query or DAY))
@@ -29,7 +29,7 @@ def listed(api):
 
 
 def names(events):
-    """Where and what, in the order of the answer."""
+    """Calendar and subject of each event, in the order of the answer."""
     return [(each["calendarId"], each["subject"]) for each in events]
 
 

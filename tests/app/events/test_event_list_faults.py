@@ -1,4 +1,4 @@
-"""What the list of a user's events answers when not everything could be read, or nothing."""
+"""The list of a user's events when some or all calendars cannot be read."""
 
 from __future__ import annotations
 
@@ -95,17 +95,17 @@ def test_when_nothing_could_be_read_the_request_fails_in_the_form_it_was_asked(
 ):
     user = new_user(sandbox.account(provider, ADA[provider]))
     sandbox.fault(operation=LIST[provider], **fault)
-    told = api.get(f"/users/{user}/calendar/events", **DAY)
-    assert (told.status_code, told.json["data"]) == (status, None)
+    expected = api.get(f"/users/{user}/calendar/events", **DAY)
+    assert (expected.status_code, expected.json["data"]) == (status, None)
     bare_told = api.get(f"/users/{user}/calendar/events", **BARE)
     assert bare_told.status_code == status
-    assert bare_told.json == told.json["error"]
-    for answer in (told, bare_told):
+    assert bare_told.json == expected.json["error"]
+    for answer in (expected, bare_told):
         assert answer.headers.get("Retry-After") == ("60" if status == 429 else None)
 
 
 @pytest.mark.parametrize(
-    ("query", "status", "told"),
+    ("query", "status", "expected"),
     [
         ({}, 400, "start is required"),
         ({"start": "2026-12-03"}, 400, "end is required"),
@@ -130,13 +130,13 @@ def test_when_nothing_could_be_read_the_request_fails_in_the_form_it_was_asked(
     ],
     ids=str,
 )
-def test_what_makes_no_sense_is_refused_in_the_form_it_was_asked(api, two, query, status, told):
+def test_what_makes_no_sense_is_refused_in_the_form_it_was_asked(api, two, query, status, expected):
     answer = api.get(f"/users/{two}/calendar/events", **query)
     assert answer.status_code == status
     bare_form = not {"minDate", "maxDate"}.isdisjoint(query)
     sentence = answer.json if bare_form else answer.json["error"]
     assert isinstance(sentence, str)
-    assert sentence.startswith(told)
+    assert sentence.startswith(expected)
 
 
 def test_a_user_without_the_accounts_is_told_in_the_words_of_each_form(api, sandbox, new_user):
@@ -144,8 +144,8 @@ def test_a_user_without_the_accounts_is_told_in_the_words_of_each_form(api, sand
     for other in ({"provider": "microsoft"},):
         answer = api.get(f"/users/{user}/calendar/events", **BARE, **other)
         assert (answer.status_code, answer.json) == (404, "User has not the needed calendars connected")
-        told = error(api.get(f"/users/{user}/calendar/events", **DAY, **other), 404)
-        assert told == "User has no connected calendars"
+        expected = error(api.get(f"/users/{user}/calendar/events", **DAY, **other), 404)
+        assert expected == "User has no connected calendars"
 
 
 @FORMS
@@ -172,7 +172,7 @@ def test_a_key_of_an_organization_reaches_its_members_alone(new_api, sandbox, ne
 
 @BOTH
 def test_an_account_that_no_named_calendar_belongs_to_is_not_spoken_of(api, sandbox, two, provider):
-    """Nor asked, were its grant as good as gone."""
+    """It is not called either, even if its grant is revoked."""
     other = {"google": "microsoft", "microsoft": "google"}[provider]
     sandbox.revoke(ADA[other])
     assert api.get(f"/users/{two}/calendar/events", **DAY).json["failedCalendars"]

@@ -223,7 +223,7 @@ def test_an_update_writes_only_what_was_sent(person, sent, changed):
 
 
 def foreign(person):
-    """An event of another program: guests who have answered, an online meeting, properties of its own."""
+    """An event of another program: with answers of guests, an online meeting and private properties."""
     if person.provider == "google":
         return person.there.post(
             summary="Lunch",
@@ -249,12 +249,12 @@ def foreign(person):
     )
 
 
-# What every write changes.
+# Fields that every write changes.
 STAMPS = {"etag", "updated", "sequence", "@odata.etag", "changeKey", "lastModifiedDateTime", "@odata.context"}
 
 
 def as_others_see(person, event_id):
-    """The event as the other program finds it, its own property included."""
+    """The event as the other program reads it, with its private property."""
     if person.provider == "google":
         return person.there.event(event_id)
     expand = f"$expand=singleValueExtendedProperties($filter=id eq '{FOREIGN}')"
@@ -280,8 +280,8 @@ def test_what_others_wrote_into_an_event_survives_an_update(person):
 def test_who_stays_invited_keeps_their_answer(person):
     event_id = foreign(person)["id"]
     sent = [{"email": "new@example.com"}, {"email": BOB.upper()}]
-    told = bare(one(person.update(event_id, attendees=sent)))["attendees"]
-    assert [(each["email"].lower(), each["responseStatus"]) for each in told] == [
+    expected = bare(one(person.update(event_id, attendees=sent)))["attendees"]
+    assert [(each["email"].lower(), each["responseStatus"]) for each in expected] == [
         ("new@example.com", "needsAction"),
         (BOB, "accepted"),
     ]
@@ -331,14 +331,14 @@ def test_a_busy_read_sees_every_write_at_once(api, person):
     assert busy() == []
 
 
-@pytest.mark.parametrize(("asked", "told"), [(None, False), (False, False), (True, True)])
-def test_google_tells_guests_when_it_is_asked_to(sandbox, new_person, asked, told):
+@pytest.mark.parametrize(("asked", "expected"), [(None, False), (False, False), (True, True)])
+def test_google_tells_guests_when_it_is_asked_to(sandbox, new_person, asked, expected):
     person = new_person("google")
     sent = {} if asked is None else {"sendNotifications": asked}
     made = person.made(attendees=[{"email": BOB}], **sent)
     one(person.update(made["id"], subject="New", **sent))
     person.delete(made["id"], **{name: str(value).lower() for name, value in sent.items()})
-    assert [each["guests"] for each in sandbox.notices()] == ([[BOB]] * 3 if told else [])
+    assert [each["guests"] for each in sandbox.notices()] == ([[BOB]] * 3 if expected else [])
 
 
 # --- delete

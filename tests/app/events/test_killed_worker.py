@@ -1,4 +1,4 @@
-"""A worker that is killed in the middle of event creates costs a retry, and never a second event."""
+"""After a worker is killed during event creates, retries succeed and never create a second event."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ AT_ONCE = 24
 
 @pytest.fixture(scope="module")
 def apart(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment of an installation whose worker may be killed; its Redis runs."""
+    """The environment of an installation whose worker the test may kill; its Redis runs."""
     folder = tmp_path_factory.mktemp("killed")
     ours = environment | {"ALMANAC_DATA_DIR": str(folder)}
     settings = settings_of(ours)
@@ -98,13 +98,13 @@ def test_creates_that_a_killed_worker_has_begun_are_made_once(provider, apart, o
             successor.terminate()
             successor.wait(timeout=20)
 
-    # Some were answered, some were cut off: else this has shown nothing.
+    # The test is meaningful only if some creates were answered and some were interrupted.
     assert {201, 502} <= set(statuses), sorted(set(statuses))
     assert sorted(subjects(sandbox, account)) == sorted(f"event {number}" for number in range(EVENTS))
 
 
 def subjects(sandbox, account) -> list[str]:
-    """What the provider itself has, read without our service."""
+    """The events at the provider, read without Almanac."""
     if account.provider == "google":
         page = callers.google(sandbox, account).get("calendars/primary/events", maxResults="2500")
         assert "nextPageToken" not in page

@@ -1,4 +1,4 @@
-"""Unified events: one event in the main calendar of each account, tied together by its metaId."""
+"""Unified events: one copy in the main calendar of each account, all with the same metaId."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_a_copy_in_another_calendar_than_the_main_one_is_not_looked_for(api, san
     assert error(both.get("m-1"), 404) == "Event not found"
 
 
-# --- once
+# --- idempotency
 
 
 def test_a_request_that_is_repeated_with_its_metaid_makes_no_second_copy(both):
@@ -227,7 +227,7 @@ def test_an_idempotency_key_stands_for_the_metaid_that_was_not_sent(both):
     error(both.create(subject="Other", headers=key), 422)
 
 
-# --- who asks, and for what
+# --- access and input
 
 
 def test_a_user_without_accounts_has_nothing_to_write_to(api, new_user):
@@ -250,7 +250,7 @@ def test_a_user_without_accounts_has_nothing_to_write_to(api, new_user):
 
 
 @pytest.mark.parametrize(
-    ("sent", "told"),
+    ("sent", "expected"),
     [
         ({"end": "2026-12-03T08:00:00Z"}, "end must not be before start"),
         ({"end": "2026-12-04"}, "start and end must both be dates"),
@@ -262,9 +262,9 @@ def test_a_user_without_accounts_has_nothing_to_write_to(api, new_user):
     ],
     ids=str,
 )
-def test_what_makes_no_sense_is_refused_before_anything_is_written(sandbox, both, sent, told):
-    assert error(both.create(**sent), 400).startswith(told)
-    assert error(both.update("m-1", **(NINE | sent)), 400).startswith(told)
+def test_what_makes_no_sense_is_refused_before_anything_is_written(sandbox, both, sent, expected):
+    assert error(both.create(**sent), 400).startswith(expected)
+    assert error(both.update("m-1", **(NINE | sent)), 400).startswith(expected)
     assert sandbox.requests().total == 0
 
 
@@ -282,7 +282,7 @@ def test_a_read_only_key_reads_and_a_bound_key_reaches_its_members(new_api, new_
 
 
 @pytest.mark.parametrize(
-    ("sent", "told"),
+    ("sent", "expected"),
     [
         ({}, False),
         ({"sendNotificationsFor": []}, False),
@@ -292,7 +292,7 @@ def test_a_read_only_key_reads_and_a_bound_key_reaches_its_members(new_api, new_
     ],
     ids=str,
 )
-def test_google_tells_guests_when_it_is_named(sandbox, both, sent, told):
+def test_google_tells_guests_when_it_is_named(sandbox, both, sent, expected):
     def notices():
         return [(each["operation"], each["guests"]) for each in sandbox.notices()]
 
@@ -300,7 +300,7 @@ def test_google_tells_guests_when_it_is_named(sandbox, both, sent, told):
     both.update("m-1", subject="New", **sent)
     both.delete("m-1", **{name: ",".join(value) for name, value in sent.items()})
     operations = ("google.events.insert", "google.events.patch", "google.events.delete")
-    assert notices() == ([(each, [BOB]) for each in operations] if told else [])
+    assert notices() == ([(each, [BOB]) for each in operations] if expected else [])
 
 
 # --- one copy is missing, and the other has changed
@@ -330,7 +330,7 @@ def test_a_missing_copy_is_not_made_beside_one_with_other_content(both, provider
     assert answer.json["metaId"] == "m-1"
     assert f"The event m-1 exists in {other} with other content" in answer.json["error"]
     assert both.there[provider].events() == []
-    # With the content of the copy that is left it is made again.
+    # A create with the content of the remaining copy creates the missing one again.
     both.delete("m-1")
     assert len(one(both.create(**body), 201)["events"]) == 2
 

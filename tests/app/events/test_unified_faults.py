@@ -1,4 +1,4 @@
-"""Unified events when one of the accounts fails: all or nothing on create, told and repeatable otherwise."""
+"""Unified events when one account fails: all or nothing on create; otherwise reported and repeatable."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BOTH = pytest.mark.parametrize("provider", PROVIDERS)
 OTHER = {"google": "microsoft", "microsoft": "google"}
 NAME = {"google": "Google Calendar", "microsoft": "Microsoft 365"}
 EMPTY = {"google": [], "microsoft": []}
-# What a look for a metaId is made of.
+# The operation that looks for a metaId.
 FIND = {"google": "google.events.list", "microsoft": "microsoft.batch"}
 TOO_NARROW = {
     "google": ["https://www.googleapis.com/auth/calendar.readonly"],
@@ -47,7 +47,7 @@ NONE_MADE = "No copy was made"
 
 
 def assert_left(answer, provider):
-    """The answer says that an account may have a copy, and how to continue."""
+    """The answer says that an account may have a copy, and what the client can do."""
     sentence = f"{provider} may have a copy: it is safe to repeat the request with the metaId m-1"
     assert sentence in answer.json["error"]
     assert answer.json["code"] == "outcomeUnknown"
@@ -59,7 +59,7 @@ def assert_left(answer, provider):
     [
         ({"status": 403}, 403),
         ({"status": 429, "retry_after": 60}, 429),
-        # Three tries, and none of them has written anything.
+        # Three attempts, none of which has written anything.
         ({"status": 429, "retry_after": 0.1}, 429),
         ({"status": 503, "retry_after": 60}, 502),
         ({"status": 400}, 400),
@@ -72,7 +72,7 @@ def test_when_one_account_fails_nothing_is_left_at_either(api, sandbox, both, pr
     assert answer.status_code == status, answer.text
     assert (answer.json["data"], answer.json["metaId"]) == (None, "m-1")
     assert answer.json["error"].startswith(NAME[provider])
-    # Unavailable may mean that the copy comes in a moment; a refusal does not.
+    # After 503 the copy may still appear; after a refusal it cannot.
     if status == 502:
         assert_left(answer, provider)
     else:
@@ -150,7 +150,7 @@ def test_what_cannot_be_removed_again_is_named(sandbox, both, provider):
 @BOTH
 def test_a_repetition_that_fails_takes_nothing_away(sandbox, both, provider):
     assert both.create(metaId="m-1", subject="Once").status_code == 201
-    # Everything that a repeated create may ask of this account.
+    # All calls that a repeated create may send for this account.
     sandbox.fault(email=ADA[provider], status=403)
     answer = both.create(metaId="m-1", subject="Once")
     assert answer.status_code == 403
@@ -160,7 +160,7 @@ def test_a_repetition_that_fails_takes_nothing_away(sandbox, both, provider):
 
 @BOTH
 def test_a_copy_behind_a_refusal_of_the_second_try_is_found(sandbox, both, provider):
-    # Of two faults the latest strikes first.
+    # The fault that was added last applies first.
     sandbox.fault(operation=INSERT[provider], status=429, retry_after=60)
     sandbox.fault(operation=INSERT[provider], body="reset", times=1)
     assert len(one(both.create(metaId="m-1", subject="Once"), 201)["events"]) == 2
@@ -184,7 +184,7 @@ def test_what_is_repeated_as_the_error_says_makes_no_second_copy(sandbox, both):
     meta_id = left.json["metaId"]
     assert f"repeat the request with the metaId {meta_id}" in left.json["error"]
     sandbox.clear_faults()
-    # The very request that was made first: the metaId it had been given is now its own.
+    # The first request again, now with the metaId that was generated for it.
     again = both.create(metaId=meta_id, subject="Half")
     assert again.status_code == 201, again.text
     assert both.subjects() == {"google": ["Half"], "microsoft": ["Half"]}
@@ -194,7 +194,7 @@ def test_what_is_repeated_as_the_error_says_makes_no_second_copy(sandbox, both):
 def test_what_was_there_before_is_never_undone(sandbox, both, provider):
     one_account = {"provider": OTHER[provider]}
     assert both.create(query=one_account, metaId="m-1", subject="Precious").status_code == 201
-    # The account that has it says nothing, the other one makes its copy, which has to go again.
+    # The account with the copy does not answer; the other one creates a copy, which must be deleted again.
     sandbox.fault(email=ADA[OTHER[provider]], status=503, times=3)
     answer = both.create(metaId="m-1", subject="Precious")
     assert answer.status_code == 502
@@ -256,7 +256,7 @@ def test_of_two_who_create_the_same_at_once_neither_loses_a_copy(app, sandbox, b
 def test_an_account_whose_grant_has_ended_keeps_everything_as_it_was(api, sandbox, both, provider, call):
     both.create(metaId="m-1", subject="Old")
     sandbox.revoke(ADA[provider])
-    # The first to be told that it has ended is this read.
+    # This read is the first call after the revocation.
     assert failed_accounts(both.get("m-1")) == [(provider, "authorizationInvalid")]
     sandbox.forget_requests()
     calls = {
@@ -289,7 +289,7 @@ def test_an_account_with_too_narrow_a_grant_keeps_everything_as_it_was(api, sand
     assert answer.json["operation"] == f"calendar.events.{operation}"
     assert sandbox.requests().total == 0
     assert both.subjects() == {"google": ["Old"], "microsoft": ["Old"]}
-    # The other account alone is another matter.
+    # A request for the other account alone still succeeds.
     assert both.create(query={"provider": OTHER[provider]}, metaId="m-3").status_code == 201
 
 
@@ -304,7 +304,7 @@ def test_a_create_that_is_cut_off_tells_the_metaid_to_repeat_it_with(both, monke
     assert both.create(metaId=answer.json["metaId"], subject="Once").status_code == 201
 
 
-# --- update and delete: told, and repeatable
+# --- update and delete: reported and repeatable
 
 
 @BOTH
@@ -313,8 +313,8 @@ def test_a_change_that_reaches_one_account_says_so_and_is_finished_by_repeating_
     sandbox.fault(operation=UPDATE[provider], status=503, retry_after=60)
     answer = both.update("m-1", subject="New")
     assert answer.status_code == 502
-    told = f"The event was changed in {OTHER[provider]}, but not in {provider}: {NAME[provider]}"
-    assert answer.json["error"].startswith(told)
+    expected = f"The event was changed in {OTHER[provider]}, but not in {provider}: {NAME[provider]}"
+    assert answer.json["error"].startswith(expected)
     assert answer.json["error"].endswith("Repeat the request to finish")
     assert failed_accounts(answer) == [(provider, "providerError")]
     assert [each["calendarId"] for each in answer.json["failedCalendars"]] == [SHOWN[provider]]

@@ -1,4 +1,4 @@
-"""A busy read right after an event write sees it, whoever else reads at the same moment."""
+"""A busy read after an event write sees the write, also with other reads at the same time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def clock(minute: int) -> str:
 
 
 def union(stretches: list[tuple[int, int]]) -> list[dict[str, str]]:
-    """The busy periods that events make, the slow and obvious way: minute by minute."""
+    """The busy periods of events, computed minute by minute."""
     covered = [any(start <= minute < end for start, end in stretches) for minute in range(MINUTES)]
     edges = [n for n in range(MINUTES + 1) if (n < MINUTES and covered[n]) != (n > 0 and covered[n - 1])]
     return [{"start": clock(a), "end": clock(b)} for a, b in zip(edges[::2], edges[1::2], strict=True)]
@@ -32,7 +32,7 @@ def union(stretches: list[tuple[int, int]]) -> list[dict[str, str]]:
 
 @contextmanager
 def reading(app, api: Api, user: str) -> Iterator[None]:
-    """Others who read the same user's busy periods all the time, half of them past the cache."""
+    """Clients that read the same user's busy periods continuously, half of them without the cache."""
     over = threading.Event()
     failures: list[str] = []
 
@@ -63,7 +63,7 @@ def reading(app, api: Api, user: str) -> Iterator[None]:
 def test_a_busy_read_after_an_event_write_sees_it(writes, provider, app, api, sandbox, new_user):
     chance = random.Random(f"coherence {provider}")
     user = new_user(sandbox.account(provider, f"{provider}-writer@example.com"))
-    # Slow reads and quick writes: a read that began before a write is answered after it.
+    # Slow reads and fast writes: a read that begins before a write ends after it.
     for operation in ("google.freebusy.query", "microsoft.calendarView.list"):
         sandbox.fault(operation=operation, latency_ms=15)
     events = f"/users/{user}/calendar/events/{provider}/primary"
