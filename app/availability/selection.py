@@ -51,7 +51,7 @@ class Target(NamedTuple):
 
 
 def precheck(connection: ConnectionRef, *operations: Operation) -> Failed | None:
-    """The failure if the grant is revoked, or too narrow for an operation. It calls no provider."""
+    """The failure if the grant is revoked or too narrow for an operation, else None. It calls no provider."""
     return _precheck(connection.provider, connection.scope, connection.alive, operations)
 
 

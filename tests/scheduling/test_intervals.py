@@ -103,7 +103,7 @@ def test_no_owners_make_no_groups():
 
 
 @given(st.integers(0, 2_000), st.integers(1, 400), st.integers(0, 2**32 - 1))
-def test_moments_are_put_in_order_however_they_come(size, runs, seed):
+def test_moments_are_sorted_from_any_order(size, runs, seed):
     dice = np.random.default_rng(seed)
     moments = dice.integers(-1_000, 1_000, size)
     # In ``runs`` sorted runs, as from consecutive calendars; a single run is already sorted.

@@ -27,7 +27,7 @@ def full(monkeypatch):
     return fill
 
 
-def test_a_read_is_turned_away(api, app, sandbox, new_user, full):
+def test_a_read_is_refused(api, app, sandbox, new_user, full):
     user = new_user(sandbox.account("google", ADA))
     full(app)
 
@@ -37,7 +37,7 @@ def test_a_read_is_turned_away(api, app, sandbox, new_user, full):
 
 
 @BOTH
-def test_who_has_consented_is_connected(allowing, sandbox, new_user, provider, full):
+def test_a_consent_is_completed(allowing, sandbox, new_user, provider, full):
     sandbox.account(provider, ADA)
     user = new_user()
     landed = consent(link(allowing, user, provider))

@@ -159,7 +159,7 @@ def test_calendars_are_found_in_the_account_that_lists_them(sandbox, new_user, b
     assert periods(busy(user, calendarIds="AAMkMain")) == [("12:00", "13:00")]
 
 
-def test_a_calendar_that_is_on_no_list_is_asked_for_and_named(sandbox, new_user, busy):
+def test_a_calendar_on_no_list_is_requested_and_listed_as_failed(sandbox, new_user, busy):
     google = sandbox.account("google", "ada@example.com", events=[meeting("09:00", "10:00")])
     answer = busy(new_user(google), calendarIds="primary,gone@group.calendar.google.com")
     assert periods(answer) == [("09:00", "10:00")]

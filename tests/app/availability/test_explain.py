@@ -317,7 +317,7 @@ def test_a_key_of_another_organization_learns_nothing(new_api, ada, new_organiza
     assert explained(member.get(path, **query))["offeredBy"] == [user]
 
 
-def test_an_account_whose_address_nobody_told_is_named_by_its_provider(api, sandbox, new_user, explain):
+def test_an_account_without_an_address_is_named_by_its_provider(api, sandbox, new_user, explain):
     account = sandbox.account("microsoft", "ada@contoso.example", events=[meeting("09:00", "10:00")])
     user = new_user()
     connect(api, user, account, email=None)

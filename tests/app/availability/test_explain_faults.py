@@ -75,7 +75,7 @@ def test_no_more_calendars_are_named_than_a_sentence_bears(sandbox, new_user, ex
 
 
 @pytest.mark.parametrize("fault", [{"status": 500}, {"body": "html"}, {"status": 401}])
-def test_no_secret_and_no_internal_is_told(sandbox, new_user, explain, fault):
+def test_no_secrets_and_internals_are_in_answers(sandbox, new_user, explain, fault):
     account = sandbox.account("google", "ada@example.com")
     user = new_user(account)
     sandbox.fault(**fault)

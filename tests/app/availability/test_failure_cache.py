@@ -71,6 +71,6 @@ def test_a_reconnected_account_does_not_get_the_old_failure(patient, api, accoun
     assert ask(patient, user) == WELL
 
 
-def test_without_it_every_request_asks(new_app, api, user, failed):
+def test_without_failure_caching_every_request_calls_the_provider(new_app, api, user, failed):
     asking = Api(new_app(failure_ttl_seconds=0.0).test_client(), api.key)
     assert ask(asking, user) == WELL

@@ -223,7 +223,7 @@ def test_slots_on_the_clock_are_few_or_many_without_resolving_windows_where_the_
         ("1969-12-31", "at must lie in the years 1970 to 2199"),
     ],
 )
-def test_a_moment_that_is_none_is_named(ask, route, at, sentence):
+def test_an_invalid_moment_is_refused(ask, route, at, sentence):
     assert refused(ask(route, at=at)).startswith(sentence)
 
 
@@ -520,7 +520,7 @@ def test_schedules_that_are_accepted(api, value):
 
 
 @pytest.mark.parametrize(("value", "sentence"), BAD_SCHEDULES.values(), ids=BAD_SCHEDULES)
-def test_schedules_that_are_refused_are_named_with_their_place(api, value, sentence):
+def test_the_error_of_a_bad_schedule_has_its_place(api, value, sentence):
     for path, place, body in schedules(value):
         assert refused(api.post(path, body, query_string=RANGE | MOMENT)).startswith(f"{place}{sentence}")
 

@@ -312,7 +312,7 @@ def test_a_users_own_schedules_and_calendars_go_before_those_of_the_request(sand
     assert [entry["calendarIds"] for entry in entries] == [["ada@example.com"], ["ada@example.com"], ["team"]]
 
 
-def test_nobody_asked_for_is_an_empty_list(several):
+def test_an_empty_list_of_users_gets_an_empty_answer(several):
     answer = several([])
     assert (answer.status_code, answer.json["data"]) == (200, [])
 
@@ -409,7 +409,7 @@ def test_an_entry_without_accounts_fails_alone_whatever_it_names(api, sandbox, n
     ]
 
 
-def test_an_account_that_is_not_named_and_hangs_costs_nobody_an_answer(api, sandbox, new_user):
+def test_an_account_that_hangs_delays_no_request_that_does_not_name_it(api, sandbox, new_user):
     google = sandbox.account(
         "google",
         "ada@example.com",

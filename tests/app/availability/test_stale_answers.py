@@ -77,12 +77,12 @@ def test_a_stale_answer_comes_at_once_and_the_next_is_new(sandbox, lenient, user
 
 @pytest.mark.usefixtures("stale")
 @pytest.mark.parametrize("asked", ["no-cache", "max-age=0"])
-def test_who_wants_it_fresh_waits_for_it(lenient, user, asked):
+def test_a_no_cache_request_waits_for_the_provider(lenient, user, asked):
     assert periods(busy(lenient, user, {"Cache-Control": asked})) == AFTER
 
 
 @pytest.mark.usefixtures("stale")
-def test_who_names_an_age_takes_nothing_older(lenient, user):
+def test_an_answer_is_not_older_than_the_requested_age(lenient, user):
     time.sleep(1.0)
     assert periods(busy(lenient, user, {"Cache-Control": "max-age=1"})) == AFTER
 
@@ -128,7 +128,7 @@ def test_a_broker_that_is_down_leaves_the_stale_answer(new_app, api, user, caplo
 
 
 @pytest.mark.usefixtures("stale")
-def test_a_stale_list_is_renewed_also_beside_ranges_that_nobody_has_asked_for(sandbox, lenient, user):
+def test_a_stale_list_is_refreshed_also_with_uncached_ranges(sandbox, lenient, user):
     later = {"start": "2027-01-07T00:00:00Z", "end": "2027-01-08T00:00:00Z"}
     assert lenient.get(f"/users/{user}/calendar/busy", **later).status_code == 200
     lists = {"google.calendarList.list", "microsoft.calendars.list"}

@@ -404,7 +404,7 @@ def found_messages(node: Any) -> Iterator[str]:
             yield from found_messages(each)
 
 
-def test_only_the_end_of_a_grant_ends_the_connection_and_it_is_not_asked_again(world):
+def test_only_a_revoked_grant_ends_the_connection_which_is_not_used_again(world):
     connection = world.api.get(f"/users/{world.alone}/oauth/{world.provider}").json["data"]
     assert connection["alive"] is world.sickness.alive
     world.sandbox.forget_requests()

@@ -40,7 +40,7 @@ def without_record(calendar):
     return {name: value for name, value in calendar.items() if name != "original"}
 
 
-def test_every_field_of_googles_calendars_is_told(api, two):
+def test_every_field_of_googles_calendars(api, two):
     main, team = calendars(api, two, provider="google")
     assert without_record(main) == {
         "id": ADA["google"],
@@ -57,7 +57,7 @@ def test_every_field_of_googles_calendars_is_told(api, two):
     assert (main["original"]["kind"], main["original"]["colorId"]) == ("calendar#calendarListEntry", "14")
 
 
-def test_every_field_of_microsofts_calendars_is_told(api, two):
+def test_every_field_of_microsofts_calendars(api, two):
     (main,) = calendars(api, two, provider="microsoft")
     assert without_record(main) == {
         "id": "AAMk1",
@@ -109,12 +109,12 @@ def test_a_role_is_what_the_account_may_do(api, sandbox, new_user, provider):
         ("Europe/Berlin", "Europe/Berlin"),
     ],
 )
-def test_a_mailboxs_zone_is_told_by_its_iana_name(api, sandbox, new_user, zone, expected):
+def test_a_mailboxs_zone_has_its_iana_name(api, sandbox, new_user, zone, expected):
     user = new_user(sandbox.account("microsoft", ADA["microsoft"], time_zone=zone))
     assert [each["timeZone"] for each in calendars(api, user)] == [expected]
 
 
-def test_a_mailbox_whose_zone_may_not_be_read_is_told_in_utc(api, sandbox, new_user):
+def test_a_mailbox_whose_zone_cannot_be_read_is_in_utc(api, sandbox, new_user):
     narrow = sandbox.account(
         "microsoft", ADA["microsoft"], time_zone="Europe/Berlin", scope="Calendars.ReadBasic"
     )
@@ -202,7 +202,7 @@ def test_of_two_failures_the_most_telling_speaks(api, sandbox, two):
 
 
 @BOTH
-def test_a_grant_that_is_gone_is_401_and_not_asked_again(api, sandbox, new_user, provider):
+def test_a_revoked_grant_is_401_and_not_used_again(api, sandbox, new_user, provider):
     user = new_user(sandbox.account(provider, ADA[provider]))
     sandbox.revoke(ADA[provider])
     error(api.get(f"/users/{user}/calendar"), 401)

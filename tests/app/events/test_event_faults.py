@@ -198,7 +198,7 @@ def test_a_key_of_an_organization_reaches_its_members_alone(
     ],
     ids=str,
 )
-def test_a_provider_that_fails_is_told_with_its_reason(sandbox, person, call, fault, status):
+def test_a_provider_failure_has_its_reason(sandbox, person, call, fault, status):
     event_id = person.there.post()["id"]
     sandbox.fault(operation=OPERATION_OF[call][person.provider], **fault)
     answer = ask(person, call, event_id)
@@ -220,7 +220,7 @@ def test_googles_403_for_its_limits_is_429(sandbox, person, reason):
 
 @pytest.mark.parametrize("fault", [{"status": 500}, {"status": 429}], ids=str)
 @BOTH
-def test_a_failure_that_does_not_pass_is_told_after_some_tries(sandbox, person, fault):
+def test_a_persistent_failure_is_reported_after_some_retries(sandbox, person, fault):
     sandbox.fault(operation=INSERT[person.provider], **fault)
     answer = person.create()
     assert answer.status_code == (429 if fault == {"status": 429} else 502)
@@ -280,7 +280,7 @@ def test_a_create_that_hangs_is_found_in_time_and_seen_by_the_next_busy_read(api
 
 
 @BOTH
-def test_a_write_that_nobody_has_answered_leaves_nothing_cached(api, new_app, person):
+def test_an_unanswered_write_leaves_nothing_cached(api, new_app, person):
     def busy():
         return periods(api.get(f"/users/{person.user}/calendar/busy", **DAY))
 

@@ -233,7 +233,7 @@ def test_a_guest_who_is_named_twice_is_invited_once(person):
 
 @BOTH
 @pytest.mark.parametrize("expected", ["true", "false"])
-def test_a_delete_takes_whether_guests_are_told(person, expected):
+def test_a_delete_takes_whether_guests_are_notified(person, expected):
     made = person.made(attendees=[{"email": BOB}], sendNotifications=expected == "true")
     assert error(person.delete(made["id"], sendNotifications="yes"), 400).startswith("sendNotifications")
     assert person.delete(made["id"], sendNotifications=expected).status_code == 200
@@ -293,7 +293,7 @@ def test_a_calendar_id_that_microsoft_cannot_read_is_400(new_person):
     ],
     ids=lambda value: value[:12],
 )
-def test_ids_that_nobody_can_have_are_refused(sandbox, person, segment, expected):
+def test_impossible_ids_are_refused(sandbox, person, segment, expected):
     base = f"/users/{person.user}/calendar/events/{person.provider}"
     assert error(person.api.post(f"{base}/{segment}", NINE), 400) == f"calendarId {expected}"
     assert error(person.api.get(f"{base}/primary/{segment}"), 400) == f"eventId {expected}"
@@ -308,7 +308,7 @@ def test_an_event_is_looked_for_in_the_calendar_that_is_named(new_person, provid
 
 
 @BOTH
-def test_what_is_missing_above_an_event_is_told(api, sandbox, new_user, person):
+def test_a_missing_user_account_or_calendar_is_named(api, sandbox, new_user, person):
     other = {"google": "microsoft", "microsoft": "google"}[person.provider]
     for path, expected in (
         (f"/users/nobody/calendar/events/{person.provider}/primary", "User not found"),

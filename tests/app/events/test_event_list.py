@@ -48,9 +48,7 @@ def test_events_of_all_calendars_are_sorted_by_start_with_their_calendars(listed
 
 @FORMS
 @BOTH
-def test_every_field_of_an_event_is_told_as_when_it_is_read_alone(
-    api, listed, sandbox, new_user, provider, form
-):
+def test_every_field_of_an_event_is_as_when_it_is_read_alone(api, listed, sandbox, new_user, provider, form):
     account = sandbox.account(provider, ADA[provider])
     user = new_user(account)
     body = {
@@ -239,7 +237,7 @@ def test_cancelled_events_are_left_out_and_declined_ones_are_not(listed, sandbox
 
 
 @BOTH
-def test_private_events_are_told_to_their_owner(listed, sandbox, new_user, provider):
+def test_private_events_are_listed_for_their_owner(listed, sandbox, new_user, provider):
     account = sandbox.account(provider, ADA[provider])
     secret = {"google": {"summary": "Secret", "visibility": "private"}}
     secret["microsoft"] = {"subject": "Secret", "sensitivity": "private"}

@@ -130,7 +130,7 @@ def test_when_nothing_could_be_read_the_request_fails_in_the_form_it_was_asked(
     ],
     ids=str,
 )
-def test_what_makes_no_sense_is_refused_in_the_form_it_was_asked(api, two, query, status, expected):
+def test_invalid_queries_are_refused_in_the_requested_form(api, two, query, status, expected):
     answer = api.get(f"/users/{two}/calendar/events", **query)
     assert answer.status_code == status
     bare_form = not {"minDate", "maxDate"}.isdisjoint(query)
@@ -139,7 +139,7 @@ def test_what_makes_no_sense_is_refused_in_the_form_it_was_asked(api, two, query
     assert sentence.startswith(expected)
 
 
-def test_a_user_without_the_accounts_is_told_in_the_words_of_each_form(api, sandbox, new_user):
+def test_a_user_without_the_accounts_gets_the_error_of_each_form(api, sandbox, new_user):
     user = new_user(sandbox.account("google", ADA["google"]))
     for other in ({"provider": "microsoft"},):
         answer = api.get(f"/users/{user}/calendar/events", **BARE, **other)

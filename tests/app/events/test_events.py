@@ -169,7 +169,7 @@ def test_the_main_calendar_goes_by_its_alias_and_by_its_id(new_person, provider)
 
 
 @BOTH
-def test_what_somebody_else_has_written_is_read(person):
+def test_changes_of_another_program_are_read(person):
     if person.provider == "google":
         fields = {
             "summary": "Lunch",
@@ -277,7 +277,7 @@ def test_what_others_wrote_into_an_event_survives_an_update(person):
 
 
 @BOTH
-def test_who_stays_invited_keeps_their_answer(person):
+def test_a_guest_who_stays_invited_keeps_the_response(person):
     event_id = foreign(person)["id"]
     sent = [{"email": "new@example.com"}, {"email": BOB.upper()}]
     expected = bare(one(person.update(event_id, attendees=sent)))["attendees"]
@@ -332,7 +332,7 @@ def test_a_busy_read_sees_every_write_at_once(api, person):
 
 
 @pytest.mark.parametrize(("asked", "expected"), [(None, False), (False, False), (True, True)])
-def test_google_tells_guests_when_it_is_asked_to(sandbox, new_person, asked, expected):
+def test_google_notifies_guests_on_request(sandbox, new_person, asked, expected):
     person = new_person("google")
     sent = {} if asked is None else {"sendNotifications": asked}
     made = person.made(attendees=[{"email": BOB}], **sent)

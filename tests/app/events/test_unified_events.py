@@ -21,7 +21,7 @@ def both(api, sandbox, new_user):
     return Both.connected(api, sandbox, new_user)
 
 
-def test_an_event_is_created_in_every_account_and_told_as_one(both):
+def test_an_event_is_created_in_every_account_and_answered_as_one(both):
     answer = both.create(
         metaId="m-1",
         subject="Review",
@@ -179,7 +179,7 @@ def test_an_account_without_a_copy_is_passed_over(both, provider):
     assert both.subjects() == {"google": [], "microsoft": []}
 
 
-def test_a_copy_in_another_calendar_than_the_main_one_is_not_looked_for(api, sandbox, new_user):
+def test_copies_outside_the_main_calendar_are_ignored(api, sandbox, new_user):
     both = Both.connected(api, sandbox, new_user, calendars=[{"primary": True}, {"id": "AAMk-team"}])
     path = f"/users/{both.user}/calendar/events/google/AAMk-team"
     assert api.post(path, NINE | {"metaId": "m-1"}).status_code == 201
@@ -218,7 +218,7 @@ def test_the_same_request_adds_the_copy_that_is_missing(both, provider):
     assert both.subjects() == {"google": ["Once"], "microsoft": ["Once"]}
 
 
-def test_an_idempotency_key_stands_for_the_metaid_that_was_not_sent(both):
+def test_an_idempotency_key_replaces_a_missing_metaid(both):
     key = {"Idempotency-Key": "unified"}
     first, again = both.create(subject="Once", headers=key), both.create(subject="Once", headers=key)
     assert first.json == again.json
@@ -262,7 +262,7 @@ def test_a_user_without_accounts_has_nothing_to_write_to(api, new_user):
     ],
     ids=str,
 )
-def test_what_makes_no_sense_is_refused_before_anything_is_written(sandbox, both, sent, expected):
+def test_invalid_input_is_refused_before_any_write(sandbox, both, sent, expected):
     assert error(both.create(**sent), 400).startswith(expected)
     assert error(both.update("m-1", **(NINE | sent)), 400).startswith(expected)
     assert sandbox.requests().total == 0
@@ -292,7 +292,7 @@ def test_a_read_only_key_reads_and_a_bound_key_reaches_its_members(new_api, new_
     ],
     ids=str,
 )
-def test_google_tells_guests_when_it_is_named(sandbox, both, sent, expected):
+def test_google_notifies_guests_when_it_is_named(sandbox, both, sent, expected):
     def notices():
         return [(each["operation"], each["guests"]) for each in sandbox.notices()]
 

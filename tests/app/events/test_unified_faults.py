@@ -123,7 +123,7 @@ def test_a_copy_that_cannot_be_seen_at_first_is_deleted_too(sandbox, both, provi
 
 
 @BOTH
-def test_when_the_look_for_copies_fails_nothing_was_made(sandbox, both, provider):
+def test_when_the_search_for_copies_fails_nothing_is_created(sandbox, both, provider):
     sandbox.fault(operation=FIND[provider], status=503, retry_after=60)
     answer = both.create(metaId="m-1", subject="Half")
     assert answer.status_code == 502
@@ -235,7 +235,7 @@ def test_an_event_that_cannot_be_read_back_is_not_taken_for_created(sandbox, bot
     assert both.subjects() == EMPTY
 
 
-def test_of_two_who_create_the_same_at_once_neither_loses_a_copy(app, sandbox, both):
+def test_parallel_creates_of_the_same_event_lose_no_copy(app, sandbox, both):
     sandbox.fault(operation=INSERT["microsoft"], status=403, times=1)
     gate = threading.Barrier(2)
 
@@ -365,9 +365,7 @@ def test_when_no_account_could_be_reached_the_most_telling_reason_speaks(sandbox
     [({"status": 403}, "accessDenied"), ({"status": 503, "retry_after": 60}, "providerError")],
     ids=str,
 )
-def test_an_account_that_cannot_be_asked_is_named_beside_the_other_copy(
-    sandbox, both, provider, fault, reason
-):
+def test_an_account_that_cannot_be_read_is_listed_with_the_other_copy(sandbox, both, provider, fault, reason):
     both.create(metaId="m-1", subject="Review")
     sandbox.fault(operation=FIND[provider], **fault)
     answer = both.get("m-1")
