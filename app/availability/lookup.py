@@ -19,10 +19,10 @@ from app.availability.selection import (
     CalendarRequest,
     Lists,
     Target,
+    accounts_to_list,
     known_targets,
     precheck,
     reads_main_only,
-    to_list,
     unlisted_accounts,
 )
 from app.http import auth
@@ -148,7 +148,7 @@ class _AvailabilityLookup:
         # The accounts without a cached list, and whether every request for one wants all its calendars.
         unknown: dict[str, bool] = {}
         for request in requests:
-            for connection in self._readable(to_list(request.connections, request.selector)):
+            for connection in self._readable(accounts_to_list(request.connections, request.selector)):
                 if connection.id not in known:
                     everything = unknown.get(connection.id, True) and request.selector.everything
                     unknown[connection.id] = everything

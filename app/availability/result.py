@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.availability.selection import Target, listed
+from app.availability.selection import Target, listed_targets
 from providers.base import Failed, Read
 from scheduling.intervals import Groups, Indexes, Intervals
 from store.cache.busy_cache import NEVER, CalendarKey, Known
@@ -111,13 +111,14 @@ class ResultBuilder:
         if reply.listed is None:
             self._accounts.setdefault(request, []).append((connection, reply.failed or LATE))
             return
-        for target in listed(connection, reply.listed):
+        for target in listed_targets(connection, reply.listed):
             self._add_reply(request, target, None)
 
     def build(self, request_count: int, lists_read_at: Sequence[int]) -> BusyResult:
         """The result; ``lists_read_at`` are the times at which the calendar lists in use were read."""
         cached_at = self.known.read_at.tolist()
-        cached = [cached_at[index] for index in self._periods if index < len(self.keys)]
+        count = len(self.keys)
+        cached = [cached_at[index] for index in self._periods if index < count]
         oldest = min([self._read_at, *cached, *lists_read_at])
         return BusyResult(
             self._targets,

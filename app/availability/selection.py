@@ -105,7 +105,7 @@ def is_main(connection: ConnectionRef, calendar_id: str) -> bool:
     return calendar_id in (PRIMARY, connection.main_calendar_id)
 
 
-def listed(connection: ConnectionRef, calendars: Iterable[ListedCalendar]) -> list[Target]:
+def listed_targets(connection: ConnectionRef, calendars: Iterable[ListedCalendar]) -> list[Target]:
     """Targets for calendars on an account's list, shown under their real ids."""
     return [
         Target(connection, CalendarKey(connection.id, calendar.asked_as), calendar.id)
@@ -113,7 +113,9 @@ def listed(connection: ConnectionRef, calendars: Iterable[ListedCalendar]) -> li
     ]
 
 
-def to_list(connections: Sequence[ConnectionRef], selector: CalendarSelector) -> Sequence[ConnectionRef]:
+def accounts_to_list(
+    connections: Sequence[ConnectionRef], selector: CalendarSelector
+) -> Sequence[ConnectionRef]:
     """The accounts whose list is needed to find all their calendars, or the account of an id."""
     connections = [connection for connection in connections if not reads_main_only(connection)]
     if selector.everything:
@@ -127,7 +129,7 @@ def to_list(connections: Sequence[ConnectionRef], selector: CalendarSelector) ->
     return ()
 
 
-def named(
+def targets_by_id(
     ids: Sequence[str],
     connections: Sequence[ConnectionRef],
     lists: Lists,
@@ -152,14 +154,14 @@ def known_targets(request: CalendarRequest, lists: Lists) -> list[Target]:
     """The calendars of a request whose ids are known without another call to a provider."""
     connections, selector = request
     if selector.ids:
-        return named(selector.ids, connections, lists)
+        return targets_by_id(selector.ids, connections, lists)
     if selector.everything:
         targets: list[Target] = []
         for connection in connections:
             if reads_main_only(connection):
                 targets.append(main_calendar(connection))
             elif connection.id in lists:
-                targets += listed(connection, lists[connection.id].calendars)
+                targets += listed_targets(connection, lists[connection.id].calendars)
         return targets
     return [main_calendar(connection) for connection in connections]
 
@@ -183,7 +185,7 @@ def _in_account(
         found = lists.get(connection.id)
         for calendar in found.calendars if found else ():
             if calendar.id == calendar_id:
-                return listed(connection, [calendar])[0]
+                return listed_targets(connection, [calendar])[0]
     likely = ProviderName.GOOGLE if _is_address(calendar_id) else ProviderName.MICROSOFT
     by_form = [connection for connection in connections if connection.provider == likely]
     connection = (by_form or list(connections))[0]

@@ -11,7 +11,15 @@ from app.accounts import connections
 from app.accounts.calendar_names import renamed
 from app.availability.failures import Failure, Failures, account_failure
 from app.availability.freshness import Freshness
-from app.availability.selection import LISTS_SHARE, CalendarSelector, Target, listed, named, precheck, to_list
+from app.availability.selection import (
+    LISTS_SHARE,
+    CalendarSelector,
+    Target,
+    accounts_to_list,
+    listed_targets,
+    precheck,
+    targets_by_id,
+)
 from app.services import services
 from providers.base import Failed
 from providers.events import Event
@@ -91,7 +99,9 @@ def _lists(
 ) -> tuple[dict[str, CalendarList], dict[str, Failed]]:
     """The calendar lists that are needed, cached or read now, and the failures by connection."""
     known = services().stores.calendar_lists.load([ref.id for ref in refs], newer_than=freshness.newer_than)
-    missing = {ref.id: ListCalendars(ref.id) for ref in to_list(refs, selector) if ref.id not in known}
+    missing = {
+        ref.id: ListCalendars(ref.id) for ref in accounts_to_list(refs, selector) if ref.id not in known
+    }
     replies = connections.gather(missing, Queue.READS, deadline=deadline)
     failed = {each: reply.failed for each, reply in replies.items() if reply.failed is not None}
     for connection_id, reply in replies.items():
@@ -104,8 +114,10 @@ def _targets(
     refs: Sequence[ConnectionRef], selector: CalendarSelector, lists: Mapping[str, CalendarList]
 ) -> list[Target]:
     if selector.everything:
-        return [each for ref in refs if ref.id in lists for each in listed(ref, lists[ref.id].calendars)]
-    return named(selector.ids, refs, lists)
+        return [
+            each for ref in refs if ref.id in lists for each in listed_targets(ref, lists[ref.id].calendars)
+        ]
+    return targets_by_id(selector.ids, refs, lists)
 
 
 def _read(
