@@ -120,7 +120,7 @@ def test_a_moment_is_offered_exactly_when_a_slot_holds_it(case):
 
 
 @given(either)
-def test_the_verdict_is_what_its_definition_says(case):
+def test_the_verdict_agrees_with_its_definition(case):
     query, members, moment = case
     assert [found.verdict for found in explained(query, members, moment)] == [
         verdict(query, member, moment) for member in members
@@ -161,7 +161,7 @@ def test_the_window_is_the_whole_of_it_or_those_around(case):
 
 
 @given(either)
-def test_what_covers_the_moment_is_counted_period_by_period(case):
+def test_the_covering_periods_agree_with_a_count_one_by_one(case):
     query, members, moment = case
     inside = query.start <= moment < query.end
     for member, found in zip(members, explained(query, members, moment), strict=True):

@@ -27,7 +27,7 @@ def units(intervals):
 
 
 @given(pairs)
-def test_merge_joins_what_overlaps_or_touches_and_drops_the_empty(rows):
+def test_merge_joins_overlapping_and_touching_intervals_and_drops_empty_ones(rows):
     busy = Intervals.of(rows)
     assert merge(busy.starts, busy.ends).pairs() == oracle.merged(rows, 1)
 
@@ -50,7 +50,7 @@ def test_merge_each_of_groups_whose_times_do_not_fit_side_by_side():
 
 
 @given(pairs, st.integers(-30, 80), st.integers(0, 40))
-def test_clip_keeps_what_lies_in_the_range(rows, start, length):
+def test_clip_keeps_the_parts_in_the_range(rows, start, length):
     clipped = clip(Intervals.of(rows), start, start + length).pairs()
     assert units(clipped) == {unit for unit in units(rows) if start <= unit < start + length}
     assert all(a < b for a, b in clipped)

@@ -52,7 +52,7 @@ def test_windows_count_for_no_layer(data):
 
 
 @given(separate)
-def test_gaps_are_what_is_not_covered(owners):
+def test_gaps_are_the_uncovered_time(owners):
     groups = Groups.of([oracle.runs(each, 1) for each in owners])
 
     assert pairs(gaps(groups, 0, 31)) == [oracle.runs(set(range(31)) - each, 1) for each in owners]
@@ -65,7 +65,7 @@ def test_gaps_are_what_is_not_covered(owners):
         )
     )
 )
-def test_common_is_what_both_cover(case):
+def test_common_is_the_intersection(case):
     one, other = case
 
     found = common(*(Groups.of([oracle.runs(each, 1) for each in each_of]) for each_of in case))

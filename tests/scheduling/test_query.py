@@ -181,7 +181,7 @@ def test_no_members_have_no_slots():
     assert free_stretches(YEAR, []) == []
 
 
-def test_what_must_be_read_reaches_as_far_as_padding():
+def test_the_busy_range_includes_the_padding():
     assert Query(1000, 2000, 1, padding=300).busy_range() == (700, 2300)
 
 

@@ -74,7 +74,7 @@ def test_a_second_request_touches_no_provider(api, sandbox, new_user, new_organi
     assert sandbox.requests().total == 0
 
 
-def test_a_range_inside_what_was_read_touches_no_provider(api, ada, reads):
+def test_a_range_inside_a_cached_range_calls_no_provider(api, ada, reads):
     api.get(f"/users/{ada}/scheduling", **MORNING)
     reads()
     assert starts(api.get(f"/users/{ada}/scheduling", **(MORNING | {"end": "2026-12-03T11:00:00Z"}))) == [
@@ -85,7 +85,7 @@ def test_a_range_inside_what_was_read_touches_no_provider(api, ada, reads):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_an_overlapping_range_reads_only_what_is_missing(api, sandbox, new_user, provider):
+def test_an_overlapping_range_reads_only_the_missing_weeks(api, sandbox, new_user, provider):
     account = sandbox.account(provider, "ada@example.com", events=[meeting("09:00", "10:00")])
     user = new_user(account)
 
@@ -128,9 +128,7 @@ def test_the_missing_part_is_read_as_one_hull(api, ada, reads):
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_of_calendars_that_lack_different_weeks_a_week_that_is_read_again_shows_no_old_period(
-    api, sandbox, new_user, provider
-):
+def test_a_cached_week_that_is_read_again_shows_no_old_period(api, sandbox, new_user, provider):
     """One call reads both calendars over all weeks that either one lacks, even if the other has them."""
     calendars = [{"id": "main@example.com", "primary": True}, {"id": "side"}]
     old = [meeting("09:00", "10:00"), {"start": "2026-12-17T09:00:00Z", "end": "2026-12-17T10:00:00Z"}]
@@ -180,7 +178,7 @@ def test_max_age_holds_for_the_list_of_calendars_too(api, stores, ada, connectio
     assert ask("max-age=20") == ({"calendarList": 1, "freebusy": 1}, 0)
 
 
-def test_max_age_reads_again_what_is_older(api, ada, reads):
+def test_max_age_reads_older_data_again(api, ada, reads):
     ask = lambda control: api.get(  # noqa: E731
         f"/users/{ada}/scheduling", headers={"Cache-Control": control}, **MORNING
     )
@@ -207,7 +205,7 @@ def test_an_answer_is_as_old_as_the_oldest_read_in_it(api, sandbox, new_user, ne
     assert int(api.get(f"/organizations/{slug}/scheduling", **MORNING).headers["Age"]) >= 1
 
 
-def test_a_week_from_the_cache_beside_a_week_that_is_read_now_tells_its_age(api, stores, ada, connection):
+def test_the_age_is_that_of_the_cached_week_when_another_week_is_read(api, stores, ada, connection):
     api.get(f"/users/{ada}/scheduling", **MORNING)
     (name,) = stores.redis.keys(f"busy:{connection(ada)}:*")
     value = stores.redis.get(name)
@@ -250,7 +248,7 @@ def test_an_invalid_cached_value_is_read_again(api, stores, ada, connection, rea
     assert stores.redis.get(name) != planted
 
 
-def test_what_the_cache_refuses_to_keep_is_answered_all_the_same(api, stores, ada, connection):
+def test_data_that_the_cache_refuses_is_still_in_the_answer(api, stores, ada, connection):
     # The index has a value of another type: Redis answers WRONGTYPE in the middle of the writes.
     index = f"busy-of:{connection(ada)}"
     stores.redis.set(index, "foreign")
@@ -271,7 +269,7 @@ def test_the_main_calendar_is_kept_once_whatever_it_is_called(api, stores, ada, 
     assert kept.decode().startswith(f"busy:{key.connection}:{key.calendar}:")
 
 
-def test_a_calendar_that_failed_does_not_spoil_what_is_kept_of_the_others(api, sandbox, new_user, reads):
+def test_a_failed_calendar_does_not_affect_the_cache_of_the_others(api, sandbox, new_user, reads):
     calendars = [{"primary": True}, {"id": "team"}]
     user = new_user(sandbox.account("google", "ada@example.com", calendars=calendars))
     sandbox.fault(calendar_id="team", reason="internalError", times=1)

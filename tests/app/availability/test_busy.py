@@ -67,7 +67,7 @@ def test_periods_are_clipped_to_the_range(sandbox, new_user, busy, provider):
         ({"responseStatus": "needsAction"}, True),
     ],
 )
-def test_what_counts_as_busy(sandbox, new_user, busy, provider, event, blocks):
+def test_which_events_count_as_busy(sandbox, new_user, busy, provider, event, blocks):
     ada = sandbox.account(provider, "ada@example.com", events=[meeting("09:00", "10:00", **event)])
     assert periods(busy(new_user(ada))) == ([("09:00", "10:00")] if blocks else [])
 
@@ -301,7 +301,7 @@ def test_a_grant_for_busy_times_alone_reads_the_main_calendar(sandbox, new_user,
         ("team,nosuch", [("09:00", "10:00")], ["nosuch"]),
     ],
 )
-def test_such_a_grant_reads_what_is_named_or_names_what_it_could_not(
+def test_a_free_busy_grant_reads_named_calendars_or_lists_them_as_failed(
     new_user, busy, free_busy_only, ids, expected, failed
 ):
     answer = busy(new_user(free_busy_only), calendarIds=ids)
@@ -310,7 +310,7 @@ def test_such_a_grant_reads_what_is_named_or_names_what_it_could_not(
     assert [each["calendarId"] for each in answer.json["failedCalendars"]] == failed
 
 
-def test_such_a_grant_does_not_narrow_what_is_read_of_other_accounts(sandbox, new_user, busy, free_busy_only):
+def test_a_free_busy_grant_does_not_limit_reads_of_other_accounts(sandbox, new_user, busy, free_busy_only):
     other = sandbox.account(
         "microsoft",
         "ada@contoso.example",

@@ -61,7 +61,7 @@ def test_one_user_is_answered_502_with_when_to_come_back(api, sandbox, new_user,
     assert sandbox.requests().total == 0
 
 
-def test_what_is_cached_is_answered_all_the_same(api, sandbox, new_user, shut):
+def test_cached_answers_still_work(api, sandbox, new_user, shut):
     user = new_user(sandbox.account("google", "ada@example.com", events=BUSY))
     assert starts(api.get(f"/users/{user}/scheduling", **MORNING)) == ["10:00", "11:00"]
     shut("google")
@@ -100,7 +100,7 @@ def test_an_account_alone_is_left_alone(api, sandbox, new_user, shut, stores):
     assert api.get(f"/users/{user}/oauth").json["data"][0]["alive"]
 
 
-def test_metrics_tell_it_and_readiness_does_not(api, shut, stores):
+def test_an_open_breaker_is_in_the_metrics_but_not_in_readiness(api, shut, stores):
     shut("google")
     ends = (stores.redis.time()[0] + 60) * 1000
     stores.redis.zadd("breaker:microsoft:busy:open", {"a": ends, "b": ends, "gone": 1})

@@ -30,7 +30,7 @@ def test_a_calendar_that_cannot_be_read_is_the_reason(sandbox, both, explain, pr
     assert found["blockedBy"] == []
 
 
-def test_what_was_read_beside_it_still_says_what_blocks(sandbox, both, explain):
+def test_blocking_periods_are_listed_also_if_a_calendar_is_unread(sandbox, both, explain):
     user = both()
     sandbox.fault(provider="microsoft", status=503, retry_after=60)
     found = explained(explain(user, "10:20"))
@@ -38,7 +38,7 @@ def test_what_was_read_beside_it_still_says_what_blocks(sandbox, both, explain):
     assert [each["provider"] for each in found["blockedBy"]] == ["google"]
 
 
-def test_with_partial_what_was_read_counts_and_the_rest_is_named(api, sandbox, both, explain):
+def test_partial_counts_the_read_calendars_and_names_the_others(api, sandbox, both, explain):
     user = both()
     sandbox.fault(provider="microsoft", status=503, retry_after=60)
     slots = api.get(f"/users/{user}/scheduling", **MORNING, onFailure="partial")

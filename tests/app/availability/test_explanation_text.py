@@ -332,7 +332,7 @@ def test_calendars_that_could_not_be_read_are_named_with_the_reason(unread, expe
     )
 
 
-def test_what_is_left_out_is_named():
+def test_calendars_that_do_not_count_are_named():
     assert explanation_text.of_left_out([TEAM]) == (
         "Not counted, because unread: Google's calendar team@example.com (accessDenied)."
     )

@@ -10,7 +10,7 @@ DAY = {"start": "2026-12-03", "end": "2026-12-04"}
 MEETING = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
 
 
-def test_slots_avoid_what_either_provider_says_is_busy(api, sandbox, new_user):
+def test_slots_avoid_busy_periods_of_both_providers(api, sandbox, new_user):
     google = sandbox.account("google", "ada@example.com", events=[MEETING])
     later = {"start": "2026-12-03T10:30:00Z", "end": "2026-12-03T11:00:00Z"}
     microsoft = sandbox.account("microsoft", "ada@contoso.example", events=[later])

@@ -199,7 +199,7 @@ def test_counting_slots_stops_at_the_first_too_many(api, resolved):
     assert 0 < len(resolved) < 150
 
 
-def test_slots_on_the_clock_are_few_or_many_without_resolving_windows_where_the_range_tells(api, resolved):
+def test_windows_are_not_resolved_when_the_range_limits_the_slots(api, resolved):
     body = {"users": a_thousand_users(5)["users"][:100]}
     answer = api.post("/users/scheduling", body, query_string=RANGE | {"align": "clock"})
     assert (answer.status_code, len(answer.json["data"])) == (200, 100)
@@ -270,7 +270,7 @@ NOT_INTEGERS = [
 
 @pytest.mark.parametrize("name", INTEGERS)
 @pytest.mark.parametrize("text", NOT_INTEGERS)
-def test_what_is_no_plain_integer_is_refused(ask, name, text):
+def test_a_value_that_is_no_plain_integer_is_refused(ask, name, text):
     assert refused(ask("user scheduling", **{name: text})) == f"{name} must be an integer"
 
 
@@ -309,7 +309,7 @@ NOT_CLOCKS = [
 
 @pytest.mark.parametrize("name", ["earliestTimeEachDay", "latestTimeEachDay"])
 @pytest.mark.parametrize("text", NOT_CLOCKS)
-def test_what_is_no_time_of_day_is_refused(ask, name, text):
+def test_a_value_that_is_no_time_of_day_is_refused(ask, name, text):
     assert refused(ask("user scheduling", **{name: text})).startswith(
         f"{name} must be a time of day as HH:MM"
     )

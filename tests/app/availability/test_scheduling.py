@@ -283,7 +283,7 @@ def test_each_user_has_an_entry_in_the_order_of_the_request(ada, several, new_us
     assert "availableSlots" not in entries[3]
 
 
-def test_an_entry_tells_options_calendars_and_schedules(ada, several):
+def test_an_entry_has_options_calendars_and_schedules(ada, several):
     entry = several([{"id": ada()}], {"padding": "5"}, schedules=[THURSDAY]).json["data"][0]
     assert entry["options"]["padding"] == 5
     assert entry["calendarIds"] == ["ada1@example.com"]

@@ -253,7 +253,7 @@ def test_nothing_is_written_while_the_mailbox_cannot_be_identified(provider, api
 
 
 @pytest.mark.usefixtures("worker")
-def test_the_email_stands_in_where_the_main_calendar_may_not_be_read(api, sandbox, unique):
+def test_the_email_replaces_the_id_of_an_unreadable_main_calendar(api, sandbox, unique):
     account = sandbox.account("google", f"{unique('ada')}@example.com")
     narrow = [
         "https://www.googleapis.com/auth/calendar.events",

@@ -317,7 +317,7 @@ def test_slots_of_one_user_fail_closed(world, name):
     assert "availableSlots" not in world.answers[name].text
 
 
-def test_slots_on_request_of_what_could_be_read_name_the_rest(world):
+def test_partial_slots_list_the_unread_calendars(world):
     answer = world.answers["partial"]
     assert starts(answer) == ["09:00", "11:00"]
     assert reasons(answer.json["failedCalendars"]) == [(world.provider, world.sickness.reason)]
@@ -327,7 +327,7 @@ def test_busy_with_nothing_read_fails(world):
     status_and_body(world, "busy")
 
 
-def test_busy_names_the_calendars_that_failed_beside_what_was_read(world):
+def test_busy_lists_the_failed_calendars_with_the_read_periods(world):
     answer = world.answers["busy beside healthy"]
     assert periods(answer) == [("10:00", "11:00")]
     assert reasons(answer.json["failedCalendars"]) == [(world.provider, world.sickness.reason)]
@@ -413,7 +413,7 @@ def test_only_a_revoked_grant_ends_the_connection_which_is_not_used_again(world)
         assert world.sandbox.requests().total == 0
 
 
-def test_what_failed_is_never_kept_as_free_time(world):
+def test_a_failure_is_never_cached_as_free_time(world):
     """The last test of a case, because it clears the faults."""
     world.sandbox.clear_faults()
     forget_patience(world.api)
@@ -439,7 +439,7 @@ def test_what_failed_is_never_kept_as_free_time(world):
         {"calendar_id": "primary", "provider": "microsoft", "status": 503, "times": 1},
     ],
 )
-def test_what_a_second_try_gets_over_is_no_failure(api, sandbox, new_user, provider, hurdle):
+def test_a_successful_retry_is_no_failure(api, sandbox, new_user, provider, hurdle):
     user = new_user(sandbox.account(provider, "ada@example.com", events=[meeting("09:00", "10:00")]))
     sandbox.fault(email="ada@example.com", **hurdle)
     assert starts(api.get(f"/users/{user}/scheduling", **MORNING)) == ["10:00", "11:00"]
@@ -475,7 +475,7 @@ def test_a_connection_without_a_refresh_token_is_401(api, sandbox, new_user):
     assert api.get(f"/users/{user}/scheduling", **MORNING).status_code == 401
 
 
-def test_the_most_telling_of_several_reasons_speaks(api, sandbox, new_user):
+def test_the_most_telling_of_several_reasons_is_reported(api, sandbox, new_user):
     user = new_user(*(sandbox.account(each, f"ada@{each}.example") for each in PROVIDERS))
     sandbox.fault(provider="google", status=500)
     sandbox.revoke("ada@microsoft.example")

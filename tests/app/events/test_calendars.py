@@ -123,7 +123,7 @@ def test_a_mailbox_whose_zone_cannot_be_read_is_in_utc(api, sandbox, new_user):
     assert "microsoft.mailboxSettings.get" not in sandbox.requests().by_operation
 
 
-def test_a_zone_that_the_provider_will_not_tell_is_utc(api, sandbox, new_user):
+def test_an_unreadable_zone_is_utc(api, sandbox, new_user):
     user = new_user(sandbox.account("microsoft", ADA["microsoft"], time_zone="Europe/Berlin"))
     sandbox.fault(operation="microsoft.mailboxSettings.get", status=403)
     assert [each["timeZone"] for each in calendars(api, user)] == ["UTC"]
@@ -194,7 +194,7 @@ def test_when_nothing_could_be_listed_the_request_fails(api, sandbox, new_user, 
     assert answer.headers.get("Retry-After") == ("60" if status == 429 else None)
 
 
-def test_of_two_failures_the_most_telling_speaks(api, sandbox, two):
+def test_the_most_telling_of_two_failures_is_reported(api, sandbox, two):
     sandbox.fault(operation=LIST["google"], status=503, retry_after=60)
     sandbox.revoke(ADA["microsoft"])
     expected = error(api.get(f"/users/{two}/calendar"), 401)
@@ -234,7 +234,7 @@ def test_a_user_without_accounts_has_no_calendars(api, new_user):
     assert api.get(f"/users/{user}/calendar", provider="google").json == {"data": []}
 
 
-def test_what_makes_no_sense_is_refused(api, new_user):
+def test_invalid_queries_are_refused(api, new_user):
     assert error(api.get("/users/nobody/calendar"), 404) == "User not found"
     assert error(api.get("/users/a/calendar"), 400).startswith("userId must match")
     assert error(api.get(f"/users/{new_user()}/calendar", provider="apple"), 400).startswith("provider")

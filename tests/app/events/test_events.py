@@ -262,7 +262,7 @@ def as_others_see(person, event_id):
 
 
 @BOTH
-def test_what_others_wrote_into_an_event_survives_an_update(person):
+def test_fields_of_other_programs_survive_an_update(person):
     event_id = foreign(person)["id"]
     before = as_others_see(person, event_id)
     one(person.update(event_id, location="Room 2"))

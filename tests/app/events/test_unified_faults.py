@@ -135,7 +135,7 @@ def test_when_the_search_for_copies_fails_nothing_is_created(sandbox, both, prov
 
 
 @BOTH
-def test_what_cannot_be_removed_again_is_named(sandbox, both, provider):
+def test_copies_that_cannot_be_removed_are_named(sandbox, both, provider):
     sandbox.fault(operation=INSERT[provider], status=403)
     sandbox.fault(operation=DELETE[OTHER[provider]], status=403)
     answer = both.create(metaId="m-1", subject="Half")
@@ -177,7 +177,7 @@ def test_a_copy_is_deleted_by_its_id_without_a_search(sandbox, both, provider):
     assert both.subjects() == EMPTY
 
 
-def test_what_is_repeated_as_the_error_says_makes_no_second_copy(sandbox, both):
+def test_a_repeated_request_as_advised_makes_no_second_copy(sandbox, both):
     sandbox.fault(operation=INSERT["microsoft"], status=403)
     sandbox.fault(operation=DELETE["google"], status=403)
     left = both.create(subject="Half")
@@ -191,7 +191,7 @@ def test_what_is_repeated_as_the_error_says_makes_no_second_copy(sandbox, both):
 
 
 @BOTH
-def test_what_was_there_before_is_never_undone(sandbox, both, provider):
+def test_an_older_copy_is_never_undone(sandbox, both, provider):
     one_account = {"provider": OTHER[provider]}
     assert both.create(query=one_account, metaId="m-1", subject="Precious").status_code == 201
     # The account with the copy does not answer; the other one creates a copy, which must be deleted again.
@@ -202,7 +202,7 @@ def test_what_was_there_before_is_never_undone(sandbox, both, provider):
     assert both.subjects() == {provider: [], OTHER[provider]: ["Precious"]}
 
 
-def test_what_was_begun_is_undone_although_too_many_wait(sandbox, both, app, monkeypatch):
+def test_an_undo_is_admitted_to_a_full_queue(sandbox, both, app, monkeypatch):
     room = app.extensions[EXTENSION].fanout._admission
     entered: list[str] = []
 
@@ -293,7 +293,7 @@ def test_an_account_with_too_narrow_a_grant_keeps_everything_as_it_was(api, sand
     assert both.create(query={"provider": OTHER[provider]}, metaId="m-3").status_code == 201
 
 
-def test_a_create_that_is_cut_off_tells_the_metaid_to_repeat_it_with(both, monkeypatch):
+def test_an_interrupted_create_returns_the_metaid_to_repeat(both, monkeypatch):
     def cut_off(*_args, **_options):
         raise ConnectionError("Redis is away")
 
@@ -345,7 +345,7 @@ def test_a_delete_that_reaches_one_account_says_so_and_is_finished_by_repeating_
 
 
 @pytest.mark.parametrize("call", ["update", "delete"])
-def test_when_no_account_could_be_reached_the_most_telling_reason_speaks(sandbox, both, call):
+def test_when_all_accounts_fail_the_most_telling_reason_is_reported(sandbox, both, call):
     both.create(metaId="m-1", subject="Old")
     sandbox.fault(operation=FIND["google"], status=503, retry_after=60)
     sandbox.fault(operation=FIND["microsoft"], status=429, retry_after=60)
@@ -385,9 +385,7 @@ def test_an_account_that_may_not_be_read_is_named(api, both, provider):
 
 
 @BOTH
-def test_an_event_that_one_account_lacks_and_the_other_does_not_tell_is_not_said_to_be_missing(
-    sandbox, both, provider
-):
+def test_an_event_is_not_reported_missing_if_an_account_cannot_be_read(sandbox, both, provider):
     both.create(query={"provider": provider}, metaId="m-1")
     sandbox.fault(operation=FIND[provider], status=503, retry_after=60)
     answer = both.get("m-1")
