@@ -1,4 +1,4 @@
-"""The dashboard: pages for those who run the service, at ``/dashboard``.
+"""The dashboard: pages for operators, at ``/dashboard``.
 
 Imported by ``app``, ``app.accounts``.
 """
@@ -14,7 +14,7 @@ from store.config.settings import Settings
 
 
 def install(app: Flask, settings: Settings) -> None:
-    """The pages, with their cookie and their protection."""
+    """Register the pages with their session cookie, CSRF protection and error pages."""
     from app.dashboard import (
         activity,
         audit_log,
@@ -36,7 +36,7 @@ def install(app: Flask, settings: Settings) -> None:
 
     cookies.install(app, settings)
     csrf.init_app(app)
-    errors.keep_the_lost(app)
+    errors.claim_unknown_paths(app)
     people = (keys, organizations, members, users, user_calendars, connecting)
     operation = (overview, providers, webhooks, deliveries, activity, audit_log)
     for pages in (account, sign_in, explorer, explanation, *people, *operation):

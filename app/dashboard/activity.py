@@ -20,7 +20,7 @@ from store.metrics.schema import GROUPS, Counts, Status, together
 
 
 class Span(NamedTuple):
-    """How far back the page looks, and how long each stretch of a plot is, in milliseconds."""
+    """The period that the page shows, and the length of each bucket of a plot, both in milliseconds."""
 
     title: str
     length: int
@@ -35,7 +35,7 @@ SPANS = {
 }
 ORDINARY = "3h"
 REASON_LOOKS = ("four", "three", "five", "two", "one")
-# Where there is no number.
+# Shown when there is no number.
 NONE = "\N{EN DASH}"
 
 
@@ -47,7 +47,7 @@ def activity() -> ResponseReturnValue:
 
 @blp.get("/activity/plots")
 def activity_plots() -> ResponseReturnValue:
-    """The plots alone, as they are now."""
+    """The plots without the rest of the page, for htmx."""
     return page("activity_plots.html", **_context())
 
 
@@ -69,9 +69,9 @@ def _context() -> dict[str, Any]:
 
 
 def _points(span: Span) -> list[Point]:
-    """What was done, in stretches of the span's length; the last is under way."""
+    """The counts in buckets of the span's step. The last bucket is still being filled."""
     recorded = services().stores.counters
-    # What this very process has counted is seen at once.
+    # Include the requests that this process has counted since its last periodic flush.
     recorded.flush()
     until = now()
     start = (until - span.length) // span.step * span.step + span.step
@@ -134,6 +134,6 @@ def _moment(start: int, span: Span) -> str:
 
 
 def milliseconds(latency: Histogram, percent: int) -> str:
-    """A percentile as it is shown."""
+    """A percentile as the page shows it."""
     found = latency.percentile(percent)
     return NONE if found is None else f"{found:.0f} ms" if found >= 10 else f"{found:.1f} ms"

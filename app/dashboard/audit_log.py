@@ -5,15 +5,15 @@ from __future__ import annotations
 from flask.typing import ResponseReturnValue
 
 from app.dashboard.blueprint import blp, page
-from app.dashboard.pagination import Onward, number_before, searched
+from app.dashboard.pagination import ResultPage, number_before, searched
 from app.services import services
 from store.sql.queries import audit
 
 
 @blp.get("/audit")
 def audit_log() -> ResponseReturnValue:
-    """The deeds, the newest first; those that a search finds."""
+    """The entries of the audit log that match the search, the newest first."""
     text, before = searched(), number_before()
     with services().stores.database.reading() as session:
-        found = Onward.of(audit.page(session, text, before=before, limit=Onward.FETCHED))
+        found = ResultPage.of(audit.page(session, text, before=before, limit=ResultPage.FETCHED))
     return page("audit_log.html", found=found, text=text, before=before)

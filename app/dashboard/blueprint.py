@@ -1,4 +1,4 @@
-"""What every page of the dashboard has in common: who may see it, its headers, and its frame."""
+"""The dashboard's blueprint: sign-in check, CSRF check, response headers and the page frame."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ errors.install(blp)
 static_files.install(blp)
 template_filters.install(blp)
 
-# Pages that whoever is not signed in may see.
+# Endpoints that need no sign-in.
 OPEN = frozenset({"dashboard.sign_in", "dashboard.welcome", static_files.ENDPOINT})
 
 
@@ -40,16 +40,16 @@ def _let_in() -> ResponseReturnValue | None:
     if signed_in or lost or request.endpoint in OPEN:
         return None
     if request.headers.get("HX-Request"):
-        # A part of a page: the whole of it is to go to the sign-in.
+        # htmx asked for a part of a page: send the whole page to the sign-in.
         return Response(status=401, headers={"HX-Redirect": url_for("dashboard.sign_in")})
     after = request.full_path.rstrip("?") if request.method == "GET" else None
     return redirect(url_for("dashboard.sign_in", after=after), 303)
 
 
 def _refuse_nul() -> None:
-    """No name has a NUL in it, as no database takes one."""
-    asked = [text for name, values in request.args.lists() for text in (name, *values)]
-    if any("\0" in str(each) for each in (*(request.view_args or {}).values(), *asked)):
+    """Answer 404 when the path or the query holds a NUL, which PostgreSQL rejects in text."""
+    query = [text for name, values in request.args.lists() for text in (name, *values)]
+    if any("\0" in str(each) for each in (*(request.view_args or {}).values(), *query)):
         abort(404)
 
 
@@ -65,7 +65,7 @@ def _protect(response: Response) -> Response:
 
 
 def page(template: str, status: int = 200, **context: Any) -> Response:
-    """A page, or a part of one; templates are below ``templates/dashboard``."""
+    """Render a page, or a part of one, from a template below ``templates/dashboard``."""
     text = render_template(
         f"dashboard/{template}",
         administrator=sessions.administrator(),
@@ -76,24 +76,24 @@ def page(template: str, status: int = 200, **context: Any) -> Response:
 
 
 def _section() -> str:
-    """The entry of the menu that this page belongs to."""
+    """The menu entry that this page belongs to."""
     first = request.path.removeprefix("/dashboard").strip("/").partition("/")[0]
     return {"": "overview", "audit": "audit_log"}.get(first, first)
 
 
 def done(sentence: str, endpoint: str, **values: Any) -> ResponseReturnValue:
-    """Go to a page that says what was done."""
+    """Redirect to a page that reports a success."""
     flash(sentence, "good")
     return redirect(url_for(f"dashboard.{endpoint}", **values), 303)
 
 
 def warned(sentence: str, endpoint: str, **values: Any) -> ResponseReturnValue:
-    """Go to a page that says what was done, and what is not certain of it."""
+    """Redirect to a page that reports a success with a warning."""
     flash(sentence, "warn")
     return redirect(url_for(f"dashboard.{endpoint}", **values), 303)
 
 
 def failed(sentence: str, endpoint: str, **values: Any) -> ResponseReturnValue:
-    """Go to a page that says what was not done, and what to do."""
+    """Redirect to a page that reports a failure and says what to do."""
     flash(sentence, "bad")
     return redirect(url_for(f"dashboard.{endpoint}", **values), 303)

@@ -1,4 +1,4 @@
-"""Numbers over time as plots: where everything stands, in percent of the width and pixels of the height."""
+"""Numbers over time as plots: positions in percent of the width and in pixels of the height."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 HEIGHT = 180
-# Above the highest value, for its label.
+# Pixels above the highest value, for its label.
 HEAD = 18
 TICKS = 4
-# Between the bars, in parts of their distance.
+# The gap between two bars, as a fraction of the distance between them.
 BETWEEN = 0.18
 
 
 class Series(NamedTuple):
-    """One kind of thing: a value for each stretch of time, None where there is none, and its ``look``."""
+    """A line or a colour of bars: one value for each bucket, None without data. ``look`` is the CSS class."""
 
     name: str
     look: str
@@ -24,14 +24,14 @@ class Series(NamedTuple):
 
 
 class Tick(NamedTuple):
-    """A line across the plot."""
+    """A horizontal line of the grid, with its label."""
 
     y: float
     label: str
 
 
 class Bar(NamedTuple):
-    """A part of a stretch's bar; ``x`` and ``width`` in percent."""
+    """One series' part of a bucket's bar; ``x`` and ``width`` in percent."""
 
     look: str
     x: float
@@ -42,7 +42,7 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A plot of several series over the same stretches. ``unit`` follows each number."""
+    """A plot of several series over the same buckets. ``unit`` follows each number."""
 
     title: str
     series: Sequence[Series]
@@ -51,27 +51,27 @@ class Chart:
 
     @property
     def top(self) -> float:
-        """The value at the upper edge: a round number, at least as high as the highest."""
-        # Of things that are counted there are no quarters.
+        """The value at the upper edge: a round number, not less than the highest value."""
+        # At least TICKS, so that the labels of counts are whole numbers.
         least = float(TICKS) if self.stacked else 1.0
         return _round_up(max([least, *self._heights()]))
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to be seen."""
+        """Whether every value is zero or missing."""
         return not any(each.values and any(each.values) for each in self.series)
 
-    def at(self, place: int) -> bool:
-        """Whether any series has something in a stretch."""
-        return any(each.values[place] for each in self.series)
+    def at(self, bucket: int) -> bool:
+        """Whether any series has a value other than zero in a bucket."""
+        return any(each.values[bucket] for each in self.series)
 
     def ticks(self) -> list[Tick]:
-        """Lines at round values, the lowest first."""
+        """The lines of the grid, at round values, the lowest first."""
         step = self.top / TICKS
         return [Tick(self._y(n * step), f"{_number(n * step)}{self.unit}") for n in range(1, TICKS + 1)]
 
     def bars(self) -> list[Bar]:
-        """The series on top of each other, the first lowest."""
+        """The bars of stacked series; the first series is the lowest."""
         count = len(self.series[0].values)
         width = 100 / max(1, count)
         below = [0.0] * count
@@ -86,7 +86,7 @@ class Chart:
         return bars
 
     def lines(self, series: Series) -> list[str]:
-        """The ``points`` of a series as lines over 1000 units of width, broken where it has no value."""
+        """The ``points`` of a series' SVG lines, 1000 units wide. A missing value starts a new line."""
         step = 1000 / max(1, len(series.values))
         lines: list[list[str]] = [[]]
         for n, value in enumerate(series.values):
@@ -94,7 +94,7 @@ class Chart:
                 lines.append([])
             else:
                 lines[-1].append(f"{(n + 0.5) * step:.1f},{self._y(value):.1f}")
-        # A point alone is a short stroke: of no length, nothing would be seen.
+        # A single point becomes a short stroke: a line of length zero would be invisible.
         return [" ".join(each if len(each) > 1 else [each[0], _beside(each[0])]) for each in lines if each]
 
     def _heights(self) -> list[float]:

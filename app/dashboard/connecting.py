@@ -1,4 +1,4 @@
-"""Connecting an account of a user by a link, and what is told when the browser comes back; disconnecting."""
+"""Connecting a user's account by a link, the page after the provider's redirect, and disconnecting."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from store.security.oauth_states import STATE_SECONDS
 from store.sql.models import now
 from store.sql.queries import audit, connections, users
 
-# Who has just agreed comes back at once.
+# A consent counts as just given for this long: the provider redirects at once.
 JUST_NOW = timedelta(minutes=2)
 
 NO_ADDRESS = (
@@ -35,14 +35,14 @@ NO_ADDRESS = (
 
 
 class ConnectForm(forms.Body):
-    """What a person is to be asked for."""
+    """The level of access to ask the user for."""
 
     scope = Word(tuple(LEVELS), required=True)
 
 
 @blp.post("/users/<custom_id>/connect/<any(google, microsoft):provider>")
 def connect(custom_id: str, provider: str) -> ResponseReturnValue:
-    """Make two links to connect an account: one to be opened here, one to be sent."""
+    """Make two links to connect an account: one for this browser, one to send to the user."""
     user = known(custom_id)
     title = connection_badge.title(provider)
     if not oauth_flow.providers()[ProviderName(provider)].configured:
@@ -52,11 +52,11 @@ def connect(custom_id: str, provider: str) -> ResponseReturnValue:
     form = forms.read(ConnectForm)
     if not form:
         return failed("Choose what the account is to be asked for.", "user", custom_id=custom_id)
-    asked = AuthorizeBody().load(form.data)
+    body = AuthorizeBody().load(form.data)
     back = url_for("dashboard.connected", number=user.id, provider=provider)
     try:
-        to_open = oauth_flow.begin_here(custom_id, provider, asked, back=back)
-        to_send = oauth_flow.begin(custom_id, provider, asked)
+        to_open = oauth_flow.begin_here(custom_id, provider, body, back=back)
+        to_send = oauth_flow.begin(custom_id, provider, body)
     except Invalid:
         return failed(NO_ADDRESS, "user", custom_id=custom_id)
     with services().stores.database.writing() as session:
@@ -85,15 +85,18 @@ def connect(custom_id: str, provider: str) -> ResponseReturnValue:
 
 @blp.get("/connected/<int(max=2147483647):number>/<any(google, microsoft):provider>")
 def connected(number: int, provider: str) -> ResponseReturnValue:
-    """Where a link that was opened here leads back to; what became of it is seen from the connection."""
+    """The target of the redirect after a link that was opened in this browser.
+
+    Success is reported only if the connection confirms it: anybody can write the query of this address.
+    """
     with services().stores.database.reading() as session:
         user = users.by_number(session, number, within=None)
         row = None if user is None else connections.find(session, user.id, provider)
     if user is None:
         return failed("That user was deleted meanwhile.", "users")
     title = connection_badge.title(provider)
-    told = request.args.get("connected") == "true"
-    if told and row is not None and row.alive and now() - row.created_at < JUST_NOW:
+    says_connected = request.args.get("connected") == "true"
+    if says_connected and row is not None and row.alive and now() - row.created_at < JUST_NOW:
         return done(
             f"{row.email or 'The account'} is connected with {title}. "
             f"{connection_badge.access(row) or SOME_ACCESS}.",
@@ -101,7 +104,7 @@ def connected(number: int, provider: str) -> ResponseReturnValue:
             custom_id=user.custom_id,
         )
     return failed(
-        f"{_why(title, provider)}. What was connected before stays as it was.",
+        f"{_failure(title, provider)}. What was connected before stays as it was.",
         "user",
         custom_id=user.custom_id,
     )
@@ -119,8 +122,8 @@ def disconnect(custom_id: str, provider: str) -> ResponseReturnValue:
     )
 
 
-def _why(title: str, provider: str) -> str:
-    """What went wrong. Of the address only a sentence that we ourselves say is repeated."""
+def _failure(title: str, provider: str) -> str:
+    """Why the connection failed. The query's sentence is shown only if it is one of our own texts."""
     sentence = request.args.get("error", "")
     if oauth_flow.is_refusal(ProviderName(provider), sentence):
         return f"{title} is not connected: {sentence}"

@@ -1,4 +1,4 @@
-"""How a connection stands, in words."""
+"""The state of a connection as a word and a badge."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from providers.names import ProviderName
 from providers.scopes import Level, Operation, allows
 from store.sql.models import OAuthConnection, now
 
-# What a person can be asked for, the widest first: it is what most integrations need.
+# The levels of access that a user can be asked for, the widest first: most integrations need it.
 LEVELS = {
     Level.WRITE: "Reading and writing",
     Level.READ: "Reading",
     Level.FREE_BUSY: "Free and busy times only",
 }
 
-# Whoever may do this has been granted the level.
+# A grant that allows this operation includes the level.
 _PROVES = {
     Level.WRITE: Operation.INSERT_EVENT,
     Level.READ: Operation.LIST_EVENTS,
@@ -33,7 +33,7 @@ def title(provider: str) -> str:
 
 
 def health(connection: OAuthConnection) -> str:
-    """One of the four words above."""
+    """``ENDED``, ``RUN_OUT``, ``NO_CALENDARS`` or ``CONNECTED``."""
     if not connection.alive:
         return ENDED
     ends = connection.expires_at
@@ -43,23 +43,23 @@ def health(connection: OAuthConnection) -> str:
 
 
 def access(connection: OAuthConnection) -> str | None:
-    """What was granted, in words; None when it reaches no calendar."""
+    """The granted access, in words; None when it reaches no calendar."""
     return oauth_result_page.access(ProviderName(connection.provider), connection.scope)
 
 
 def level(connection: OAuthConnection) -> Level:
-    """What to ask for again: as much as was granted."""
+    """The level to request when the user connects again: the one that was granted."""
     provider, scopes = ProviderName(connection.provider), connection.scope
     return next((level for level, each in _PROVES.items() if allows(provider, scopes, each)), Level.WRITE)
 
 
 def badge(connection: OAuthConnection) -> tuple[str, str]:
-    """The badge that says it."""
+    """The CSS class and the word of a connection's badge."""
     word = health(connection)
     return _BADGES[word], word
 
 
 def badge_of(connection: OAuthConnection) -> tuple[str, str]:
-    """The same with the provider's name."""
+    """As ``badge``, with the provider's name before the word."""
     kind, word = badge(connection)
     return kind, f"{title(connection.provider)}: {word}"

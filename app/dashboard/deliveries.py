@@ -1,4 +1,4 @@
-"""What was sent to one webhook endpoint, and sending it again."""
+"""One webhook endpoint: its deliveries, and sending one again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 
 from app.accounts import webhook_endpoints
 from app.dashboard.blueprint import blp, done, failed, page
-from app.dashboard.pagination import Onward
+from app.dashboard.pagination import ResultPage
 from app.http.errors import NotFound
 from app.schemas.fields import DELIVERY_ID
 from app.services import services
@@ -28,16 +28,16 @@ BADGES = {
 
 @blp.get("/webhooks/<webhook_id>")
 def webhook(webhook_id: str) -> ResponseReturnValue:
-    """An endpoint with its deliveries, the newest first; those of one status."""
+    """An endpoint with its deliveries, the newest first, of one status or of all."""
     status = _status()
     with services().stores.database.reading() as session:
         endpoint = webhook_endpoints.find(session, webhook_id)
         bound = endpoint.organization_id
         organization = None if bound is None else organizations.slug_of(session, bound)
         counts = deliveries.counts(session, [webhook_id])[webhook_id]
-        found = Onward.of(
+        found = ResultPage.of(
             deliveries.recent(
-                session, status=status, endpoint_id=webhook_id, before=_before(), limit=Onward.FETCHED
+                session, status=status, endpoint_id=webhook_id, before=_before(), limit=ResultPage.FETCHED
             )
         )
     return page(
@@ -73,17 +73,17 @@ def replay_delivery(webhook_id: str, delivery_id: str) -> ResponseReturnValue:
 
 
 def payload(row: WebhookDelivery) -> str:
-    """What is sent, for people to read."""
+    """The payload as indented JSON."""
     return json.dumps(row.payload, indent=2, ensure_ascii=False)
 
 
 def _status() -> Status | None:
-    """The status that is asked for; whatever is none shows all."""
-    asked = request.args.get("status")
-    return next((each for each in get_args(Status) if each == asked), None)
+    """The status of the query; None, which shows all, for any other text."""
+    status = request.args.get("status")
+    return next((each for each in get_args(Status) if each == status), None)
 
 
 def _before() -> str | None:
-    """The delivery that this page begins behind; whatever is none is the first page."""
-    asked = request.args.get("before", "")
-    return asked if DELIVERY_ID.fullmatch(asked) else None
+    """The delivery that this page starts after; None, the first page, for text that is no delivery id."""
+    before = request.args.get("before", "")
+    return before if DELIVERY_ID.fullmatch(before) else None

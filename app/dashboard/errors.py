@@ -1,4 +1,4 @@
-"""What goes wrong, as a page: one sentence, and what to do."""
+"""Errors as pages: one sentence, and what to do."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NAMES = {404: "Not found", 405: "Not possible", 413: "Too large", 429: "Too man
 
 
 def install(blp: Blueprint) -> None:
-    """The pages of errors, for every page below ``/dashboard``."""
+    """Register the error handlers for every path below ``/dashboard``."""
     blp.register_error_handler(CSRFError, _stale_form)
     blp.register_error_handler(HTTPException, _refused)
     blp.register_error_handler(ApiError, _answered)
@@ -43,18 +43,18 @@ def install(blp: Blueprint) -> None:
 
 
 class _Request(query_string.Request):
-    """What asks the dashboard for a path or a method that it has not got is the dashboard's all the same."""
+    """Assigns requests for unknown paths and methods below ``/dashboard`` to the dashboard's blueprint."""
 
     @property
     def blueprint(self) -> str | None:
-        """The blueprint whose hooks and errors count."""
+        """The blueprint whose hooks and error handlers apply."""
         found = super().blueprint
         lost = found is None and self.endpoint is None and f"{self.path}/".startswith(f"{PATH}/")
         return "dashboard" if lost else found
 
 
-def keep_the_lost(app: Flask) -> None:
-    """Answer them by pages too, with the headers of all pages."""
+def claim_unknown_paths(app: Flask) -> None:
+    """Answer 404 and 405 below ``/dashboard`` with the dashboard's error pages and headers."""
     app.request_class = _Request
 
 
@@ -88,7 +88,7 @@ def _failed(error: Exception) -> Response:
 
 
 def _page(status: int, title: str, hint: str) -> Response:
-    # Imported here: the frame of the pages knows of this module.
+    # Imported here: the blueprint imports this module.
     from app.dashboard.blueprint import page
 
     return page("error.html", status, title=title, hint=hint, code=status)

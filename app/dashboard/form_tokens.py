@@ -1,4 +1,4 @@
-"""Forms that count once: a page that is loaded again must not do anew what was done."""
+"""One-time tokens of forms: reloading the answer must not repeat the action."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import secrets
 from app.services import services
 
 TICKET_BYTES = 16
-# For as long as a browser may keep the answer open that would send the form again.
+# A browser may keep the answer open, and send the form again, for about this long.
 REMEMBERED_SECONDS = 14 * 24 * 3600
 
 
 def ticket() -> str:
-    """What a form takes along, another each time that it is shown."""
+    """A new token for the hidden field of a form."""
     return secrets.token_urlsafe(TICKET_BYTES)
 
 
 def take(ticket: str) -> bool:
-    """Whether a form comes for the first time. Of several at the same moment one does."""
+    """Use up a token; whether it was unused. Of several concurrent calls exactly one returns True."""
     return bool(services().stores.redis.set(_key(ticket), b"1", nx=True, ex=REMEMBERED_SECONDS))
 
 
 def give_back(ticket: str) -> None:
-    """What the form asked for has failed: it may come again."""
+    """Make a token usable again, because the action of its form has failed."""
     services().stores.redis.delete(_key(ticket))
 
 

@@ -1,4 +1,4 @@
-"""Forms read as bodies are: by a schema, whose complaints stand beside their fields."""
+"""Forms, validated by the same schemas as request bodies; errors are shown beside their fields."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["Body", "Form", "blank", "read"]
 
 @dataclass(slots=True)
 class Form:
-    """A form as it was sent: ``values`` by the names of the fields, ``errors`` likewise, ``data`` when right.
+    """A form as it was sent: ``values`` and ``errors`` by field name; ``data`` if the form is valid.
 
-    A sentence that is of no one field stands under ``""``.
+    An error that belongs to no single field has the key ``""``.
     """
 
     values: dict[str, str] = field(default_factory=dict)
@@ -29,17 +29,17 @@ class Form:
         return not self.errors
 
     def refuse(self, name: str, error: str) -> None:
-        """Complain of a field."""
+        """Add an error for a field."""
         self.errors[name] = error
 
 
 def blank(**values: str) -> Form:
-    """A form that nobody has filled in yet."""
+    """An empty form, or one with suggested values."""
     return Form(values=values)
 
 
 def read(schema: type[Schema], suggested: Mapping[str, str] | None = None) -> Form:
-    """The form of this request. An empty field is one that was left out; ``suggested`` stands in for some."""
+    """The form of this request. Empty fields count as missing; ``suggested`` has values for missing ones."""
     sent = {name: value for name, value in request.form.items() if value.strip() and name != "csrf_token"}
     values = {**(suggested or {}), **sent}
     made = Form(values)

@@ -1,4 +1,4 @@
-"""API keys: which there are, making one, and ending one."""
+"""API keys: listing, creating and revoking."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.dashboard import form_tokens, forms
 from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.identifiers import Slug
-from app.dashboard.pagination import LONGEST_CHOICE, Onward, number_before
+from app.dashboard.pagination import LONGEST_CHOICE, ResultPage, number_before
 from app.dashboard.sign_in import sessions
 from app.http.errors import NotFound
 from app.schemas.fields import Text, Word
@@ -24,7 +24,7 @@ from store.sql.models import ApiKey, now
 from store.sql.queries import api_keys, audit, organizations
 
 LASTING_DAYS = {"30": "30 days", "90": "90 days", "365": "A year"}
-# Ending so soon, a key is marked.
+# A key that expires within this time is marked.
 SOON = timedelta(days=7)
 
 SENT_BEFORE = (
@@ -34,7 +34,7 @@ SENT_BEFORE = (
 
 
 class _Future(fields.Date):
-    """A day that is not over yet, in UTC."""
+    """Today or a later day, in UTC."""
 
     default_error_messages = {"invalid": "must be a date, like 2027-01-31"}  # noqa: RUF012 - read by marshmallow
 
@@ -61,17 +61,17 @@ class KeyForm(forms.Body):
 
 @blp.get("/keys")
 def keys() -> ResponseReturnValue:
-    """The keys in force, or those that ended; all, or those of one organization."""
+    """The keys in force, or the revoked and expired ones; of one organization, or all."""
     ended = request.args.get("show") == "ended"
     slug = request.args.get("organization") or None
     with services().stores.database.reading() as session:
-        found = Onward.of(
+        found = ResultPage.of(
             api_keys.page(
                 session,
                 in_force=not ended,
                 organization_id=None if slug is None else _organization_id(session, slug),
                 before=number_before(),
-                limit=Onward.FETCHED,
+                limit=ResultPage.FETCHED,
             )
         )
         return page("keys.html", found=found, ended=ended, slug=slug, state=state)
@@ -79,7 +79,7 @@ def keys() -> ResponseReturnValue:
 
 @blp.route("/keys/new", methods=["GET", "POST"])
 def new_key() -> ResponseReturnValue:
-    """Make a key and show it, this once."""
+    """Create a key and show it; it cannot be shown again."""
     if request.method == "GET":
         blank = forms.blank(rights="full", lasts="365", organization=request.args.get("organization", ""))
         return _form(blank)
@@ -93,7 +93,7 @@ def new_key() -> ResponseReturnValue:
         form.refuse("", SENT_BEFORE)
         return _form(form, 409)
     try:
-        made = _made(form)
+        made = _create(form)
     except Exception:
         form_tokens.give_back(form.data["ticket"])
         raise
@@ -105,7 +105,7 @@ def new_key() -> ResponseReturnValue:
 
 @blp.post("/keys/<int(max=2147483647):key_id>/revoke")
 def revoke_key(key_id: int) -> ResponseReturnValue:
-    """End a key."""
+    """Revoke a key."""
     with services().stores.database.writing() as session:
         visible = api_keys.end(session, key_id)
         if visible is not None:
@@ -116,7 +116,7 @@ def revoke_key(key_id: int) -> ResponseReturnValue:
 
 
 def state(key: ApiKey) -> tuple[str, str]:
-    """How a key stands, as a badge."""
+    """The badge of a key: CSS class and word."""
     if key.revoked_at is not None:
         return "bad", "revoked"
     if key.expires_at is None:
@@ -128,8 +128,8 @@ def state(key: ApiKey) -> tuple[str, str]:
     return "good", "in force"
 
 
-def _made(form: forms.Form) -> str | None:
-    """The new key; None when its organization is not there."""
+def _create(form: forms.Form) -> str | None:
+    """Create a key and return it; None, with an error in the form, when its organization does not exist."""
     stores = services().stores
     prefix, slug = stores.settings.api_key_prefix, form.data["organization"]
     with stores.database.writing() as session:
@@ -156,7 +156,7 @@ def _check_until(form: forms.Form) -> None:
 
 
 def _expiry(form: forms.Form) -> datetime | None:
-    """From when the key is refused: after the whole of the day that was chosen."""
+    """When the key expires: at the end of the chosen day, in UTC; None for never."""
     lasts = form.data["lasts"]
     if lasts == "ever":
         return None
@@ -181,5 +181,5 @@ def _organization_id(session: Session, slug: str) -> int:
 
 
 def _base() -> str:
-    """Where callers find the API: the address of the settings, else the one that this browser uses."""
+    """The API's base URL: ``ALMANAC_PUBLIC_URL``, else the address that this browser uses."""
     return services().settings.public_url or request.url_root.rstrip("/")

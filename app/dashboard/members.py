@@ -20,12 +20,12 @@ from app.schemas.records import MOST_AT_ONCE
 from app.services import services
 from store.sql.queries import audit, users
 
-# So many of the unknown are named.
+# An error lists at most this many unknown users.
 MOST_NAMED = 5
 
 
 class _UserIds(fields.Field[list[str]]):
-    """Identifiers with spaces, commas or ends of lines between them."""
+    """Identifiers separated by spaces, commas, semicolons or line breaks."""
 
     def _deserialize(self, value: str, attr: str | None, data: object, **kwargs: object) -> list[str]:
         written = list(dict.fromkeys(re.split(r"[\s,;]+", value.strip())))
@@ -48,24 +48,24 @@ class MembersForm(forms.Body):
 
 @blp.post("/organizations/<slug>/members")
 def add_members(slug: str) -> ResponseReturnValue:
-    """Make users members; when one is unknown, nobody is added."""
+    """Add users as members: all of them, or none if one is unknown."""
     form = forms.read(MembersForm)
     if form:
-        wanted = form.data["userIds"]
+        user_ids = form.data["userIds"]
         with services().stores.database.writing() as session:
-            there = users.ids(session, wanted, within=None, keep=True)
-            if unknown := [each for each in wanted if each not in there]:
+            known = users.ids(session, user_ids, within=None, keep=True)
+            if unknown := [each for each in user_ids if each not in known]:
                 form.refuse("userIds", _unknown(unknown))
             else:
-                added = organizations.add_members(session, slug, wanted)
+                added = organizations.add_members(session, slug, user_ids)
                 audit.record(
                     session, actor=sessions.actor(), action="addMembers", subject=f"{added} to {slug}"
                 )
     if not form:
         return one(slug, change=None, adding=form, status=400)
-    before = len(wanted) - added
-    told = f"{added} added." if not before else f"{added} added; {before} had been members before."
-    return done(told, "organization", slug=slug)
+    before = len(user_ids) - added
+    sentence = f"{added} added." if not before else f"{added} added; {before} had been members before."
+    return done(sentence, "organization", slug=slug)
 
 
 @blp.post("/organizations/<slug>/members/remove")

@@ -1,4 +1,4 @@
-"""Organizations: finding one, creating, renaming and deleting."""
+"""Organizations: searching, creating, renaming and deleting."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from flask import request
 from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
-from app.accounts import organizations as workspaces
+from app.accounts import organizations as accounts
 from app.dashboard import connection_badge, forms
 from app.dashboard.blueprint import blp, done, page
 from app.dashboard.identifiers import Slug
-from app.dashboard.pagination import Onward, after, searched
+from app.dashboard.pagination import ResultPage, after, searched
 from app.dashboard.sign_in import sessions
 from app.http.errors import Conflict, NotFound
 from app.schemas.fields import SLUG, Text
@@ -22,21 +22,21 @@ from store.sql.queries import api_keys, audit, connections, users, webhooks
 from store.sql.queries import organizations as stored
 from store.sql.queries.organizations import Summary
 
-# So many connections that have ended are named before the members.
+# The page lists at most this many ended connections above the members.
 MOST_NAMED = 10
 
 TAKEN = "is taken by another organization"
 
 
 class NewForm(forms.Body):
-    """A new organization; without a slug it gets the one that its name suggests."""
+    """A new organization. A missing slug is derived from the name."""
 
     name = Text(shortest=1, longest=128, load_default=None)
     slug = Slug(required=True)
 
 
 class ChangeForm(forms.Body):
-    """What an organization is to be called."""
+    """The new name and slug of an organization."""
 
     name = Text(shortest=1, longest=128, load_default=None)
     slug = Slug(required=True)
@@ -44,7 +44,7 @@ class ChangeForm(forms.Body):
 
 @blp.get("/organizations")
 def organizations() -> ResponseReturnValue:
-    """Organizations, all or those that are searched for."""
+    """The organizations that match the search; without one, all."""
     return _list(forms.blank())
 
 
@@ -57,7 +57,7 @@ def create_organization() -> ResponseReturnValue:
     slug = form.data["slug"]
     try:
         with services().stores.database.writing() as session:
-            workspaces.create(session, slug, form.data["name"])
+            accounts.create(session, slug, form.data["name"])
             audit.record(session, actor=sessions.actor(), action="createOrganization", subject=slug)
     except Conflict:
         form.refuse("slug", TAKEN)
@@ -73,14 +73,14 @@ def organization(slug: str) -> ResponseReturnValue:
 
 @blp.post("/organizations/<slug>/rename")
 def rename_organization(slug: str) -> ResponseReturnValue:
-    """Give an organization another name or slug."""
+    """Change an organization's name or slug."""
     form = forms.read(ChangeForm)
     if not form:
         return one(slug, change=form, adding=forms.blank(), status=400)
     new_slug = form.data["slug"]
     try:
         with services().stores.database.writing() as session:
-            workspaces.change(session, slug, form.data)
+            accounts.change(session, slug, form.data)
             subject = slug if slug == new_slug else f"{slug} to {new_slug}"
             audit.record(session, actor=sessions.actor(), action="changeOrganization", subject=subject)
     except Conflict:
@@ -91,26 +91,26 @@ def rename_organization(slug: str) -> ResponseReturnValue:
 
 @blp.post("/organizations/<slug>/delete")
 def delete_organization(slug: str) -> ResponseReturnValue:
-    """Delete an organization, and what is bound to it."""
+    """Delete an organization with its keys and webhooks."""
     with services().stores.database.writing() as session:
-        workspaces.delete(session, slug)
+        accounts.delete(session, slug)
     return done(f"The organization {slug} is deleted. Its users are still there.", "organizations")
 
 
 def one(
     slug: str, *, change: forms.Form | None, adding: forms.Form, status: int = 200
 ) -> ResponseReturnValue:
-    """The page of an organization, with what was refused in one of its forms."""
+    """The page of an organization; ``change`` and ``adding`` are its forms, with their errors."""
     with services().stores.database.reading() as session:
         found = known(session, slug)
-        members = users.search(session, searched(), within=found.id, after=after(), limit=Onward.FETCHED)
+        members = users.search(session, searched(), within=found.id, after=after(), limit=ResultPage.FETCHED)
         return page(
             "organization.html",
             status,
             organization=found,
             change=forms.blank(name=found.name or "", slug=found.slug) if change is None else change,
             adding=adding,
-            members=Onward.of(members),
+            members=ResultPage.of(members),
             ended=connections.dead(session, within=found.id, limit=MOST_NAMED),
             keys=api_keys.count(session, found.id),
             webhooks=webhooks.count(session, found.id),
@@ -124,7 +124,7 @@ def known(session: Session, slug: str) -> Summary:
 
     :raise NotFound: when there is none of that slug
     """
-    # A database does not take every text that an address can hold.
+    # An address can hold text that the database rejects.
     found = stored.summary(session, slug) if SLUG.fullmatch(slug) else None
     if found is None:
         raise NotFound("Organization not found")
@@ -132,18 +132,18 @@ def known(session: Session, slug: str) -> Summary:
 
 
 def suggestion(name: str) -> str:
-    """The slug that a name suggests; empty where it has no letters that a slug may have."""
+    """A slug derived from a name; empty if the name has no characters that a slug may have."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")[:128]
 
 
 def _suggested() -> dict[str, str]:
-    """What takes the place of a slug that was left out."""
+    """The derived slug, if the form has none."""
     slug = suggestion(request.form.get("name", ""))
     return {"slug": slug} if slug and not request.form.get("slug", "").strip() else {}
 
 
 def _list(form: forms.Form, status: int = 200) -> ResponseReturnValue:
     with services().stores.database.reading() as session:
-        found = Onward.of(stored.search(session, searched(), after=after(), limit=Onward.FETCHED))
+        found = ResultPage.of(stored.search(session, searched(), after=after(), limit=ResultPage.FETCHED))
     return page("organizations.html", status, form=form, found=found, q=searched())

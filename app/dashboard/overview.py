@@ -1,4 +1,4 @@
-"""The first page: how things stand, and what to do next."""
+"""The first page: the state of the installation, and the next steps of its setup."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from store.sql.queries import api_keys, connections, deliveries, organizations, 
 from store.sql.queries.connections import Standing
 from workers.execution.call_policy import TITLES
 
-# Connections that have ended, the latest: who sees more has found the page of users.
+# The page lists at most this many ended connections, the latest first; the page of users has all.
 MOST_ENDED = 5
 
 PARTS = {
@@ -42,10 +42,10 @@ WORDS = {
 }
 
 
-class Silent(NamedTuple):
-    """A provider that is not asked ``since`` a moment, if its breaker is open, or that has such accounts.
+class OpenBreaker(NamedTuple):
+    """A provider with an open circuit breaker, for all its accounts or for some.
 
-    ``calls`` is in words what it is not asked.
+    ``calls`` names the kind of call that is blocked. ``since`` is when the breaker opened.
     """
 
     title: str
@@ -56,7 +56,7 @@ class Silent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """How much there is of everything."""
+    """Counts of the whole installation; ``waiting`` is of webhook deliveries."""
 
     users: int
     organizations: int
@@ -76,7 +76,7 @@ class Figures:
 
 
 class Step(NamedTuple):
-    """One thing to do in a new installation."""
+    """One step in setting up a new installation."""
 
     title: str
     hint: str
@@ -86,7 +86,7 @@ class Step(NamedTuple):
 
 @blp.get("/", strict_slashes=False)
 def overview() -> ResponseReturnValue:
-    """How things stand; a constant number of statements, however much there is."""
+    """The page. The number of SQL statements does not depend on the amount of data."""
     with services().stores.database.reading() as session:
         figures = _figures(session)
         ended = connections.dead(session, limit=MOST_ENDED)
@@ -104,30 +104,30 @@ def overview() -> ResponseReturnValue:
 
 @blp.get("/overview/health")
 def overview_health() -> ResponseReturnValue:
-    """Whether the parts answer: asked by themselves, as an absent worker takes a second."""
+    """Whether each part is up. Loaded separately, because an absent worker takes a second to detect."""
     troubles = health.troubles()
     parts = [(*PARTS[name], trouble is None) for name, trouble in troubles.items()]
-    silent, isolated = ([], []) if troubles["redis"] else (_silent(), _isolated())
+    silent, isolated = ([], []) if troubles["redis"] else (_open_breakers(), _isolated())
     return page("overview_health.html", parts=parts, silent=silent, isolated=isolated)
 
 
 def _isolated() -> list[tuple[str, str]]:
-    """The workers that cannot reach a provider that another worker may reach, each with its provider."""
+    """Workers that cannot reach a provider that other workers may reach: pairs of worker and provider."""
     isolated = services().stores.heartbeats.present().isolated()
     return [(worker, TITLES[provider]) for worker, each in isolated.items() for provider in each]
 
 
-def _silent() -> list[Silent]:
-    """The providers that are not asked just now, or not for all accounts."""
+def _open_breakers() -> list[OpenBreaker]:
+    """The circuit breakers that are open now, for a provider or for some of its accounts."""
     standing = services().stores.circuit_breakers.standing(GUARDED)
     return [
-        Silent(
-            TITLES[guarded.provider],
-            WORDS[guarded.family],
+        OpenBreaker(
+            TITLES[key.provider],
+            WORDS[key.family],
             breaker,
             datetime.now(UTC) - timedelta(seconds=breaker.ago),
         )
-        for guarded, breaker in standing.items()
+        for key, breaker in standing.items()
         if breaker.open or breaker.accounts
     ]
 
@@ -143,7 +143,7 @@ def _figures(session: Session) -> Figures:
 
 
 def _steps(figures: Figures, known: list[Registration]) -> list[Step]:
-    """The first steps; none once all but the last are done: a look at the explorer leaves no trace."""
+    """The setup steps; empty once all but the last are done, as opening the explorer is not recorded."""
     steps = [
         Step(
             "Configure a provider",

@@ -1,4 +1,4 @@
-"""Lists of the dashboard: so many rows to a page, and the way on."""
+"""Keyset pagination of the dashboard's lists, with a fixed number of rows for each page."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from app.dashboard.blueprint import blp
 from app.schemas.fields import CONTROL, USER_ID
 
 ROWS = 25
-# As many as a field offers to choose from; others are typed.
+# A field suggests at most this many choices; others are typed.
 LONGEST_CHOICE = 200
 LONGEST_SEARCH = 320
-# What a database's integers hold.
+# The largest value of a database integer.
 LARGEST_NUMBER = 2**31 - 1
 
-# What lists are asked by; of a query nothing else is taken along, as ``url_for`` has options of its own.
-_ASKED_BY = ("q", "after", "before", "organization", "show", "status")
+# The query arguments of lists. Links copy no others, as some names are options of ``url_for``.
+_ARGUMENTS = ("q", "after", "before", "organization", "show", "status")
 
 Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
-class Onward(Generic[Row]):
-    """The rows of one page; ``more`` when there are others after them."""
+class ResultPage(Generic[Row]):
+    """The rows of one page; ``more`` is whether another page follows."""
 
     FETCHED: ClassVar[int] = ROWS + 1
 
@@ -34,33 +34,32 @@ class Onward(Generic[Row]):
     more: bool
 
     @classmethod
-    def of(cls, fetched: Sequence[Row]) -> Onward[Row]:
-        """The page out of the rows fetched, which are one more than it shows."""
+    def of(cls, fetched: Sequence[Row]) -> ResultPage[Row]:
+        """Make a page from up to ``FETCHED`` rows, which is one more than a page shows."""
         return cls(fetched[:ROWS], len(fetched) > ROWS)
 
 
 def searched() -> str:
-    """What is searched for; empty when nothing is."""
+    """The search text of the query; empty without one."""
     return CONTROL.sub("", request.args.get("q", "")).strip()[:LONGEST_SEARCH]
 
 
 def after() -> str | None:
-    """The identifier that this page starts after; whatever is none is the first page."""
-    asked = request.args.get("after", "")
-    # Slugs have the shape of a user id too.
-    return asked if USER_ID.fullmatch(asked) else None
+    """The identifier that this page starts after; None, the first page, for text that is no identifier."""
+    identifier = request.args.get("after", "")
+    # Slugs match the pattern of user ids too.
+    return identifier if USER_ID.fullmatch(identifier) else None
 
 
 def number_before() -> int | None:
-    """The number that this page's numbers lie below; whatever is no number is the first page."""
-    asked = request.args.get("before", type=int)
-    return asked if asked is not None and 0 <= asked <= LARGEST_NUMBER else None
+    """The exclusive upper bound of this page's row numbers; None, the first page, for any other text."""
+    number = request.args.get("before", type=int)
+    return number if number is not None and 0 <= number <= LARGEST_NUMBER else None
 
 
 @blp.app_template_global()
 def same_list(endpoint: str, **changed: Any) -> str:
-    """The address of a list with other arguments than this request's; None takes one away."""
-    asked = {name: request.args[name] for name in _ASKED_BY if name in request.args}
-    arguments = {**asked, **changed}
-    there = {name: value for name, value in arguments.items() if value is not None}
-    return url_for(f"dashboard.{endpoint}", **there)
+    """The address of a list with this request's arguments, some of them changed; None removes one."""
+    current = {name: request.args[name] for name in _ARGUMENTS if name in request.args}
+    arguments = {name: value for name, value in {**current, **changed}.items() if value is not None}
+    return url_for(f"dashboard.{endpoint}", **arguments)

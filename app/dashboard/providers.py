@@ -1,4 +1,4 @@
-"""Our registrations with the providers: how each stands, what to enter there, and what to enter here."""
+"""The OAuth client registered with each provider: its state, how to register it, and the form for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.services import services
 from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding, Verdict
 
-# How to come by a registration: three sentences each.
+# How to register an OAuth client with each provider.
 STEPS = {
     ProviderName.GOOGLE: (
         "In the Google Cloud console, enable the Google Calendar API and create an OAuth client of the type "
@@ -38,7 +38,7 @@ STEPS = {
 
 
 class RegistrationForm(forms.Body):
-    """What a provider has given us."""
+    """The credentials of an OAuth client, as its provider shows them."""
 
     client_id = fields.String(required=True)
     client_secret = fields.String(required=True)
@@ -57,39 +57,39 @@ class Card:
 
     @property
     def by_environment(self) -> bool:
-        """Whether there is nothing to change here."""
+        """Whether the environment sets the registration, so that the page cannot change it."""
         return self.registration.source is Source.ENVIRONMENT
 
     @property
     def saved(self) -> bool:
-        """Whether there is something to remove here."""
+        """Whether the registration is stored in the database, so that the page can remove it."""
         return self.registration.source is Source.DATABASE
 
 
 @blp.get("/settings")
 def settings() -> ResponseReturnValue:
-    """How each provider stands."""
+    """The registrations with both providers."""
     return _cards({})
 
 
 @blp.post("/settings/<any(google, microsoft):provider>")
 def save_registration(provider: str) -> ResponseReturnValue:
-    """Have a registration tried, and save it unless the provider says that it is wrong."""
+    """Check a registration with its provider, and save it unless the provider rejects it."""
     name = ProviderName(provider)
     form = forms.read(RegistrationForm)
     try:
-        finding = _tried(name, form)
+        finding = _check_and_save(name, form)
     except Conflict as error:
         return failed(f"{error.error}.", "settings")
     if finding is None:
         return _cards({name: form}, 400)
-    tell = done if finding.verdict is Verdict.RIGHT else warned
-    return tell(f"Saved. {finding.sentence}. {finding.advice}", "settings")
+    report = done if finding.verdict is Verdict.RIGHT else warned
+    return report(f"Saved. {finding.sentence}. {finding.advice}", "settings")
 
 
 @blp.post("/settings/<any(google, microsoft):provider>/remove")
 def remove_registration(provider: str) -> ResponseReturnValue:
-    """Forget a registration."""
+    """Remove a stored registration."""
     try:
         oauth_clients.remove(ProviderName(provider), actor=sessions.actor())
     except NotFound as error:
@@ -98,14 +98,14 @@ def remove_registration(provider: str) -> ResponseReturnValue:
 
 
 def badge_of(registration: Registration) -> tuple[str, str]:
-    """How a provider stands, as a badge."""
+    """The badge of a provider's registration: CSS class and words."""
     if registration.configured:
         return "good", "configured"
     return ("bad", "secret lost") if registration.source is Source.DATABASE else ("warn", "not configured")
 
 
-def _tried(provider: ProviderName, form: forms.Form) -> Finding | None:
-    """What the provider says of a form; None when nothing was saved, and the form says why."""
+def _check_and_save(provider: ProviderName, form: forms.Form) -> Finding | None:
+    """The provider's verdict on a saved form; None, with an error in the form, if nothing was saved."""
     secret = form.values.pop("client_secret", "")
     if not form:
         return None
@@ -140,7 +140,10 @@ def _card(registration: Registration, sent: forms.Form | None) -> Card:
 
 
 def _as_saved(registration: Registration) -> forms.Form:
-    """The form with what is saved, but for the secret. A tenant of the settings is not to be saved as one."""
+    """The form with the saved values except the secret.
+
+    The default tenant of the settings is left out: saving the form must not store it.
+    """
     values = {"client_id": registration.client_id or ""}
     if registration.tenant != services().settings.providers.microsoft_tenant:
         values["tenant"] = registration.tenant or ""

@@ -1,4 +1,4 @@
-"""The files of the pages: browsers keep each for as long as it stays as it is."""
+"""Static files, with a hash of the content in their address, so that browsers can cache them for ever."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _VERSIONS = {
 
 
 def install(blp: Blueprint) -> None:
-    """Every address of a file says which version of it is meant, so that old scripts meet no new page."""
-    blp.url_defaults(_name_version)
+    """Add the content hash to the address of every file, so that a new page never loads an old script."""
+    blp.url_defaults(_add_version)
 
 
 def cache_control(request: Request) -> str:
-    """How long a file may be kept: for ever under the name of its version, else for an hour."""
+    """The ``Cache-Control`` header: for ever if the address has the current hash, else for an hour."""
     version = _VERSIONS.get((request.view_args or {}).get("filename", ""))
     named = version is not None and request.args.get("v") == version
     return "public, max-age=31536000, immutable" if named else "public, max-age=3600"
 
 
-def _name_version(endpoint: str, values: dict[str, Any]) -> None:
+def _add_version(endpoint: str, values: dict[str, Any]) -> None:
     if endpoint == ENDPOINT and (version := _VERSIONS.get(values.get("filename", ""))):
         values["v"] = version

@@ -1,4 +1,4 @@
-"""Times and browsers in the words of a page."""
+"""Template filters: times, browser names, action names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from flask import Blueprint
 from markupsafe import Markup
 
-# What a browser calls itself, the more particular first: many say that they are Safari too.
+# Tokens in User-Agent headers, the most specific first: most browsers also name Safari.
 _BROWSERS = (
     *(("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrome", "Chrome")),
     *(("HeadlessChrome", "Chrome"), ("Safari", "Safari")),
@@ -20,7 +20,7 @@ _SYSTEMS = (
 
 
 def install(blp: Blueprint) -> None:
-    """The filters of the templates."""
+    """Register the filters."""
     blp.add_app_template_filter(when)
     blp.add_app_template_filter(exactly)
     blp.add_app_template_filter(browser)
@@ -38,7 +38,7 @@ def exactly(moment: datetime) -> str:
 
 
 def spaced(name: str) -> str:
-    """A name that is written as one word, as several: ``Create webhook``."""
+    """A camel-case name as words: ``createWebhook`` becomes ``Create webhook``."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower()
     return words[:1].upper() + words[1:]
 
@@ -50,7 +50,7 @@ def _time(moment: datetime, clock: str) -> str:
 
 
 def browser(agent: str) -> str:
-    """A browser by name and system; what it says of itself where we know neither."""
+    """The browser and its system, such as ``Firefox on Linux``; an unknown User-Agent is shown as it is."""
     name = next((title for word, title in _BROWSERS if re.search(rf"\b{word}/", agent)), None)
     system = next((title for word, title in _SYSTEMS if word in agent), None)
     if name is None:

@@ -1,4 +1,4 @@
-"""A user's calendars and what is in them next: read from the providers after the page is there."""
+"""A user's calendars and next events. The browser loads both from the providers after the page itself."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ WHAT_TO_DO = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An event as the list shows it, in the zone of its mailbox."""
+    """An event as the list shows it, in the time zone of its mailbox."""
 
     subject: str
     provider: str
@@ -64,7 +64,7 @@ class Entry:
 
     @property
     def hours(self) -> str:
-        """From when to when; the end's day is told when it is another."""
+        """The start and end time; the end includes its day when that differs."""
         if self.all_day:
             return "all day"
         end = f"{self.end:%H:%M}" if self.end.date() == self.start.date() else f"{self.end:%a %H:%M}"
@@ -80,7 +80,7 @@ def user_calendars(custom_id: str) -> ResponseReturnValue:
         "user_calendars.html",
         id=custom_id,
         calendars=found.calendars,
-        failed=_told(found.failures),
+        failed=_failed_calendars(found.failures),
         roles=ROLES,
         title=connection_badge.title,
         what_to_do=WHAT_TO_DO.__getitem__,
@@ -89,20 +89,20 @@ def user_calendars(custom_id: str) -> ResponseReturnValue:
 
 @blp.get("/users/<custom_id>/events")
 def user_events(custom_id: str) -> ResponseReturnValue:
-    """What is in a user's calendars in the next days."""
+    """The events of the next days in a user's calendars."""
     known(custom_id)
     refs = connections.of_user(custom_id, {"provider": ()})
     listed = calendars.find(refs)
     start = int(time.time() * 1000)
-    wanted = CalendarSelector((), primary_only=False)
-    found = lists.find(refs, wanted, start, start + DAYS * DAY, Freshness())
+    selector = CalendarSelector((), primary_only=False)
+    found = lists.find(refs, selector, start, start + DAYS * DAY, Freshness())
     entries = _entries(found.events[:MOST_EVENTS], listed.calendars)
     return page(
         "user_events.html",
         id=custom_id,
         days=[(day, list(each)) for day, each in groupby(entries, key=lambda entry: entry.start.date())],
         more=len(found.events) - len(entries),
-        failed=_told(found.failures),
+        failed=_failed_calendars(found.failures),
         zones=sorted({str(entry.start.tzinfo) for entry in entries}),
         title=connection_badge.title,
         what_to_do=WHAT_TO_DO.__getitem__,
@@ -110,7 +110,7 @@ def user_events(custom_id: str) -> ResponseReturnValue:
 
 
 def _entries(events: Iterable[tuple[str, Event]], listed: Iterable[Calendar]) -> list[Entry]:
-    """Events in the zone of their account's main calendar; in UTC where that could not be read."""
+    """Events in the time zone of their account's primary calendar; in UTC if that was not read."""
     names = {(each.provider, each.id): each.subject for each in listed}
     zones = {each.provider: each.time_zone for each in listed if each.primary}
     found = [
@@ -133,5 +133,5 @@ def _local(moment: int, zone: str | None) -> datetime:
     )
 
 
-def _told(failures: Failures) -> list[dict[str, Any]]:
+def _failed_calendars(failures: Failures) -> list[dict[str, Any]]:
     return failures.calendars() if failures else []

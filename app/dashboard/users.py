@@ -1,4 +1,4 @@
-"""Users: finding one, and how one stands with the providers; registering, renaming and deleting."""
+"""Users: searching, registering, renaming and deleting, and the page of one user's connections."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from flask import request
 from flask.typing import ResponseReturnValue
 
 from app.accounts import oauth_flow
-from app.accounts import users as people
+from app.accounts import users as accounts
 from app.dashboard import connection_badge, forms
 from app.dashboard.blueprint import blp, done, page
 from app.dashboard.identifiers import Slug, UserId
-from app.dashboard.pagination import LONGEST_CHOICE, Onward, after, searched
+from app.dashboard.pagination import LONGEST_CHOICE, ResultPage, after, searched
 from app.dashboard.sign_in import sessions
 from app.http.errors import Conflict, NotFound
 from app.schemas.fields import USER_ID
@@ -36,7 +36,7 @@ class RenameForm(forms.Body):
 
 @blp.get("/users")
 def users() -> ResponseReturnValue:
-    """Users with their connections, all or those that are searched for."""
+    """The users that match the search, without one all, with their connections."""
     return _list(forms.blank(organization=request.args.get("organization", "")))
 
 
@@ -49,7 +49,7 @@ def create_user() -> ResponseReturnValue:
     custom_id, slug = form.data["id"], form.data["organization"]
     try:
         with services().stores.database.writing() as session:
-            people.register(session, custom_id, [slug] if slug is not None else [])
+            accounts.register(session, custom_id, [slug] if slug is not None else [])
             audit.record(session, actor=sessions.actor(), action="createUser", subject=custom_id)
     except Conflict:
         form.refuse("id", "is taken by another user")
@@ -62,20 +62,20 @@ def create_user() -> ResponseReturnValue:
 
 @blp.get("/users/<custom_id>")
 def user(custom_id: str) -> ResponseReturnValue:
-    """How one user stands."""
+    """One user with connections and organizations."""
     return _one(custom_id, forms.blank())
 
 
 @blp.post("/users/<custom_id>/rename")
 def rename_user(custom_id: str) -> ResponseReturnValue:
-    """Give a user another identifier."""
+    """Change a user's identifier."""
     form = forms.read(RenameForm)
     if not form:
         return _one(custom_id, form, 400)
     new_id = form.data["id"]
     try:
         with services().stores.database.writing() as session:
-            people.rename(session, custom_id, new_id)
+            accounts.rename(session, custom_id, new_id)
             audit.record(
                 session, actor=sessions.actor(), action="renameUser", subject=f"{custom_id} to {new_id}"
             )
@@ -91,8 +91,8 @@ def rename_user(custom_id: str) -> ResponseReturnValue:
 
 @blp.post("/users/<custom_id>/delete")
 def delete_user(custom_id: str) -> ResponseReturnValue:
-    """Delete a user and whatever is kept of it."""
-    people.delete(custom_id)
+    """Delete a user and all data stored for the user."""
+    accounts.delete(custom_id)
     return done(f"{custom_id} is deleted, and every token and calendar entry that was kept.", "users")
 
 
@@ -101,7 +101,7 @@ def known(custom_id: str) -> User:
 
     :raise NotFound: when there is none of that identifier
     """
-    # A database does not take every text that an address can hold.
+    # An address can hold text that the database rejects.
     if USER_ID.fullmatch(custom_id):
         with services().stores.database.reading() as session:
             row = stored.load(session, custom_id, within=None, include=["oauthConnections"])
@@ -112,7 +112,7 @@ def known(custom_id: str) -> User:
 
 def _list(form: forms.Form, status: int = 200) -> ResponseReturnValue:
     with services().stores.database.reading() as session:
-        found = Onward.of(stored.search(session, searched(), after=after(), limit=Onward.FETCHED))
+        found = ResultPage.of(stored.search(session, searched(), after=after(), limit=ResultPage.FETCHED))
         known_slugs = organizations.slugs(session, limit=LONGEST_CHOICE)
     return page(
         "users.html",

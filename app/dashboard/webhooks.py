@@ -1,4 +1,4 @@
-"""Webhook endpoints: which there are, making one, and deleting one."""
+"""Webhook endpoints: listing, creating and deleting."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.accounts import webhook_endpoints
 from app.dashboard import form_tokens, forms
 from app.dashboard.blueprint import blp, done, page
 from app.dashboard.identifiers import Slug
-from app.dashboard.pagination import LONGEST_CHOICE, Onward, after
+from app.dashboard.pagination import LONGEST_CHOICE, ResultPage, after
 from app.http.errors import Conflict, Invalid
 from app.schemas.fields import Text
 from app.schemas.webhooks import EVENTS, WebhookUrl
@@ -18,7 +18,7 @@ from store.sql.models import WebhookEndpoint
 from store.sql.queries import deliveries, organizations
 from store.sql.queries import webhooks as stored
 
-# What each event tells, for whoever chooses.
+# A description of each event, for the form.
 TELLS = {
     stored.Event.CALENDAR_CHANGED: "An event in a calendar was made, changed or deleted.",
     stored.Event.CONNECTION_EXPIRED: "A user's grant has ended at the provider: they have to connect again.",
@@ -32,7 +32,7 @@ SENT_BEFORE = (
 
 
 class WebhookForm(forms.Body):
-    """A new endpoint; its events are chosen by boxes of one name."""
+    """A new endpoint. Its events are checkboxes of one name, which are read from the request."""
 
     url = WebhookUrl(required=True)
     organization = Slug(load_default=None)
@@ -41,9 +41,9 @@ class WebhookForm(forms.Body):
 
 @blp.get("/webhooks")
 def webhooks() -> ResponseReturnValue:
-    """Everybody's endpoints, with what became of the events for them."""
+    """The endpoints of all organizations, with the counts of their deliveries."""
     with services().stores.database.reading() as session:
-        found = Onward.of(stored.listed(session, after=after(), limit=Onward.FETCHED))
+        found = ResultPage.of(stored.listed(session, after=after(), limit=ResultPage.FETCHED))
         counts = deliveries.counts(session, [each.endpoint.id for each in found.rows])
     return page("webhooks.html", found=found, counts=counts)
 
@@ -56,7 +56,7 @@ def new_webhook() -> ResponseReturnValue:
 
 @blp.post("/webhooks/new")
 def create_webhook() -> ResponseReturnValue:
-    """Make an endpoint and show its secret, this once."""
+    """Create an endpoint and show its secret; it cannot be shown again."""
     form = forms.read(WebhookForm)
     chosen = [event for event in EVENTS if event in request.form.getlist("events")]
     _check(form, chosen)
@@ -66,7 +66,7 @@ def create_webhook() -> ResponseReturnValue:
         form.refuse("", SENT_BEFORE)
         return _form(form, chosen, 409)
     try:
-        made = _made(form, chosen)
+        made = _create(form, chosen)
     except Exception:
         form_tokens.give_back(form.data["ticket"])
         raise
@@ -79,14 +79,14 @@ def create_webhook() -> ResponseReturnValue:
 
 @blp.post("/webhooks/<webhook_id>/delete")
 def delete_webhook(webhook_id: str) -> ResponseReturnValue:
-    """Delete an endpoint, with what waits for it and its log."""
+    """Delete an endpoint with its pending deliveries and its log."""
     with services().stores.database.writing() as session:
         webhook_endpoints.remove(session, webhook_id)
     return done("The webhook is deleted. What waited for it is not sent any more.", "webhooks")
 
 
 def _check(form: forms.Form, chosen: list[str]) -> None:
-    """Complain of what the schema cannot see."""
+    """Add the errors that the schema cannot find."""
     if not chosen:
         form.refuse("events", "must be at least one")
     if form:
@@ -96,8 +96,8 @@ def _check(form: forms.Form, chosen: list[str]) -> None:
             form.refuse("url", error.error.removeprefix("url "))
 
 
-def _made(form: forms.Form, chosen: list[str]) -> tuple[WebhookEndpoint, str] | None:
-    """The endpoint with its secret; None when it cannot be made, and the form says why."""
+def _create(form: forms.Form, chosen: list[str]) -> tuple[WebhookEndpoint, str] | None:
+    """Create an endpoint; returns it with its secret, or None with an error in the form."""
     slug, database = form.data["organization"], services().stores.database
     try:
         with database.writing() as session:

@@ -1,4 +1,4 @@
-"""What the explorer shows of each person: layers of their time, slots, and what could not be read."""
+"""The data of the explorer for each user: layers of busy time, slots, and calendars that were not read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOTHING_CONNECTED = "No calendar is connected"
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One person. ``place`` is where their time stands; without it, ``failed`` or ``note`` says why."""
+    """One user. ``place`` is the index into the groups; if it is None, ``failed`` or ``note`` says why."""
 
     user: str
     place: int | None = None
@@ -39,11 +39,11 @@ class Lane:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shown:
-    """The answer to a question, as it is drawn: ``layers`` and ``slots`` by the place of each lane.
+class ExplorerData:
+    """The answer to a question: ``layers`` and ``slots`` have one group for each lane that has a ``place``.
 
-    ``hidden`` people are there besides and not shown. ``asks`` says where in the ``picture`` each user is.
-    ``age`` is that of the oldest read, in seconds; ``took`` is in milliseconds.
+    ``hidden`` is the number of members beyond ``MOST_SHOWN``. ``indexes`` has the index of each user in
+    ``result``. ``age`` is that of the oldest read, in seconds; ``took`` is the duration in milliseconds.
     """
 
     lanes: Sequence[Lane]
@@ -53,38 +53,38 @@ class Shown:
     hidden: int
     age: int | None
     took: float
-    picture: BusyResult
-    asks: Mapping[str, int]
+    result: BusyResult
+    indexes: Mapping[str, int]
 
 
-def shown(question: Question, *, fresh: bool = False) -> Shown:
-    """Look at everybody's calendars and draw their time; ``fresh`` takes nothing from the cache.
+def load(question: Question, *, fresh: bool = False) -> ExplorerData:
+    """Look up the busy time of all users of a question; ``fresh`` reads every calendar from its provider.
 
-    :raise NotFound: for an organization that is not there
+    :raise NotFound: for an unknown organization, or without organization and users
     """
     began = time.perf_counter()
     people, hidden = _people(question)
-    asks = {user: n for n, user in enumerate(user for user, refs in people.items() if refs)}
-    wanted = CalendarSelector()
-    picture = look_up(
-        [CalendarRequest(people[user] or (), wanted) for user in asks],
+    indexes = {user: n for n, user in enumerate(user for user, refs in people.items() if refs)}
+    selector = CalendarSelector()
+    result = look_up(
+        [CalendarRequest(people[user] or (), selector) for user in indexes],
         *question.engine.busy_range(),
         Freshness(newer_than=now() if fresh else None),
     )
-    failing = picture.failing()
-    readable = [user for user, ask in asks.items() if ask not in failing]
-    laid = picture.of_requests(np.array([asks[user] for user in readable], np.int64))
-    parts, offered = layers(question.engine, *laid), slots_of_each(question.engine, *laid)
+    failing = result.failing()
+    readable = [user for user, index in indexes.items() if index not in failing]
+    busy = result.of_requests(np.array([indexes[user] for user in readable], np.int64))
+    parts, offered = layers(question.engine, *busy), slots_of_each(question.engine, *busy)
     places = {user: place for place, user in enumerate(readable)}
-    lanes = [_lane(user, refs, places, picture, asks) for user, refs in people.items()]
-    oldest = picture.oldest_read
+    lanes = [_lane(user, refs, places, result, indexes) for user, refs in people.items()]
+    oldest = result.oldest_read
     age = None if oldest is None else max(0, now() - oldest) // 1000
     took = (time.perf_counter() - began) * 1000
-    return Shown(lanes, parts, offered, _outside(question), hidden, age, took, picture, asks)
+    return ExplorerData(lanes, parts, offered, _outside(question), hidden, age, took, result, indexes)
 
 
 def _people(question: Question) -> tuple[dict[str, Sequence[ConnectionRef] | None], int]:
-    """The accounts of everybody who is shown, None of whoever does not exist; and how many more there are."""
+    """The connections of each user, None for an unknown user; and the number of members left out."""
     if question.organization is not None:
         members = accounts.of_members(question.organization)
         first = dict(list(members.items())[:MOST_SHOWN])
@@ -100,18 +100,18 @@ def _lane(
     user: str,
     refs: Sequence[ConnectionRef] | None,
     places: Mapping[str, int],
-    picture: BusyResult,
-    asks: Mapping[str, int],
+    result: BusyResult,
+    indexes: Mapping[str, int],
 ) -> Lane:
     if user in places:
         return Lane(user, places[user])
-    if user in asks:
-        return Lane(user, failed=Failures.of(picture, asks[user]).calendars())
+    if user in indexes:
+        return Lane(user, failed=Failures.of(result, indexes[user]).calendars())
     return Lane(user, note=NOT_KNOWN if refs is None else NOTHING_CONNECTED)
 
 
 def _outside(question: Question) -> Intervals:
-    """What of the range no window covers."""
+    """The parts of the range that no window covers."""
     within = question.engine.within()
     starts = np.concatenate(((question.engine.start,), within.ends))
     ends = np.concatenate((within.starts, (question.engine.end,)))

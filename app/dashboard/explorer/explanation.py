@@ -1,4 +1,4 @@
-"""Why a moment is, or is not, offered to somebody whom the explorer shows."""
+"""Why the explorer offers, or does not offer, a user at a moment."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from app.availability.explanation import Explained
 from app.availability.freshness import Freshness
 from app.availability.selection import CalendarSelector
 from app.dashboard.blueprint import blp, page
-from app.dashboard.explorer import form
-from app.dashboard.explorer.data import NOT_KNOWN, Shown, shown
+from app.dashboard.explorer import data, form
+from app.dashboard.explorer.data import NOT_KNOWN, ExplorerData
 from app.dashboard.explorer.form import Question
 from app.events import lists
 from app.http.errors import ApiError, Invalid
@@ -26,12 +26,12 @@ from app.schemas import timestamps
 from app.services import services
 from providers.events import Event
 
-# Who is meant when nobody in particular is.
+# The value of ``person`` for all users of the question.
 EVERYBODY = ""
 
 
-class Told(NamedTuple):
-    """What is said of one person."""
+class UserExplanation(NamedTuple):
+    """The explanation for one user."""
 
     user: str
     explained: Explained
@@ -39,51 +39,50 @@ class Told(NamedTuple):
 
 @blp.get("/explorer/why")
 def explorer_why() -> ResponseReturnValue:
-    """The answer alone, for the person and the moment of the query."""
+    """The explanation without the rest of the page, for the user and the moment of the query."""
     try:
         question = form.read(request.args, form.today(request.args))
         person = request.args.get("person", EVERYBODY)
-        asked_of = replace(question, organization=None, users=(person,)) if person else question
-        context = reasons(question, shown(asked_of), request.args)
+        only = replace(question, organization=None, users=(person,)) if person else question
+        context = reasons(question, data.load(only), request.args)
     except ApiError as error:
         return page("explorer_why.html", complaint=error.error)
-    # Whoever writes the moment goes on writing: the field is told only of what was pressed.
+    # Fill the field only after a click in the picture: while a user types in it, its text stays.
     return page("explorer_why.html", pressed=not request.args.get("moment"), **context)
 
 
 @blp.get("/explorer/events")
 def explorer_events() -> ResponseReturnValue:
-    """The events behind a busy moment, as far as they may be read."""
+    """The events behind a busy moment, as far as the grant allows reading them."""
     try:
         question = form.read(request.args, form.today(request.args))
         at = _moment(question, request.args)
         refs = connections.of_user(request.args.get("person", ""), {"provider": []})
-        wanted = CalendarSelector(ids=tuple(request.args.getlist("calendar")))
+        selector = CalendarSelector(ids=tuple(request.args.getlist("calendar")))
         padding = question.engine.padding
-        found = lists.find(refs, wanted, at - padding, at + padding + 1, Freshness())
+        found = lists.find(refs, selector, at - padding, at + padding + 1, Freshness())
     except ApiError as error:
         return page("explorer_events.html", complaint=error.error)
     events = [(calendar, event, _span(question, event)) for calendar, event in found.events]
     return page("explorer_events.html", events=events, failed=found.failures.calendars())
 
 
-def reasons(question: Question, found: Shown, sent: Mapping[str, str]) -> dict[str, Any]:
-    """What the template says; nothing when no moment was chosen.
+def reasons(question: Question, found: ExplorerData, sent: Mapping[str, str]) -> dict[str, Any]:
+    """The context of the template; empty when no moment was chosen.
 
-    :raise Invalid: for a moment that is none
+    :raise Invalid: for text that is no moment
     """
     if not sent.get("at") and not sent.get("moment"):
         return {}
     at = _moment(question, sent)
     users = [lane.user for lane in found.lanes]
-    # One who was chosen in another picture is not in this one.
+    # The chosen user may have been in an earlier picture and not be in this one.
     person = sent["person"] if sent.get("person") in users else EVERYBODY
-    told = _told(question, found, at, person)
     return {
         "at": at,
         "person": person,
         "moment": _minute(question, at),
-        "told": told,
+        "told": _explanations(question, found, at, person),
         "span": lambda pair: explanation_text.span(pair, at, question.engine.zone),
         "question": question,
         "why_curl": question.explain_curl(base_url(), person, at),
@@ -91,33 +90,33 @@ def reasons(question: Question, found: Shown, sent: Mapping[str, str]) -> dict[s
 
 
 def base_url() -> str:
-    """Where callers of the API find it."""
+    """The API's base URL: ``ALMANAC_PUBLIC_URL``, else the address that this browser uses."""
     return services().settings.public_url or request.url_root.rstrip("/")
 
 
-def _told(question: Question, found: Shown, at: int, person: str) -> Sequence[Told]:
-    every = explanation.of_all_requests(found.picture, question.engine, at)
-    known = {user: every[ask] for user, ask in found.asks.items()}
-    nothing, nobody = (
+def _explanations(question: Question, found: ExplorerData, at: int, person: str) -> Sequence[UserExplanation]:
+    every = explanation.of_all_requests(found.result, question.engine, at)
+    known = {user: every[index] for user, index in found.indexes.items()}
+    no_calendars, no_user = (
         each(question.engine, at) for each in (explanation.of_no_calendars, explanation.of_no_user)
     )
     return [
-        Told(lane.user, nobody if lane.note == NOT_KNOWN else known.get(lane.user, nothing))
+        UserExplanation(lane.user, no_user if lane.note == NOT_KNOWN else known.get(lane.user, no_calendars))
         for lane in found.lanes
         if person in (EVERYBODY, lane.user)
     ]
 
 
 def _moment(question: Question, sent: Mapping[str, str]) -> int:
-    """The moment that is meant: by the clock of the question's zone, or in milliseconds.
+    """The chosen moment: ``moment`` in the question's time zone, or ``at`` in milliseconds.
 
-    Of the two that a clock shows alike when it is set back, the milliseconds tell which.
+    When a clock is set back, it shows the same time twice: then ``at`` decides between the two.
     """
     try:
         at = _milliseconds(sent["at"], question.zone) if sent.get("at") else None
-        written = sent.get("moment")
-        if written and (at is None or _minute(question, at) != written):
-            return timestamps.parse(written).milliseconds(question.zone)
+        typed = sent.get("moment")
+        if typed and (at is None or _minute(question, at) != typed):
+            return timestamps.parse(typed).milliseconds(question.zone)
     except (timestamps.NotATimestamp, ValueError) as error:
         raise Invalid("The moment must be a date and a time") from error
     if at is None:
@@ -130,7 +129,7 @@ def _milliseconds(text: str, zone: ZoneInfo) -> int:
 
 
 def _minute(question: Question, at: int) -> str:
-    """A moment as a browser's field holds it."""
+    """A moment as the value of a ``datetime-local`` field."""
     return f"{_local(question, at):%Y-%m-%dT%H:%M}"
 
 

@@ -1,4 +1,4 @@
-"""What the explorer asks: its form read as the API reads a query, and the API call that asks the same."""
+"""The explorer's form, parsed by the API's schemas, and the equivalent API call as a curl command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import orjson
 from marshmallow import Schema, ValidationError, fields
 from werkzeug.datastructures import MultiDict
 
-from app.availability import request as asked
+from app.availability import request as availability_request
 from app.dashboard.forms import Body
 from app.http.errors import Invalid
 from app.schemas.availability import WEEKDAYS, OrganizationSlotsQuery, WindowSchema
@@ -25,21 +25,21 @@ from app.schemas.timestamps import FIRST_YEAR, LAST_YEAR, OUT_OF_YEARS
 from scheduling.json_render import timestamp
 from scheduling.query import Query
 
-# People whom one picture shows; more do not fit a screen, and each costs a read.
+# The most users in one picture: more do not fit a screen, and each costs a read.
 MOST_SHOWN = 100
-# The call for several users, which has no explanations.
+# The API call for several users. It has no explanations.
 SEVERAL = "/v1/users/scheduling"
 DAYS = ("1", "3", "5", "7", "14")
 
 
 class Names(Parsed[tuple[str, ...]]):
-    """Identifiers of users, as people write lists: with commas, spaces or both."""
+    """User ids in one text field, separated by commas, semicolons or spaces."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(shape={}, **options)
 
     def parse(self, text: str) -> tuple[str, ...]:
-        """Each once, in order."""
+        """The distinct ids, in order."""
         names = tuple(dict.fromkeys(name for name in re.split(r"[\s,;]+", text) if name))
         for name in names:
             if not USER_ID.fullmatch(name):
@@ -55,7 +55,7 @@ def _within_years(day: date) -> None:
 
 
 class ExplorerForm(Body):
-    """The explorer's own fields; those of a slot are the API's."""
+    """The explorer's own fields. The API's schema parses the fields that describe slots."""
 
     organization = Identifier(SLUG)
     users = Names(load_default=())
@@ -70,25 +70,28 @@ class ExplorerForm(Body):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked of whom; ``query`` is as the API's schema reads it, ``asked`` as its caller writes it."""
+    """An availability question: ``arguments`` is the API's query string, ``query`` is the same, parsed.
+
+    ``engine`` is the query for the scheduling engine, which includes ``schedules``.
+    """
 
     organization: str | None
     users: tuple[str, ...]
     zone: ZoneInfo
     first: date
     days: int
-    asked: Mapping[str, str]
+    arguments: Mapping[str, str]
     query: Mapping[str, Any]
     schedules: Sequence[Mapping[str, Any]] | None
     engine: Query = field(repr=False)
 
     @property
-    def nobody(self) -> bool:
-        """Whether nobody has been chosen yet."""
+    def is_empty(self) -> bool:
+        """Whether neither an organization nor users are chosen."""
         return self.organization is None and not self.users
 
     def hours(self) -> tuple[int, int]:
-        """The hours of a day that hold every window, and one on either side."""
+        """The first and last hour of a day to show: all windows, and an hour on either side."""
         engine = self.engine
         windows = engine.windows if engine.each_day is None else (engine.each_day,)
         if not windows or any(each.earliest > each.latest for each in windows):
@@ -98,21 +101,21 @@ class Question:
         return max(0, first - 1), min(24, last + 1)
 
     def curl(self, base: str, people: Sequence[str]) -> str:
-        """A line that asks the API the same of ``people``, who are shown, the key being in ``$KEY``.
+        """A curl command for the same question about ``people``, the users shown, with the key in ``$KEY``.
 
-        The API takes weekly hours of users alone: those of an organization are named.
+        The API's call for an organization takes no weekly hours: with them, the command names its members.
         """
         named = self if self.schedules is None else replace(self, organization=None, users=tuple(people))
         path, body = named._call()
-        return self._line(f"{base}{path}", self.asked, body)
+        return self._line(f"{base}{path}", self.arguments, body)
 
     def explain_curl(self, base: str, person: str, at: int) -> str | None:
-        """A line that asks why at a moment; None where the API cannot be asked in one call."""
+        """A curl command for the explanation of a moment; None where the API has no single call for it."""
         one = replace(self, organization=None, users=(person,)) if person else self
         path, body = one._call()
         if path == SEVERAL:
             return None
-        return self._line(f"{base}{path}/explain", {**self.asked, "at": timestamp(at)}, body)
+        return self._line(f"{base}{path}/explain", {**self.arguments, "at": timestamp(at)}, body)
 
     def _line(self, url: str, query: Mapping[str, str], body: Mapping[str, Any] | None) -> str:
         lines = ['curl -s -H "Authorization: Bearer $KEY"', f"-H 'x-timezone: {self.zone}'"]
@@ -122,7 +125,7 @@ class Question:
         return " \\\n  ".join(lines)
 
     def _call(self) -> tuple[str, dict[str, Any] | None]:
-        schedules = None if self.schedules is None else asked.echoed_schedules(self.schedules)
+        schedules = None if self.schedules is None else availability_request.echoed_schedules(self.schedules)
         if self.organization is not None and schedules is None:
             return f"/v1/organizations/{quote(self.organization)}/scheduling", None
         if len(self.users) == 1:
@@ -133,74 +136,74 @@ class Question:
 
 
 def moment(day: date, zone: ZoneInfo, hour: int) -> int:
-    """When a day's clock first shows a full hour, 24 being the next day's midnight; in milliseconds."""
-    shown = datetime(day.year, day.month, day.day, tzinfo=zone) + timedelta(hours=hour)
-    return round(shown.timestamp() * 1000)
+    """When a day's clock first shows a full hour, in milliseconds; hour 24 is the next day's midnight."""
+    local = datetime(day.year, day.month, day.day, tzinfo=zone) + timedelta(hours=hour)
+    return round(local.timestamp() * 1000)
 
 
 def today(sent: Mapping[str, str]) -> date:
-    """Today, in the zone of a query string."""
+    """Today's date in the time zone of a query string."""
     name = sent.get("zone", "")
     try:
         zone = Zone().parse(name) if name else ZoneInfo("UTC")
     except ValidationError:
-        # The question itself will complain of it.
+        # ``read`` reports the error.
         zone = ZoneInfo("UTC")
     return datetime.now(zone).date()
 
 
 def read(sent: MultiDict[str, str], today: date) -> Question:
-    """The question of a query string.
+    """Parse a query string.
 
     :raise Invalid: naming the field
     """
-    given = {name: value for name, value in sent.items() if value.strip()}
-    form = _load(ExplorerForm, given)
+    values = {name: value for name, value in sent.items() if value.strip()}
+    form = _load(ExplorerForm, values)
     first = form.get("day") or today
-    asks = _asked(given, form, first)
-    query = _load(OrganizationSlotsQuery, asks)
+    arguments = _arguments(values, form, first)
+    query = _load(OrganizationSlotsQuery, arguments)
     organization = None if form["users"] else form.get("organization")
-    schedules = _schedules(given, form)
+    schedules = _schedules(values, form)
     if schedules is not None:
-        # The form has the hours of one of the two.
-        asks = {name: value for name, value in asks.items() if not name.endswith("TimeEachDay")}
-        query = _load(OrganizationSlotsQuery, asks)
-    _check_there(query, form["zone"])
-    engine = asked.slot_query(query, form["zone"], schedules)
-    asked.check_size({engine: len(form["users"]) or MOST_SHOWN})
+        # Schedules replace the daily window.
+        arguments = {name: value for name, value in arguments.items() if not name.endswith("TimeEachDay")}
+        query = _load(OrganizationSlotsQuery, arguments)
+    _check_days_exist(query, form["zone"])
+    engine = availability_request.slot_query(query, form["zone"], schedules)
+    availability_request.check_size({engine: len(form["users"]) or MOST_SHOWN})
     return Question(
         organization,
         form["users"],
         form["zone"],
         first,
         int(form["days"]),
-        asks,
+        arguments,
         query,
         schedules,
         engine,
     )
 
 
-def _check_there(query: Mapping[str, Any], zone: ZoneInfo) -> None:
+def _check_days_exist(query: Mapping[str, Any], zone: ZoneInfo) -> None:
     if query["start"].milliseconds(zone) == query["end"].milliseconds(zone):
         raise Invalid(f"First day must be one that {zone} has: its clocks left this one out")
 
 
-def _asked(given: Mapping[str, str], form: Mapping[str, Any], first: date) -> dict[str, str]:
-    """The query of the API's call; what is the default there is left out."""
-    asks = {"start": f"{first}", "end": f"{first + timedelta(days=int(form['days']))}"}
-    asks["slotDuration"] = given.get("slotDuration", "30")
+def _arguments(values: Mapping[str, str], form: Mapping[str, Any], first: date) -> dict[str, str]:
+    """The query string of the API call, without arguments that have the API's default."""
+    arguments = {"start": f"{first}", "end": f"{first + timedelta(days=int(form['days']))}"}
+    arguments["slotDuration"] = values.get("slotDuration", "30")
     for name, default in (("padding", "0"), ("maxOverlaps", "0"), ("slotStep", ""), ("align", "start")):
-        if given.get(name, default) != default:
-            asks[name] = given[name]
+        if values.get(name, default) != default:
+            arguments[name] = values[name]
     if form["window"] == "daily":
         for name in ("earliestTimeEachDay", "latestTimeEachDay"):
-            asks[name] = asked.clock(form[name])
-    return asks
+            arguments[name] = availability_request.clock(form[name])
+    return arguments
 
 
-def _schedules(given: Mapping[str, str], form: Mapping[str, Any]) -> list[dict[str, Any]] | None:
-    """The weekly schedules; of several users, a daily window is asked for as one."""
+def _schedules(values: Mapping[str, str], form: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+    """The weekly schedules, or None. A daily window for several users becomes a schedule too."""
     if form["window"] == "daily" and len(form["users"]) > 1:
         edges = {"start": form["earliestTimeEachDay"], "end": form["latestTimeEachDay"]}
         return [{"days": list(WEEKDAYS), **edges}]
@@ -208,7 +211,7 @@ def _schedules(given: Mapping[str, str], form: Mapping[str, Any]) -> list[dict[s
         return None
     days_of: dict[tuple[str, str], list[str]] = {}
     for day in WEEKDAYS:
-        edge = given.get(f"{day}From", ""), given.get(f"{day}To", "")
+        edge = values.get(f"{day}From", ""), values.get(f"{day}To", "")
         if any(edge):
             days_of.setdefault(edge, []).append(day)
     return [
@@ -217,22 +220,22 @@ def _schedules(given: Mapping[str, str], form: Mapping[str, Any]) -> list[dict[s
     ]
 
 
-def _load(schema: type[Schema], given: Mapping[str, Any], of: str = "") -> dict[str, Any]:
+def _load(schema: type[Schema], values: Mapping[str, Any], of: str = "") -> dict[str, Any]:
     try:
-        loaded: dict[str, Any] = _made(schema).load(given)
+        loaded: dict[str, Any] = _instance(schema).load(values)
     except ValidationError as error:
         name, messages = next(iter(error.messages_dict.items()))
         while not isinstance(messages, str):
             messages = next(iter(messages.values() if isinstance(messages, dict) else messages))
         messages = messages.replace("earliestTimeEachDay", "its start")
-        called = f"{of} {name}" if of else _LABELS.get(name, name)
-        raise Invalid(f"{called} {messages}") from error
+        label = f"{of} {name}" if of else _LABELS.get(name, name)
+        raise Invalid(f"{label} {messages}") from error
     return loaded
 
 
 @cache
-def _made(schema: type[Schema]) -> Schema:
-    """One schema for all questions: making one takes longer than reading with it."""
+def _instance(schema: type[Schema]) -> Schema:
+    """The shared instance of a schema: creating one takes longer than loading with it."""
     return schema()
 
 

@@ -1,4 +1,4 @@
-"""The explorer: everybody's time as a picture, and why a moment is or is not offered."""
+"""The explorer: busy time and slots of several users as a picture, and explanations of single moments."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from flask import request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.dashboard.blueprint import blp, page
-from app.dashboard.explorer import explanation, form, svg
-from app.dashboard.explorer.data import Shown, shown
+from app.dashboard.explorer import data, explanation, form, svg
+from app.dashboard.explorer.data import ExplorerData
 from app.dashboard.explorer.form import Question
 from app.dashboard.explorer.svg import Day
 from app.http.errors import ApiError
@@ -22,13 +22,13 @@ from app.services import services
 from scheduling.intervals import Groups
 from store.sql.queries import organizations
 
-# Organizations that can be chosen from a list; more are found by typing.
+# The list of choices has at most this many organizations; others can be typed.
 MOST_LISTED = 500
 
 
 @blp.get("/explorer")
 def explorer() -> ResponseReturnValue:
-    """The controls; the picture comes by itself, or at once for a browser without scripts."""
+    """The controls. A script then loads the picture; ``show`` includes it for browsers without scripts."""
     with services().stores.database.reading() as session:
         slugs = organizations.slugs(session, limit=MOST_LISTED)
     sent = request.args
@@ -47,39 +47,39 @@ def explorer() -> ResponseReturnValue:
 
 @blp.get("/explorer/grid")
 def explorer_grid() -> ResponseReturnValue:
-    """The picture alone, as the controls are set."""
+    """The picture without the rest of the page, for the current controls."""
     response = page("explorer_grid.html", **_picture())
-    asks = urlencode({name: each for name, each in request.args.items() if each and name != "fresh"})
-    response.headers["HX-Replace-Url"] = f"{url_for('dashboard.explorer')}?{asks}"
+    query = urlencode({name: each for name, each in request.args.items() if each and name != "fresh"})
+    response.headers["HX-Replace-Url"] = f"{url_for('dashboard.explorer')}?{query}"
     return response
 
 
 def _picture() -> dict[str, Any]:
-    """What the picture is drawn from; a complaint when the question makes no sense."""
+    """The context of the picture; only ``complaint`` for an invalid question."""
     try:
         question = form.read(request.args, form.today(request.args))
-        if question.nobody:
+        if question.is_empty:
             return {"nobody": True}
-        found = shown(question, fresh="fresh" in request.args)
+        found = data.load(question, fresh="fresh" in request.args)
     except ApiError as error:
         return {"complaint": error.error}
     return {
         "question": question,
         "shown": found,
         "curl": question.curl(explanation.base_url(), [lane.user for lane in found.lanes]),
-        **_drawn(question, found),
-        **_because(question, found),
+        **_drawing(question, found),
+        **_explanation(question, found),
     }
 
 
-def _because(question: Question, found: Shown) -> dict[str, Any]:
+def _explanation(question: Question, found: ExplorerData) -> dict[str, Any]:
     try:
         return explanation.reasons(question, found, request.args)
     except ApiError as error:
         return {"why_complaint": error.error}
 
 
-def _drawn(question: Question, found: Shown) -> dict[str, Any]:
+def _drawing(question: Question, found: ExplorerData) -> dict[str, Any]:
     whole = "whole" in request.args
     days = svg.days(question, whole=whole)
     in_days = len(found.lanes) <= svg.MOST_IN_DAYS
@@ -91,9 +91,9 @@ def _drawn(question: Question, found: Shown) -> dict[str, Any]:
     }
 
 
-def _columns(question: Question, found: Shown, days: Sequence[Day]) -> dict[str, Any]:
+def _columns(question: Question, found: ExplorerData, days: Sequence[Day]) -> dict[str, Any]:
     return {
-        # Where clocks change, a day's hours stand elsewhere than those of the others.
+        # On a day when clocks change, the hours have other positions than on the other days.
         "usual": next((n for n, day in enumerate(days) if not day.odd), 0),
         "hours_of": [svg.hour_labels(day, question.zone) for day in days],
         "columns": [svg.columns(question, found, day) for day in days],
@@ -101,7 +101,7 @@ def _columns(question: Question, found: Shown, days: Sequence[Day]) -> dict[str,
     }
 
 
-def _lanes(question: Question, found: Shown, days: Sequence[Day]) -> dict[str, Any]:
+def _lanes(question: Question, found: ExplorerData, days: Sequence[Day]) -> dict[str, Any]:
     ruler = svg.Ruler.of(days)
     return {
         "ruler": ruler,
@@ -115,5 +115,5 @@ def _lanes(question: Question, found: Shown, days: Sequence[Day]) -> dict[str, A
 
 @cache
 def _zones() -> Sequence[str]:
-    """The names to choose from; reading them takes longer than drawing the page."""
+    """The names of all time zones, cached because reading them takes longer than rendering the page."""
     return sorted(available_timezones())

@@ -1,6 +1,6 @@
-"""Stretches of time as shapes: lanes along a week, or days beside each other.
+"""Intervals as shapes: horizontal lanes along a week, or days as columns.
 
-Positions are SVG attributes, as the page's policy allows no inline styles.
+Positions are SVG attributes, because the page's Content-Security-Policy forbids inline styles.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from app.dashboard.explorer.data import Lane, Shown
+from app.dashboard.explorer.data import ExplorerData, Lane
 from app.dashboard.explorer.form import Question, moment
 from scheduling.intervals import Groups, Intervals, cross, merge
 from scheduling.windows import DAY, MINUTE
 
 HOUR = 60 * MINUTE
 
-# People who fit beside each other in the columns of days; more get a lane each.
+# Up to this many users are shown as columns in each day; more get a lane each.
 MOST_IN_DAYS = 3
 
 # In pixels. A week of lanes fits a desktop; a phone scrolls.
@@ -30,18 +30,21 @@ LANE_WIDTH, LEAST_HOUR = 880, 4.0
 LANE_HEIGHT = 34
 HOUR_HEIGHT = 28
 
-# Above lanes every third hour is named, but a day's first: where there are so many pixels between them.
+# Above lanes, every third hour except a day's first is labelled, if the labels are this many pixels apart.
 NAMED_HOURS = frozenset(("06:00", "09:00", "12:00", "15:00", "18:00"))
 LEAST_BETWEEN_HOURS = 24
 
-# Tenths of a pixel are enough, and whole numbers are written fastest.
+# Path coordinates are whole tenths of a pixel: precise enough, and fast to format.
 UNITS = 10
-# Between slots that touch, so that they can be told apart.
+# Tenths of a pixel between slots that touch, to separate them visibly.
 GAP = 8
 
 
 class Day(NamedTuple):
-    """What is shown of a day, from ``start`` until ``end``; where clocks change, ``odd`` says so."""
+    """The part of a day that is shown: ``start`` to ``end``, exclusive, in milliseconds.
+
+    ``odd`` is a note for a day on which clocks change, else None.
+    """
 
     date: date
     start: int
@@ -50,17 +53,17 @@ class Day(NamedTuple):
 
     @property
     def hours(self) -> float:
-        """How much is shown."""
+        """The length of the part shown, in hours."""
         return (self.end - self.start) / HOUR
 
 
 def days(question: Question, *, whole: bool) -> list[Day]:
-    """The days of the range, cut to the hours of the windows unless they are to be ``whole``.
+    """The days of the range, cut to the hours of the windows unless ``whole`` is true.
 
-    One that a zone left out is not there.
+    A day that the time zone skipped is left out.
     """
     cut = _days(question, *question.hours())
-    # Where clocks change by more than an hour, or at odd times, the hours may miss some of a window.
+    # If clocks change by more than an hour, or at unusual times, those hours may not cover every window.
     if whole or not _cover(cut, question.engine.within()):
         return _days(question, 0, 24)
     return cut
@@ -71,30 +74,30 @@ def _days(question: Question, first: int, last: int) -> list[Day]:
     return [day for date in dates if (day := _day(date, question.zone, first, last)).start < day.end]
 
 
-# A picture that follows its controls shows the same days again and again.
+# Cached, because every change of a control draws the same days again.
 @lru_cache(maxsize=2048)
 def _day(date: date, zone: ZoneInfo, first: int, last: int) -> Day:
-    """A day from one full hour to another; empty where its zone left it out."""
+    """A day from one full hour to another; empty if the time zone skipped it."""
     midnight, after = moment(date, zone, 0), moment(date, zone, 24)
     odd = None if after - midnight == DAY else f"{(after - midnight) / HOUR:g} hours: clocks change"
-    # Of a day that was left out, each hour is the next day's.
+    # The hours of a skipped day are those of the next day.
     return Day(date, moment(date, zone, first), min(moment(date, zone, last), after), odd)
 
 
 def _cover(days: Sequence[Day], within: Intervals) -> bool:
-    """Whether all of it is shown."""
+    """Whether the days show all of ``within``."""
     pieces, _, _ = cross(within, _runs(days))
     return int((pieces.ends - pieces.starts).sum()) == int((within.ends - within.starts).sum())
 
 
 def _runs(days: Sequence[Day]) -> Intervals:
-    """What is shown, as stretches without a break."""
-    shown = Intervals.of((day.start, day.end) for day in days)
-    return merge(shown.starts, shown.ends)
+    """The time shown, as merged intervals."""
+    parts = Intervals.of((day.start, day.end) for day in days)
+    return merge(parts.starts, parts.ends)
 
 
 class Head(NamedTuple):
-    """What stands above a day in lanes: where the day begins, and where which of its hours do, in pixels."""
+    """The labels above a day in lanes; ``hours`` has the pixels and the number of each labelled hour."""
 
     day: Day
     left: float
@@ -103,27 +106,27 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ruler:
-    """Days laid along a lane, one after the other; each hour is ``per_hour`` pixels."""
+    """Days along a lane, one after the other; each hour is ``per_hour`` pixels wide."""
 
     days: Sequence[Day]
     per_hour: float
 
     @classmethod
     def of(cls, days: Sequence[Day]) -> Ruler:
-        """Wide enough that an hour can be seen."""
+        """A ruler of ``LANE_WIDTH``, or wider if an hour would be narrower than ``LEAST_HOUR``."""
         return cls(days, max(LEAST_HOUR, LANE_WIDTH / sum(day.hours for day in days)))
 
     @property
     def width(self) -> float:
-        """Of a lane, in pixels."""
+        """The width of a lane, in pixels."""
         return sum(day.hours for day in self.days) * self.per_hour
 
     def lefts(self) -> list[float]:
-        """Where each day begins, in pixels."""
+        """The left edge of each day, in pixels."""
         return [0.0, *accumulate(day.hours * self.per_hour for day in self.days)][:-1]
 
     def heads(self, zone: ZoneInfo) -> list[Head]:
-        """What stands above the lanes, the hours only where there is room for them."""
+        """The labels above the lanes, with hours if there is room for them."""
         room = 3 * self.per_hour >= LEAST_BETWEEN_HOURS
         return [
             Head(day, left, self._hours(day, left, zone) if room else ())
@@ -138,18 +141,18 @@ class Ruler:
         ]
 
     def paths(self, groups: Groups) -> list[str]:
-        """For each owner the ``d`` of a path along the middle of a lane, in tenths of a pixel.
+        """The ``d`` of a path for each owner, along the middle of a lane, in tenths of a pixel.
 
-        A stroke as wide as the lane is high makes it rectangles, in half the words of their outlines.
+        A stroke as wide as the lane is high draws rectangles, with half the text of their outlines.
         """
         if not len(groups.flat()):
             return [""] * len(groups)
         scale = self.per_hour * UNITS / HOUR
-        shown = _runs(self.days)
-        pieces, rows, met = cross(groups.flat(), shown)
-        # From the moment to the place: less the start of what is shown around it, more all that is before.
-        lengths = shown.ends - shown.starts
-        shift = ((lengths.cumsum() - lengths - shown.starts) * scale)[met]
+        runs = _runs(self.days)
+        pieces, rows, met = cross(groups.flat(), runs)
+        # From time to position: subtract the start of the run, and add the length of the runs before it.
+        lengths = runs.ends - runs.starts
+        shift = ((lengths.cumsum() - lengths - runs.starts) * scale)[met]
         lefts = (pieces.starts * scale + shift).round().astype(int)
         widths = ((pieces.ends * scale + shift).round().astype(int) - lefts).clip(1)
         middle = LANE_HEIGHT * UNITS // 2
@@ -160,7 +163,7 @@ class Ruler:
 
 
 class Row(NamedTuple):
-    """A person's lane, how often they are busy and have slots, and its paths; without them, it is empty."""
+    """A user's lane: the numbers of busy periods and slots, and a path for each layer; "" if it is empty."""
 
     lane: Lane
     periods: int = 0
@@ -171,26 +174,26 @@ class Row(NamedTuple):
     offered: str = ""
 
 
-def rows(question: Question, shown: Shown, ruler: Ruler) -> list[Row]:
-    """Everybody's lane with its paths."""
-    layers = shown.layers
-    offered = rows_of_slots(shown.slots, question.engine.stride, ruler.days)
+def rows(question: Question, found: ExplorerData, ruler: Ruler) -> list[Row]:
+    """The lanes of all users."""
+    layers = found.layers
+    offered = rows_of_slots(found.slots, question.engine.stride, ruler.days)
     drawn = zip(
         layers.busy.sizes().tolist(),
-        shown.slots.sizes().tolist(),
+        found.slots.sizes().tolist(),
         *map(ruler.paths, (layers.padded, layers.tolerated, layers.busy, offered)),
         strict=True,
     )
-    # Those who were read have their places in the order in which they are shown.
-    return [Row(lane) if lane.place is None else Row(lane, *next(drawn)) for lane in shown.lanes]
+    # The places of the lanes are in the order of the lanes.
+    return [Row(lane) if lane.place is None else Row(lane, *next(drawn)) for lane in found.lanes]
 
 
 def rows_of_slots(slots: Groups, stride: int, days: Sequence[Day]) -> Groups:
-    """Slots that follow each other at the same distance, as one stretch: it is drawn dashed."""
+    """Merge runs of slots at a constant distance into one interval each, which is drawn dashed."""
     run = _runs(days).ends.searchsorted(slots.starts, "right")
     first = np.ones(slots.starts.size, np.bool_)
     first[1:] = (slots.starts[1:] - slots.starts[:-1] != stride) | (run[1:] != run[:-1])
-    # Where another member's begin, and there may be nobody's at all.
+    # The first slot of each owner starts a run; an owner may have no slots.
     first[slots.offsets[:-1][slots.sizes() > 0]] = True
     last = np.append(first[1:], True)[: first.size]
     owners = slots.owners()[first]
@@ -198,20 +201,20 @@ def rows_of_slots(slots: Groups, stride: int, days: Sequence[Day]) -> Groups:
 
 
 def dashes(question: Question, ruler: Ruler) -> str:
-    """The pattern that makes slots of such a stretch, in tenths of a pixel.
+    """The ``stroke-dasharray`` that divides such an interval into slots, in tenths of a pixel.
 
-    Slots that overlap show the time they cover, marked where each begins.
+    Slots that overlap are drawn as the time that they cover, with a gap before each start.
     """
     scale = ruler.per_hour * UNITS / HOUR
     engine = question.engine
     step = engine.stride * scale
     slot = min(step, max(1.0, min(engine.duration, engine.stride) * scale - GAP))
-    # Fine enough that a thousand of them end where the last slot does.
+    # Six decimals: after a thousand dashes, the last one still ends where the last slot does.
     return f"{slot:.6f} {step - slot:.6f}"
 
 
 class Block(NamedTuple):
-    """A rectangle in a day's column: where it begins and how high it is, in pixels; a slot has its time."""
+    """A rectangle in a day's column, in pixels; the ``label`` of a slot is its start time."""
 
     top: float
     height: float
@@ -219,7 +222,7 @@ class Block(NamedTuple):
 
 
 class Column(NamedTuple):
-    """One person's share of a day: its layers by name."""
+    """One user's part of a day's column, with blocks by layer name."""
 
     lane: Lane
     left: float
@@ -227,40 +230,40 @@ class Column(NamedTuple):
     layers: dict[str, list[Block]]
 
 
-def columns(question: Question, shown: Shown, day: Day) -> list[Column]:
-    """Everybody's share of a day, beside each other; left and width are percent of the day's."""
-    width = 100 / max(1, len(shown.lanes))
+def columns(question: Question, found: ExplorerData, day: Day) -> list[Column]:
+    """The users' parts of a day, side by side; ``left`` and ``width`` are percent of the day's width."""
+    width = 100 / max(1, len(found.lanes))
     return [
-        Column(lane, n * width, width, _blocks(question, shown, lane.place, day))
-        for n, lane in enumerate(shown.lanes)
+        Column(lane, n * width, width, _blocks(question, found, lane.place, day))
+        for n, lane in enumerate(found.lanes)
     ]
 
 
-def outside_blocks(shown: Shown, day: Day) -> list[Block]:
-    """What of a day no window covers."""
-    return _cut(shown.outside, day)
+def outside_blocks(found: ExplorerData, day: Day) -> list[Block]:
+    """The parts of a day that no window covers."""
+    return _cut(found.outside, day)
 
 
 @lru_cache(maxsize=2048)
 def hour_labels(day: Day, zone: ZoneInfo) -> Sequence[tuple[float, str]]:
-    """Where each hour after a day's start is, and what the clock shows then."""
+    """For each hour from a day's start: its position in pixels, and the time that the clock shows."""
     return tuple(
         ((at - day.start) * HOUR_HEIGHT / HOUR, _clock(zone, at)) for at in range(day.start, day.end, HOUR)
     )
 
 
-def _blocks(question: Question, shown: Shown, place: int | None, day: Day) -> dict[str, list[Block]]:
+def _blocks(question: Question, found: ExplorerData, place: int | None, day: Day) -> dict[str, list[Block]]:
     if place is None:
         return {}
-    layers = shown.layers
-    stretches = {"tolerated": layers.tolerated, "padded": layers.padded, "busy": layers.busy}
-    blocks = {name: _cut(each.group(place), day) for name, each in stretches.items()}
-    blocks["slots"] = list(_slots(question, shown.slots.group(place), day))
+    layers = found.layers
+    by_name = {"tolerated": layers.tolerated, "padded": layers.padded, "busy": layers.busy}
+    blocks = {name: _cut(each.group(place), day) for name, each in by_name.items()}
+    blocks["slots"] = list(_slots(question, found.slots.group(place), day))
     return blocks
 
 
 def _slots(question: Question, slots: Intervals, day: Day) -> Iterator[Block]:
-    """What a day has of each slot; the time stands on the day that it begins on."""
+    """The part of each slot within a day; the label is on the day on which the slot starts."""
     for start, end in slots.pairs():
         if start < day.end and end > day.start:
             top = _pixels(max(start, day.start) - day.start)
@@ -273,10 +276,10 @@ def _clock(zone: ZoneInfo, at: int) -> str:
     return f"{datetime.fromtimestamp(at / 1000, zone):%H:%M}"
 
 
-def _cut(stretches: Intervals, day: Day) -> list[Block]:
+def _cut(intervals: Intervals, day: Day) -> list[Block]:
     return [
         Block(_pixels(max(start, day.start) - day.start), _pixels(min(end, day.end) - max(start, day.start)))
-        for start, end in stretches.pairs()
+        for start, end in intervals.pairs()
         if start < day.end and end > day.start
     ]
 

@@ -1,4 +1,4 @@
-"""One's own account: password, and the browsers that are signed in; and who else administers."""
+"""The administrator's account: password, signed-in browsers, and the other administrators."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ SENT_BEFORE = (
 
 
 class InviteForm(forms.Body):
-    """Nothing but what makes it count once."""
+    """The one-time token of the form; it has no other fields."""
 
     ticket = Text(shortest=1, longest=64, required=True)
 
 
 class PasswordForm(forms.Body):
-    """The password as it is, and as it is to be, twice."""
+    """The current password, and the new one twice."""
 
     current = fields.String(required=True)
     password = fields.String(required=True)
@@ -43,9 +43,9 @@ def account() -> ResponseReturnValue:
 
 @blp.post("/account/password")
 def change_password() -> ResponseReturnValue:
-    """Change one's own password: every other browser is signed out, and open invitations are withdrawn.
+    """Change the administrator's own password: sign out all other browsers, withdraw open invitations.
 
-    Wrong guesses of the current password count as failed sign-ins do.
+    Wrong guesses of the current password count as failed sign-ins.
     """
     form = forms.read(PasswordForm)
     check_new_password(form)
@@ -72,7 +72,7 @@ def change_password() -> ResponseReturnValue:
 
 @blp.post("/account/sessions/<session_id>/end")
 def end_session(session_id: str) -> ResponseReturnValue:
-    """Sign one of one's own browsers out."""
+    """Sign out one of the administrator's own browsers."""
     mine = sessions.current()
     with services().stores.database.writing() as session:
         ended = dashboard_sessions.end(session, mine.administrator_id, session_id)
@@ -83,25 +83,25 @@ def end_session(session_id: str) -> ResponseReturnValue:
 
 @blp.post("/account/administrators/invite")
 def invite() -> ResponseReturnValue:
-    """Make a one-time link for another administrator and show it, this once."""
+    """Make a one-time link for another administrator and show it; it cannot be shown again."""
     form = forms.read(InviteForm)
     if not form:
         return failed("This form came without its ticket: send it again as it is now.", "account")
     if not form_tokens.take(form.data["ticket"]):
         return failed(SENT_BEFORE, "account")
     try:
-        secret = _invited()
+        secret = _invite()
     except Exception:
         form_tokens.give_back(form.data["ticket"])
         raise
-    # Behind a proxy we are called by another address than people know.
-    ours = services().settings.public_url or request.host_url.rstrip("/")
-    return _account(forms.blank(), invitation=ours + url_for("dashboard.welcome", secret=secret))
+    # Behind a proxy, the address of this request may differ from the public one.
+    base = services().settings.public_url or request.host_url.rstrip("/")
+    return _account(forms.blank(), invitation=base + url_for("dashboard.welcome", secret=secret))
 
 
 @blp.post("/account/administrators/<int:administrator_id>/remove")
 def remove_administrator(administrator_id: int) -> ResponseReturnValue:
-    """Remove another administrator, who is signed out everywhere; every open invitation is withdrawn."""
+    """Remove another administrator: sign out all their browsers, and withdraw every open invitation."""
     if administrator_id == sessions.current().administrator_id:
         return failed("You cannot remove yourself: another administrator can.", "account")
     with services().stores.database.writing() as session:
@@ -122,7 +122,7 @@ def _check_current(form: forms.Form, name: str) -> None:
     form.refuse("current", "is not your password")
 
 
-def _invited() -> str:
+def _invite() -> str:
     with services().stores.database.writing() as session:
         secret = administrators.invite(session)
         _record(session, "inviteAdministrator", sessions.current().name)

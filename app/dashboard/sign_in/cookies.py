@@ -1,4 +1,7 @@
-"""The one cookie, which the dashboard alone reads and writes: who is signed in, and what is told next."""
+"""The session cookie: the signed-in administrator and the messages for the next page.
+
+Only the dashboard reads and writes it.
+"""
 
 from __future__ import annotations
 
@@ -14,39 +17,39 @@ PATH = "/dashboard"
 
 
 class _Sessions(SecureCookieSessionInterface):
-    """Signed cookies, for the pages below ``PATH``; for a call of the API there is nothing to open."""
+    """Signed cookies for the pages below ``PATH``. API requests have no session."""
 
     def open_session(self, app: Flask, request: Request) -> SecureCookieSession | None:
-        """What the cookie says; None, for which Flask has a stand-in, elsewhere."""
+        """The session of a dashboard request; None elsewhere, which Flask replaces by a null session."""
         return super().open_session(app, request) if request.path.startswith(PATH) else None
 
     def make_null_session(self, app: Flask) -> Any:
-        """The stand-in, one for all."""
-        return _NOWHERE
+        """The null session, shared by all requests."""
+        return _NULL_SESSION
 
 
-_NOWHERE = SecureCookieSessionInterface.null_session_class()
+_NULL_SESSION = SecureCookieSessionInterface.null_session_class()
 
 
 def install(app: Flask, settings: Settings) -> None:
-    """Flask's session as we want it."""
+    """Configure Flask's session and the CSRF protection."""
     app.secret_key = settings.secret_key
     app.session_interface = _Sessions()
     app.config.update(
         SESSION_COOKIE_NAME="almanac",
         SESSION_COOKIE_PATH=PATH,
         SESSION_COOKIE_HTTPONLY=True,
-        # Lax: who comes back from a provider's consent page is still signed in.
+        # Lax: an administrator who returns from a provider's consent page is still signed in.
         SESSION_COOKIE_SAMESITE="Lax",
         SESSION_COOKIE_SECURE=settings.public_url.startswith("https:"),
-        # Of who is signed in, as long as that may last; anybody else's ends with the browser.
+        # For signed-in browsers. Without sign-in, the cookie ends when the browser closes.
         PERMANENT_SESSION_LIFETIME=dashboard_sessions.LIFETIME,
         SESSION_REFRESH_EACH_REQUEST=False,
-        # Whoever is signed in may leave a page open for as long as the session lasts.
+        # CSRF tokens are valid as long as the session, so that an open page can still be sent.
         WTF_CSRF_TIME_LIMIT=None,
-        # The pages ask for it themselves; the API has keys, which no browser sends by itself.
+        # The dashboard calls ``csrf.protect`` itself. The API needs none: browsers never add its keys.
         WTF_CSRF_CHECK_DEFAULT=False,
-        # Behind a proxy the Referer of a form names another host than we are asked by. The token is what
-        # another site cannot know, and a Lax cookie does not come along with its forms.
+        # Behind a proxy, the host in a form's Referer differs from this request's. The token protects
+        # without it: another site cannot know the token, and its forms send no Lax cookie.
         WTF_CSRF_SSL_STRICT=False,
     )

@@ -1,4 +1,4 @@
-"""A cookie for browsers that an administrator has signed in with: failures of others do not lock them out.
+"""A cookie for browsers that an administrator has used to sign in: other clients cannot lock them out.
 
 The pattern is OWASP's "device cookies". The cookie proves no identity: with it, failed sign-ins are counted
 for this browser alone, and the limits for a name and for an address do not apply to it.
@@ -20,7 +20,7 @@ PATH = "/dashboard"
 
 
 def mark(response: Response, name_digest: str) -> Response:
-    """Have the browser remember that an administrator of this name has signed in there."""
+    """Set the cookie that says that an administrator of this name has signed in with this browser."""
     response.set_cookie(
         COOKIE,
         _serializer().dumps([name_digest, secrets.token_hex(16)]),
@@ -34,7 +34,7 @@ def mark(response: Response, name_digest: str) -> Response:
 
 
 def number(name_digest: str) -> str | None:
-    """The random number of this request's browser; None unless this name has signed in there."""
+    """The random number in the cookie; None unless this name has signed in with this browser."""
     try:
         kept = _serializer().loads(request.cookies.get(COOKIE, ""), max_age=int(LIFETIME.total_seconds()))
     except BadSignature:

@@ -1,4 +1,4 @@
-"""Attempts to guess an administrator's password, counted in Redis and limited."""
+"""Limits on failed sign-ins of administrators, counted in Redis."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ log = logging.getLogger(__name__)
 
 # Failures with one name from one address, or in one known browser: enough for a person who mistypes.
 FROM_HERE = RateLimitItemPerMinute(5, 15, namespace="sign-in")
-# With one name from any address, and from one address with any name.
+# Failures with one name from any address, and from one address with any name.
 BY_NAME = RateLimitItemPerHour(50, 1, namespace="sign-in-name")
 BY_ADDRESS = RateLimitItemPerHour(50, 1, namespace="sign-in-address")
 
 _EXTENSION = "almanac-attempts"
 
-# One attempt after another in a process, so that each sees how the one before ended.
-_turn = threading.Lock()
-# The number of attempts that run or wait for their turn; more would hold threads that the API needs.
-_room = threading.BoundedSemaphore(4)
+# Serializes the attempts of a process, so that each sees the failures of the ones before.
+_attempt_lock = threading.Lock()
+# At most this many attempts run or wait for the lock; more would hold threads that the API needs.
+_attempt_slots = threading.BoundedSemaphore(4)
 
 
 class MustWait(Exception):
@@ -46,19 +46,19 @@ class MustWait(Exception):
 
 @contextmanager
 def attempt(name: str) -> Iterator[None]:
-    """Let a password be tried for this name. The caller reports a wrong one by ``note``.
+    """A context in which to check a password for this name. The caller reports a wrong one by ``note``.
 
     :raise MustWait: when too many attempts have failed, or too many run at this moment
     """
-    if not _room.acquire(blocking=False):
+    if not _attempt_slots.acquire(blocking=False):
         raise MustWait(1, "Too many people sign in at this moment. Try again in a moment.")
     try:
-        with _turn:
+        with _attempt_lock:
             if seconds := wait(name):
                 raise MustWait(seconds, f"Too many attempts. Try again in {_minutes(seconds)}.")
             yield
     finally:
-        _room.release()
+        _attempt_slots.release()
 
 
 def wait(name: str) -> int:
@@ -73,13 +73,13 @@ def wait(name: str) -> int:
 
 
 def note(name: str, *, known: bool, what: str = "sign-in") -> None:
-    """Count and log an attempt that failed; ``known`` when an administrator has that name.
+    """Count and log a failed attempt; ``known`` is whether an administrator has that name.
 
-    The lines hold the client's address: without it, an operator could not block the client.
+    The log lines hold the client's address, so that an operator can block it.
     """
     for item, key in _counted(name):
         _limiter().hit(item, *key)
-    # People type their password where the name belongs.
+    # Unknown names are not logged: users sometimes type their password into the name field.
     who = f"administrator {name}" if known else "nobody we know"
     log.warning("a %s as %s from %s failed", what, who, request.remote_addr)
     if seconds := wait(name):
@@ -88,18 +88,18 @@ def note(name: str, *, known: bool, what: str = "sign-in") -> None:
 
 
 def forget(name: str) -> None:
-    """Forget what failed with this name here, because its administrator has just given the password."""
+    """Reset this client's failures with a name, because its administrator has given the right password."""
     item, key = _counted(name)[0]
     _limiter().clear(item, *key)
 
 
 def know_browser(name: str, response: Response) -> Response:
-    """From now on count failures in this browser apart from those of its address."""
+    """Mark the browser as known: its failures are counted separately from those of its address."""
     return known_browsers.mark(response, _digest(services().stores, name))
 
 
 def forget_everywhere(stores: Stores, name: str) -> None:
-    """Forget what failed with a name, and what failed from each address, which may be a shared proxy's.
+    """Reset all failures with a name, and those of all addresses, as an address may be a shared proxy's.
 
     :raise redis.RedisError: when Redis is down
     """
@@ -111,7 +111,7 @@ def forget_everywhere(stores: Stores, name: str) -> None:
 
 
 def _counted(name: str) -> list[tuple[RateLimitItem, tuple[str, ...]]]:
-    """The counters of a failure with this name."""
+    """The counters that a failure with this name increments."""
     digest = _digest(services().stores, name)
     if browser := known_browsers.number(digest):
         return [(FROM_HERE, (digest, browser))]
@@ -120,7 +120,7 @@ def _counted(name: str) -> list[tuple[RateLimitItem, tuple[str, ...]]]:
 
 
 def _warn_of_undeclared_proxy() -> None:
-    """Say why many clients may share the address that has to wait."""
+    """Log a hint if clients may share the limited address because a proxy is not configured."""
     if services().settings.trusted_proxies or not proxies.forwarded():
         return
     log.warning(
@@ -131,16 +131,16 @@ def _warn_of_undeclared_proxy() -> None:
 
 
 def _digest(stores: Stores, name: str) -> str:
-    # Keyed, so that a reader of Redis cannot guess the text that was typed.
+    # Keyed, so that an attacker who can read Redis cannot guess the typed text from the digest.
     return hmac.digest(stores.settings.secret_key.encode(), name.encode(), "sha256").hex()
 
 
 def _network(address: str) -> str:
-    """The address that counts: an IPv6 client usually has a network of 2 to the power of 64 addresses."""
+    """The address to count by: for IPv6 the /64 network, as a client usually has all its addresses."""
     try:
         found = ip_address(address)
     except ValueError:
-        # A Unix socket has none.
+        # A client of a Unix socket has no address.
         return address
     if not isinstance(found, IPv6Address):
         return str(found)
@@ -161,5 +161,5 @@ def _limiter() -> MovingWindowRateLimiter:
 
 
 def _storage(stores: Stores) -> RedisStorage:
-    # The pool knows the address; this one only names the kind of storage.
+    # The pool has the address; the URL only selects the kind of storage.
     return RedisStorage("redis://", connection_pool=stores.redis.connection_pool)

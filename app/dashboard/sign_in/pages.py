@@ -1,4 +1,4 @@
-"""Signing in and out, and the link by which the first administrator comes to be."""
+"""Signing in and out, and the invitation link by which an administrator registers."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _OURS = re.compile(r"/dashboard(/[^?#\\]*)?(\?[^#]*)?")
 
 
 class SignInForm(forms.Body):
-    """Name and password; a password is any text."""
+    """Name and password; any text may be a password."""
 
     name = Text(longest=128, required=True)
     password = fields.String(required=True)
 
 
 class NewAdministratorForm(SignInForm):
-    """The same, and the password once more."""
+    """Name, and password twice."""
 
     name = Text(shortest=2, longest=128, required=True)
     again = fields.String(required=True)
@@ -51,7 +51,7 @@ def sign_in() -> ResponseReturnValue:
         return page("sign_in.html", 400, form=form, fresh=fresh)
     try:
         with login_throttle.attempt(form.data["name"]):
-            found = _attempted(**form.data)
+            found = _check_password(**form.data)
     except login_throttle.MustWait as refused:
         form.refuse("", str(refused))
         return with_retry_after(page("sign_in.html", 429, form=form, fresh=fresh), refused)
@@ -75,7 +75,7 @@ def welcome(secret: str) -> ResponseReturnValue:
     check_new_password(form)
     if not form:
         return page("welcome.html", 400, form=form)
-    made = _accepted(secret, form)
+    made = _create_administrator(secret, form)
     if made is None:
         return page("welcome.html" if form.errors else "stale_link.html", 400, form=form)
     sessions.begin(made)
@@ -90,7 +90,7 @@ def sign_out() -> ResponseReturnValue:
 
 
 def check_new_password(form: forms.Form) -> None:
-    """Complain of a new password that will not do, or was not written alike twice."""
+    """Add errors for a new password that is too weak or differs from its repetition."""
     if not form:
         return
     if fault := passwords.fault(form.data["password"]):
@@ -100,15 +100,15 @@ def check_new_password(form: forms.Form) -> None:
 
 
 def with_retry_after(response: Response, refused: login_throttle.MustWait) -> Response:
-    """Tell programs when to come back."""
+    """Add the ``Retry-After`` header."""
     response.headers["Retry-After"] = str(refused.seconds)
     return response
 
 
-def _attempted(name: str, password: str) -> Administrator | None:
+def _check_password(name: str, password: str) -> Administrator | None:
     with services().stores.database.reading() as session:
         found = administrators.find(session, name)
-    # No transaction is open while this takes its time.
+    # Outside the transaction, because hashing is slow.
     right = passwords.matches(password, found.password_hash if found else None)
     if found is None or not right:
         login_throttle.note(name, known=found is not None)
@@ -126,7 +126,7 @@ def _record(found: Administrator, password: str) -> None:
         audit.record(session, actor=_actor(found), action="signIn", subject=request.remote_addr or "")
 
 
-def _accepted(secret: str, form: forms.Form) -> Administrator | None:
+def _create_administrator(secret: str, form: forms.Form) -> Administrator | None:
     hashed = passwords.hashed(form.data["password"])
     try:
         with services().stores.database.writing() as session:
@@ -145,7 +145,10 @@ def _actor(administrator: Administrator) -> str:
 
 
 def _after() -> str:
-    """The page that was asked for before signing in; never another site's, nor another part of ours."""
+    """The page to open after signing in: a dashboard page from ``after``, else the overview.
+
+    Other sites, and addresses outside the dashboard, are ignored.
+    """
     after = request.args.get("after", "")
     up = {".", ".."}.intersection(unquote(after.partition("?")[0]).split("/"))
     ours = _OURS.fullmatch(after) and not CONTROL.search(after) and not up

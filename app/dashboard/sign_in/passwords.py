@@ -1,4 +1,4 @@
-"""Passwords of administrators: hashed so that guessing costs memory, and never fast to try."""
+"""Passwords of administrators, hashed with Argon2 so that guessing costs time and memory."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ LONGEST = 256
 
 # https://www.rfc-editor.org/rfc/rfc9106#section-4, the second recommended choice: 64 MiB.
 _hasher = PasswordHasher()
-# So many at once in a process, whoever asks: otherwise sign-ins would take all its memory.
-_room = threading.BoundedSemaphore(2)
+# The most hashes computed at once in a process: more would take too much memory.
+_hash_slots = threading.BoundedSemaphore(2)
 
 
 def hashed(password: str) -> str:
-    """The hash to be stored, with its parameters."""
-    with _room:
+    """The hash to store, with its parameters."""
+    with _hash_slots:
         return _hasher.hash(password)
 
 
 def matches(password: str, stored: str | None) -> bool:
-    """Whether a password is the one behind a hash; None is nobody's, which nothing matches."""
-    with _room:
+    """Whether a password matches a stored hash. For None, False, as slowly as for a wrong password."""
+    with _hash_slots:
         try:
-            _hasher.verify(stored or _nobodys(), password)
+            _hasher.verify(stored or _dummy_hash(), password)
         except (VerificationError, InvalidHashError):
             return False
     return stored is not None
@@ -39,7 +39,7 @@ def outdated(stored: str) -> bool:
 
 
 def fault(password: str) -> str | None:
-    """Why a password will not do."""
+    """Why a new password is refused; None if it is acceptable."""
     if len(password) < SHORTEST:
         return f"must have at least {SHORTEST} characters"
     if len(password) > LONGEST:
@@ -50,6 +50,6 @@ def fault(password: str) -> str | None:
 
 
 @cache
-def _nobodys() -> str:
-    """What is checked for a name that nobody has: to refuse it takes as long."""
-    return _hasher.hash("nobody's password")
+def _dummy_hash() -> str:
+    """A hash to verify against when the name is unknown, so that the refusal takes as long."""
+    return _hasher.hash("no administrator's password")

@@ -1,4 +1,4 @@
-"""Who looks at a page: the administrator whose browser this is."""
+"""The sessions of signed-in administrators."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _KEPT_AS = "session"
 
 
 def recognise() -> bool:
-    """Whether this request comes from a browser that is signed in, whose caller the API's parts then know."""
+    """Whether this request comes from a signed-in browser. If so, set the request's session and caller."""
     secret = session.get(_KEPT_AS)
     if not secret:
         return False
-    # A session that is ended changes what counts: the very next page of that browser notices.
-    remembered = services().stores.versioned_cache.current()
-    found = remembered.get_or_load(("dashboard session", digest(secret)), lambda: _load(secret))
+    # Ending a session changes the cache's version, so the browser's next request loads it again.
+    cached = services().stores.versioned_cache.current()
+    found = cached.get_or_load(("dashboard session", digest(secret)), lambda: _load(secret))
     if found is None or found.ended:
         session.pop(_KEPT_AS)
         return False
-    _note(found, remembered)
+    _record_use(found, cached)
     g.dashboard_session = found
     caller = Caller(0, f"administrator {found.name}", None, read_only=False, shows_tokens=False)
-    auth.authenticate_as(caller, remembered)
+    auth.authenticate_as(caller, cached)
     return True
 
 
@@ -45,8 +45,8 @@ def _load(secret: str) -> SignedIn | None:
         return dashboard_sessions.load(reading, secret)
 
 
-def _note(found: SignedIn, remembered: CachedVersion) -> None:
-    """Write down that the session was used, once in a while."""
+def _record_use(found: SignedIn, cached: CachedVersion) -> None:
+    """Store when the session was last used, at most once in each ``SEEN_STEP``."""
     step = dashboard_sessions.SEEN_STEP
     if now() - found.seen_at < step:
         return
@@ -56,16 +56,16 @@ def _note(found: SignedIn, remembered: CachedVersion) -> None:
             with services().stores.database.writing() as writing:
                 dashboard_sessions.seen(writing, found.id)
         except SQLAlchemyError as error:
-            # A page that only looks does not fail for that; the next step tries again.
-            log.warning("that a session was used is not written down: %s", type(error).__name__)
+            # The page must not fail because of this; the next step tries again.
+            log.warning("last use of a session not stored: %s", type(error).__name__)
         return True
 
-    # What is remembered of the session is older than what is written: once in a step is enough.
-    remembered.get_or_load(("seen", found.id, now().timestamp() // step.total_seconds()), write)
+    # The cached session keeps its old ``seen_at``: this key limits the writes to one for each step.
+    cached.get_or_load(("seen", found.id, now().timestamp() // step.total_seconds()), write)
 
 
 def begin(administrator: Administrator) -> None:
-    """Sign this browser in. Whatever it kept from before is forgotten, also a session fixed by another."""
+    """Sign this browser in. Its previous session is cleared, which prevents session fixation."""
     with services().stores.database.writing() as writing:
         secret = dashboard_sessions.begin(
             writing,
@@ -92,11 +92,11 @@ def current() -> SignedIn:
 
 
 def administrator() -> str | None:
-    """The name of who is signed in; None on the pages that anybody may see."""
+    """The name of the signed-in administrator; None on pages that need no sign-in."""
     found: SignedIn | None = g.get("dashboard_session")
     return found.name if found is not None else None
 
 
 def actor() -> str:
-    """As whom the audit log knows who is signed in."""
+    """The signed-in administrator as the audit log names the actor."""
     return auth.caller().visible

@@ -2,7 +2,7 @@
 
 const THEMES = ["system", "light", "dark"];
 
-/** Tell those who do not see it what has just happened. */
+/** Announce a change to screen readers. */
 function say(sentence) {
   document.getElementById("said").textContent = sentence;
 }
@@ -34,7 +34,7 @@ async function copy(button) {
     label.textContent = "Copied";
     say("Copied");
   } catch {
-    // Without the right to the clipboard: marked, so that it can be copied by hand.
+    // Without permission for the clipboard: select the text, so that the user can copy it.
     getSelection().selectAllChildren(source);
     label.textContent = "Marked";
     say("Marked: copy it with your keyboard");
@@ -42,7 +42,7 @@ async function copy(button) {
   setTimeout(() => { label.textContent = "Copy"; }, 2000);
 }
 
-/** Ask once more, in a dialog of the page, before a form does what cannot be undone. */
+/** Confirm an action that cannot be undone in a dialog before the form is sent. */
 function confirmThen(form) {
   const dialog = document.createElement("dialog");
   dialog.setAttribute("aria-labelledby", "question");
@@ -60,7 +60,7 @@ function confirmThen(form) {
   no.focus();
 }
 
-/** A form whose answer takes a while says so on its button, and is not sent twice. */
+/** While a slow form is sent, disable its button, which prevents a second submission, and say so on it. */
 function showBusy(form) {
   const button = form.querySelector("button:not([type=button])");
   button.dataset.label = button.textContent;
@@ -97,7 +97,7 @@ document.addEventListener("submit", (event) => {
   }
 });
 
-// Gone back to, a page is as it was left.
+// The back button restores the page as it was left: enable its buttons again.
 window.addEventListener("pageshow", (event) => {
   if (event.persisted) for (const button of document.querySelectorAll("button[data-label]")) showIdle(button);
 });
@@ -110,15 +110,15 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-/** A part of a page that could not be had says so, in its own place. */
-function tellMissing(event) {
+/** Show an error in the place of a part of the page that could not be loaded. */
+function showLoadError(event) {
   const part = event.detail.target;
-  const told = Object.assign(document.createElement("p"), { className: "notice bad", textContent: "This part could not be loaded. Reload the page to try again." });
-  told.setAttribute("role", "alert");
-  part.replaceChildren(told);
+  const notice = Object.assign(document.createElement("p"), { className: "notice bad", textContent: "This part could not be loaded. Reload the page to try again." });
+  notice.setAttribute("role", "alert");
+  part.replaceChildren(notice);
 }
-for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) document.addEventListener(name, tellMissing);
+for (const name of ["htmx:responseError", "htmx:sendError", "htmx:timeout"]) document.addEventListener(name, showLoadError);
 
-// What the page is about, after a form was answered: a complaint, or a secret that is shown once.
+// After a form was sent, focus the result: an error, or a secret that is shown once.
 document.querySelector("[data-focus]")?.focus();
 showTheme();

@@ -1,21 +1,21 @@
 "use strict";
 
 const STEP = 15 * 60 * 1000;
-// Where the moment stands that arrow keys move: which lane, and when.
+// The lane and the moment that the arrow keys move, in milliseconds.
 const cursor = { lane: 0, at: null };
 
 function lanesOf(picture) {
   return [...picture.querySelectorAll("[data-axis]")];
 }
 
-/** What a lane says of itself, or the picture of all its lanes. */
-function told(lane, name) {
+/** A data attribute of a lane, else of its picture. */
+function attribute(lane, name) {
   return lane.dataset[name] ?? lane.closest("[data-picture]").dataset[name];
 }
 
-/** The days of a lane, as first and last moments; they stand one after the other. */
+/** The days of a lane in order, as pairs of start and end in milliseconds. */
 function daysOf(lane) {
-  return told(lane, "days").split(" ").map((day) => day.split("-").map(Number));
+  return attribute(lane, "days").split(" ").map((day) => day.split("-").map(Number));
 }
 
 function lengthOf(lane) {
@@ -40,13 +40,13 @@ function intoOf(lane, at) {
 }
 
 function pointed(lane, event) {
-  // A part of a picture measures what is drawn in it, which may be less than its day.
+  // The box of an SVG element covers its shapes only, which may be less than the whole day.
   const box = (lane.querySelector(".whole") ?? lane).getBoundingClientRect();
   const share = lane.dataset.axis === "x" ? (event.clientX - box.left) / box.width : (event.clientY - box.top) / box.height;
   return momentAt(lane, Math.max(0, share) * lengthOf(lane));
 }
 
-/** Ask why: the fields of the form tell the moment, so that it can be changed there too. */
+/** Request the explanation of a moment through the fields of its form, where the user can change it. */
 function ask(lane, at) {
   const moment = document.getElementById("moment");
   if (!moment) return;
@@ -59,7 +59,7 @@ function ask(lane, at) {
 function draw(lane, at) {
   document.querySelectorAll(".cursor").forEach((line) => line.remove());
   const line = document.createElementNS("http://www.w3.org/2000/svg", "line");
-  const along = intoOf(lane, at) / Number(told(lane, "ms"));
+  const along = intoOf(lane, at) / Number(attribute(lane, "ms"));
   const units = lane.viewBox.baseVal && lane.viewBox.baseVal.width ? 10 : 1;
   const [one, other] = lane.dataset.axis === "x" ? ["x", "y"] : ["y", "x"];
   line.setAttribute("class", "cursor");
@@ -70,12 +70,12 @@ function draw(lane, at) {
   lane.append(line);
 }
 
-function tell(picture, lane, at) {
+function announce(picture, lane, at) {
   const when = new Intl.DateTimeFormat("en-GB", { timeZone: picture.dataset.zone, weekday: "long", day: "numeric", month: "long", hour: "2-digit", minute: "2-digit" });
   document.getElementById("said").textContent = `${lane.dataset.user}, ${when.format(at)}`;
 }
 
-/** Along the axis a quarter of an hour, or an hour with Shift; across it to the next lane. */
+/** Move the cursor along the axis by 15 minutes, or an hour with Shift; across it, to the next lane. */
 function move(picture, event) {
   const lanes = lanesOf(picture);
   if (!lanes.length) return;
@@ -100,7 +100,7 @@ function move(picture, event) {
   cursor.at = momentAt(lane, Math.round(Math.min(Math.max(into, 0), last) / STEP) * STEP);
   draw(lane, cursor.at);
   lane.scrollIntoView({ block: "nearest", inline: "nearest" });
-  tell(picture, lane, cursor.at);
+  announce(picture, lane, cursor.at);
 }
 
 document.addEventListener("keydown", (event) => {
@@ -117,11 +117,11 @@ document.addEventListener("click", (event) => {
   ask(lane, cursor.at);
 });
 
-// Who has not said where they are is where their browser is.
+// Unless a time zone was chosen, use the browser's.
 const zone = document.querySelector("[data-own-zone]");
 if (zone) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 
-// A new picture keeps the line where it was.
+// Draw the cursor again in a new picture.
 document.addEventListener("htmx:afterSettle", (event) => {
   if (event.target.id !== "grid" || cursor.at === null) return;
   const lane = lanesOf(event.target)[cursor.lane];

@@ -1,5 +1,5 @@
 "use strict";
-// The slug follows the name for as long as nobody has written one; the service suggests by the same rule.
+// The slug follows the name until the user types one. The service derives slugs by the same rule.
 const slug = document.getElementById("f-slug");
 const name = document.getElementById("f-name");
 let follows = slug.value === "";

@@ -1,4 +1,4 @@
 "use strict";
-// Before anything is drawn: the colours that were chosen, or those of the system.
+// Runs before the first paint: apply the chosen colours; without a choice, the system's apply.
 const chosenTheme = localStorage.getItem("theme");
 if (chosenTheme) document.documentElement.dataset.theme = chosenTheme;

@@ -39,7 +39,7 @@ def test_without_a_word_it_asks_for_office_hours_of_the_next_seven_days(app):
     with app.test_request_context():
         asked = form.read(MultiDict(), date(2026, 12, 3))
 
-    assert asked.nobody
+    assert asked.is_empty
     assert (asked.first, asked.days, asked.zone) == (THURSDAY, 7, ZoneInfo("UTC"))
     engine = asked.engine
     assert (engine.start, engine.end) == (START, START + 7 * DAY)
@@ -76,7 +76,7 @@ def test_a_list_of_users_may_be_on_its_way(read, users):
 
 
 def test_commas_alone_name_nobody(read):
-    assert read(users=" , ;").nobody
+    assert read(users=" , ;").is_empty
 
 
 def test_users_go_before_an_organization(read):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.dashboard.explorer import svg
-from app.dashboard.explorer.data import Lane, Shown
+from app.dashboard.explorer.data import ExplorerData, Lane
 from app.dashboard.explorer.form import moment
 from app.dashboard.explorer.svg import GAP, HOUR, HOUR_HEIGHT, UNITS, Ruler
 from scheduling.intervals import Groups, Intervals
@@ -222,12 +222,12 @@ def test_slots_of_a_minute_are_drawn_without_a_gap():
     assert dash == pytest.approx(ruler.per_hour * UNITS / 60)
 
 
-def shown_of(asked, members) -> Shown:
+def data_of(asked, members) -> ExplorerData:
     lanes = [Lane(f"user-{n}", n) for n in range(len(members))]
     layer = layers(asked.engine, *laid(members))
     within = asked.engine.within().pairs()
     outside = Intervals.of(minus((asked.engine.start, asked.engine.end), within))
-    return Shown(lanes, layer, offered(asked, members), outside, 0, None, 0.0, None, {})
+    return ExplorerData(lanes, layer, offered(asked, members), outside, 0, None, 0.0, None, {})
 
 
 def minus(whole, holes) -> list[tuple[int, int]]:
@@ -250,7 +250,7 @@ def extents(blocks) -> list[tuple[float, float]]:
 @given(asked_with_members(), st.booleans())
 def test_every_block_of_a_column_is_where_its_time_is(case, whole):
     asked, members = case
-    shown = shown_of(asked, members)
+    shown = data_of(asked, members)
     layer = shown.layers
     for day in svg.days(asked, whole=whole):
         near(extents(svg.outside_blocks(shown, day)), pixels(shown.outside.pairs(), day), 2 * PIXEL)
@@ -265,7 +265,7 @@ def test_every_block_of_a_column_is_where_its_time_is(case, whole):
 @given(asked_with_members())
 def test_every_slot_stands_in_its_columns_with_its_time_once(case):
     asked, members = case
-    shown, days = shown_of(asked, members), svg.days(asked, whole=False)
+    shown, days = data_of(asked, members), svg.days(asked, whole=False)
     drawn = [svg.columns(asked, shown, day) for day in days]
 
     for n in range(len(members)):
@@ -283,7 +283,7 @@ def test_every_slot_stands_in_its_columns_with_its_time_once(case):
 
 def test_columns_share_the_width():
     asked = question("UTC", date(2026, 12, 3), 1, None)
-    shown = shown_of(asked, [[], [], []])
+    shown = data_of(asked, [[], [], []])
     (day,) = svg.days(asked, whole=True)
 
     columns = svg.columns(asked, shown, day)
@@ -294,8 +294,8 @@ def test_columns_share_the_width():
 def test_somebody_unread_has_a_column_without_blocks():
     asked = question("UTC", date(2026, 12, 3), 1, None)
     lane = Lane("ada", failed=[{"calendarId": "x"}])
-    shown = shown_of(asked, [])
-    shown = Shown([lane], shown.layers, shown.slots, shown.outside, 0, None, 0.0, None, {})
+    shown = data_of(asked, [])
+    shown = ExplorerData([lane], shown.layers, shown.slots, shown.outside, 0, None, 0.0, None, {})
     (day,) = svg.days(asked, whole=True)
 
     assert [column.layers for column in svg.columns(asked, shown, day)] == [{}]
