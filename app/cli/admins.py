@@ -1,4 +1,4 @@
-"""The commands about who may sign in to the dashboard."""
+"""The commands for the dashboard's administrators."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def invite_administrator(url: str | None, data: Path | None) -> None:
 def create_administrator(name: str, password: str, data: Path | None) -> None:
     """Create an administrator, or give one another password.
 
-    With another password every browser of theirs is signed out, and whoever had to wait because of
-    attempts with that name can sign in at once.
+    Another password signs out all browsers of that administrator, and forgets failed attempts with that
+    name, so that sign-ins with it are allowed at once.
     """
     from app.accounts.invitations import create
 
@@ -65,7 +65,7 @@ def list_administrators(data: Path | None) -> None:
 def remove_administrator(name: str, data: Path | None) -> None:
     """Remove an administrator.
 
-    Every browser of theirs is signed out, and every open invitation is withdrawn.
+    All browsers of that administrator are signed out, and every open invitation is withdrawn.
     """
     with Stores(settings(data)) as stores, stores.database.writing() as session:
         found = administrators.find(session, name)

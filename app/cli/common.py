@@ -1,4 +1,4 @@
-"""What commands share: the data folder, settings, and becoming another program."""
+"""Shared by the commands: the ``--data`` option, settings, and replacing this process by another program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def data_option(command: Command) -> Command:
-    """``--data``, for commands that read settings."""
+    """Add ``--data`` to a command that reads settings."""
     return click.option(
         "--data",
         type=click.Path(path_type=Path, file_okay=False),
@@ -27,13 +27,13 @@ def data_option(command: Command) -> Command:
 
 
 def settings(data: Path | None) -> Settings:
-    """The settings, of the embedded default in ``data`` if that is given."""
+    """The settings; ``data`` is the data folder of the embedded default."""
     if data is not None:
-        # The processes that we start read it too.
+        # Processes that this one starts read the variable.
         os.environ["ALMANAC_DATA_DIR"] = str(data)
     return read_settings(data)
 
 
 def become(command: list[str], environment: Mapping[str, str] = os.environ) -> None:
-    """Let this process be the command, so that signals reach it."""
+    """Replace this process by the command, so that signals reach it directly."""
     os.execve(command[0], command, dict(environment))

@@ -1,4 +1,4 @@
-"""Whether one part of an installation is alive, asked from beside it: for whatever restarts containers."""
+"""Health checks for containers: whether one part of an installation is alive on this host."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ SECONDS = 5.0
 
 
 class NotAlive(Exception):
-    """The part does not answer; the message says in what way."""
+    """The part does not answer; the message has the details."""
 
 
 def check(part: str, port: int | None, prefix: str = "", data: Path | None = None) -> None:
-    """Ask one part of this host; ``port`` and ``prefix`` are those of what listens.
+    """Check one part of this host; ``port`` and ``prefix`` are those on which web or Flower listens.
 
-    :raise NotAlive: when it does not answer as it should
+    :raise NotAlive: when the part does not answer correctly
     """
     checks: dict[str, Callable[[], None]] = {
         "web": lambda: _http(port or 8080, "/healthz"),
@@ -37,7 +37,7 @@ def check(part: str, port: int | None, prefix: str = "", data: Path | None = Non
 
 
 def _http(port: int, path: str) -> None:
-    # A proxy of the environment has no business with this host.
+    # Ignore the environment's proxies: the request stays on this host.
     opener = build_opener(ProxyHandler({}))
     try:
         with opener.open(f"http://127.0.0.1:{port}{path}", timeout=SECONDS):
@@ -47,13 +47,13 @@ def _http(port: int, path: str) -> None:
 
 
 def _worker(data: Path | None) -> None:
-    # Imported here: the others need no Celery, and are asked often.
+    # Imported here: the other checks run often and need no Celery.
     from workers.celery_app import create_celery
 
-    mine = f"*@{socket.gethostname()}"
+    pattern = f"*@{socket.gethostname()}"
     with create_celery(read_settings(data)) as celery:
         try:
-            replies = celery.control.ping(timeout=SECONDS, limit=1, pattern=mine, matcher="glob")
+            replies = celery.control.ping(timeout=SECONDS, limit=1, pattern=pattern, matcher="glob")
         except (BrokerError, OSError) as error:
             raise NotAlive(f"the broker does not answer ({type(error).__name__})") from error
     if not replies:

@@ -1,4 +1,4 @@
-"""The commands about the database: migrations, and what is sealed in it."""
+"""The commands for the database: migrations, and the rotation of encryption keys."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ def upgrade(data: Path | None) -> None:
 @db.command()
 @data_option
 def reseal(data: Path | None) -> None:
-    """Seal everything anew with the first encryption key.
+    """Seal everything again with the first encryption key.
 
-    Tokens, secrets and kept answers that older keys of ALMANAC_ENCRYPTION_KEYS have sealed. The service may
-    run meanwhile, with the same keys; it may be interrupted, and goes on where it was. The exit status is 1
-    while anything is left that needs another key.
+    That is all tokens, secrets and stored answers that older keys of ALMANAC_ENCRYPTION_KEYS have sealed.
+    The service may run meanwhile, with the same keys. The command may be interrupted; run again, it
+    continues. The exit status is 1 while anything is left that needs another key.
     """
     from store.sql import key_rotation
 
     with Stores(settings(data)) as stores:
-        told = ""
+        last = ""
         for each in key_rotation.reseal(stores.database, stores.keyring):
-            line = f"{each.column}: {each.sealed} sealed anew"
+            line = f"{each.column}: {each.sealed} re-sealed"
             if each.closed:
                 line += f", {each.closed} that no key opens"
-            if line != told:
+            if line != last:
                 click.echo(line)
-            told = line
+            last = line
         left = key_rotation.left(stores.database, stores.keyring)
     if left:
         remaining = ", ".join(f"{count} in {column}" for column, count in left.items())

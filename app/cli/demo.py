@@ -1,4 +1,4 @@
-"""A demo organization: eight people on both providers, in several zones, with weeks that look lived in."""
+"""The demo organization: eight users on both providers, in several time zones, with realistic weeks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import requests
 from sqlalchemy.orm import Session
 
 from app.accounts import invitations
-from app.server.supervisor import Everything
+from app.server.supervisor import Supervisor
 from providers.sandbox.client import Sandbox, SandboxAccount
 from store.config.settings import read_settings
 from store.security.api_keys import visible_part
@@ -33,7 +33,7 @@ Report = Callable[[str], object]
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody at the demo company. ``meetings`` is how many they have on an ordinary day."""
+    """A user of the demo organization. ``meetings`` is their number on an ordinary day."""
 
     id: str
     providers: tuple[str, ...]
@@ -52,11 +52,11 @@ PEOPLE = (
     Person("gabriel", ("google",), "America/Sao_Paulo", 2, away=14),
     Person("hana", ("google",), "Europe/Berlin", 3),
 )
-# Has withdrawn the access that she once gave: the demo shows how that is told.
+# Her grant is revoked, so that the demo shows how the API reports it.
 UNREADABLE = "hana"
-# Who may sign in to its dashboard.
+# The name for signing in to the dashboard.
 ADMINISTRATOR = "demo"
-# Whoever tries the demo: connects accounts by browser.
+# A user without accounts, for trying to connect one by browser.
 GUEST = "you"
 
 TOPICS = (
@@ -72,23 +72,23 @@ TOPICS = (
 
 
 def run(port: int, sandbox_port: int) -> None:
-    """Start everything on data of its own, seed it, and serve until Ctrl-C."""
+    """Start everything in a temporary data folder, seed it, and serve until Ctrl-C."""
     with tempfile.TemporaryDirectory(prefix="almanac-demo-") as folder:
-        # The demo stands alone: whatever this shell points at is not to be filled with demo data.
+        # Ignore the environment's settings: the demo must not write into an existing installation.
         for name in [name for name in os.environ if name.startswith("ALMANAC_")]:
             del os.environ[name]
         os.environ["ALMANAC_DATA_DIR"] = folder
-        with Everything(port, sandbox_port) as everything:
+        with Supervisor(port, sandbox_port) as supervisor:
             with Stores(read_settings()) as stores:
                 key = seed(stores, f"http://127.0.0.1:{sandbox_port}", report=click.echo)
                 password = secrets.token_urlsafe(12)
                 invitations.create(stores, ADMINISTRATOR, password)
-            click.echo(_invitation(everything.url, key, password, _links(everything.url, key)))
-            everything.wait()
+            click.echo(_instructions(supervisor.url, key, password, _links(supervisor.url, key)))
+            supervisor.wait()
 
 
 def seed(stores: Stores, sandbox_url: str, *, report: Report) -> str:
-    """Create the demo organization, or bring it back to its first state; returns a new API key for it."""
+    """Create the demo organization, or reset it; returns a new API key bound to it."""
     sandbox = Sandbox(sandbox_url)
     report(f"Creating {len(PEOPLE)} people and their calendars ...")
     accounts = {
@@ -112,7 +112,7 @@ def seed(stores: Stores, sandbox_url: str, *, report: Report) -> str:
 
 
 def week_of(person: Person, monday: date) -> Iterator[dict[str, Any]]:
-    """The events of a person from ``monday`` on, in local time; the same on every call."""
+    """The events of a person for ``WEEKS`` weeks from ``monday``, in local time; deterministic."""
     dice = random.Random(person.id)
     for day in (monday + timedelta(days=n) for n in range(7 * WEEKS)):
         if day.weekday() >= 5:
@@ -194,9 +194,9 @@ def _connect(session: Session, stores: Stores, user_id: int, account: SandboxAcc
 
 
 def _links(url: str, key: str) -> list[dict[str, str]]:
-    """Links to connect accounts of a new user, ``GUEST``, by browser."""
+    """Create the user ``GUEST``; returns the links that connect accounts to it."""
     with requests.Session() as session:
-        # A proxy of the environment has no business with a server on this machine.
+        # Ignore the environment's proxies: the server is on this machine.
         session.trust_env = False
         session.headers["Authorization"] = f"Bearer {key}"
         session.post(f"{url}/v1/users", json={"id": GUEST}, timeout=10).raise_for_status()
@@ -206,7 +206,7 @@ def _links(url: str, key: str) -> list[dict[str, str]]:
         return links
 
 
-def _invitation(url: str, key: str, password: str, links: list[dict[str, str]]) -> str:
+def _instructions(url: str, key: str, password: str, links: list[dict[str, str]]) -> str:
     day = datetime.now(UTC).date() + timedelta(days=1)
     while day.weekday() >= 5:
         day += timedelta(days=1)

@@ -1,4 +1,4 @@
-"""The commands that look at what runs: Flower, the health of one part, and the doctor for all of them."""
+"""The commands that observe an installation: Flower, the health check of one part, and the doctor."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def flower(host: str, port: int, url_prefix: str, data: Path | None) -> None:
 
     if data is not None:
         os.environ["ALMANAC_DATA_DIR"] = str(data)
-    who = sign_in(read_flower_settings(), host)
-    if who.made:
-        click.echo(f"Flower: {invitation(who, host, port, url_prefix)}")
-    become(commands.flower(host, port, url_prefix), environment(os.environ, who))
+    credentials = sign_in(read_flower_settings(), host)
+    if credentials.made:
+        click.echo(f"Flower: {invitation(credentials, host, port, url_prefix)}")
+    become(commands.flower(host, port, url_prefix), environment(os.environ, credentials))
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, at the end.")
 @data_option
 def doctor(as_json: bool, data: Path | None) -> None:
-    """Say what is wrong, and how to mend it.
+    """Say what is wrong, and how to fix it.
 
     Looks at the settings, database, Redis, encryption keys, clocks, broker, workers, beat, the
     registrations with the providers, and the public address. The exit status is 1 when anything is wrong;
@@ -58,8 +58,8 @@ def healthy(part: str, port: int | None, url_prefix: str, data: Path | None) -> 
     """Exit with 0 when a part of this host is alive.
 
     For the health checks of containers: web and flower answer on their ports, worker answers through the
-    broker, beat has ticked within a minute. Whether everything works together is what /readyz and
-    `almanac doctor` say.
+    broker, beat has ticked within a minute. Use /readyz or `almanac doctor` to see whether the parts work
+    together.
     """
     from app.cli.container_health import NotAlive, check
 

@@ -31,7 +31,7 @@ SANDBOX_PORT = 8090
 
 
 class Almanac(click.Group):
-    """Errors that a person can mend are one line, not a traceback."""
+    """Prints errors that the operator can fix as one line, without a traceback."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -56,9 +56,9 @@ def main(verbose: bool) -> None:
     """
     settings = log_settings.read_log_settings()
     if verbose and settings.level > logging.INFO:
-        # The processes that we start, or become, read it too.
+        # Processes that this one starts, or becomes, read the variable.
         os.environ[log_settings.LEVEL] = "info"
-        # With a file beside it, the variable would be refused.
+        # Both the variable and its file would be an error.
         os.environ.pop(f"{log_settings.LEVEL}_FILE", None)
         settings = log_settings.read_log_settings()
     logs.configure(Path(sys.argv[0]).name, settings)
@@ -80,20 +80,20 @@ def up(
     ALMANAC_REDIS_URL are set. Migrates first, and runs until Ctrl-C.
     """
     from app.accounts import invitations
-    from app.server.supervisor import Everything
+    from app.server.supervisor import Supervisor
 
     if data is not None:
         os.environ["ALMANAC_DATA_DIR"] = str(data)
-    with Everything(port, sandbox_port if sandbox else None, flower_port if flower else None) as everything:
+    with Supervisor(port, sandbox_port if sandbox else None, flower_port if flower else None) as supervisor:
         with Stores(read_settings()) as stores:
-            first = invitations.first_link(stores, everything.url)
-        click.echo(f"Almanac is ready on {everything.url} (API description: {everything.url}/v1/docs)")
-        click.echo(f"Dashboard: {everything.url}/dashboard")
-        if everything.flower is not None:
-            click.echo(f"Flower: {everything.flower}")
+            first = invitations.first_link(stores, supervisor.url)
+        click.echo(f"Almanac is ready on {supervisor.url} (API description: {supervisor.url}/v1/docs)")
+        click.echo(f"Dashboard: {supervisor.url}/dashboard")
+        if supervisor.flower is not None:
+            click.echo(f"Flower: {supervisor.flower}")
         if first is not None:
             click.echo(f"Become its first administrator by this link, once and within a day:\n  {first}")
-        everything.wait()
+        supervisor.wait()
 
 
 @main.command()
@@ -134,7 +134,7 @@ def worker(name: str | None, data: Path | None) -> None:
     """
     from app.server.commands import worker as command
 
-    # Two of the same name would take each other's orders.
+    # Workers of the same name would take each other's control messages.
     become(command(_settings(data), name or f"worker{os.getpid()}"))
 
 
@@ -148,7 +148,7 @@ def beat(data: Path | None) -> None:
     from app.server.commands import beat as command
 
     settings = _settings(data)
-    # Where it writes down what it has started.
+    # Beat stores its schedule there.
     make_data_dir(settings.data_dir)
     become(command(settings))
 
@@ -171,13 +171,13 @@ def keys() -> None:
     """Manage API keys."""
 
 
-def _future(_: click.Context, __: click.Parameter, written: str | None) -> datetime | None:
+def _future(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
     from app.schemas import timestamps
 
-    if written is None:
+    if text is None:
         return None
     try:
-        milliseconds = timestamps.parse(written).milliseconds(ZoneInfo("UTC"))
+        milliseconds = timestamps.parse(text).milliseconds(ZoneInfo("UTC"))
     except timestamps.NotATimestamp as error:
         raise click.BadParameter(str(error)) from error
     moment = timestamps.EPOCH + milliseconds * timestamps.MILLISECOND

@@ -1,4 +1,4 @@
-"""The secrets that docker-compose.yml gives to its containers, made once, each in a file of its own."""
+"""Generates the secrets for docker-compose.yml, each in its own file."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from pathlib import Path
 
 from store.config.settings import new_secrets
 
-# The containers' users are nobody's on this host: the folder keeps others out, the files let them in.
+# The containers run as users that do not exist on this host, so the files are readable for all users.
+# The folder's mode keeps other users of this host out.
 FOLDER_MODE = 0o700
 FILE_MODE = 0o444
 
 
 class OpenFolder(Exception):
-    """Others can enter the folder; the message says how to mend it."""
+    """Other users can enter the folder; the message says how to fix it."""
 
 
 def write(folder: Path) -> list[str]:
-    """Make the secrets that are not there yet; returns the names of their files.
+    """Generate the secrets whose files do not exist yet; returns the names of the new files.
 
-    :raise OpenFolder: before anything is written
+    :raise OpenFolder: if other users can enter the folder; nothing is written then
     """
     folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
     if stat.S_IMODE(folder.stat().st_mode) & 0o077:
@@ -46,7 +47,7 @@ def _write_once(file: Path, value: str) -> bool:
     except FileExistsError:
         return False
     with open(descriptor, "w") as opened:
-        # Whatever the umask says.
+        # ``os.open`` has applied the umask to the mode.
         os.fchmod(descriptor, FILE_MODE)
         opened.write(value)
     return True

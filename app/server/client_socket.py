@@ -1,4 +1,4 @@
-"""The socket of a client, who is waited for only so long: gunicorn waits for ever, with a thread for each."""
+"""A client socket with a time budget. gunicorn's own waits for ever, and a waiting client holds a thread."""
 
 from __future__ import annotations
 
@@ -10,53 +10,53 @@ from typing import Any, TypeVar
 
 from gunicorn import util
 
-# For how long a client is waited for in all, in seconds, until its request is there.
+# The total time to wait for a client until its request has arrived, in seconds.
 PATIENCE = 15.0
 
-# Many clients send a refused body to its end before they read the answer. In bytes; a longer rest resets
-# the connection.
+# Many clients send all of a refused body before they read the answer: at most this many bytes of it are
+# discarded. A longer rest resets the connection.
 LARGEST_DISCARDED = 16 * 1024 * 1024
 
-# Who takes so many bytes of the answer is waited for a second longer; never longer than PATIENCE at once.
+# For this many bytes of the answer received, a client gets another second, up to PATIENCE.
 BYTES_A_SECOND = 4096
 
 Moved = TypeVar("Moved")
 
 
-class Hurried(socket.socket):
-    """A client's connection with so many seconds left; one that has used them up counts as gone."""
+class ClientSocket(socket.socket):
+    """A client's connection with ``left`` seconds to wait for it. Without time left, it counts as reset."""
 
     left = PATIENCE
 
-    def begin(self) -> None:
-        """Wait anew: a request is about to come."""
+    def restart_timer(self) -> None:
+        """Restore the whole time budget, before a request."""
         self.left = PATIENCE
 
     def recv(self, *args: Any) -> bytes:
-        """What has come."""
-        return self._hurry(super().recv, *args)
+        """Receive data."""
+        return self._timed(super().recv, *args)
 
     def send(self, data: Any, *args: Any) -> int:
-        """How much of ``data`` is on its way."""
-        sent = self._hurry(super().send, data, *args)
+        """Send data; returns the number of bytes sent."""
+        sent = self._timed(super().send, data, *args)
         self.left = min(PATIENCE, self.left + sent / BYTES_A_SECOND)
         return sent
 
     def sendall(self, data: Any, *args: Any) -> None:
-        """Send ``data`` as fast as it is taken."""
+        """Send all of ``data``."""
         rest = memoryview(data)
         while rest:
             rest = rest[self.send(rest, *args) :]
 
-    def part(self) -> None:
-        """Say goodbye, and wait a moment for the client's; whoever closes it need not wait again."""
+    def close_gracefully(self) -> None:
+        """Shut down, and wait a moment for the client to close; closing then returns at once."""
         if self.fileno() >= 0:
             twin = self.dup()
             twin.left = self.left
             util.close_graceful(twin, max_drain=LARGEST_DISCARDED)
         self.left = 0.0
 
-    def _hurry(self, move: Callable[..., Moved], *args: Any) -> Moved:
+    def _timed(self, move: Callable[..., Moved], *args: Any) -> Moved:
         before, began = self.gettimeout(), time.monotonic()
         if before == 0.0:
             return move(*args)

@@ -1,4 +1,4 @@
-"""The processes of an installation, as commands: for the command line, and for `almanac up`."""
+"""The command lines of an installation's processes."""
 
 from __future__ import annotations
 
@@ -9,33 +9,34 @@ from store.config.settings import Settings
 from workers.fanout.admission import MOST_HERE
 from workers.queues import Queue
 
-# Requests wait on workers: a process holds many of them, each in a thread that sleeps. A few threads are for
-# what waits for no worker, however many others do.
+# A request that waits for workers holds a thread that sleeps. Admission limits their number; the other
+# threads serve requests that need no worker.
 WEB_THREADS = sum(MOST_HERE.values()) + 16
 
-# In bytes: two identifiers of 2 048 characters, twelve bytes each when escaped, and what a query may hold.
+# In bytes: two identifiers of 2 048 characters, twelve bytes for each when escaped, and a long query.
 LONGEST_REQUEST_LINE = 65_536
 
-# Proxies add a few, and tokens of a few KiB. gunicorn's own limits, said here because errors tell them.
+# Proxies add a few headers, some with tokens of a few KiB. gunicorn's defaults, explicit because error
+# messages name them.
 MOST_HEADERS, LONGEST_HEADER = 100, 8190
 
-# Tasks that Flower remembers, a few KiB each: the last ten minutes of a busy installation.
+# The number of tasks that Flower keeps, a few KiB each: ten minutes of a busy installation.
 FLOWER_TASKS = 10_000
 
-# Celery warns root of pickled messages; ours are JSON and nothing else is decoded.
+# Celery warns root users about pickled messages; Almanac's workers decode only JSON.
 _QUIET = ["-W", "ignore:You're running the worker with superuser privileges"]
 _PROGRAM = [*_QUIET, "-m", "celery", "--quiet", "-A"]
 _CELERY = [*_PROGRAM, "workers.main"]
 
-# glibc gives threads up to eight heaps for each processor, and each a cache of what it has freed, so that
-# none has to wait for another; ours wait for Python's own lock anyway. What lies free in one heap or cache is
-# of no use to the other threads, of which there are a hundred: it grew for as long as they took turns.
+# By default, glibc has up to eight heaps for each processor and a cache of freed memory for each thread, to
+# avoid lock contention. Python's own lock makes that useless here. Memory that is free in one heap or cache
+# cannot be used by the other hundred threads, so the process kept growing.
 MALLOC = "GLIBC_TUNABLES"
 FEW_HEAPS_NO_CACHES = "glibc.malloc.arena_max=2:glibc.malloc.tcache_count=0"
 
 
 def _with_threads() -> list[str]:
-    """Python for a process with many threads; an operator who has chosen for glibc is heard."""
+    """Python with malloc settings for many threads, unless the operator has set ``GLIBC_TUNABLES``."""
     if MALLOC in os.environ:
         return [sys.executable]
     return ["/usr/bin/env", f"{MALLOC}={FEW_HEAPS_NO_CACHES}", sys.executable]
@@ -43,7 +44,7 @@ def _with_threads() -> list[str]:
 
 def web(host: str, port: int, processes: int) -> list[str]:
     """Gunicorn with threads."""
-    # Loaded once, before the processes part; nothing connects until the first request.
+    # The application is loaded once, before the fork; it opens no connection until the first request.
     command = [*_with_threads(), "-m", "gunicorn", "app.wsgi:app", "--preload", "--bind", f"{host}:{port}"]
     command += [
         "--worker-class",
@@ -55,35 +56,35 @@ def web(host: str, port: int, processes: int) -> list[str]:
     command += ["--limit-request-line", str(LONGEST_REQUEST_LINE)]
     command += ["--limit-request-fields", str(MOST_HEADERS)]
     command += ["--limit-request-field_size", str(LONGEST_HEADER)]
-    # Which proxies are believed is a setting of ours; gunicorn would believe whoever is on this machine.
+    # ALMANAC_TRUSTED_PROXIES decides which proxies are trusted; gunicorn would trust every local client.
     command += ["--forwarded-allow-ips", ""]
-    # Not the kernel's way to send a file, which knows no limit of time: see app/server/client_socket.py.
+    # The system call sendfile would bypass the time limit of app/server/client_socket.py.
     command += ["--no-sendfile"]
-    # Another door to stop the server by, in a place that all installations of one user share.
+    # The control socket could stop the server, and its path is shared by all installations of a user.
     command += ["--no-control-socket"]
-    # A request may wait for the fan-out's deadline; a worker that says nothing for longer is stuck.
+    # A request may wait until the fan-out's deadline; a process without a heartbeat for longer is stuck.
     command += ["--timeout", "60", "--graceful-timeout", "15", "--keep-alive", "15"]
     return command
 
 
 def worker(settings: Settings, name: str, queues: tuple[Queue, ...] = tuple(Queue)) -> list[str]:
-    """A Celery worker on threads: its tasks wait on providers, and share one pool of connections."""
+    """A Celery worker on threads: its tasks wait for providers, and share one connection pool."""
     command = [*_with_threads(), *_CELERY, "worker", "--pool", "threads"]
-    # A task holds a thread for as long as its fan-out has reads in flight here; one that comes while a
-    # provider hangs must find a thread before it can have a place.
+    # A task holds a thread while its fan-out has reads in flight in this worker. While a provider hangs,
+    # a new task still needs a thread, so there are more threads than reads in flight.
     command += ["--concurrency", str(2 * settings.reads_in_flight), "--queues", ",".join(queues)]
     command += ["--hostname", f"{name}@%h", "--without-gossip", "--without-mingle"]
     return command
 
 
 def beat(settings: Settings) -> list[str]:
-    """Celery's clock."""
+    """Celery beat, the scheduler of upkeep."""
     schedule = settings.data_dir / "beat-schedule"
     return [sys.executable, *_CELERY, "beat", "--schedule", str(schedule)]
 
 
 def flower(host: str, port: int, prefix: str) -> list[str]:
-    """Flower, which looks and changes nothing; who may look is in its environment."""
+    """Flower, read-only. Its credentials are in its environment."""
     command = [
         sys.executable,
         *_PROGRAM,
@@ -93,7 +94,7 @@ def flower(host: str, port: int, prefix: str) -> list[str]:
         f"--port={port}",
         f"--url_prefix={prefix}",
     ]
-    # It must neither stop workers nor send tasks of its own; no file of settings is looked for.
+    # Flower must neither stop workers nor send tasks. It reads no configuration file.
     command += ["--read_only=true", "--persistent=false", f"--conf={os.devnull}"]
     command += [f"--max_tasks={FLOWER_TASKS}", "--logging=warning"]
     return command

@@ -1,4 +1,4 @@
-"""Flower, which shows workers and their tasks: behind a password, and without a memory of its own."""
+"""Flower, which shows workers and tasks: its credentials and its environment."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from store.config.flower_settings import FlowerSettings
 from store.config.settings import Settings, SettingsError
 
-# Flower takes it from here: an argument would be in every list of processes.
+# Flower reads its credentials from this variable: an argument would be visible in the process list.
 VARIABLE = "FLOWER_BASIC_AUTH"
 
-# Flower needs none of these, nor the client secrets of the providers.
+# Removed from Flower's environment, as are the providers' client secrets: it needs none of them.
 _SECRETS = ("ALMANAC_SECRET_KEY", "ALMANAC_ENCRYPTION_KEYS", "ALMANAC_DATABASE_URL", "ALMANAC_METRICS_TOKEN")
 
 
@@ -39,15 +39,15 @@ def sign_in(settings: Settings | FlowerSettings, host: str) -> SignIn:
             )
         return SignIn(settings.flower_user, secrets.token_urlsafe(16), made=True)
     _require_takeable("ALMANAC_FLOWER_USER", settings.flower_user, ":,")
-    # Flower takes several people's, separated by commas.
+    # A comma would separate several users.
     _require_takeable("ALMANAC_FLOWER_PASSWORD", settings.flower_password, ",")
     return SignIn(settings.flower_user, settings.flower_password, made=False)
 
 
 def environment(of: Mapping[str, str], sign_in: SignIn) -> dict[str, str]:
-    """The environment of Flower's process: ours, without its own variables and without our secrets."""
-    ours = {name: value for name, value in of.items() if not name.startswith("FLOWER_") and not _secret(name)}
-    return {**ours, VARIABLE: f"{sign_in.user}:{sign_in.password}"}
+    """The environment for Flower's process: ``of`` without Flower's variables and Almanac's secrets."""
+    kept = {name: value for name, value in of.items() if not name.startswith("FLOWER_") and not _secret(name)}
+    return {**kept, VARIABLE: f"{sign_in.user}:{sign_in.password}"}
 
 
 def invitation(sign_in: SignIn, host: str, port: int, prefix: str = "") -> str:

@@ -1,4 +1,7 @@
-"""gunicorn's worker, with its own refusals in our envelope: those that come before the application."""
+"""gunicorn's worker class, with error answers in the API's JSON format.
+
+These are errors that gunicorn reports before the application sees the request.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +19,18 @@ from gunicorn.http.parser import RequestParser
 from gunicorn.workers.gthread import ThreadWorker
 
 from app.http.request_ids import HEADER
-from app.server.client_socket import Hurried
+from app.server.client_socket import ClientSocket
 from app.server.commands import LONGEST_HEADER, LONGEST_REQUEST_LINE, MOST_HEADERS
 from app.services import EXTENSION
 from store.config.garbage_collection import OF_ANSWERS, collect_seldom
 from store.config.log_settings import read_log_settings
 from workers.telemetry import logs, tracing
 
-# gunicorn cuts its setting down to this, or knows no limit at all.
+# gunicorn caps its setting at this constant, or has no limit at all.
 message.MAX_REQUEST_LINE = LONGEST_REQUEST_LINE
 
-# Linux wakes one process of a queue.
-_TURNS = hasattr(select, "EPOLLEXCLUSIVE")
+# With EPOLLEXCLUSIVE, Linux wakes one process for a new connection, instead of all.
+_EXCLUSIVE = hasattr(select, "EPOLLEXCLUSIVE")
 
 SENTENCES = {
     400: "The request is not valid HTTP",
@@ -59,88 +62,89 @@ RequestParser.mesg_class = Request
 
 
 class Worker(ThreadWorker):
-    """Threads, as gunicorn's own; it connects before its first request, and refuses in our words."""
+    """gunicorn's thread worker, with timed client sockets and JSON errors."""
 
     def run(self) -> None:
-        """Serve; the application is loaded, the process is its own."""
+        """Open connections, then serve requests. Called after the fork, with the application loaded."""
         tracing.start("web")
         self.wsgi.extensions[EXTENSION].prepare()
         collect_seldom(OF_ANSWERS)
-        # The poller's own, by another number.
-        self._epoll = select.epoll.fromfd(os.dup(self.poller.fileno())) if _TURNS else None
+        # The epoll object of gunicorn's poller, by a duplicate file descriptor.
+        self._epoll = select.epoll.fromfd(os.dup(self.poller.fileno())) if _EXCLUSIVE else None
         super().run()
 
     def enqueue_req(self, conn: Any) -> None:
-        """Have a thread read a request and answer it."""
-        if not isinstance(conn.sock, Hurried):
+        """Have a thread read and answer a request."""
+        if not isinstance(conn.sock, ClientSocket):
             timeout = conn.sock.gettimeout()
-            conn.sock = Hurried(fileno=conn.sock.detach())
+            conn.sock = ClientSocket(fileno=conn.sock.detach())
             conn.sock.settimeout(timeout)
-        conn.sock.begin()
+        conn.sock.restart_timer()
         super().enqueue_req(conn)
 
     def handle(self, conn: Any) -> Any:
-        """Read a request and answer it; part here from a client whose last it was.
+        """Read and answer a request, and close the connection if it was the last one.
 
-        gunicorn would wait for its goodbye on the main thread, and let nobody in meanwhile.
+        gunicorn would wait on the main thread for the client to close, and accept no connections meanwhile.
         """
-        more = super().handle(conn)
-        if not more:
-            conn.sock.part()
-        return more
+        keep_alive = super().handle(conn)
+        if not keep_alive:
+            conn.sock.close_gracefully()
+        return keep_alive
 
     def set_accept_enabled(self, enabled: bool) -> None:
-        """Take connections or not. Who ends takes the last that wait, and lets nobody else in.
+        """Start or stop accepting connections. At shutdown, accept the ones that wait and close the listener.
 
-        gunicorn would keep the door open until all others are answered, and then drop who waits there.
+        gunicorn would keep the listener open until all requests are answered, and then drop the
+        connections that wait there.
         """
         super().set_accept_enabled(enabled)
         if enabled:
             for listener in self.sockets:
-                self._queue_up(listener)
+                self._register_last(listener)
         if enabled or self.alive:
             return
         for listener in self.sockets:
-            while _somebody_waits(listener):
+            while _has_waiting(listener):
                 self.accept(listener)
             listener.close()
 
     def accept(self, listener: Any) -> None:
-        """Take a connection; the next is for another process."""
+        """Accept a connection; the next one goes to another process."""
         super().accept(listener)
         if self._accepting:
-            self._queue_up(listener)
+            self._register_last(listener)
 
-    def _queue_up(self, listener: Any) -> None:
-        """Be the last of the processes to be woken for who comes next.
+    def _register_last(self, listener: Any) -> None:
+        """Make this process the last one that the kernel wakes for the next connection.
 
-        gunicorn has all of them woken at once. On a quiet machine the same one is always the fastest, and
-        connections that are kept would be all with it, while the others have nothing to do.
+        gunicorn wakes all processes at once. On a quiet machine the same process is always the fastest, and
+        would get all keep-alive connections, while the others are idle.
         """
         if self._epoll is not None:
             self._epoll.unregister(listener)
             self._epoll.register(listener, select.EPOLLIN | select.EPOLLEXCLUSIVE)
 
     def handle_error(self, req: Any, client: Any, addr: Any, exc: Any) -> None:
-        """Log and answer a request that never reached the application, or broke on its way out."""
-        # Not the request: its address would be logged, and some hold a secret.
-        super().handle_error(None, _Enveloping(client), addr, exc)
+        """Log and answer an error outside the application, in reading a request or sending its answer."""
+        # Without the request: gunicorn would log its path, and some paths hold a secret.
+        super().handle_error(None, _JsonErrorSocket(client), addr, exc)
 
 
-def _somebody_waits(listener: Any) -> bool:
+def _has_waiting(listener: Any) -> bool:
     waiting = select.poll()
     waiting.register(listener.fileno(), select.POLLIN)
     return bool(waiting.poll(0))
 
 
 class Log(glogging.Logger):
-    """gunicorn's own lines, on the way of all others. What quotes a request is cut short.
+    """Sends gunicorn's lines to the application's log, without the parts that quote a request.
 
-    Its line and headers hold people's addresses, and secrets.
+    The request line and headers may hold e-mail addresses and secrets.
     """
 
     def setup(self, cfg: Any) -> None:
-        """Log as every process of ours; this is the first that gunicorn does."""
+        """Configure logging as in every other process; gunicorn calls this first."""
         super().setup(cfg)
         logs.configure("web", read_log_settings())
         for log in (self.error_log, self.access_log):
@@ -149,18 +153,18 @@ class Log(glogging.Logger):
         self.error_log.setLevel(logging.NOTSET)
 
     def warning(self, msg: str, *args: Any, **more: Any) -> None:
-        """Of a request that is refused, where it came from."""
+        """Log a warning; of an invalid request, only where it came from."""
         refused = msg.startswith("Invalid request from ")
         self.error_log.warning(msg.partition(": ")[0] if refused else msg, *args, **more)
 
     def exception(self, msg: str, *args: Any, **more: Any) -> None:
-        """Of a request that failed, that it did."""
+        """Log an exception; of a failed request, not its line."""
         failed = msg.startswith("Error handling request %s")
         self.error_log.exception(*((msg.partition(" %s")[0],) if failed else (msg, *args)), **more)
 
 
-class _Enveloping:
-    """Stands in for the client's socket while gunicorn writes its error page."""
+class _JsonErrorSocket:
+    """Replaces the client's socket while gunicorn writes its error page, to send JSON instead."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -169,12 +173,12 @@ class _Enveloping:
         return getattr(self._client, name)
 
     def sendall(self, page: bytes) -> None:
-        """Send ``page``'s status with our body."""
+        """Send the status of ``page`` with a JSON body."""
         status_line = page.partition(b"\r\n")[0]
-        self._client.sendall(enveloped(status_line))
+        self._client.sendall(json_error(status_line))
 
 
-def enveloped(status_line: bytes) -> bytes:
+def json_error(status_line: bytes) -> bytes:
     """A whole HTTP answer for a status line such as ``HTTP/1.1 414 URI Too Long``."""
     _, status, reason = status_line.decode("latin1").split(" ", 2)
     body = orjson.dumps({"data": None, "error": SENTENCES.get(int(status), reason)})

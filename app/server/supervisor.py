@@ -1,4 +1,4 @@
-"""Everything on one machine: started in order, watched, and ended together."""
+"""``almanac up``: starts all processes of an installation in order, watches them and stops them together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from store.stores import Stores
 
 HOST = "127.0.0.1"
 
-# Two processes of each: the web tier answers while one computes, the workers read on both cores.
+# Two of each, so that a computation in one process blocks neither the web tier nor the workers.
 WEB_PROCESSES = 2
 WORKER_PROCESSES = 2
 
@@ -30,8 +30,11 @@ START_SECONDS = 60.0
 STOP_SECONDS = 10.0
 
 
-class Everything:
-    """Web, workers and beat, Redis unless its URL is set, sandbox and Flower when asked for. A context."""
+class Supervisor:
+    """Runs web, workers and beat; Redis unless its URL is set; sandbox and Flower if they have a port.
+
+    A context manager: entering it returns when all parts are ready, leaving it stops them.
+    """
 
     def __init__(
         self,
@@ -45,7 +48,7 @@ class Everything:
         self._port = port
         self._sandbox_port = sandbox_port
         self._flower_port = flower_port
-        # Where Flower is, and how to sign in to it.
+        # The address of Flower and how to sign in, once it is started.
         self.flower: str | None = None
         self._report = report
         self._running: dict[str, subprocess.Popen[bytes]] = {}
@@ -65,23 +68,26 @@ class Everything:
         self.stop()
 
     def wait(self) -> None:
-        """Until Ctrl-C, or until a part ends by itself, which ends the others too."""
+        """Return on Ctrl-C.
+
+        :raise click.ClickException: when a part has ended on its own
+        """
         with contextlib.suppress(KeyboardInterrupt):
             while True:
                 self._check()
                 time.sleep(0.5)
 
     def stop(self) -> None:
-        """End every part, the last started first; those that do not listen are killed."""
-        # Who asks twice is not to leave half of them behind.
-        with _deaf():
+        """Stop every part, the last started first; a part that takes too long is killed."""
+        # A second Ctrl-C must not leave some of them running.
+        with _signals_ignored():
             self._stop()
 
     def _stop(self) -> None:
         give_up = time.monotonic() + STOP_SECONDS
         parts = [part for _, part in reversed(self._running.items())]
         self._running.clear()
-        # Redis goes last: the others say goodbye to it.
+        # Redis is stopped last, because the others use it while they shut down.
         for part in parts[:-1]:
             part.terminate()
         for part in parts:
@@ -98,8 +104,8 @@ class Everything:
         if self._sandbox_port is not None:
             _require_free(self._sandbox_port, "--sandbox-port")
             use_sandbox(f"http://{HOST}:{self._sandbox_port}")
-            # Where the sandbox sends notifications. Real providers send them to an https address alone, which
-            # the operator sets; without one, people are sent back to the host by which they came.
+            # The sandbox sends notifications there. Real providers need an https address from the operator;
+            # without one, OAuth redirects return to the host of the request.
             os.environ.setdefault("ALMANAC_PUBLIC_URL", self.url)
         if self._flower_port is not None:
             _require_free(self._flower_port, "--flower-port")
@@ -125,12 +131,12 @@ class Everything:
         self._wait_until_ready()
 
     def _start_flower(self, settings: Settings, port: int) -> None:
-        who = flower.sign_in(settings, HOST)
-        self.flower = flower.invitation(who, HOST, port)
-        self._run("flower", commands.flower(HOST, port, ""), flower.environment(os.environ, who))
+        credentials = flower.sign_in(settings, HOST)
+        self.flower = flower.invitation(credentials, HOST, port)
+        self._run("flower", commands.flower(HOST, port, ""), flower.environment(os.environ, credentials))
 
     def _run(self, name: str, command: list[str], environment: Mapping[str, str] | None = None) -> None:
-        # A session of its own: Ctrl-C reaches us alone, and we end the parts in order.
+        # In a session of its own: Ctrl-C reaches only the supervisor, which stops the parts in order.
         self._running[name] = subprocess.Popen(command, env=environment, start_new_session=True)
 
     def _wait_until_ready(self) -> None:
@@ -186,21 +192,21 @@ def sandbox_environment(url: str) -> dict[str, str]:
 
 
 def use_sandbox(url: str) -> None:
-    """Point the settings of this process, and of those that it starts, at the sandbox."""
+    """Point the settings of this process, and of processes that it starts, at the sandbox."""
     for name, value in sandbox_environment(url).items():
         os.environ[name] = value
-        # A file would compete with it.
+        # Both the variable and its file would be an error.
         os.environ.pop(f"{name}_FILE", None)
 
 
 @contextlib.contextmanager
-def _deaf() -> Iterator[None]:
-    """Nobody interrupts this block."""
-    heard = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGTERM, signal.SIGINT)}
+def _signals_ignored() -> Iterator[None]:
+    """Ignore SIGTERM and SIGINT within the block."""
+    handlers = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        for each, handler in heard.items():
+        for each, handler in handlers.items():
             signal.signal(each, handler)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.cli.doctor.diagnosis import Patient
+from app.cli.doctor.diagnosis import Examination
 from store.config import embedded_redis
 from store.stores import Stores
 from tests.conftest import STOP_SECONDS, settings_of
@@ -37,6 +37,6 @@ def stores(installation: Installation) -> Iterator[Stores]:
 
 
 @pytest.fixture
-def patient(installation: Installation, stores: Stores) -> Iterator[Patient]:
-    with Patient(installation.settings) as patient:
-        yield patient
+def examination(installation: Installation, stores: Stores) -> Iterator[Examination]:
+    with Examination(installation.settings) as examination:
+        yield examination

@@ -17,7 +17,7 @@ from typing import Any
 from click.testing import Result
 
 from app.cli.doctor import CHECKS, Diagnosis
-from app.cli.doctor.diagnosis import Patient
+from app.cli.doctor.diagnosis import Examination
 from app.server import commands
 from store.config.settings import Settings, new_secrets
 from tests.app.cli.test_commands import almanac
@@ -91,11 +91,11 @@ def production() -> dict[str, str]:
     return {"SECRET_KEY": secret, "ENCRYPTION_KEYS": encryption}
 
 
-def look(patient: Patient, name: str) -> Diagnosis:
+def run_check(examination: Examination, name: str) -> Diagnosis:
     (check,) = [check for check in CHECKS if check.name == name]
-    return patient.look(replace(check, needs=()))
+    return examination.run(replace(check, needs=()))
 
 
-def look_with(settings: Settings, name: str) -> Diagnosis:
-    with Patient(settings) as patient:
-        return look(patient, name)
+def check_with(settings: Settings, name: str) -> Diagnosis:
+    with Examination(settings) as examination:
+        return run_check(examination, name)

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import text
 
 from app.cli.doctor import Diagnosis, State, storage
-from app.cli.doctor.diagnosis import Check, Patient
+from app.cli.doctor.diagnosis import Check, Examination
 from app.cli.doctor.report import report
 from store.coordination import heartbeats
 from store.sql.models import User
@@ -23,7 +23,7 @@ from store.sql.queries.provider_clients import StoredClient
 from tests import services
 from tests.app.cli.test_commands import almanac, free_port
 from tests.databases import own_postgresql
-from tests.doctor.installation import Installation, answering, look, look_with, production
+from tests.doctor.installation import Installation, answering, check_with, production, run_check
 from workers.queues import Queue
 
 # With a whole installation: too long for the default run.
@@ -87,9 +87,9 @@ def test_without_a_worker_nothing_is_asked_of_providers(installation, stores):
     assert found["google"]["sentence"] == "Not looked at, because of: workers"
 
 
-def test_a_queue_that_nobody_takes_is_named(installation, patient):
+def test_a_queue_that_nobody_takes_is_named(installation, examination):
     with installation.worker(Queue.READS, Queue.WRITES, Queue.WEBHOOKS):
-        diagnosis = look(patient, "workers")
+        diagnosis = run_check(examination, "workers")
 
     assert (diagnosis.state, diagnosis.sentence) == (State.WRONG, "No worker takes the queue upkeep")
 
@@ -113,32 +113,32 @@ def test_migrations_that_lack_are_told(installation, stores, tmp_path):
     assert found["database"]["advice"] == "Run almanac db upgrade"
 
 
-def test_a_database_of_a_later_version_is_not_to_be_migrated(installation, patient, tmp_path):
+def test_a_database_of_a_later_version_is_not_to_be_migrated(installation, examination, tmp_path):
     settings = replace(installation.settings, database_url=f"sqlite:///{tmp_path}/later.db")
-    with Patient(settings) as patient:
-        database = patient.services.stores.database
+    with Examination(settings) as examination:
+        database = examination.services.stores.database
         database.upgrade()
         with database.engine.begin() as connection:
             connection.execute(text("UPDATE alembic_version SET version_num = 'of tomorrow'"))
 
-        diagnosis = look(patient, "database")
+        diagnosis = run_check(examination, "database")
 
     assert diagnosis.state is State.WRONG
     assert "later version" in diagnosis.sentence
 
 
 @pytest.mark.parametrize(("version", "state"), [("5.0.14", "wrong"), ("6.2.0", "ok"), ("8.2.1", "ok")])
-def test_a_redis_without_the_commands_that_are_used_is_too_old(patient, version, state):
-    patient.services.stores.__dict__["redis"] = Old(version)
+def test_a_redis_without_the_commands_that_are_used_is_too_old(examination, version, state):
+    examination.services.stores.__dict__["redis"] = Old(version)
 
-    diagnosis = look(patient, "redis")
+    diagnosis = run_check(examination, "redis")
 
     assert diagnosis.state == state
     assert version in diagnosis.sentence
 
 
-def test_a_valkey_is_called_by_its_own_version(patient):
-    assert re.search(r"^Valkey 9\.\d+\.\d+ answers within", look(patient, "redis").sentence)
+def test_a_valkey_is_called_by_its_own_version(examination):
+    assert re.search(r"^Valkey 9\.\d+\.\d+ answers within", run_check(examination, "redis").sentence)
 
 
 class Old:
@@ -156,41 +156,41 @@ class Old:
 
 
 @pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl"])
-def test_a_redis_that_drops_keys_is_wrong_once_it_has_a_limit(patient, stores, policy):
+def test_a_redis_that_drops_keys_is_wrong_once_it_has_a_limit(examination, stores, policy):
     stores.redis.config_set("maxmemory-policy", policy)
-    assert look(patient, "redis memory").state is State.OK
+    assert run_check(examination, "redis memory").state is State.OK
 
     stores.redis.config_set("maxmemory", 64 * 2**20)
 
-    diagnosis = look(patient, "redis memory")
+    diagnosis = run_check(examination, "redis memory")
     assert diagnosis.state is State.WRONG
     assert policy in diagnosis.sentence
     assert diagnosis.advice == "Set maxmemory-policy noeviction in Redis"
 
 
-def test_a_redis_that_is_nearly_full_is_a_warning(patient, stores):
+def test_a_redis_that_is_nearly_full_is_a_warning(examination, stores):
     stores.redis.config_set("maxmemory", int(stores.redis.info("memory")["used_memory"] * 1.1))
 
-    assert look(patient, "redis memory").state is State.WARNING
+    assert run_check(examination, "redis memory").state is State.WARNING
 
 
-def test_a_redis_that_would_come_back_with_an_older_state_is_a_warning(patient, stores):
-    assert look(patient, "redis persistence").state is State.OK
+def test_a_redis_that_would_come_back_with_an_older_state_is_a_warning(examination, stores):
+    assert run_check(examination, "redis persistence").state is State.OK
     stores.redis.config_set("save", "60 1")
 
-    diagnosis = look(patient, "redis persistence")
+    diagnosis = run_check(examination, "redis persistence")
 
     assert diagnosis.state is State.WARNING
     assert "(save)" in diagnosis.sentence
 
 
-def test_a_redis_that_does_not_tell_its_configuration_is_a_warning(patient, stores):
+def test_a_redis_that_does_not_tell_its_configuration_is_a_warning(examination, stores):
     stores.redis.acl_setuser(
         "careful", enabled=True, nopass=True, keys=["*"], categories=["+@all"], commands=["-config"]
     )
-    url = patient.settings.redis_url.replace("unix://", "unix://careful:any@")
-    with Patient(replace(patient.settings, redis_url=url)) as guest:
-        diagnosis = look(guest, "redis persistence")
+    url = examination.settings.redis_url.replace("unix://", "unix://careful:any@")
+    with Examination(replace(examination.settings, redis_url=url)) as guest:
+        diagnosis = run_check(guest, "redis persistence")
 
     assert diagnosis.state is State.WARNING
     assert "does not say" in diagnosis.sentence
@@ -214,26 +214,26 @@ def test_keys_that_no_longer_open_what_is_stored_are_wrong(installation, stores)
             scope=[],
             tokens=Tokens("planted-access", "planted-refresh", None),
         )
-    assert look_with(installation.settings, "encryption keys").state is State.OK
+    assert check_with(installation.settings, "encryption keys").state is State.OK
 
     other = replace(installation.settings, encryption_keys=(bytes(32),))
-    diagnosis = look_with(other, "encryption keys")
+    diagnosis = check_with(other, "encryption keys")
 
     assert diagnosis.state is State.WRONG
     lost = "1 of 1 connections and 1 of 1 webhooks and the registration with google"
     assert lost in diagnosis.sentence
     assert "ALMANAC_ENCRYPTION_KEYS" in diagnosis.advice
     both = replace(installation.settings, encryption_keys=(bytes(32), *installation.settings.encryption_keys))
-    assert look_with(both, "encryption keys").state is State.OK
+    assert check_with(both, "encryption keys").state is State.OK
 
 
 @pytest.mark.parametrize(("off", "state"), [(-60, State.WRONG), (60, State.WRONG), (0.5, State.OK)])
-def test_a_clock_that_is_off_is_wrong(patient, monkeypatch, off, state):
-    _ = patient.services.stores.database, patient.services.stores.redis
+def test_a_clock_that_is_off_is_wrong(examination, monkeypatch, off, state):
+    _ = examination.services.stores.database, examination.services.stores.redis
     real = time.time
     monkeypatch.setattr(storage.time, "time", lambda: real() + off)
 
-    diagnosis = look(patient, "clock")
+    diagnosis = run_check(examination, "clock")
 
     assert diagnosis.state is state
     assert "Redis" in diagnosis.sentence
@@ -242,26 +242,26 @@ def test_a_clock_that_is_off_is_wrong(patient, monkeypatch, off, state):
 def test_the_clock_of_postgresql_is_asked_too(installation, stores):
     services.postgresql().require()
     with own_postgresql() as url:
-        diagnosis = look_with(replace(installation.settings, database_url=url), "clock")
+        diagnosis = check_with(replace(installation.settings, database_url=url), "clock")
 
     assert diagnosis.state is State.OK
     assert "Redis and PostgreSQL" in diagnosis.sentence
 
 
-def test_a_beat_that_never_was_or_has_stopped_is_wrong(patient, stores):
-    assert look(patient, "beat").state is State.OK
+def test_a_beat_that_never_was_or_has_stopped_is_wrong(examination, stores):
+    assert run_check(examination, "beat").state is State.OK
     stores.redis.set(heartbeats.BEAT, stores.redis.time()[0] - 120)
-    assert re.fullmatch(r"Beat has not ticked for 12\d seconds", look(patient, "beat").sentence)
+    assert re.fullmatch(r"Beat has not ticked for 12\d seconds", run_check(examination, "beat").sentence)
     stores.redis.delete(heartbeats.BEAT)
 
-    diagnosis = look(patient, "beat")
+    diagnosis = run_check(examination, "beat")
 
     assert diagnosis.state is State.WRONG
     assert "almanac beat" in diagnosis.advice
 
 
 def at(installation: Installation, url: str) -> Diagnosis:
-    return look_with(replace(installation.settings, public_url=url), "public URL")
+    return check_with(replace(installation.settings, public_url=url), "public URL")
 
 
 def test_an_address_that_nobody_has_set_is_a_warning(installation):
@@ -304,12 +304,12 @@ def test_a_certificate_that_is_not_trusted_is_named(installation, tmp_path):
     assert "no certificate that is trusted here" in diagnosis.sentence
 
 
-def test_a_worker_that_cannot_reach_a_provider_is_named(patient, stores):
+def test_a_worker_that_cannot_reach_a_provider_is_named(examination, stores):
     stores.heartbeats.work("worker1@a", used=0, places=64)
-    assert look(patient, "provider access").state is State.OK
+    assert run_check(examination, "provider access").state is State.OK
     stores.heartbeats.work("worker1@a", used=0, places=64, unreachable=["google", "microsoft"])
 
-    diagnosis = look(patient, "provider access")
+    diagnosis = run_check(examination, "provider access")
 
     assert diagnosis.state is State.WRONG
     assert diagnosis.sentence == "worker1@a cannot reach Google Calendar and Microsoft 365"

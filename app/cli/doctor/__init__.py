@@ -1,11 +1,11 @@
-"""Looks at a whole installation, part by part, and says what is wrong and how to mend it."""
+"""Diagnoses an installation, part by part: reports faults and how to fix them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from app.cli.doctor import external, storage, workers
-from app.cli.doctor.diagnosis import Check, Diagnosis, Patient, State
+from app.cli.doctor.diagnosis import Check, Diagnosis, Examination, State
 from store.config.settings import Settings
 
 __all__ = ["Diagnosis", "State", "examine"]
@@ -29,7 +29,7 @@ CHECKS = (
 
 
 def examine(settings: Settings) -> Iterator[Diagnosis]:
-    """One diagnosis for each check, as soon as it is made."""
-    with Patient(settings) as patient:
+    """Run the checks in order; yields each diagnosis as soon as it is made."""
+    with Examination(settings) as examination:
         for check in CHECKS:
-            yield patient.look(check)
+            yield examination.run(check)

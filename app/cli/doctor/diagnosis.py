@@ -1,4 +1,4 @@
-"""What a check finds, and what checks look at."""
+"""Checks, their results, and the installation that they examine."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from app.services import EXTENSION, Services
 from app.web import create_app
 from store.config.settings import Settings
 
-# Whoever hangs for longer is down.
+# Timeout of a connection or request, in seconds.
 SECONDS = 5
 
 
 class State(StrEnum):
-    """How bad it is. ``UNKNOWN``: another part that is wrong hides this one."""
+    """The result of a check. ``UNKNOWN``: not checked, because another part that it needs is wrong."""
 
     OK = "ok"
     WARNING = "warning"
@@ -33,7 +33,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One part: what was found, and where it is not ok, what to do."""
+    """The result for one part; ``advice`` says what to do, if it is not ok."""
 
     name: str
     state: State
@@ -41,24 +41,24 @@ class Diagnosis:
     advice: str = ""
 
 
-# What a check answers: the state, a sentence, and what to do.
+# The result of a check function: the state, a sentence, and the advice ("" if none is needed).
 Found = tuple[State, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Looks at one part; ``needs`` are the parts without which there is nothing to see."""
+    """The check of one part; it is skipped if one of the parts in ``needs`` is wrong."""
 
     name: str
-    look: Callable[[Patient], Found]
+    function: Callable[[Examination], Found]
     needs: tuple[str, ...] = ()
 
 
-class Patient:
-    """The installation that the settings describe, and which of its parts are wrong so far. A context."""
+class Examination:
+    """The installation that the settings describe, and its parts found wrong so far. A context manager."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = replace(settings, database_url=_impatient(settings.database_url))
+        self.settings = replace(settings, database_url=_with_timeout(settings.database_url))
         self._wrong: set[str] = set()
 
     def __enter__(self) -> Self:
@@ -70,22 +70,22 @@ class Patient:
 
     @cached_property
     def app(self) -> Flask:
-        """The web application, as its processes make it."""
+        """The application, as web processes create it."""
         return create_app(self.settings)
 
     @property
     def services(self) -> Services:
-        """Its stores, and its way to the workers."""
+        """The application's stores and its Celery client."""
         services: Services = self.app.extensions[EXTENSION]
         return services
 
-    def look(self, check: Check) -> Diagnosis:
-        """Have one part looked at; what does not answer at all is wrong."""
-        if hidden := [name for name in check.needs if name in self._wrong]:
+    def run(self, check: Check) -> Diagnosis:
+        """Check one part. A part that does not answer is wrong."""
+        if causes := [name for name in check.needs if name in self._wrong]:
             self._wrong.add(check.name)
-            return Diagnosis(check.name, State.UNKNOWN, f"Not looked at, because of: {', '.join(hidden)}")
+            return Diagnosis(check.name, State.UNKNOWN, f"Not looked at, because of: {', '.join(causes)}")
         try:
-            diagnosis = Diagnosis(check.name, *check.look(self))
+            diagnosis = Diagnosis(check.name, *check.function(self))
         except (SQLAlchemyError, RedisError, BrokerError, OSError) as error:
             # The texts of these errors may hold addresses with passwords.
             cause = getattr(error, "orig", None) or error
@@ -104,10 +104,10 @@ _ADVICE = {
 }
 
 
-def _impatient(url: str) -> str:
-    """The database's address, for who does not wait for ever."""
+def _with_timeout(url: str) -> str:
+    """The database URL with a connect timeout, which PostgreSQL's driver does not have by default."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "postgresql":
         return url
-    hurried = parsed.update_query_dict({"connect_timeout": str(SECONDS), **parsed.query})
-    return hurried.render_as_string(hide_password=False)
+    limited = parsed.update_query_dict({"connect_timeout": str(SECONDS), **parsed.query})
+    return limited.render_as_string(hide_password=False)

@@ -1,4 +1,4 @@
-"""The providers, whom workers ask, and the way on which people reach us."""
+"""Checks of connections to the outside: the providers, the public URL and the proxies."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from urllib.parse import urlsplit
 import requests
 
 from app.accounts import oauth_clients
-from app.cli.doctor.diagnosis import SECONDS, Found, Patient, State
+from app.cli.doctor.diagnosis import SECONDS, Examination, Found, State
 from app.server.flower import is_loopback
 from providers.names import ProviderName
 from providers.oauth.registration_probe import SECRET_UNSEEN, Verdict
 from store.security.crypto import Undecipherable
 
 
-def google(patient: Patient) -> Found:
-    """Google knows us."""
-    return _provider(patient, ProviderName.GOOGLE)
+def google(examination: Examination) -> Found:
+    """The OAuth client registered with Google is valid."""
+    return _provider(examination, ProviderName.GOOGLE)
 
 
-def microsoft(patient: Patient) -> Found:
-    """Microsoft knows us."""
-    return _provider(patient, ProviderName.MICROSOFT)
+def microsoft(examination: Examination) -> Found:
+    """The OAuth client registered with Microsoft is valid."""
+    return _provider(examination, ProviderName.MICROSOFT)
 
 
-def public_url(patient: Patient) -> Found:
-    """People and providers reach us where we say that we are."""
-    url = patient.settings.public_url
+def public_url(examination: Examination) -> Found:
+    """The public URL leads to this service."""
+    url = examination.settings.public_url
     if not url:
         return (
             State.WARNING,
@@ -49,12 +49,12 @@ def public_url(patient: Patient) -> Found:
     return State.OK, f"{url} leads to this service", ""
 
 
-def proxies(patient: Patient) -> Found:
-    """The proxy in front is declared, so that clients have addresses of their own."""
-    number = patient.settings.trusted_proxies
+def proxies(examination: Examination) -> Found:
+    """Proxies in front are declared, so that each client is known by its own address."""
+    number = examination.settings.trusted_proxies
     if number:
         return State.OK, f"Addresses of clients are taken from {number} declared in front", ""
-    if patient.settings.public_url.startswith("https:"):
+    if examination.settings.public_url.startswith("https:"):
         return (
             State.WARNING,
             "ALMANAC_PUBLIC_URL is https, so a proxy is in front, and ALMANAC_TRUSTED_PROXIES is 0: all "
@@ -64,9 +64,9 @@ def proxies(patient: Patient) -> Found:
     return State.OK, "No proxy is declared: the address of a client is that of its connection", ""
 
 
-def _provider(patient: Patient, name: ProviderName) -> Found:
+def _provider(examination: Examination, name: ProviderName) -> Found:
     try:
-        with patient.app.app_context():
+        with examination.app.app_context():
             finding = oauth_clients.check(name)
     except Undecipherable:
         return State.UNKNOWN, "Not looked at, because of: encryption keys", ""
@@ -77,7 +77,7 @@ def _provider(patient: Patient, name: ProviderName) -> Found:
             "There is no registration: accounts are not connected by browser, and access ends with its token",
             f"Enter one in the dashboard, or set {variable} and {variable.replace('_ID', '_SECRET')}",
         )
-    # Microsoft says no more of a registration that is not wrong: nobody can do anything about it.
+    # Microsoft never confirms the secret of a valid registration: no advice would help.
     if finding.verdict is Verdict.RIGHT or finding == SECRET_UNSEEN:
         return State.OK, finding.sentence, ""
     state = State.WRONG if finding.verdict is Verdict.WRONG else State.WARNING

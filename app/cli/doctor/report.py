@@ -1,4 +1,4 @@
-"""Tells what was found: a line for each part when it is known, or one document at the end."""
+"""Prints diagnoses: a line for each part as soon as it is checked, or one JSON document at the end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WIDEST_NAME = len("redis persistence")
 
 
 def report(read: Callable[[], Settings], say: Say, *, as_json: bool) -> bool:
-    """Examine the installation that ``read`` describes; whether nothing is wrong."""
+    """Diagnose the installation whose settings ``read`` returns; returns whether nothing is wrong."""
     found = []
     for diagnosis in _examined(read):
         found.append(diagnosis)

@@ -1,4 +1,4 @@
-"""The database and Redis."""
+"""Checks of the database and of Redis."""
 
 from __future__ import annotations
 
@@ -8,34 +8,35 @@ from typing import Any
 from redis.exceptions import ResponseError
 from sqlalchemy import text
 
-from app.cli.doctor.diagnosis import Found, Patient, State
+from app.cli.doctor.diagnosis import Examination, Found, State
 from store.security.crypto import Undecipherable
 from store.sql.database import Standing
 from store.sql.queries import connections, provider_clients, webhooks
 
-# What is asked of Redis came with this version.
+# The first version that has every command in use.
 OLDEST_REDIS = (6, 2)
 
-# Deadlines cross hosts as instants: a clock that is off takes that much from every request, or adds it.
+# Deadlines are instants that other hosts compare with their own clock: an offset shortens or extends
+# the time of every request.
 CLOCK_SECONDS = 2.0
 
-# Of its limit, above which Redis may soon refuse to write.
+# Above this share of its memory limit, Redis may soon refuse writes.
 MEMORY_SHARE = 0.8
 
-# Connections, and webhooks, of which the secrets are opened.
+# At most this many connections, and as many webhooks, have their secrets decrypted.
 SAMPLE = 20
 
 
-def database(patient: Patient) -> Found:
-    """It answers, and its tables are those of this version."""
-    database = patient.services.stores.database
+def database(examination: Examination) -> Found:
+    """The database answers, and its schema is current."""
+    database = examination.services.stores.database
     began = time.monotonic()
     database.ping()
-    took = f"{(time.monotonic() - began) * 1000:.0f} ms"
+    duration = f"{(time.monotonic() - began) * 1000:.0f} ms"
     name = {"postgresql": "PostgreSQL", "sqlite": "SQLite"}[database.url.get_backend_name()]
     match database.standing():
         case Standing.CURRENT:
-            return State.OK, f"{name} answers within {took}, every migration has run", ""
+            return State.OK, f"{name} answers within {duration}, every migration has run", ""
         case Standing.NEWER:
             return (
                 State.WRONG,
@@ -45,24 +46,24 @@ def database(patient: Patient) -> Found:
     return State.WRONG, f"{name} answers, but migrations are missing", "Run almanac db upgrade"
 
 
-def redis(patient: Patient) -> Found:
-    """It answers, and is recent enough."""
+def redis(examination: Examination) -> Found:
+    """Redis answers, and its version is recent enough."""
     began = time.monotonic()
-    server = _info(patient, "server")
-    # Valkey tells the version of Redis that it is compatible with, and its own beside it.
+    server = _info(examination, "server")
+    # Valkey reports the Redis version that it is compatible with, and its own version separately.
     version = str(server.get("redis_version", "0"))
     own = server.get("valkey_version")
     name = f"Valkey {own}" if own else f"Redis {version}"
-    took = f"{(time.monotonic() - began) * 1000:.0f} ms"
+    duration = f"{(time.monotonic() - began) * 1000:.0f} ms"
     if tuple(int(part) for part in version.split(".")[:2]) < OLDEST_REDIS:
         oldest = ".".join(str(part) for part in OLDEST_REDIS)
         return State.WRONG, f"Redis {version} is too old", f"Run Redis {oldest} or later"
-    return State.OK, f"{name} answers within {took}", ""
+    return State.OK, f"{name} answers within {duration}", ""
 
 
-def memory(patient: Patient) -> Found:
-    """No key is dropped that was to stay, and there is room."""
-    info = _info(patient, "memory")
+def memory(examination: Examination) -> Found:
+    """Redis evicts no keys, and has memory left."""
+    info = _info(examination, "memory")
     used, limit = int(info["used_memory"]), int(info.get("maxmemory", 0))
     if not limit:
         return State.OK, f"{_mib(used)} in use, without a limit", ""
@@ -82,9 +83,9 @@ def memory(patient: Patient) -> Found:
     return State.OK, f"{_mib(used)} of {_mib(limit)} in use, nothing is dropped", ""
 
 
-def persistence(patient: Patient) -> Found:
-    """It comes back empty: an older state would bring back cached calendars from before the last events."""
-    client = patient.services.stores.redis
+def persistence(examination: Examination) -> Found:
+    """Redis restarts empty: an older state would restore cached calendars without the latest events."""
+    client = examination.services.stores.redis
     switched_off = {"save": "", "appendonly": "no"}
     advice = 'Start it with --save "" --appendonly no'
     try:
@@ -101,9 +102,9 @@ def persistence(patient: Patient) -> Found:
     return State.OK, "Nothing is kept on disk: Redis comes back empty", ""
 
 
-def encryption_keys(patient: Patient) -> Found:
-    """They open what is stored: all registrations, the newest and the oldest connections, some webhooks."""
-    stores = patient.services.stores
+def encryption_keys(examination: Examination) -> Found:
+    """The keys decrypt all registrations, the newest and oldest connections, and some webhooks."""
+    stores = examination.services.stores
     with stores.database.reading() as session:
         tried, closed = connections.opens(session, stores.keyring, SAMPLE)
         clients = list(provider_clients.load(session).values())
@@ -128,15 +129,15 @@ def encryption_keys(patient: Patient) -> Found:
     return State.OK, f"They open what was tried: {opened}", ""
 
 
-def clock(patient: Patient) -> Found:
-    """This host's clock goes with those of Redis and of the database."""
-    stores = patient.services.stores
+def clock(examination: Examination) -> Found:
+    """This host's clock agrees with those of Redis and of the database."""
+    stores = examination.services.stores
     seconds, micros = stores.redis.time()
     apart = {"Redis": abs(time.time() - (int(seconds) + int(micros) / 1e6))}
     if stores.database.url.get_backend_name() == "postgresql":
         with stores.database.engine.connect() as connection:
-            theirs = connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one()
-        apart["PostgreSQL"] = abs(time.time() - float(theirs))
+            epoch = connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one()
+        apart["PostgreSQL"] = abs(time.time() - float(epoch))
     worst = max(apart, key=lambda name: apart[name])
     if apart[worst] > CLOCK_SECONDS:
         return (
@@ -147,8 +148,8 @@ def clock(patient: Patient) -> Found:
     return State.OK, f"This host is within {max(0.1, apart[worst]):.1f} s of {' and '.join(apart)}", ""
 
 
-def _info(patient: Patient, section: str) -> dict[str, Any]:
-    info: dict[str, Any] = patient.services.stores.redis.info(section)
+def _info(examination: Examination, section: str) -> dict[str, Any]:
+    info: dict[str, Any] = examination.services.stores.redis.info(section)
     return info
 
 

@@ -1,8 +1,8 @@
-"""The broker, those who take tasks from it, and the clock that sends some."""
+"""Checks of the broker, the workers and beat."""
 
 from __future__ import annotations
 
-from app.cli.doctor.diagnosis import SECONDS, Found, Patient, State
+from app.cli.doctor.diagnosis import SECONDS, Examination, Found, State
 from workers.execution.call_policy import TITLES
 from workers.queues import Queue
 
@@ -10,52 +10,52 @@ from workers.queues import Queue
 WORKERS_SECONDS = 2.0
 
 
-def broker(patient: Patient) -> Found:
-    """It takes connections."""
-    with patient.services.celery.connection_for_write() as connection:
+def broker(examination: Examination) -> Found:
+    """The broker accepts connections."""
+    with examination.services.celery.connection_for_write() as connection:
         connection.ensure_connection(max_retries=1, timeout=SECONDS)
         return State.OK, f"The broker answers ({connection.transport.driver_type})", ""
 
 
-def workers(patient: Patient) -> Found:
-    """Somebody takes from each queue."""
-    inspect = patient.services.celery.control.inspect(timeout=WORKERS_SECONDS)
+def workers(examination: Examination) -> Found:
+    """Every queue has a worker."""
+    inspect = examination.services.celery.control.inspect(timeout=WORKERS_SECONDS)
     queues = {
         name: {queue["name"] for queue in taken} for name, taken in (inspect.active_queues() or {}).items()
     }
     if not queues:
         return State.WRONG, "No worker answers", "Start one with almanac worker"
-    lacking = sorted(set(Queue) - set().union(*queues.values()))
-    if lacking:
+    missing = sorted(set(Queue) - set().union(*queues.values()))
+    if missing:
         return (
             State.WRONG,
-            f"No worker takes the {'queue' if len(lacking) == 1 else 'queues'} {', '.join(lacking)}",
+            f"No worker takes the {'queue' if len(missing) == 1 else 'queues'} {', '.join(missing)}",
             "Start almanac worker, which takes all of them",
         )
     return State.OK, f"{', '.join(sorted(queues))} take every queue", ""
 
 
-def provider_access(patient: Patient) -> Found:
-    """Each worker reaches the providers, by its own heartbeat."""
-    present = patient.services.stores.heartbeats.present()
-    cut_off = [
+def provider_access(examination: Examination) -> Found:
+    """Every worker reaches the providers, according to its heartbeat."""
+    present = examination.services.stores.heartbeats.present()
+    unreachable = [
         f"{worker} cannot reach {' and '.join(TITLES[each] for each in sorted(providers))}"
         for worker, providers in sorted(present.unreachable.items())
         if providers
     ]
-    if cut_off:
+    if unreachable:
         return (
             State.WRONG,
-            "; ".join(cut_off),
+            "; ".join(unreachable),
             "Check the network, the DNS and the firewall of its host; while other workers reach the "
             "provider, they do its work",
         )
     return State.OK, "No worker reports a provider that it cannot reach", ""
 
 
-def beat(patient: Patient) -> Found:
-    """It ticks."""
-    present = patient.services.stores.heartbeats.present()
+def beat(examination: Examination) -> Found:
+    """Beat has ticked recently."""
+    present = examination.services.stores.heartbeats.present()
     advice = "Start exactly one almanac beat: it renews tokens, keeps push going and sends webhooks again"
     if present.beat_seconds is None:
         return State.WRONG, "Beat has never ticked", advice

@@ -8,19 +8,19 @@ from collections.abc import Iterator
 import pytest
 
 from app.server import client_socket
-from app.server.client_socket import Hurried
+from app.server.client_socket import ClientSocket
 
 # More than a pair of sockets holds.
 ANSWER = bytes(4 * 1024 * 1024)
 
 
 @pytest.fixture
-def pair(monkeypatch) -> Iterator[tuple[Hurried, socket.socket]]:
+def pair(monkeypatch) -> Iterator[tuple[ClientSocket, socket.socket]]:
     """Our end of a connection, with little patience, and the client's."""
     monkeypatch.setattr(client_socket, "PATIENCE", 0.2)
     ours, theirs = socket.socketpair()
-    with Hurried(fileno=ours.detach()) as end, theirs:
-        end.begin()
+    with ClientSocket(fileno=ours.detach()) as end, theirs:
+        end.restart_timer()
         yield end, theirs
 
 
@@ -42,7 +42,7 @@ def test_who_has_gone_is_not_waited_for_again(pair):
     for again in (lambda: ours.recv(1), lambda: ours.send(b"x"), lambda: ours.sendall(b"x")):
         with pytest.raises(ConnectionResetError):
             again()
-    ours.begin()
+    ours.restart_timer()
     assert ours.send(b"x") == 1
 
 
@@ -67,10 +67,10 @@ def test_an_answer_arrives_whole_with_the_wait_that_was_set(pair):
 
 def test_parting_tells_the_client_and_leaves_the_socket_to_be_closed(pair):
     ours, theirs = pair
-    ours.part()
+    ours.close_gracefully()
     assert theirs.recv(1) == b""
     assert ours.fileno() >= 0
     with pytest.raises(ConnectionResetError):
         ours.recv(1)
     ours.close()
-    ours.part()
+    ours.close_gracefully()

@@ -298,7 +298,7 @@ def test_of_many_attempts_at_once_four_wait_and_the_others_are_told_so_at_once(
         browser.get("/sign-in")
 
     with ThreadPoolExecutor(len(crowd)) as threads:
-        with login_throttle._turn:
+        with login_throttle._attempt_lock:
             answers = [
                 threads.submit(each.post, "/sign-in", {"name": "nobody", "password": "w"}) for each in crowd
             ]
@@ -325,7 +325,7 @@ def test_a_fault_leaves_room_for_the_next(browser_of, new_administrator, somewhe
 def test_guesses_that_come_together_are_counted_one_after_another(
     browser_of, new_administrator, somewhere, few, monkeypatch
 ):
-    monkeypatch.setattr(login_throttle, "_room", BoundedSemaphore(12))
+    monkeypatch.setattr(login_throttle, "_attempt_slots", BoundedSemaphore(12))
     few("FROM_HERE", 2)
     ada, address = new_administrator(), somewhere()
     guessers = [browser_of(address=address) for _ in range(12)]
