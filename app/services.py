@@ -11,7 +11,7 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.observability.probes import Parts
+from app.observability.probes import Probes
 from store.config.settings import Settings
 from store.stores import Stores
 from workers.celery_app import Almanac, create_celery
@@ -31,7 +31,7 @@ class Services:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.stores = Stores(settings)
-        self.parts = Parts()
+        self.probes = Probes()
         self.stores.tell = lambda endpoints: tasks.send(self.celery, endpoints)
 
     def prepare(self) -> None:

@@ -105,9 +105,9 @@ def overview() -> ResponseReturnValue:
 @blp.get("/overview/health")
 def overview_health() -> ResponseReturnValue:
     """Whether each part is up. Loaded separately, because an absent worker takes a second to detect."""
-    troubles = health.troubles()
-    parts = [(*PARTS[name], trouble is None) for name, trouble in troubles.items()]
-    silent, isolated = ([], []) if troubles["redis"] else (_open_breakers(), _isolated())
+    faults = health.faults()
+    parts = [(*PARTS[name], fault is None) for name, fault in faults.items()]
+    silent, isolated = ([], []) if faults["redis"] else (_open_breakers(), _isolated())
     return page("overview_health.html", parts=parts, silent=silent, isolated=isolated)
 
 

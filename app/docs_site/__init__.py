@@ -1,4 +1,4 @@
-"""The documents of this version as pages, at ``/docs``; errors link to the section that helps.
+"""The documentation of this version as pages, at ``/docs``; error answers link to its sections.
 
 Imported by ``app``, ``app.http``.
 """
@@ -11,12 +11,12 @@ PATH = "/docs"
 
 
 def install(app: Flask) -> None:
-    """The pages."""
+    """Register the pages."""
     from app.docs_site.pages import blp
 
     app.register_blueprint(blp, url_prefix=PATH)
 
 
 def help_link(section: str) -> dict[str, str]:
-    """The header of an error that leads to a section of the page of errors (RFC 8288)."""
+    """The ``Link`` header (RFC 8288) of an error answer, to a section of the page on errors."""
     return {"Link": f'<{request.script_root}{PATH}/errors#{section}>; rel="help"'}

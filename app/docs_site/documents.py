@@ -1,4 +1,4 @@
-"""The documents: where they are, in which order one reads them, and as HTML."""
+"""The documents: their order, their folder, and their rendering as HTML."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ GROUPS = {
     "How it is made": ["architecture", "decisions", "benchmarks", "soak"],
 }
 NAMES = tuple(chain.from_iterable(GROUPS.values()))
-# Where programs write their figures.
+# Markers between which programs insert generated text.
 _COMMENT = re.compile(r"^<!--.*?-->$", re.MULTILINE)
-# What documents show or hand out.
+# Files that documents show or link to.
 FILES = frozenset({".svg", ".png", ".json"})
 
-# In an installed package the documents lie beside this file, in a checkout beside the package.
+# In an installed package the documents are beside this file, in a checkout beside the package.
 _HERE = Path(__file__).parent
 FOLDER = _HERE / "documents" if (_HERE / "documents").is_dir() else _HERE.parents[1] / "docs"
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document; ``html`` is whole but for the page around it."""
+    """One document; ``html`` is its content, without the page around it."""
 
     name: str
     title: str
@@ -47,12 +47,12 @@ def document(name: str) -> Document:
     tokens = _MARKDOWN.parse(_COMMENT.sub("", (FOLDER / f"{name}.md").read_text()))
     title = next(inner.content for token, inner in pairwise(tokens) if token.tag == "h1")
     _name_sections(tokens)
-    # Our own text: raw HTML in it is shown as text, and links lead to pages of ours or are written out in it.
+    # Safe: the documents are part of the package, and the renderer escapes raw HTML in them.
     return Document(name, title, Markup(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})))  # noqa: S704
 
 
 def section(heading: str) -> str:
-    """The anchor of a heading, as GitHub makes it: links work in both places."""
+    """The anchor of a heading, by GitHub's rule, so that links work on GitHub and on this site."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
@@ -63,13 +63,13 @@ def _name_sections(tokens: list[Token]) -> None:
 
 
 class _Html(RendererHTML):
-    """Links lead from page to page, and a table scrolls by itself where it is too wide."""
+    """Rewrites links between documents, and lets wide tables and code blocks scroll on their own."""
 
     def link_open(self, tokens: list[Token], index: int, options: Any, env: Any) -> str:
         address = str(tokens[index].attrGet("href"))
         path, anchor = urlsplit(address).path, urlsplit(address).fragment
         if path.startswith("../"):
-            # Beside the documents in a checkout, and in no installed package.
+            # The target is only in a checkout: show the text without a link.
             del tokens[index].attrs["href"]
         elif not urlsplit(address).scheme and path.endswith(".md"):
             tokens[index].attrSet("href", path.removesuffix(".md") + (f"#{anchor}" if anchor else ""))

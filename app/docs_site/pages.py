@@ -1,4 +1,4 @@
-"""The pages of the documents, for everybody: they hold nothing that a key protects."""
+"""The pages of the documentation. They need no sign-in and no key."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def _protect(response: Response) -> Response:
 @blp.get("")
 @blp.get("/")
 def index() -> ResponseReturnValue:
-    """Where one begins."""
+    """Redirect to the first document."""
     return redirect(url_for("manual.page", name=NAMES[0]))
 
 
 @blp.get("/<path:name>")
 def page(name: str) -> ResponseReturnValue:
-    """A document with the way to all others, a drawing that it shows, or a file that it hands out."""
+    """A document with the menu of all documents, or a file that a document shows or links to."""
     if PurePath(name).suffix in FILES:
         return send_from_directory(FOLDER, name)
     if name not in NAMES:

@@ -1,4 +1,4 @@
-"""Liveness and readiness, for whatever watches the process."""
+"""Liveness and readiness routes for orchestrators and load balancers."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from functools import partial
 from flask import Flask, Response
 
 from app.http.responses import json_response
-from app.observability.probes import Trouble
+from app.observability.probes import Fault
 from app.services import Services, services
 from workers import broker
 
 log = logging.getLogger(__name__)
 
-# For all parts together: a probe of an orchestrator waits a second by default.
+# The time for all probes together, in seconds: orchestrators wait one second by default.
 SECONDS = 0.8
 
 # A worker on the same network answers within milliseconds; one that takes longer is not ready.
 WORKER_SECONDS = 0.7
 
-# Without these nothing is answered. Beat does what can wait: without it, tokens end and channels do.
+# The parts without which requests fail. Beat's work can wait: without it, tokens and push channels expire
+# in time.
 NEEDED = ("database", "redis", "worker")
 
 PARTS = (*NEEDED, "beat")
@@ -30,62 +31,62 @@ OK, UNAVAILABLE = "ok", "unavailable"
 
 
 def install(app: Flask) -> None:
-    """The routes."""
+    """Register the routes."""
     app.add_url_rule("/healthz", view_func=healthz)
     app.add_url_rule("/readyz", view_func=readyz)
 
 
 def healthz() -> Response:
-    """This process answers."""
+    """Answer 200: this process is alive."""
     return json_response({"status": "ok"})
 
 
 def readyz() -> Response:
-    """How each part is, within a second: 200 when those that are needed are well, else 503.
+    """The state of each part, within a second: 200 if all needed parts are ready, else 503.
 
-    ``reasons`` has what is wrong with each that is not.
+    ``reasons`` has the fault of each part that is not ready.
     """
-    reasons = {part: each.reason for part, each in troubles().items() if each is not None}
+    reasons = {part: each.reason for part, each in faults().items() if each is not None}
     for part, reason in reasons.items():
         log.warning("%s is not ready: it %s", part, reason)
     states = {part: UNAVAILABLE if part in reasons else OK for part in PARTS}
     ready = not any(part in reasons for part in NEEDED)
-    told = {"status": OK if ready else UNAVAILABLE, **states, "reasons": reasons}
-    return json_response(told, 200 if ready else 503)
+    body = {"status": OK if ready else UNAVAILABLE, **states, "reasons": reasons}
+    return json_response(body, 200 if ready else 503)
 
 
-def troubles() -> dict[str, Trouble | None]:
-    """What is wrong with each of ``PARTS``, None where nothing is; within a second, also when one hangs."""
-    wired = services()
-    questions: dict[str, Callable[[], Trouble | None]] = {
-        "database": partial(_database, wired),
-        "redis": partial(_redis, wired),
-        "worker": partial(_worker, wired),
-        "beat": partial(_beat, wired),
+def faults() -> dict[str, Fault | None]:
+    """The fault of each of ``PARTS``, None for a ready part; within a second, even if a part hangs."""
+    app_services = services()
+    probes: dict[str, Callable[[], Fault | None]] = {
+        "database": partial(_database, app_services),
+        "redis": partial(_redis, app_services),
+        "worker": partial(_worker, app_services),
+        "beat": partial(_beat, app_services),
     }
-    found = wired.parts.ask({f"{part} ready": each for part, each in questions.items()}, seconds=SECONDS)
+    found = app_services.probes.run({f"{part} ready": each for part, each in probes.items()}, seconds=SECONDS)
     return {part: found[f"{part} ready"] for part in PARTS}
 
 
-def _database(wired: Services) -> Trouble | None:
-    current = wired.stores.database.is_current()
-    return None if current else Trouble("lacks migrations: run `almanac db upgrade`")
+def _database(services: Services) -> Fault | None:
+    current = services.stores.database.is_current()
+    return None if current else Fault("lacks migrations: run `almanac db upgrade`")
 
 
-def _redis(wired: Services) -> Trouble | None:
-    wired.stores.redis.ping()
+def _redis(services: Services) -> Fault | None:
+    services.stores.redis.ping()
     return None
 
 
-def _worker(wired: Services) -> Trouble | None:
-    there = broker.any_worker(wired.celery, wired.settings, seconds=WORKER_SECONDS)
-    return None if there else Trouble("does not answer: is any running?")
+def _worker(services: Services) -> Fault | None:
+    answers = broker.any_worker(services.celery, services.settings, seconds=WORKER_SECONDS)
+    return None if answers else Fault("does not answer: is any running?")
 
 
-def _beat(wired: Services) -> Trouble | None:
-    present = wired.stores.heartbeats.present()
+def _beat(services: Services) -> Fault | None:
+    present = services.stores.heartbeats.present()
     if present.beats:
         return None
     if present.beat_seconds is None:
-        return Trouble("has never ticked: is it running?")
-    return Trouble(f"last ticked {present.beat_seconds:.0f} seconds ago")
+        return Fault("has never ticked: is it running?")
+    return Fault(f"last ticked {present.beat_seconds:.0f} seconds ago")

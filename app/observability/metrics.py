@@ -1,4 +1,4 @@
-"""The metrics by name, made from what was found: https://prometheus.io/docs/practices/naming/"""
+"""The metric families of ``/metrics``, named by https://prometheus.io/docs/practices/naming/"""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from store.metrics.totals import Totals
 from store.sql.queries.connections import Standing
 from workers.queues import Queue
 
-# The bounds of the buckets, which are counted in milliseconds, as a histogram names them.
+# The upper bounds of the buckets as label values in seconds; ``BOUNDS`` is in milliseconds.
 LIMITS = [str(floatToGoString(bound / 1000)) for bound in BOUNDS]  # type: ignore[no-untyped-call]
 
-# How long things took, by the values of labels.
+# Histograms of durations, each with its label values.
 Timed = Iterable[tuple[tuple[str, ...], Histogram]]
 
 PROVIDERS = tuple(each.value for each in ProviderName)
@@ -35,9 +35,9 @@ GUARDED = tuple(CircuitKey(provider, family) for provider in PROVIDERS for famil
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What there is to tell; None where a part did not answer.
+    """The values behind the metrics; None for a part that did not answer.
 
-    ``records`` are the connections by provider, and the webhook deliveries that wait.
+    ``records`` are the connections by provider, and the number of waiting webhook deliveries.
     """
 
     version: str
@@ -49,9 +49,9 @@ class Found:
 
 
 class Exposition:
-    """What a registry of ``prometheus_client`` is to its encoders.
+    """Stands in for a registry of ``prometheus_client``: its encoders call ``collect``.
 
-    What can happen at any time is there from the beginning, with 0: only so is its first increase seen.
+    Counters exist with 0 from the start: otherwise Prometheus would not see their first increase.
     """
 
     def __init__(self, found: Found) -> None:

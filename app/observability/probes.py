@@ -1,4 +1,4 @@
-"""Asks the parts of the installation all at once, and waits no longer than it is told to for any of them."""
+"""Runs probes of the installation's parts in parallel, within a time limit even if a part hangs."""
 
 from __future__ import annotations
 
@@ -15,57 +15,57 @@ from sqlalchemy.exc import SQLAlchemyError
 
 log = logging.getLogger(__name__)
 
-# An answer that has not come after so many seconds is given up: it is asked for anew.
-GIVEN_UP = 60.0
+# A probe without a result for this many seconds is abandoned, and the next call starts another.
+ABANDON_SECONDS = 60.0
 
 
-class Trouble(NamedTuple):
-    """What is wrong with a part: what it does, after its name."""
+class Fault(NamedTuple):
+    """The fault of a part; ``reason`` continues a sentence that starts with the part's name."""
 
     reason: str
 
 
-class _Asked(NamedTuple):
-    answer: Future[Any]
-    at: float
+class _Running(NamedTuple):
+    result: Future[Any]
+    started: float
 
 
-class Parts:
-    """One for each process. Of a part that hangs, no more than one question is under way."""
+class Probes:
+    """The probes of a process. Each name has at most one probe running, even if its part hangs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._asked: dict[str, _Asked] = {}
+        self._running: dict[str, _Running] = {}
 
-    def ask(self, questions: Mapping[str, Callable[[], Any]], *, seconds: float) -> dict[str, Any]:
-        """What each answers, or the trouble that it has; no later than in so many seconds."""
-        asked = {part: self._ask(part, question) for part, question in questions.items()}
-        wait(asked.values(), timeout=seconds)
-        return {part: _answer(answer) for part, answer in asked.items()}
+    def run(self, probes: Mapping[str, Callable[[], Any]], *, seconds: float) -> dict[str, Any]:
+        """The result of each probe by name, a ``Fault`` if it raised or took longer than ``seconds``."""
+        results = {name: self._start(name, probe) for name, probe in probes.items()}
+        wait(results.values(), timeout=seconds)
+        return {name: _result(result) for name, result in results.items()}
 
-    def _ask(self, part: str, question: Callable[[], Any]) -> Future[Any]:
-        """Ask in a thread; who asks during that waits for the same answer."""
+    def _start(self, name: str, probe: Callable[[], Any]) -> Future[Any]:
+        """Start a probe in a thread, unless one of this name is running: then share its result."""
         now = time.monotonic()
         with self._lock:
-            last = self._asked.get(part)
-            if last is not None and not last.answer.done() and now - last.at < GIVEN_UP:
-                return last.answer
-            answer: Future[Any] = Future()
-            self._asked[part] = _Asked(answer, now)
-        threading.Thread(target=_run, args=(part, question, answer), name=f"ask {part}", daemon=True).start()
-        return answer
+            last = self._running.get(name)
+            if last is not None and not last.result.done() and now - last.started < ABANDON_SECONDS:
+                return last.result
+            result: Future[Any] = Future()
+            self._running[name] = _Running(result, now)
+        threading.Thread(target=_run, args=(name, probe, result), name=f"probe {name}", daemon=True).start()
+        return result
 
 
-def _run(part: str, question: Callable[[], Any], answer: Future[Any]) -> None:
+def _run(name: str, probe: Callable[[], Any], result: Future[Any]) -> None:
     try:
-        answer.set_result(question())
+        result.set_result(probe())
     except (SQLAlchemyError, RedisError, BrokerError, OSError) as error:
-        # Its text may name hosts and accounts.
-        answer.set_result(Trouble(f"does not answer ({type(error).__name__})"))
+        # The error's text may name hosts and accounts.
+        result.set_result(Fault(f"does not answer ({type(error).__name__})"))
     except Exception:
-        log.exception("%s could not be asked", part)
-        answer.set_result(Trouble("could not be asked: the log says why"))
+        log.exception("probe of %s failed", name)
+        result.set_result(Fault("could not be asked: the log says why"))
 
 
-def _answer(answer: Future[Any]) -> Any:
-    return answer.result() if answer.done() else Trouble("does not answer in time")
+def _result(result: Future[Any]) -> Any:
+    return result.result() if result.done() else Fault("does not answer in time")

@@ -1,6 +1,6 @@
-"""``GET /metrics``: the numbers of the whole installation for Prometheus, from any web process.
+"""``GET /metrics``: the metrics of the whole installation for Prometheus, from any web process.
 
-All processes add up their numbers in Redis, so one target is scraped, not each process.
+All processes add their counts in Redis, so Prometheus needs one target for the whole installation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from prometheus_client.exposition import choose_encoder
 from app.http.errors import Forbidden, Unauthenticated
 from app.http.proxies import from_this_machine
 from app.observability.metrics import GUARDED, Exposition, Found
-from app.observability.probes import Trouble
+from app.observability.probes import Fault
 from app.services import Services, services
 from store.coordination.circuit_breaker import CircuitKey, CircuitState
 from store.coordination.heartbeats import LiveProcesses
@@ -27,32 +27,32 @@ from store.sql.queries.connections import Standing
 from store.stores import Stores
 from workers import broker
 
-# For all parts together, in seconds; Prometheus waits ten by default.
+# The time for all probes together, in seconds; Prometheus waits ten by default.
 SECONDS = 2.0
 
 PATH = "/metrics"
 
 
 def install(app: Flask) -> None:
-    """The route."""
+    """Register the route."""
     app.add_url_rule(PATH, view_func=metrics)
 
 
 def metrics() -> Response:
-    """The numbers. Those of a part that is down are absent, and ``almanac_up`` names the part."""
-    wired = services()
-    _authenticate(wired.settings.metrics_token)
-    found = wired.parts.ask(
+    """The metrics. Those of a part that is down are missing, and its ``almanac_up`` is 0."""
+    app_services = services()
+    _authenticate(app_services.settings.metrics_token)
+    found = app_services.probes.run(
         {
-            "counts": partial(_counts, wired.stores),
-            "records": partial(_records, wired),
-            "queues": lambda: broker.lengths(wired.settings),
+            "counts": partial(_counts, app_services.stores),
+            "records": partial(_records, app_services),
+            "queues": lambda: broker.lengths(app_services.settings),
         },
         seconds=SECONDS,
     )
-    counts, records, queues = (None if isinstance(each, Trouble) else each for each in found.values())
+    counts, records, queues = (None if isinstance(each, Fault) else each for each in found.values())
     if counts is None:
-        # Without it nothing is known that has to be right.
+        # All counters are in Redis: without them there is nothing to report.
         return Response(f"# Redis {found['counts'].reason}\n", 503, content_type="text/plain; charset=utf-8")
     counted, present, breakers = counts
     encode, content_type = choose_encoder(request.headers.get("Accept", ""))
@@ -64,13 +64,17 @@ def _counts(stores: Stores) -> tuple[Totals, LiveProcesses, Mapping[CircuitKey, 
     return totals.read(stores.redis), stores.heartbeats.present(), stores.circuit_breakers.standing(GUARDED)
 
 
-def _records(wired: Services) -> tuple[dict[str, Standing], int]:
-    with wired.stores.database.reading() as session:
+def _records(services: Services) -> tuple[dict[str, Standing], int]:
+    with services.stores.database.reading() as session:
         return connections.counts(session), deliveries.waiting(session)
 
 
 def _authenticate(token: str) -> None:
-    """Let in who has the token; without one, processes of this machine."""
+    """Require the metrics token; if none is set, require a client on this machine.
+
+    :raise Forbidden: for another machine, if no token is set
+    :raise Unauthenticated: for a wrong or missing token
+    """
     if not token:
         if not from_this_machine():
             raise Forbidden(

@@ -1,4 +1,4 @@
-"""The span of an HTTP request, named by its route; it goes on with the trace that the client has begun."""
+"""The span of an HTTP request, named by its route; it continues the client's trace."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from workers.telemetry import tracing
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-# Whoever watches the process asks them all the time.
-QUIET = frozenset({"/healthz", "/readyz", "/metrics"})
+# Not traced: monitoring requests these all the time.
+UNTRACED = frozenset({"/healthz", "/readyz", "/metrics"})
 
-CARRIED = {"HTTP_TRACEPARENT": "traceparent", "HTTP_TRACESTATE": "tracestate"}
+TRACE_HEADERS = {"HTTP_TRACEPARENT": "traceparent", "HTTP_TRACESTATE": "tracestate"}
 
 
 def install(app: Flask) -> None:
-    """Around what is there already; the span ends when the answer begins."""
+    """Wrap the WSGI application; the span ends when the answer starts."""
     app.wsgi_app = _traced(app.wsgi_app)  # type: ignore[assignment, method-assign]
 
 
 def _traced(answer: WSGIApplication) -> WSGIApplication:
     def traced(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        if not tracing.on() or environ["PATH_INFO"] in QUIET:
+        if not tracing.on() or environ["PATH_INFO"] in UNTRACED:
             return answer(environ, start_response)
-        carrier = {name: environ[key] for key, name in CARRIED.items() if key in environ}
+        carrier = {name: environ[key] for key, name in TRACE_HEADERS.items() if key in environ}
         method = environ["REQUEST_METHOD"]
         with tracing.span(method, "server", {"http.request.method": method}, carrier=carrier) as span:
 
             def start(status: str, headers: list[tuple[str, str]], error: Any = None) -> Any:
-                _tell(span, method, int(status[:3]))
+                _describe(span, method, int(status[:3]))
                 return start_response(status, headers, error)
 
             return answer(environ, start)
@@ -41,7 +41,7 @@ def _traced(answer: WSGIApplication) -> WSGIApplication:
     return traced
 
 
-def _tell(span: Any, method: str, status: int) -> None:
+def _describe(span: Any, method: str, status: int) -> None:
     span.set_attribute("http.response.status_code", status)
     if status >= 500:
         tracing.mark(span, str(status))

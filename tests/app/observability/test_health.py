@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from app.observability.probes import Parts, Trouble
+from app.observability.probes import Fault, Probes
 from app.server import commands
 from store.coordination.heartbeats import BEAT
 from tests.conftest import START_SECONDS, STOP_SECONDS
@@ -152,7 +152,7 @@ def test_a_worker_that_hangs_or_is_gone_does_not_answer(environment, tmp_path):
 
 
 def test_of_a_part_that_hangs_one_question_is_under_way():
-    parts, gate = Parts(), threading.Event()
+    probes, gate = Probes(), threading.Event()
     calls = []
 
     def hang():
@@ -161,19 +161,19 @@ def test_of_a_part_that_hangs_one_question_is_under_way():
         return "there"
 
     for _ in range(5):
-        assert parts.ask({"slow": hang}, seconds=0.01)["slow"] == Trouble(LATE)
+        assert probes.run({"slow": hang}, seconds=0.01)["slow"] == Fault(LATE)
     assert len(calls) == 1
     gate.set()
-    assert parts.ask({"slow": hang}, seconds=10)["slow"] == "there"
+    assert probes.run({"slow": hang}, seconds=10)["slow"] == "there"
 
 
 def test_what_is_wrong_on_our_side_is_in_the_log_and_not_in_the_answer(caplog):
     def broken():
         raise ValueError("planted")
 
-    found = Parts().ask({"odd": broken}, seconds=10)["odd"]
+    found = Probes().run({"odd": broken}, seconds=10)["odd"]
 
-    assert found == Trouble("could not be asked: the log says why")
+    assert found == Fault("could not be asked: the log says why")
     assert "planted" in caplog.text
 
 
