@@ -1,4 +1,4 @@
-"""Questions of the explorer without a request, drawn where clocks are odd."""
+"""Strategies for questions of the explorer, near changes of clocks."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.scheduling.strategies import ODD_TIMES, schedules
 
 
 def edge(zone: ZoneInfo, day: date) -> int:
-    """Where the API's range begins or ends that is asked for by this day."""
+    """The start of a day as the API parses a range's edge, in milliseconds."""
     return timestamps.parse(f"{day}").milliseconds(zone)
 
 
 def question(
     zone: str, first: date, days: int, windows: tuple[Window, ...] | None, **more: object
 ) -> Question:
-    """A question about nobody in particular."""
+    """A question without users."""
     clock = ZoneInfo(zone)
     start, end = edge(clock, first), edge(clock, first + timedelta(days=days))
     asks = {"duration": 30 * MINUTE, **more}
@@ -37,7 +37,7 @@ daily = hours.map(lambda pair: (Window.daily(pair[0] * 60, pair[1] * 60),))
 
 @st.composite
 def questions(draw: st.DrawFn) -> Question:
-    """Of every length, near a change of some zone's clock."""
+    """Questions of every length, near a clock change of a time zone."""
     zone, text = draw(st.sampled_from(ODD_TIMES))
     odd = datetime.fromisoformat(text).replace(tzinfo=UTC).astimezone(ZoneInfo(zone)).date()
     days = int(draw(st.sampled_from(DAYS)))

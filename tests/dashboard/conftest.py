@@ -1,4 +1,4 @@
-"""Administrators, and browsers that are signed in as one."""
+"""Fixtures: administrators, and browsers signed in as one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.databases import KINDS, new_database
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_passwords() -> Iterator[None]:
-    """What is to cost memory and time is tried by tests of its own; hundreds of them sign in."""
+    """Cheap password hashes: hundreds of tests sign in, and other tests check the real parameters."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passwords, "_hasher", PasswordHasher(time_cost=1, memory_cost=16, parallelism=1))
         yield
@@ -38,7 +38,7 @@ def quick_passwords() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def administrator(settings: Settings, database: Database) -> Person:
-    """An administrator for tests that change nothing of it: hashing a password takes its time."""
+    """An administrator for tests that do not change it, shared because hashing a password is slow."""
     with Stores(settings) as stores:
         invitations.create(stores, "ada", PASSWORD)
     return Person("ada", PASSWORD)
@@ -46,7 +46,7 @@ def administrator(settings: Settings, database: Database) -> Person:
 
 @pytest.fixture
 def new_administrator(stores: Stores, unique: Callable[[str], str]) -> Callable[..., Person]:
-    """Make an administrator of the test's own: ``new_administrator()``."""
+    """Create an administrator for this test: ``new_administrator()``."""
 
     def make(name: str | None = None) -> Person:
         person = Person(name or unique("admin"), PASSWORD)
@@ -58,7 +58,7 @@ def new_administrator(stores: Stores, unique: Callable[[str], str]) -> Callable[
 
 @pytest.fixture
 def browser_of(app: Flask) -> Callable[..., Browser]:
-    """A browser, signed in when somebody is named: ``browser_of(person, at=new_app(...), address=...)``."""
+    """A browser, signed in if a person is given: ``browser_of(person, at=new_app(...), address=...)``."""
 
     def make(person: Person | None = None, *, at: Flask | None = None, address: str = "127.0.0.1") -> Browser:
         browser = Browser((at or app).test_client(), address)
@@ -71,13 +71,13 @@ def browser_of(app: Flask) -> Callable[..., Browser]:
 
 @pytest.fixture
 def signed_in(browser_of: Callable[..., Browser], administrator: Person) -> Browser:
-    """A browser that is signed in."""
+    """A signed-in browser."""
     return browser_of(administrator)
 
 
 @pytest.fixture
 def visitor(browser_of: Callable[..., Browser]) -> Browser:
-    """A browser that nobody has signed in."""
+    """A browser without sign-in."""
     return browser_of()
 
 
@@ -85,14 +85,14 @@ def visitor(browser_of: Callable[..., Browser]) -> Browser:
 def new_installation(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """The URL of a database that has no administrator yet, of each kind."""
+    """The URL of a database of each kind, without administrators."""
     with new_database(request.param, tmp_path_factory.mktemp("new")) as url:
         yield url
 
 
 @pytest.fixture
 def new_service(new_app: Callable[..., Flask], new_installation: str) -> Flask:
-    """The web application on that database; administrators and links of former tests are gone."""
+    """The web application on that database, without the administrators and links of earlier tests."""
     app = new_app(database_url=new_installation)
     database = stores_of(app).database
     database.upgrade()
@@ -112,7 +112,7 @@ UNREGISTERED = {
 
 @pytest.fixture
 def somewhere() -> Callable[[], str]:
-    """An address that no other browser has: failures are counted by address."""
+    """An unused client address, because failed sign-ins are counted by address."""
     return lambda: str(FIRST_HOST + os.getpid() % 65_536 * 256 + next(_hosts))
 
 
@@ -120,9 +120,9 @@ def somewhere() -> Callable[[], str]:
 def install(
     new_app: Callable[..., Flask], settings: Settings, migrated: Callable[[str], str], tmp_path: Path
 ) -> Iterator[Callable[..., Installation]]:
-    """Make an installation of the test's own: ``install(registered=False, public_url=...)``.
+    """Create an installation for this test: ``install(registered=False, public_url=...)``.
 
-    ``registered`` says whether its environment has registrations with the providers.
+    ``registered`` is whether its environment has OAuth clients of the providers.
     """
     with ExitStack() as closing:
 

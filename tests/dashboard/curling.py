@@ -1,4 +1,4 @@
-"""A line that a page shows to be pasted into a shell, taken apart as a shell and curl would, and sent."""
+"""Parses the curl commands that pages show, as a shell and curl do, and sends them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.conftest import Api
 
 
 def parsed(line: str, key: str) -> argparse.Namespace:
-    """What curl is told: ``url``, ``header`` and ``data``; anything else would be a fault."""
+    """The arguments of a command: ``url``, ``header`` and ``data``; an error for any others."""
     words = shlex.split(line.replace("\\\n", " ").replace("$KEY", key))
     assert words.pop(0) == "curl"
     parser = argparse.ArgumentParser(exit_on_error=False)
@@ -25,15 +25,15 @@ def parsed(line: str, key: str) -> argparse.Namespace:
 
 
 def curl(api: Api, line: str, base: str = "http://localhost") -> TestResponse:
-    """Send what the line says to the application."""
-    told = parsed(line, api.key)
-    assert told.url.startswith(f"{base}/v1/"), told.url
-    where = urlsplit(told.url)
-    headers: dict[str, Any] = dict(each.split(": ", 1) for each in told.header)
+    """Send the request of a curl command to the application."""
+    arguments = parsed(line, api.key)
+    assert arguments.url.startswith(f"{base}/v1/"), arguments.url
+    url = urlsplit(arguments.url)
+    headers: dict[str, Any] = dict(each.split(": ", 1) for each in arguments.header)
     return api.client.open(
-        where.path,
-        method="GET" if told.data is None else "POST",
-        query_string=where.query,
+        url.path,
+        method="GET" if arguments.data is None else "POST",
+        query_string=url.query,
         headers=headers,
-        data=told.data,
+        data=arguments.data,
     )

@@ -1,4 +1,4 @@
-"""Installations of a test's own, for what depends on everything that is there."""
+"""Separate installations, for tests that depend on all stored data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PASSWORD = "seven quiet calendars"
 
 @dataclass(frozen=True)
 class Installation:
-    """One with nothing in it, and a browser that its administrator ``ada`` has signed in."""
+    """An empty installation, and a browser signed in as its administrator ``ada``."""
 
     app: Flask
     browser: Browser
@@ -32,7 +32,7 @@ class Installation:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Another process writes into the database for longer than ours wait, which is shortened."""
+        """Lock the database as another process's write would, and shorten the application's busy timeout."""
         engine = self.stores.database.engine
         assert engine.url.database is not None
         engine.dispose()

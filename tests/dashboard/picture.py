@@ -1,4 +1,4 @@
-"""The explorer's picture read back: whose stretches and slots it shows, as moments."""
+"""Parses the explorer's picture: the intervals and slots that it shows for each user."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from scheduling.windows import MINUTE
 from tests.dashboard.visiting import Page
 
 PIECE = re.compile(r"M(\d+) (\d+)h(\d+)")
-# Places are whole tenths of a pixel.
+# Positions are whole tenths of a pixel.
 ROUNDED = 0.51
 
 Pair = tuple[int, int]
 
 
 def pieces(path: str) -> list[Pair]:
-    """The strokes of a path, from where to where; there is nothing else in it."""
+    """The strokes of a path as pairs of start and end; an error if the path holds anything else."""
     found = PIECE.findall(path)
     assert "".join(f"M{x} {y}h{w}" for x, y, w in found) == path
     assert {int(y) for _, y, _ in found} <= {LANE_HEIGHT * UNITS // 2}
@@ -28,13 +28,13 @@ def pieces(path: str) -> list[Pair]:
 
 
 def dashed(path: str, pattern: str) -> list[list[tuple[float, float]]]:
-    """What a browser makes of each stroke: a dash and a gap in turn, anew for each."""
+    """The dashes that a browser draws for each stroke; each stroke starts the pattern again."""
     dash, gap = map(float, pattern.split())
     assert dash > 0
     assert gap >= 0
     rows = []
     for start, end in pieces(path):
-        # Less than the roundings of its ends is no dash.
+        # A length below the rounding errors of both ends is no dash.
         count = max(1, int((end - start - 2 * ROUNDED) // (dash + gap)) + 1)
         firsts = [start + n * (dash + gap) for n in range(count)]
         rows.append([(first, min(first + dash, end)) for first in firsts])
@@ -42,7 +42,7 @@ def dashed(path: str, pattern: str) -> list[list[tuple[float, float]]]:
 
 
 def slots_of(page: Page) -> dict[str, list[int]]:
-    """Where each person's slots start, to the minute, in milliseconds; None are told of whoever is unread."""
+    """The starts of each user's slots, rounded to the minute, in milliseconds; no key for unread users."""
     found: dict[str, list[int]] = {}
     for lane in page.html.select("[data-axis]"):
         if lane.select_one(".unread") is None:
@@ -51,13 +51,13 @@ def slots_of(page: Page) -> dict[str, list[int]]:
 
 
 def layer_of(page: Page, user: str, kind: str) -> list[Pair]:
-    """One person's stretches of a kind (``busy``, ``tolerated``, ``hatch``), from minute to minute."""
+    """One user's intervals of a kind (``busy``, ``tolerated``, ``hatch``), rounded to the minute."""
     lanes = page.html.select(f'[data-axis][data-user="{user}"]')
     return [each for lane in lanes for each in stretches(lane, kind)]
 
 
 def stretches(lane: Tag, kind: str) -> Iterator[Pair]:
-    """A kind's stretches in one lane; of slots the starts are right, their ends a little early."""
+    """The intervals of a kind in one lane. Slots have exact starts, and ends a little early."""
     picture = lane if lane.get("data-days") else lane.find_parent(attrs={"data-picture": True})
     per_pixel = float(picture["data-ms"])
     days = [tuple(map(int, day.split("-"))) for day in picture["data-days"].split()]
@@ -75,16 +75,16 @@ def _of_lane(lane: Tag, kind: str) -> list[Any]:
 
 
 def _of_column(lane: Tag, kind: str) -> list[tuple[float, float]]:
-    # A slot counts where it begins, not where a later day goes on with it.
+    # Skip the rest of a slot that started on the day before.
     found = lane.select('rect[fill="url(#hatch)"]' if kind == "hatch" else f"rect.{kind}:not(.rest)")
     tops = [float(each["y"]) for each in found]
     return [(top, top + float(each["height"])) for top, each in zip(tops, found, strict=True)]
 
 
 def _moment(days: list[tuple[int, ...]], into: float) -> int:
-    """What lies so many milliseconds from the beginning of the days, to the minute."""
+    """The time at an offset in milliseconds along the days, rounded to the minute."""
     for start, end in days:
-        # Half a minute beyond a day is still its end: a rounding.
+        # Up to half a minute beyond a day is a rounding error.
         if into <= end - start + MINUTE / 2:
             return round((start + into) / MINUTE) * MINUTE
         into -= end - start

@@ -1,4 +1,4 @@
-"""Every path of the dashboard, read from the application, so that a page added later cannot be forgotten."""
+"""Every path of the dashboard, read from the application, so that tests include new pages."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from flask import Flask
 from werkzeug.routing import Rule
 
 PREFIX = "dashboard."
-# Of no page of their own.
+# Endpoints that are no pages.
 APART = frozenset({"dashboard.static"})
 
-# What stands for an argument of a path where there is nothing of that name: a text, and a number too.
+# A value for arguments of paths that names nothing; valid as text and as a number.
 NOBODY = "987654321"
 
 
@@ -24,9 +24,9 @@ def rules(app: Flask, method: str) -> Iterator[Rule]:
 
 
 def path(rule: Rule, names: Mapping[str, str]) -> str:
-    """The path of a route in such names.
+    """The path of a route with these arguments.
 
-    :raise KeyError: naming an argument that has no value: add it to the names
+    :raise KeyError: for an argument that is missing in ``names``
     """
     built = rule.build({name: names[name] for name in rule.arguments}, append_unknown=False)
     assert built is not None
@@ -34,6 +34,6 @@ def path(rule: Rule, names: Mapping[str, str]) -> str:
 
 
 def pages(app: Flask, method: str) -> Iterator[str]:
-    """Paths that take a method, in the names of nobody."""
+    """The paths that take a method, with arguments that name nothing."""
     for rule in rules(app, method):
         yield path(rule, dict.fromkeys(rule.arguments, NOBODY) | {"provider": "google"})

@@ -1,4 +1,4 @@
-"""The activity page: what it shows of what was done, and what it says where nothing was."""
+"""The activity page, with counts and without any."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_requests_and_reads_are_shown_as_soon_as_they_are_done(worker, api, sign
 
     assert api.get(f"/users/{user}/calendar/busy", **DAY).status_code == 200
     assert api.get("/users/nobody-at-all/calendar/busy", **DAY).status_code == 404
-    # Workers tell what they did every few seconds.
+    # Workers flush their counts every few seconds.
     give_up = time.monotonic() + 20
     while bars(page := signed_in.get("/activity"), "Reads from providers") == 0:
         assert time.monotonic() < give_up
@@ -88,7 +88,7 @@ def test_a_span_that_is_none_is_the_ordinary_one(signed_in):
 def test_where_nothing_has_happened_the_page_says_what_will_be_there(
     new_app, settings, browser_of, administrator, tmp_path
 ):
-    """With a Redis of its own, in which nobody has counted anything."""
+    """An app with a separate Redis without any counts."""
     folder = tmp_path / "r"
     folder.mkdir()
     redis = embedded_redis.start(folder, folder / "redis.sock")

@@ -1,4 +1,4 @@
-"""Where a plot puts things: read back from what is drawn, it is what was counted."""
+"""Plots: values computed back from the drawn positions equal the counts."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_lines_go_through_each_value_and_break_where_there_is_none(values):
     drawn = []
     for line in found.lines(found.series[0]):
         points = [tuple(map(float, point.split(","))) for point in line.split()]
-        # One alone is drawn as a stroke to the next pixels.
+        # A single point is drawn as a short stroke.
         alone = len(points) == 2 and points[1][0] - points[0][0] < 3
         drawn.append(points[:1] if alone else points)
 

@@ -13,19 +13,19 @@ from store.sql.models import now
 from store.sql.queries import users
 from tests.app.consenting import BOTH, arrive, connected, consent, query_of
 from tests.conftest import Api
-from tests.dashboard.records import records
+from tests.dashboard.audit_records import records
 from tests.dashboard.visiting import Browser, words
 
 
 def links(browser, user, provider, scope="write"):
-    """The link to be opened here, and the one to be sent."""
+    """The link for this browser, and the one to send."""
     page = browser.post(f"/users/{user}/connect/{provider}", {"scope": scope})
     assert page.status == 200, page.text
     return page.html.select_one(".shown-once a.button")["href"], page.html.find(id="to-send").get_text()
 
 
 def come_back(browser, api, url):
-    """What the provider's redirect leads to in this browser: our callback, then a page of the dashboard."""
+    """Follow the provider's redirect in this browser: the callback, then a page of the dashboard."""
     answer = arrive(Api(browser.client, api.key), url)
     assert answer.status_code == 302
     page = browser.get(answer.headers["Location"])
@@ -85,7 +85,7 @@ def test_a_link_for_this_browser_connects_nothing_in_another(worker, signed_in, 
     for part in ("HttpOnly", "SameSite=Lax", "Path=/v1/oauth", "Max-Age=600"):
         assert part in cookies[0]
 
-    # The attacker's browser has a cookie of its own, for another link.
+    # The attacker's browser has a different cookie, for another link.
     other = Browser(signed_in.client.application.test_client())
     other.client.set_cookie(cookies[0].partition("=")[0], "guessed", path="/v1/oauth")
     answers = [arrive(Api(each.client, api.key), consent(first)) for each in (other, signed_in)]
@@ -97,7 +97,7 @@ def test_a_link_for_this_browser_connects_nothing_in_another(worker, signed_in, 
     assert api.get(f"/users/{user}/oauth").json["data"] == []
     notices = signed_in.get(signed_in.get(answers[0].headers["Location"]).location).notices
     assert notices[0].startswith("Google is not connected: This link was opened in another browser")
-    # The link that was made later is as good as before.
+    # The link that was made later still works.
     assert (
         query_of(arrive(Api(signed_in.client, api.key), consent(second)).headers["Location"])["connected"]
         == "true"
@@ -219,7 +219,7 @@ def test_a_service_that_does_not_know_its_address_says_so(browser_of, administra
     at, user = new_app(public_url=""), new_user()
     browser = browser_of(administrator, at=at)
     token = browser.get("/account").token
-    # A browser that knows the service by another name than this machine's.
+    # A browser that uses another host name for the service.
     elsewhere = {"HTTP_HOST": "almanac.example.com", "HTTP_COOKIE": f"almanac={browser.cookie}"}
 
     client = at.test_client(use_cookies=False)

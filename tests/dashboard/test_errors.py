@@ -1,4 +1,4 @@
-"""What goes wrong, as pages below ``/dashboard``, and as JSON everywhere else."""
+"""Errors: pages below ``/dashboard``, JSON everywhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms of another site's making: every POST needs the token of the session that it comes with."""
+"""Cross-site request forgery: every POST needs the CSRF token of its session."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.dashboard.routes import pages
 
 @pytest.fixture
 def posts(app):
-    """The path of every page that takes a form."""
+    """The path of every route that takes a form."""
     return [path for path in pages(app, "POST") if "/welcome/" not in path]
 
 
@@ -26,7 +26,7 @@ def test_no_form_is_taken_without_the_token_of_its_session(signed_in, browser_of
     for path in posts:
         for form in ({}, {"csrf_token": ""}, {"csrf_token": "x" * 91}, {"csrf_token": theirs}):
             assert refused(signed_in.open("POST", path, data=form)), (path, form)
-    # Nobody has been signed out by any of them.
+    # None of them has signed the browser out.
     assert signed_in.get("/account").status == 200
 
 

@@ -1,4 +1,4 @@
-"""What every answer of the dashboard has in common: its headers, its files, and no other host."""
+"""Every answer of the dashboard: its headers, its static files, and no references to other hosts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ POLICY = {
     "base-uri": ["'none'"],
     "frame-ancestors": ["'none'"],
 }
-# Names of formats, which nobody is asked for, and what a licence says.
+# URLs that name formats and are never requested, and those in a licence.
 NO_HOSTS = {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
 
 
@@ -122,7 +122,7 @@ def test_what_a_page_loads_and_where_it_leads_is_there(app, signed_in, visitor):
                 seen |= {
                     (name, urljoin(path, each[name]))
                     for each in page.html.select(f"[{name}]")
-                    # Nothing is loaded by a link, and whoever follows one takes nothing of ours along.
+                    # Links load nothing, and following one sends no referrer.
                     if not (each.name == "a" and each.get("rel") == ["noopener", "noreferrer"])
                 }
     bare = {(name, where.partition("?")[0]) for name, where in seen}
@@ -132,7 +132,7 @@ def test_what_a_page_loads_and_where_it_leads_is_there(app, signed_in, visitor):
         parts = urlsplit(where)
         assert not parts.netloc, where
         answer = signed_in.client.get(parts.path, query_string=parts.query, follow_redirects=True)
-        # What takes a form alone is there too.
+        # Routes that take only forms exist too.
         assert answer.status_code in (200, 405 if name in ("action", "hx-post") else 200), where
         answer.close()
 
@@ -142,14 +142,14 @@ def test_no_page_and_no_file_loads_from_another_host():
 
     assert len(files) >= 10
     for each in files:
-        # An address that is an example is in code.
+        # Example addresses are in code elements.
         text = re.sub(r"<code>.*?</code>", "", each.read_text())
         named = set(re.findall(r"(?:https?:)?//[\w-]+(?:\.[\w-]+)+[^\s\"'`)]*", text))
         assert named <= NO_HOSTS, each
 
 
 def test_no_page_has_what_its_policy_forbids():
-    """Scripts and styles inside a page would not run: they must not be written."""
+    """The Content-Security-Policy blocks inline scripts and styles, so pages must have none."""
     for each in FOLDER.rglob("*.html"):
         text = each.read_text()
         assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=|hx-on|javascript:", text), each

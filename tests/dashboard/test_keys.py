@@ -1,4 +1,4 @@
-"""API keys: made, shown once, and ended."""
+"""API keys: created, shown once, and revoked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from store.security.api_keys import digest
 from store.sql.models import ApiKey
 from store.sql.queries import api_keys
 from tests.conftest import Api
-from tests.dashboard.records import records
+from tests.dashboard.audit_records import records
 from tests.dashboard.untrusted import TEXTS
 from tests.dashboard.visiting import words
 

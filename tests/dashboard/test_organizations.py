@@ -6,7 +6,7 @@ import pytest
 
 from app.dashboard.organizations import suggestion
 from store.sql.queries import connections, users
-from tests.dashboard.records import records
+from tests.dashboard.audit_records import records
 from tests.dashboard.untrusted import TEXTS
 from tests.dashboard.visiting import words
 
@@ -16,7 +16,7 @@ def members(page):
 
 
 def end_connections(stores, user):
-    """As a worker does when the provider says that the grant is gone."""
+    """End a grant as a worker does when the provider reports it as revoked."""
     with stores.database.writing() as session:
         for each in connections.of_user(session, user, within=None):
             connections.mark_dead(session, each.id, "The grant was withdrawn")

@@ -47,7 +47,7 @@ def world(here) -> WebhookWorld:
 
 
 def figures(page):
-    """The numbers, by what they count."""
+    """The numbers by their labels."""
     return {words(each.h2): words(each.select_one(".figure")) for each in page.html.select(".figures .card")}
 
 
@@ -88,7 +88,7 @@ def test_it_counts_what_there_is(here, world):
 
 def test_the_number_of_statements_is_the_same_however_much_there_is(here, world):
     def sent():
-        # What the writing before has made be forgotten is read once.
+        # The first request loads again what the write before has invalidated.
         here.browser.get("/")
         with statements(here.stores.database) as (_, queries):
             assert here.browser.get("/").status == 200

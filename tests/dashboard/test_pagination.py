@@ -1,4 +1,4 @@
-"""Lists: what of a query leads on to their other pages."""
+"""Lists: the query arguments that links to their other pages keep."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-# Options of ``url_for``, its values, and names that only somebody who tries has thought of.
+# Options of ``url_for``, its values, and names that only an attacker would send.
 ODD = ("endpoint", "_method", "_scheme", "_external", "_anchor", "self", "values", "webhook_id", "slug")
 
 
 @pytest.fixture
 def lists(signed_in, stores, new_organization):
-    """Lists, each so asked that it says how one gets to its other pages."""
+    """Lists, each with a query for which it links to its other pages."""
     return [
         "/keys",
         "/users?after=zzz",

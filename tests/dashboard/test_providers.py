@@ -1,4 +1,4 @@
-"""Providers: how our registrations stand, and entering them."""
+"""The providers page: the state of the registrations, and its form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from providers.names import ProviderName
 from providers.scopes import every_scope
 from store.sql.models import ProviderClient
 from store.sql.queries import provider_clients
-from tests.dashboard.audited import deeds
+from tests.dashboard.audit_records import actions
 from tests.dashboard.installations import Installation
 from tests.dashboard.visiting import words
 
@@ -22,7 +22,7 @@ ODD = "<b/onmouseover=alert(1)>x</b>"
 
 @pytest.fixture
 def bare(install, sandbox) -> Installation:
-    """An installation whose environment has no registration; the sandbox is there to be asked."""
+    """An installation without registrations in its environment, with the sandbox as provider."""
     return install(registered=False)
 
 
@@ -45,7 +45,7 @@ def saved(installation):
 
 
 def registrations_in_audit(installation):
-    found = deeds(installation.stores, actor=Installation.ACTOR)
+    found = actions(installation.stores, actor=Installation.ACTOR)
     return [each for each in found if "Registration" in each[0]]
 
 
@@ -80,7 +80,7 @@ def test_it_says_what_to_enter_at_the_provider(bare, provider):
     console = section.find("a", {"target": "_blank"})
     assert console["href"].startswith("https://")
     assert set(console["rel"]) == {"noopener", "noreferrer"}
-    # Closed where all is done, open where it is to be done.
+    # Closed when done, else open.
     assert all(each.has_attr("open") for each in section.find_all("details"))
 
 

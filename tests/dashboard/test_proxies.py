@@ -1,10 +1,10 @@
-"""Behind proxies: whose address counts, and what of their headers is believed."""
+"""Behind proxies: the client's address, and the headers that are trusted."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.dashboard.audited import deeds
+from tests.dashboard.audit_records import actions
 from tests.dashboard.sign_in.test_account import invite
 from tests.dashboard.visiting import Person
 
@@ -13,7 +13,7 @@ CHAIN = "198.51.100.1, 198.51.100.2, 198.51.100.3"
 
 
 def through(browser, **headers):
-    """Have every request of a browser carry what proxies add: ``through(browser, For="192.0.2.1")``."""
+    """Add the headers of proxies to every request of a browser: ``through(browser, For="192.0.2.1")``."""
     for name, value in headers.items():
         browser.client.environ_base[f"HTTP_X_FORWARDED_{name.upper()}"] = value
     return browser
@@ -25,7 +25,7 @@ def through(browser, **headers):
         (0, CHAIN, PROXY),
         (1, CHAIN, "198.51.100.3"),
         (2, CHAIN, "198.51.100.2"),
-        # Fewer than there should be: somebody has come past a proxy, and says nothing that is believed.
+        # Fewer entries than proxies: the client bypassed a proxy, and its header is not trusted.
         (2, "198.51.100.9", PROXY),
     ],
 )
@@ -37,7 +37,7 @@ def test_as_many_proxies_are_believed_as_the_setting_says(
 
     assert browser.sign_in(ada).status == 303
 
-    assert deeds(stores, actor=f"administrator {ada.name}") == [("signIn", counted)]
+    assert actions(stores, actor=f"administrator {ada.name}") == [("signIn", counted)]
     assert counted in browser.get("/account").text
 
 

@@ -1,4 +1,4 @@
-"""Users: found, registered, renamed and deleted; and how one stands."""
+"""Users: searched, registered, renamed and deleted, and the page of one user."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from redis.connection import AbstractConnection
 
 from store.sql.queries import connections
 from tests.conftest import connect
-from tests.dashboard.records import records
+from tests.dashboard.audit_records import records
 from tests.dashboard.untrusted import HTML
 from tests.dashboard.visiting import words
 from tests.store.webhook_world import WebhookWorld
@@ -76,7 +76,7 @@ def test_users_are_paged(signed_in, new_user, unique):
 
 @pytest.fixture
 def redis_commands(monkeypatch):
-    """How often this thread, which answers the test's requests, has asked Redis for something."""
+    """The number of commands that this thread, which answers the test's requests, has sent to Redis."""
     asked, here, send = [], threading.get_ident(), AbstractConnection.send_packed_command
 
     def counted(connection, *arguments, **options):
@@ -99,7 +99,7 @@ def test_a_longer_list_costs_no_more_round_trips(install, redis_commands):
         return redis_commands() - before
 
     world.connection("user-00")
-    # What has just been written down is loaded anew, this once.
+    # The first request loads again what the write has invalidated.
     cost(1)
     few = cost(1)
     for number in range(1, 20):

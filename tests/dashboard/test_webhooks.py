@@ -1,4 +1,4 @@
-"""Webhooks: endpoints, what was sent to them, and sending it again."""
+"""Webhooks: endpoints, their deliveries, and sending one again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from store.sql.models import WebhookEndpoint, now
 from store.sql.queries import deliveries, webhooks
 from store.sql.queries.webhooks import Event
-from tests.dashboard.audited import deeds
+from tests.dashboard.audit_records import actions
 from tests.dashboard.installations import Installation
 from tests.dashboard.visiting import words
 from tests.store.webhook_world import WebhookWorld
@@ -20,7 +20,7 @@ ODD = "<b onmouseover=alert(1)>x</b> שלום 📅"
 
 @pytest.fixture
 def here(install) -> Installation:
-    """An installation that sends to public addresses alone; nothing is sent from it."""
+    """An installation that allows only public addresses, and has no worker that sends."""
     return install(webhooks_allow_private=False, broker_url="memory://")
 
 
@@ -32,7 +32,7 @@ def world(here) -> WebhookWorld:
 @pytest.fixture
 def new(here, monkeypatch):
     """Fill the form in and send it."""
-    # No name is asked of the network.
+    # No name is resolved by DNS.
     monkeypatch.setattr("workers.webhooks.ssrf_guard.socket.getaddrinfo", lambda *_, **__: [])
 
     def send(**changed):
@@ -53,12 +53,12 @@ def rows(page):
 
 
 def id_of(row) -> str:
-    """The endpoint that a row of the list is about."""
+    """The endpoint's id in a row of the list."""
     return row.find("a")["href"].rsplit("/", 1)[1]
 
 
 def told(page):
-    """The deliveries of a page: the badge, and what stands beside it."""
+    """The deliveries of a page: the badge, and the text beside it."""
     listed = page.html.select(".deliveries > li")
     return [(words(each.select_one(".badge")), words(each.select_one(".told"))) for each in listed]
 
@@ -112,7 +112,7 @@ def test_a_new_one_shows_its_secret_this_once(here, new):
     own = page.html.select_one("a.button")["href"]
     for path in (own, "/webhooks"):
         assert secret not in here.browser.get(path).text
-    assert deeds(here.stores, actor=Installation.ACTOR)[-1] == ("createWebhook", own.rsplit("/", 1)[1])
+    assert actions(here.stores, actor=Installation.ACTOR)[-1] == ("createWebhook", own.rsplit("/", 1)[1])
 
 
 def test_the_page_loaded_again_makes_no_second_one(here, new):
@@ -168,7 +168,7 @@ def test_a_field_that_will_not_do_is_named_and_nothing_is_made(here, new, change
     assert page.status == 400
     assert error == complaint or (complaint is None and error.startswith("Organization must have 3 to 128"))
     assert stored(here) == []
-    # What stopped it is no reason to fill in the whole form again.
+    # The form keeps its values after the error.
     assert page.html.find(id="f-url")["value"] == changed.get("url", URL)
     assert [each["value"] for each in page.html.select("[name=events][checked]")] == [
         each for each in changed.get("events", EVENTS) if each in EVENTS
@@ -216,7 +216,7 @@ def test_one_is_deleted_with_its_log(here, world):
     assert page.notices == ["The webhook is deleted. What waited for it is not sent any more."]
     assert stored(here) == []
     assert world.waiting() == []
-    assert deeds(here.stores, actor=Installation.ACTOR)[-1] == ("deleteWebhook", endpoint)
+    assert actions(here.stores, actor=Installation.ACTOR)[-1] == ("deleteWebhook", endpoint)
 
 
 # --- deliveries
@@ -298,7 +298,10 @@ def test_a_delivery_is_sent_again_and_enables_its_endpoint(here, world):
 
     assert page.notices == ["It is being sent again. Reload this page in a moment to see what became of it."]
     assert told(page)[0][0] == "on its way"
-    assert deeds(here.stores, actor=Installation.ACTOR)[-1] == ("replayDelivery", f"{endpoint}/{claimed.id}")
+    assert actions(here.stores, actor=Installation.ACTOR)[-1] == (
+        "replayDelivery",
+        f"{endpoint}/{claimed.id}",
+    )
 
 
 def test_what_tells_of_somebody_who_has_left_is_not_sent_again(here, world):
@@ -313,7 +316,7 @@ def test_what_tells_of_somebody_who_has_left_is_not_sent_again(here, world):
     assert page.notices == [
         "Delivery not found: the log forgot it, or it tells of somebody who has left the organization."
     ]
-    assert deeds(here.stores, actor=Installation.ACTOR)[-1][0] != "replayDelivery"
+    assert actions(here.stores, actor=Installation.ACTOR)[-1][0] != "replayDelivery"
 
 
 def test_what_a_receiver_says_is_text(here, world):

@@ -1,4 +1,4 @@
-"""Texts that somebody might have written to harm a page, or simply in another script."""
+"""Texts that try to inject HTML, and texts in other scripts."""
 
 from __future__ import annotations
 

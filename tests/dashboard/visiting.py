@@ -1,4 +1,4 @@
-"""A browser without scripts at the dashboard: it keeps its cookie and sends a form with the page's token."""
+"""A browser without scripts for the dashboard: it keeps cookies and sends forms with the page's token."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Person:
 
 
 class Page:
-    """An answer of the dashboard; ``.html`` is what a browser makes of it."""
+    """An answer of the dashboard; ``.html`` is the parsed document."""
 
     def __init__(self, answer: TestResponse) -> None:
         self.answer = answer
         self.status: int = answer.status_code
         self.text: str = answer.get_data(as_text=True)
         self.headers: Headers = answer.headers
-        # Where it sends the browser, as a path with its query.
+        # The target of a redirect, as a path with its query.
         self.location: str | None = answer.headers.get("Location")
 
     @cached_property
@@ -40,13 +40,13 @@ class Page:
 
     @property
     def heading(self) -> str:
-        """The one heading of the first level."""
+        """The only heading of the first level."""
         (heading,) = self.html.find_all("h1")
         return words(heading)
 
     @property
     def notices(self) -> list[str]:
-        """What the page tells at its top: what was done, what was refused."""
+        """The messages at the top of the page."""
         return [words(each) for each in self.html.select(".notice")]
 
     @property
@@ -56,7 +56,7 @@ class Page:
         return None if found is None else str(found["value"])
 
     def error_of(self, name: str) -> str | None:
-        """The complaint beside a field of a form, which the field names as its description."""
+        """The error beside a field, which the field references by ``aria-describedby``."""
         if (error := self.html.find(id=f"e-{name}")) is None:
             return None
         assert f"e-{name}" in self.html.find(id=f"f-{name}")["aria-describedby"].split()
@@ -72,7 +72,7 @@ def words(element: Any) -> str:
 class Browser:
     """``browser.get("/keys")``, ``browser.post("/keys", {"name": "ops"})``; paths are below ``/dashboard``.
 
-    Redirects are not followed but by ``do``. ``page`` is the last answer.
+    Only ``do`` follows redirects. ``page`` is the last answer.
     """
 
     client: FlaskClient
@@ -90,21 +90,21 @@ class Browser:
         headers: Mapping[str, str] | None = None,
     ) -> Page:
         """Send a form with the token of the page that the browser shows, or of one that it opens first."""
-        # Whoever is not signed in finds a form at the sign-in.
+        # Without sign-in, the sign-in page has a form.
         for each in ("/account", "/sign-in"):
             if self.page is None or self.page.token is None:
                 self.get(each)
         return self.open("POST", path, headers=headers, data={"csrf_token": self.page.token, **(form or {})})
 
     def do(self, path: str, form: Mapping[str, Any] | None = None, /) -> Page:
-        """Send a form and go where it leads: the page that says what was done."""
+        """Send a form and follow its redirects to the page with the result."""
         page = self.post(path, form)
         while page.status in (302, 303):
             page = self.get(page.location)
         return page
 
     def open(self, method: str, path: str, /, **request: Any) -> Page:
-        """Any request; a path may be whole, as a redirect's is."""
+        """Send any request; the path may already start with ``/dashboard``, as in redirects."""
         where = path if path.startswith(HOME) else f"{HOME}{path}"
         if request.get("query_string") is None:
             request.pop("query_string", None)
@@ -121,6 +121,6 @@ class Browser:
 
     @property
     def cookie(self) -> str | None:
-        """What the browser keeps of us."""
+        """The value of the session cookie."""
         kept = self.client.get_cookie("almanac", path=HOME)
         return None if kept is None else kept.value

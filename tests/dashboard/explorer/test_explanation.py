@@ -1,4 +1,4 @@
-"""Why, or why not: what is said of a moment, of whom, and which events are behind it."""
+"""The explorer's explanations of a moment, and the events behind it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def facts(page):
 
 @pytest.fixture
 def ada(sandbox, new_user):
-    """Make a user with two accounts and these meetings; the second account's are ``other``."""
+    """Create a user with two accounts and these meetings; ``other`` are those of the second account."""
 
     def make(*events, other=(), **more):
         return new_user(
@@ -47,7 +47,7 @@ def ada(sandbox, new_user):
 
 @pytest.fixture
 def why(signed_in):
-    """Press in the picture: ``why(user, "10:20", padding="10")``."""
+    """Request an explanation, as a click in the picture does: ``why(user, "10:20", padding="10")``."""
     return lambda user, time, **sent: signed_in.get(
         "/explorer/why", **{"users": user, "person": user, "at": at(time), **DAY, **sent}
     )
@@ -120,7 +120,7 @@ def test_a_calendar_that_cannot_be_read_is_the_reason(sandbox, ada, why):
 
     (told,) = sentences(page)
     assert "is not offered: Microsoft's calendar primary could not be read (providerError)" in told
-    # What was read all the same says what blocks.
+    # The calendars that were read still say what blocks.
     assert facts(page) == [("Busy", "from 10:00 to 10:30, in ada@example.com (Google)")]
 
 
@@ -183,7 +183,7 @@ def test_a_moment_is_by_the_clock_of_the_zone(ada, why):
 
 
 def test_of_two_moments_that_the_clock_shows_alike_the_one_that_was_pressed_is_meant(ada, signed_in):
-    """In Berlin's autumn half past two comes at 00:30 and at 01:30 UTC."""
+    """When Berlin's clocks are set back, 02:30 is at 00:30 and at 01:30 UTC."""
     user = ada({"start": "2026-10-25T01:20:00Z", "end": "2026-10-25T01:40:00Z", "subject": "Second"})
     sent = {"users": user, "person": user, "day": "2026-10-25", "zone": "Europe/Berlin", "window": "none"}
     pressed = int(datetime(2026, 10, 25, 1, 30, tzinfo=UTC).timestamp() * 1000)
@@ -200,7 +200,7 @@ def test_of_two_moments_that_the_clock_shows_alike_the_one_that_was_pressed_is_m
     assert "is busy from 02:20" in sentences(page)[0]
     assert page.html.find("input", {"name": "at"})["value"] == str(pressed)
     assert "Second" in signed_in.get("/explorer/events", **again, calendar="ada@example.com").text
-    # Written anew, it is the first.
+    # Typed, it is the first of the two.
     page = signed_in.get("/explorer/why", **again | {"at": pressed - 60_000})
     assert sentences(page)[0].startswith("02:30 (UTC+02:00) on Sunday 25 October (Europe/Berlin) is offered")
 

@@ -1,4 +1,4 @@
-"""The explorer's form read as the API reads a query, and the lines that ask the API the same."""
+"""The explorer's form, parsed as the API parses a query, and its curl commands for the API."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.dashboard.visiting import words
 
 THURSDAY = date(2026, 12, 3)
 START = int(datetime(2026, 12, 3, tzinfo=UTC).timestamp() * 1000)
-# What a busy machine may need to read everybody's calendars.
+# A loaded machine may need this long to read all calendars, in seconds.
 PATIENCE = 30
 
 
 @pytest.fixture
 def read(app):
-    """Read a form: ``read(users="ada", padding="10")``."""
+    """Parse a form: ``read(users="ada", padding="10")``."""
 
     def made(**sent):
         with app.test_request_context():
@@ -182,7 +182,7 @@ def test_what_few_users_can_have_is_not_too_much(read):
 
 @pytest.fixture
 def people(sandbox, new_user):
-    """Make users with a meeting each on the Thursday."""
+    """Create users with a meeting each on the Thursday."""
 
     def make(count, slugs=()):
         hours = [
@@ -202,7 +202,7 @@ def people(sandbox, new_user):
 
 @pytest.fixture
 def who(people, new_organization):
-    """Whom the explorer is asked for, by name."""
+    """The form's fields for the users of the question, by kind."""
 
     def named(kind):
         if kind == "organization":
@@ -215,7 +215,7 @@ def who(people, new_organization):
 
 
 def starts_of(answer) -> dict[str, list[int]]:
-    """Where each user's slots start in an answer of any of the three routes; the only user is None."""
+    """The starts of each user's slots in an answer of any of the three routes; None is the only user."""
     assert answer.status_code == 200, answer.text
     data = answer.json["data"]
     entries = data if isinstance(data, list) else [data]
@@ -228,7 +228,7 @@ def starts_of(answer) -> dict[str, list[int]]:
 
 
 def drawn_whole(browser, sent):
-    """The picture once everybody's calendars are read: then it and the API answer out of the same cache."""
+    """The picture once all calendars are read, when it and the API answer from the same cache."""
     give_up = time.monotonic() + PATIENCE
     while (page := browser.get("/explorer/grid", **sent)).html.select(".unread"):
         assert time.monotonic() < give_up, page.text

@@ -1,4 +1,4 @@
-"""The explorer: who is drawn how, who cannot be, and what becomes of any question whatever."""
+"""The explorer's pages: lanes, columns, unreadable users, and answers to invalid questions."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def clocks(stretches):
 
 
 def said(page):
-    """Whatever the picture tells instead of, or beside, what it draws."""
+    """The messages of the picture, instead of or beside the drawing."""
     return [words(each) for each in page.html.select(".notice, .empty, .lanes .unread")]
 
 
 @pytest.fixture
 def ada(sandbox, new_user):
-    """Make a user with two accounts and these meetings; the second account's are ``other``."""
+    """Create a user with two accounts and these meetings; ``other`` are those of the second account."""
 
     def make(*events, other=(), name="ada", slugs=()):
         accounts = [
@@ -56,7 +56,7 @@ def ada(sandbox, new_user):
 
 @pytest.fixture
 def lanes(new_organization, new_user):
-    """An organization in which people have a lane each: there are too many for columns."""
+    """An organization with a lane for each user, as it has too many for columns."""
 
     def make():
         slug = new_organization()
@@ -99,7 +99,7 @@ def test_no_name_is_taken_for_markup_in_a_lane(signed_in, ada, lanes, stores, ne
     try:
         page = signed_in.get("/explorer/grid", organization=slug, **DAY)
     finally:
-        # No other page or route has to do with ids that cannot be.
+        # Only this page accepts ids that no user can have.
         rename(HTML, "")
 
     assert len([each for each in page.html.select(".lanes th[scope=row]") if HTML in each.text]) == 2
@@ -374,7 +374,7 @@ odd = st.one_of(
 
 @pytest.fixture(scope="module")
 def fuzzed(app, administrator):
-    """A browser that is signed in, for all examples."""
+    """A signed-in browser, shared by all examples."""
     browser = Browser(app.test_client())
     assert browser.sign_in(administrator).status == 303
     return browser

@@ -1,4 +1,4 @@
-"""The explorer's shapes, read back into moments and compared with counting minutes."""
+"""The explorer's shapes, converted back to times and compared with a count of minutes."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def asked_with_members(most: int = 3):
 
 
 def minutes_shown(days) -> list[int]:
-    """Every minute that is shown, from the left to the right."""
+    """Every minute shown, from left to right."""
     return [at for day in days for at in range(day.start, day.end, MINUTE)]
 
 
 def places(stretches, shown: list[int]) -> list[tuple[int, int]]:
-    """Where a lane has stretches, in minutes from its left; a new one where the time of day breaks off."""
+    """The intervals of a lane in minutes from its left edge, split where the time shown has a gap."""
     inside = [any(start <= at < end for start, end in stretches) for at in shown]
     edges = [n for n in range(len(shown)) if inside[n] and begins(n, shown, inside)]
     return [(n, next_end(n, shown, inside)) for n in edges]
@@ -132,7 +132,7 @@ def test_only_the_hours_around_the_windows_are_shown():
 
 
 def test_a_window_after_a_jump_of_two_hours_is_shown():
-    """Troll's clocks go from one to three, and no hour that is cut at may come later."""
+    """In Troll, clocks jump from 01:00 to 03:00: the cut must not skip time after the jump."""
     asked = question("Antarctica/Troll", date(2026, 3, 29), 1, (Window.daily(3 * 60, 5 * 60),))
     (day,) = svg.days(asked, whole=False)
 
@@ -206,7 +206,7 @@ def test_dashes_are_the_slots(case):
             length = max(1.0, asked.engine.duration // MINUTE * minute - GAP)
             near([each for row in drawn for each in row], [(at, at + length) for at in expected], 2 * ROUNDED)
         else:
-            # Those that overlap are marked where each begins, over all the time that they cover.
+            # Slots that overlap cover their whole time, with a mark at the start of each.
             firsts = [first for row in drawn for first, _ in row]
             assert all(any(abs(first - at) <= 2 * ROUNDED for first in firsts) for at in expected)
             ends = [place[end - MINUTE] + 1 for _, end in rows.group(n).pairs()]
@@ -236,7 +236,7 @@ def minus(whole, holes) -> list[tuple[int, int]]:
 
 
 def pixels(stretches, day) -> list[tuple[float, float]]:
-    """The part of each that a day shows, from the top of its column."""
+    """The part of each interval within a day, in pixels from the top of its column."""
     cut = [(max(start, day.start), min(end, day.end)) for start, end in stretches]
     return [
         tuple((edge - day.start) * HOUR_HEIGHT / HOUR for edge in each) for each in cut if each[0] < each[1]
@@ -277,7 +277,7 @@ def test_every_slot_stands_in_its_columns_with_its_time_once(case):
             expected = pixels(found, day)
             near([(block.top,) for block in blocks], [(top,) for top, _ in expected], PIXEL)
             for block, (top, end) in zip(blocks, expected, strict=True):
-                # A little less at the end, so that slots that touch can be told apart.
+                # A little shorter at the end, to separate slots that touch.
                 assert min(2.0, end - top) - 0.2 <= block.height <= max(2.0, end - top - 1.4)
 
 

@@ -1,4 +1,4 @@
-"""Your account: password, browsers, and who else administers."""
+"""The account page: password, signed-in browsers and the other administrators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.dashboard.sign_in import known_browsers, login_throttle, passwords
 from store.sql.models import Invitation
 from store.sql.queries import administrators
 from tests.conftest import stores_of
-from tests.dashboard.audited import deeds
+from tests.dashboard.audit_records import actions
 from tests.dashboard.installations import PASSWORD
 from tests.dashboard.visiting import Person, words
 
@@ -88,7 +88,7 @@ def test_a_new_password_signs_every_other_browser_out(browser_of, ada, somewhere
     assert there.get("/account").status == 303
     assert browser_of(address=somewhere()).sign_in(ada).status == 401
     assert browser_of().sign_in(Person(ada.name, NEW)).status == 303
-    assert ("changePassword", ada.name) in deeds(stores, actor=f"administrator {ada.name}")
+    assert ("changePassword", ada.name) in actions(stores, actor=f"administrator {ada.name}")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_password_that_will_not_do_changes_nothing(browser_of, ada, changed, f
 def test_wrong_guesses_of_the_current_password_count_as_failed_sign_ins(
     browser_of, ada, somewhere, app, caplog
 ):
-    """A stolen session must not become a way to guess the password without a limit."""
+    """A stolen session must not allow unlimited guesses of the password."""
     stolen = browser_of(ada, address=somewhere())
     stolen.client.delete_cookie(known_browsers.COOKIE, path="/dashboard")
     caplog.clear()
@@ -147,7 +147,7 @@ def test_the_right_password_forgives_what_was_mistyped(browser_of, ada, somewher
 
 
 def test_a_new_password_withdraws_open_invitations(browser_of, ada, visitor, stores):
-    """An intruder who knew the old password may have made one."""
+    """An intruder with the old password may have made an invitation."""
     for renew in (
         lambda browser: change(browser, password=PASSWORD, again=PASSWORD),
         lambda _: invitations.create(stores, ada.name, PASSWORD),
@@ -179,7 +179,7 @@ def ticket_of(page) -> str:
 
 
 def invite(browser, ticket=None):
-    """Press the button; ``ticket`` in the place of the page's own."""
+    """Press the button; ``ticket`` replaces the page's token."""
     return browser.post(
         "/account/administrators/invite", {"ticket": ticket or ticket_of(browser.get("/account"))}
     )
@@ -201,7 +201,7 @@ def test_a_page_loaded_again_makes_no_second_link_and_shows_none(browser_of, ada
     assert link not in again.text
     assert again.html.find(id="link") is None
     assert invitations_of(stores) == before + 1
-    assert deeds(stores, actor=f"administrator {ada.name}").count(("inviteAdministrator", ada.name)) == 1
+    assert actions(stores, actor=f"administrator {ada.name}").count(("inviteAdministrator", ada.name)) == 1
     assert invite(browser).html.find(id="link").get_text() != link
 
 
@@ -233,7 +233,7 @@ def test_an_administrator_invites_another(browser_of, ada, stores, unique):
     assert page.status == 200
     assert link.startswith("http://localhost/dashboard/welcome/")
     assert link not in browser.get("/account").text
-    assert deeds(stores, actor=f"administrator {ada.name}")[-1] == ("inviteAdministrator", ada.name)
+    assert actions(stores, actor=f"administrator {ada.name}")[-1] == ("inviteAdministrator", ada.name)
     form = {"name": (name := unique("bob")), "password": PASSWORD, "again": PASSWORD}
     other = browser_of()
     assert other.do(link.removeprefix("http://localhost"), form).notices == [f"Welcome, {name}."]
@@ -269,7 +269,7 @@ def test_an_administrator_who_is_removed_is_signed_out_everywhere(
     assert page.notices == [f"{bob.name} is no longer an administrator. Open invitations are withdrawn."]
     assert theirs.get("/account").status == 303
     assert browser_of(address=somewhere()).sign_in(bob).status == 401
-    assert deeds(stores, actor=f"administrator {ada.name}")[-1] == ("removeAdministrator", bob.name)
+    assert actions(stores, actor=f"administrator {ada.name}")[-1] == ("removeAdministrator", bob.name)
 
 
 def test_an_administrator_who_is_removed_does_not_come_back_by_a_link_made_before(
@@ -305,7 +305,7 @@ def test_an_administrator_who_is_gone_is_told(browser_of, ada, nobody, stores):
     page = browser_of(ada).do(f"/account/administrators/{nobody}/remove")
 
     assert page.notices == ["There is no such administrator any more."]
-    assert "removeAdministrator" not in dict(deeds(stores, actor=f"administrator {ada.name}"))
+    assert "removeAdministrator" not in dict(actions(stores, actor=f"administrator {ada.name}"))
 
 
 def test_names_of_administrators_are_text(browser_of, ada, new_administrator, unique):
@@ -332,7 +332,7 @@ def test_a_password_given_on_the_machine_lets_in_whom_guesses_have_locked_out(
 
     invitations.create(stores, ada.name, NEW)
 
-    # By name and by name and address; nobody else's.
+    # The counters by name, and by name and address; no counters of other names.
     assert browser_of(address=here).sign_in(Person(ada.name, NEW)).status == 303
     assert browser_of(address=somewhere()).sign_in(bob).status == 429
 

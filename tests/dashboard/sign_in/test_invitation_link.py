@@ -1,4 +1,4 @@
-"""The one-time link that makes an administrator."""
+"""The one-time link by which an administrator registers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.accounts import invitations
 from store.sql.models import now
 from store.sql.queries import administrators
 from tests.conftest import stores_of
-from tests.dashboard.audited import deeds
+from tests.dashboard.audit_records import actions
 from tests.dashboard.installations import PASSWORD
 from tests.dashboard.visiting import Browser
 
@@ -38,7 +38,7 @@ def test_the_first_administrator_comes_by_the_link_that_the_service_prints(new_s
     page = browser.do(browser_path(link), form("ada"))
 
     assert (page.heading, page.notices) == ("Overview", ["Welcome, ada."])
-    assert deeds(stores, actor="administrator ada") == [("createAdministrator", "ada")]
+    assert actions(stores, actor="administrator ada") == [("createAdministrator", "ada")]
     assert invitations.first_link(stores, "http://localhost") is None
     assert Browser(new_service.test_client()).get("/sign-in").notices == []
     browser.post("/sign-out")

@@ -1,4 +1,4 @@
-"""Signing in and out: who may, what is told to who may not, and where it leads."""
+"""Signing in and out: permissions, refusals and redirects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 from app.accounts import invitations
 from app.dashboard.sign_in import known_browsers, login_throttle, passwords
 from store.sql.queries import administrators
-from tests.dashboard.audited import deeds
+from tests.dashboard.audit_records import actions
 from tests.dashboard.visiting import Person
 
 WRONG = "Name or password is wrong."
@@ -28,7 +28,7 @@ def test_signing_in_and_out(browser_of, new_administrator, stores):
     browser = browser_of(ada, address="10.9.8.7")
 
     assert browser.get("/").heading == "Overview"
-    assert deeds(stores, actor=f"administrator {ada.name}") == [("signIn", "10.9.8.7")]
+    assert actions(stores, actor=f"administrator {ada.name}") == [("signIn", "10.9.8.7")]
     out = browser.post("/sign-out")
     assert (out.status, out.location) == (303, "/dashboard/sign-in")
     assert browser.get("/").location.startswith("/dashboard/sign-in")
@@ -87,7 +87,7 @@ def test_a_name_from_a_form_is_text(browser_of, somewhere):
     assert page.html.find("b") is None
 
 
-# Where it leads
+# Redirects
 
 
 @pytest.mark.parametrize("after", ["/dashboard/account", "/dashboard/account?x=1", "/dashboard"])
@@ -99,7 +99,7 @@ def test_whoever_signs_in_gets_to_the_page_that_was_asked_for(browser_of, admini
     browser.get(asked.location)
     page = browser.post(asked.location, {"name": administrator.name, "password": administrator.password})
     assert (page.status, page.location) == (303, after)
-    # Who is signed in already goes there at once.
+    # A signed-in browser is redirected at once.
     assert browser.get(asked.location).location == after
 
 
@@ -157,7 +157,7 @@ def test_a_part_of_a_page_sends_the_whole_of_it_to_the_sign_in(visitor):
 
 @pytest.fixture
 def few(monkeypatch, unique):
-    """Set a limit to so many: ``few("BY_NAME", 3)``; counted apart from other tests'."""
+    """Lower a limit: ``few("BY_NAME", 3)``; its counters are separate from other tests'."""
 
     def set_limit(limit, most, kind=RateLimitItemPerHour):
         monkeypatch.setattr(login_throttle, limit, kind(most, 1, namespace=unique("few")))
@@ -174,7 +174,7 @@ def test_five_failures_with_one_name_from_one_address_have_to_wait(browser_of, n
     guesser = browser_of(address=somewhere())
 
     assert statuses(guesser, *[Person(ada.name, "wrong")] * 5) == [401] * 5
-    # The right password too: it could be guessed as well.
+    # The right password is refused too, as it may be a guess.
     page = guesser.sign_in(ada)
 
     assert page.status == 429
@@ -239,7 +239,7 @@ def test_signing_in_forgives_nothing_but_that_name_from_that_address(
 
     assert statuses(browser_of(address=here), *[Person(ada.name, "wrong")] * 2, ada) == [401, 401, 303]
 
-    # The third failure with that name, from another address; and with another name, from that one.
+    # The third failure: with that name from another address, and from that address with another name.
     assert statuses(browser_of(address=there), Person(ada.name, "wrong"), ada) == [401, 429]
     assert statuses(browser_of(address=here), Person(bob.name, "wrong"), bob) == [401, 429]
 
@@ -346,7 +346,7 @@ def test_guesses_that_come_together_are_counted_one_after_another(
 def test_a_known_browser_is_not_locked_out_by_the_failures_of_others(
     browser_of, new_administrator, somewhere, few
 ):
-    """All share one address, as behind a proxy that ALMANAC_TRUSTED_PROXIES does not declare."""
+    """All clients share one address, as behind a proxy without ALMANAC_TRUSTED_PROXIES."""
     for limit in ("BY_NAME", "BY_ADDRESS"):
         few(limit, 6)
     ada, bob = new_administrator(), new_administrator()
@@ -369,7 +369,7 @@ def test_a_known_browser_is_limited_too(browser_of, new_administrator, somewhere
     assert statuses(known, *[Person(ada.name, "wrong")] * 5, ada) == [401] * 5 + [429]
     known.address = somewhere()
     assert known.sign_in(ada).status == 429
-    # Its failures are its own.
+    # Its failures are counted separately.
     assert browser_of(address=here).sign_in(ada).status == 303
 
 
@@ -441,7 +441,7 @@ def test_a_lockout_behind_an_undeclared_proxy_names_the_setting(
     assert [proxy in each for each in told] == [True] * warned
 
 
-# What is stored
+# Stored data
 
 
 def test_a_password_is_kept_as_a_hash_by_argon2id(new_administrator, stores, monkeypatch):

@@ -42,7 +42,7 @@ def test_the_cookie_lasts_as_long_as_the_session_may(visitor, administrator):
 
 
 def test_signing_in_keeps_nothing_of_the_cookie_before(browser_of, visitor, administrator):
-    """Who has laid a cookie into another's browser must not know what it holds afterwards."""
+    """Session fixation: an attacker who planted a cookie must not know the session after the sign-in."""
     visitor.get("/sign-in")
     fixed, token = visitor.cookie, visitor.page.token
     visitor.sign_in(administrator)
