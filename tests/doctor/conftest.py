@@ -1,4 +1,4 @@
-"""An installation of which parts are broken on purpose, and the doctor who looks at it."""
+"""Fixtures: an installation whose parts tests break, and the doctor's examination of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An installation with a Redis of its own, and the doctor who looks at it with some settings changed."""
+"""An installation with a separate Redis, on which tests run the doctor with changed settings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from workers.queues import Queue
 
 
 class Installation:
-    """A Redis and a worker of its own; ``doctor`` looks at it with some settings changed."""
+    """An installation with a separate Redis and worker; ``doctor`` runs with changed settings."""
 
     def __init__(self, environment: dict[str, str], redis: subprocess.Popen[bytes]) -> None:
         self.environment = {name: value for name, value in environment.items() if name.startswith("ALMANAC_")}
@@ -64,7 +64,7 @@ class Installation:
 def answering(
     body: bytes = b'{"status":"ok"}', status: int = 200, tls: ssl.SSLContext | None = None
 ) -> Iterator[str]:
-    """A server on this machine that answers everything alike."""
+    """A server on this machine with the same answer for every request."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -1,4 +1,4 @@
-"""`almanac doctor`: whatever breaks is named, with what to do."""
+"""`almanac doctor` names each broken part, with advice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.databases import own_postgresql
 from tests.doctor.installation import Installation, answering, check_with, production, run_check
 from workers.queues import Queue
 
-# With a whole installation: too long for the default run.
+# Starts a whole installation, which is too slow for the default run.
 pytestmark = pytest.mark.long
 
 
@@ -42,7 +42,7 @@ def test_each_line_is_there_when_its_check_is_done(installation, monkeypatch):
     )
 
     assert report(lambda: installation.settings, told.append, as_json=False)
-    # The settings' line was there before the first check began.
+    # The line of the settings was printed before the first check.
     assert heard_by == {"one": 1, "two": 2}
 
 
@@ -142,7 +142,7 @@ def test_a_valkey_is_called_by_its_own_version(examination):
 
 
 class Old:
-    """A Redis of another version, as far as that is asked for."""
+    """A Redis client that reports another version."""
 
     def __init__(self, version: str) -> None:
         self._version = version

@@ -1,4 +1,4 @@
-"""`almanac doctor` on an installation with a worker: all is well, or a provider does not know us."""
+"""`almanac doctor` on an installation with a worker: healthy, or with a rejected registration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.doctor.installation import Installation
 
-# With a whole installation: too long for the default run.
+# Starts a whole installation, which is too slow for the default run.
 pytestmark = pytest.mark.long
 
 NAMES = [
@@ -33,7 +33,7 @@ NAMES = [
 
 @pytest.fixture(scope="module")
 def working(installation: Installation) -> Iterator[Installation]:
-    """With a worker."""
+    """The installation with a worker."""
     with installation.worker():
         yield installation
 

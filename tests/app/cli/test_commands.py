@@ -1,4 +1,4 @@
-"""The command line, run as people run it."""
+"""The command line, run as a user runs it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def clean_environment(**ours: str) -> dict[str, str]:
 
 
 def almanac(*arguments: str, data: Path, typed: str | None = None, **settings: str) -> Result:
-    """Run a command to its end; in this process, because starting one takes longer than the command."""
+    """Run a command in this process, because starting another takes longer than the command."""
     unset = dict.fromkeys((name for name in os.environ if name.startswith("ALMANAC_")), None)
     environment = {**unset, "ALMANAC_DATA_DIR": str(data), **settings}
     logged = logging.getLogger().handlers[:]
@@ -184,7 +184,7 @@ def test_a_port_in_use_is_named_with_its_option(tmp_path: Path):
 
 
 class Demo:
-    """A running `almanac demo`; what it printed."""
+    """The output of a running `almanac demo`."""
 
     def __init__(self) -> None:
         self.port = free_port()
@@ -233,7 +233,7 @@ def test_the_demo_answers_the_line_that_it_prints_and_leaves_nothing_behind():
     finally:
         demo.process.send_signal(signal.SIGINT)
         time.sleep(0.3)
-        # Whoever presses again leaves nothing behind either.
+        # A second Ctrl-C leaves no process behind either.
         demo.process.send_signal(signal.SIGINT)
         _, errors = demo.process.communicate(timeout=30)
     assert demo.process.returncode == 0
@@ -245,7 +245,7 @@ def test_the_demo_answers_the_line_that_it_prints_and_leaves_nothing_behind():
 @pytest.mark.long
 @pytest.mark.parametrize("broker", ["redis", "rabbitmq"])
 def test_everything_runs_on_services_of_the_machine(broker: str, tmp_path: Path):
-    """PostgreSQL and Redis, with Redis and with RabbitMQ as the broker."""
+    """Settings with PostgreSQL and Redis, and with Redis or RabbitMQ as the broker."""
     services.postgresql().require()
     services.redis_server().require()
     if broker == "rabbitmq":

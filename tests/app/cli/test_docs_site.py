@@ -1,4 +1,4 @@
-"""The documents as the service shows them, and the links of errors to them."""
+"""The documentation pages, and the links to them in error answers."""
 
 from __future__ import annotations
 

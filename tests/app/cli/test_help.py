@@ -1,4 +1,4 @@
-"""What `--help` says of each command, in a terminal of 80 columns."""
+"""The `--help` text of each command, in a terminal of 80 columns."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_it_fits_is_in_sentences_and_leaves_no_option_unexplained(words):
 
     assert text.startswith(f"Usage: {' '.join(('almanac', *words))}")
     assert all(len(line) <= 80 for line in text.splitlines())
-    # What does not fit beside a command's name is cut off with these.
+    # Click cuts off summaries that do not fit beside a command's name with dots.
     assert "..." not in text.replace("[OPTIONS] COMMAND [ARGS]...", "").replace("(ALMANAC_...)", "")
     description = text.split("\n\n")[1]
     assert re.match(r"  [A-Z`]", description)

@@ -1,4 +1,4 @@
-"""The try-out with a real provider on this machine, as docs/quickstart.md describes it, at the sandbox."""
+"""The trial with a real provider that docs/quickstart.md describes, with the sandbox as the provider."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ START, CONNECT = (
 def test_an_account_is_connected_through_the_redirect_url_that_is_registered(sandbox, tmp_path: Path):
     sandbox.account("microsoft", "lee@contoso.example")
     port = free_port()
-    # The address of Microsoft. The documented line sets the registration itself.
+    # Microsoft's URL. The documented command sets the registration.
     there = {
         name: value
         for name, value in sandbox_environment(sandbox.url).items()
@@ -58,7 +58,7 @@ def test_an_account_is_connected_through_the_redirect_url_that_is_registered(san
 
         (redirect_url,) = parse_qs(urlsplit(link).query)["redirect_uri"]
         assert redirect_url == written(REDIRECT_URL)
-        # The browser, which the provider sends back to that address.
+        # The browser, which the provider redirects to that address.
         with requests.Session() as browser:
             browser.trust_env = False
             back = browser.get(f"{link}&login_hint=lee@contoso.example", timeout=30)

@@ -1,4 +1,4 @@
-"""`almanac db reseal`, run as people run it."""
+"""`almanac db reseal`, run as a user runs it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.databases import KINDS, new_database
 
 @pytest.fixture(params=KINDS)
 def installation(request, tmp_path):
-    """Settings of it, with the key that has sealed a client secret there."""
+    """Its settings, with the key that has sealed a client secret there."""
     with new_database(request.param, tmp_path) as url:
         secret, key = new_secrets()
         ours = {"ALMANAC_DATABASE_URL": url, "ALMANAC_SECRET_KEY": secret, "ALMANAC_ENCRYPTION_KEYS": key}

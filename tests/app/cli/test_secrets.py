@@ -1,4 +1,4 @@
-"""The files that containers get their secrets from."""
+"""The files with the containers' secrets."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_each_secret_is_made_once_and_no_other_user_of_the_host_enters(folder, t
     assert told.exit_code == 0, told.stderr
     assert {file.name for file in folder.iterdir()} == NAMES
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    # The users of the containers are nobody's here.
+    # The containers run as users that do not exist on this host.
     assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o444}
     values = {file.name: file.read_text() for file in folder.iterdir()}
     assert not any(value in told.output for value in values.values())

@@ -1,4 +1,4 @@
-"""What has to be answerable later is written down, by whom and of whom."""
+"""Security-relevant actions are recorded in the audit log with their actor and subject."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.app.cli.test_commands import almanac
 
 @pytest.fixture
 def written(stores):
-    """What the audit log has had since the test began, the oldest first."""
+    """The audit records since the start of the test, the oldest first."""
     with stores.database.reading() as session:
         last = [row.id for row in audit.page(session, limit=1)]
 
@@ -85,7 +85,7 @@ def test_a_webhook_that_is_made_and_deleted(api, actor, written):
     assert api.delete(f"/webhooks/{webhook}").status_code == 200
     assert api.delete(f"/webhooks/{webhook}").status_code == 404
 
-    # Not by its URL, which may hold a secret of the receiver's.
+    # The id instead of the URL, which may hold a secret of the receiver.
     assert written() == [(actor, "createWebhook", webhook), (actor, "deleteWebhook", webhook)]
 
 

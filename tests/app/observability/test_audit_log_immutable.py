@@ -1,4 +1,4 @@
-"""The audit log is read through the service, and never changed."""
+"""The service only appends to the audit log and reads it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_no_command_names_it():
 
 @pytest.mark.parametrize("folder", ["app", "workers", "store", "providers"])
 def test_no_statement_changes_or_deletes_a_record(folder):
-    """The database refuses it too; this says where it is."""
+    """The database refuses changes too; this test names the code that tries."""
     for file in (Path(ROOT) / folder).rglob("*.py"):
         text = file.read_text()
         for deed in ("update", "delete"):

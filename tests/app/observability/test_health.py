@@ -1,4 +1,4 @@
-"""Readiness: what is wrong with each part, told within a second even when the part hangs."""
+"""Readiness: the fault of each part, reported within a second even if the part hangs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ LATE = "does not answer in time"
 
 @pytest.fixture
 def silence():
-    """The port of a server that takes connections and never says a word."""
+    """The port of a server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 
 
 def asked(app):
-    """The quickest of three answers: other processes of this machine have their turns too."""
+    """The shortest of three durations, because other processes share this machine."""
     client = app.test_client()
     took = []
     for _ in range(3):
@@ -42,7 +42,7 @@ def asked(app):
 
 @pytest.fixture
 def ticking(stores):
-    """Beat has just ticked."""
+    """Record that beat has just ticked."""
     stores.heartbeats.tick()
     yield
     stores.redis.delete(BEAT)
@@ -104,7 +104,7 @@ def test_a_beat_that_hangs_is_told_by_the_age_of_its_tick(app, stores):
 def test_a_part_that_is_down_is_named_with_what_is_wrong(new_app, changed, reasons):
     app = new_app(**changed)
 
-    # On a busy machine a refusal may take longer than a part is waited for.
+    # On a loaded machine, a refusal may take longer than the probe's time limit.
     status, told = until(lambda: LATE not in (found := asked(app))[1]["reasons"].values() and found)
     assert (status, told["status"]) == (503, "unavailable")
     assert told["reasons"] == reasons

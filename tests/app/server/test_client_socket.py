@@ -1,4 +1,4 @@
-"""The socket of a client that is waited for only so long, at both ends."""
+"""The time budget of a client socket, with both ends of the connection."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from app.server import client_socket
 from app.server.client_socket import ClientSocket
 
-# More than a pair of sockets holds.
+# More bytes than the buffers of a socket pair hold.
 ANSWER = bytes(4 * 1024 * 1024)
 
 
 @pytest.fixture
 def pair(monkeypatch) -> Iterator[tuple[ClientSocket, socket.socket]]:
-    """Our end of a connection, with little patience, and the client's."""
+    """The server's end of a connection, with a short time budget, and the client's."""
     monkeypatch.setattr(client_socket, "PATIENCE", 0.2)
     ours, theirs = socket.socketpair()
     with ClientSocket(fileno=ours.detach()) as end, theirs:

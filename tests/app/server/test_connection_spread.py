@@ -1,4 +1,4 @@
-"""Connections that are kept are spread over the web processes, also when nothing else goes on."""
+"""Keep-alive connections are spread over the web processes, even on an idle machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ESTABLISHED = "01"
 
 
 def answered(port: int) -> http.client.HTTPConnection:
-    """A connection that has had an answer, and is kept."""
+    """A keep-alive connection that has had an answer."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request("GET", "/healthz")
     connection.getresponse().read()
@@ -32,7 +32,7 @@ def answered(port: int) -> http.client.HTTPConnection:
 
 
 def holders(port: int, connections: Iterable[http.client.HTTPConnection]) -> list[str]:
-    """The process at the other end of each, in their order."""
+    """The process at the other end of each connection, in order."""
     inodes = {}
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         _, local, remote, state, *_, inode = line.split()[:10]
@@ -58,6 +58,7 @@ def test_processes_take_new_connections_in_turn(environment, database):
         kept = [open_.enter_context(closing(answered(port))) for _ in range(8 * PROCESSES)]
         taken = Counter(holders(port, kept))
 
-    # Eight each; a busy machine may miss a turn. Whoever is the fastest would take twelve and more.
+    # Ideally eight each, with some tolerance for a loaded machine. Without the balancing, the fastest
+    # process would have twelve or more.
     assert len(taken) == PROCESSES
     assert max(taken.values()) <= 10, taken

@@ -1,4 +1,4 @@
-"""Flower as `almanac flower` runs it: who may look, and what there is to see while tasks run."""
+"""Flower as `almanac flower` runs it: its sign-in, and what it shows while tasks run."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from store.coordination import heartbeats
 from tests.app.cli.test_commands import ALMANAC, almanac, clean_environment, free_port
 from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
 
-# With a whole installation: too long for the default run.
+# Starts a whole installation, which is too slow for the default run.
 pytestmark = pytest.mark.long
 
 PASSWORD = "planted-flower-password"
 DAY = {"start": "2027-01-04", "end": "2027-01-05"}
 
-# What a task may say of itself: our ids, queues, instants and counts.
+# Tasks may contain only ids, queues, times and counts.
 SAFE = re.compile(r"[0-9a-f]{24,32}|[0-9.]+")
 
 
@@ -114,7 +114,7 @@ def test_it_reads_no_setting_but_its_own(monkeypatch, tmp_path):
 
 
 def test_it_starts_with_the_broker_and_its_password_alone(environment, worker, tmp_path):
-    """As in its container: without the database, the secret key and the encryption keys."""
+    """The environment of its container: without the database, the secret key and the encryption keys."""
     port = free_port()
     wanted = {"ALMANAC_REDIS_URL": f"unix://{socket_path(Path(environment['ALMANAC_DATA_DIR']))}"}
     wanted |= {"ALMANAC_FLOWER_PASSWORD": PASSWORD, "ALMANAC_DATA_DIR": str(tmp_path)}
@@ -158,7 +158,7 @@ class Running:
 
 @pytest.fixture(scope="module")
 def flower_process(environment: dict[str, str], worker: None) -> Iterator[Running]:
-    """One below a prefix, with a password that it has made, and with variables that it is not to heed."""
+    """A Flower below a prefix, with a generated password, and with variables that it must ignore."""
     port = free_port()
     ours = environment | {"FLOWER_UNAUTHENTICATED_API": "true", "FLOWER_READ_ONLY": "false"}
     command = [str(ALMANAC), "flower", "--port", str(port), "--url-prefix", "/flower"]
@@ -183,7 +183,7 @@ def test_what_it_shows_of_tasks_are_ids_and_instants(flower_process, api, sandbo
     account = sandbox.account("google", "planted-address@example.com")
     user = new_user(account)
     (worker,) = flower_process.get("/api/workers", params={"refresh": "1"}).json()
-    # The read goes on for as long as its request has time, and half of that again.
+    # The read continues for one and a half times the time of its request.
     sandbox.fault(provider="google", operation="google.freebusy.query", latency_ms=20_000)
 
     with ThreadPoolExecutor() as pool:
@@ -207,7 +207,7 @@ def test_what_it_shows_of_tasks_are_ids_and_instants(flower_process, api, sandbo
 
 
 def under_way(flower: Running, worker: str) -> list[dict[str, Any]]:
-    """What the worker does while it reads."""
+    """The worker's tasks while it reads."""
     give_up = time.monotonic() + START_SECONDS
     while time.monotonic() < give_up:
         answer = flower.get("/api/workers", params={"refresh": "1", "workername": worker})
@@ -270,7 +270,7 @@ def test_a_worker_and_a_beat_of_this_host_are_healthy(environment, stores):
 
 
 def workers_seen(url: str, auth: tuple[str, str]) -> set[str]:
-    """Those that Flower knows, once it knows two: it gives them a second, and they may be busy starting."""
+    """The workers that Flower knows, once it knows two: they have a second to answer, and may be starting."""
     give_up = time.monotonic() + START_SECONDS
     while True:
         answer = requests.get(f"{url}/api/workers?refresh=1", auth=auth, timeout=20)
@@ -291,10 +291,10 @@ def test_flower_runs_beside_the_rest_when_asked_to(tmp_path):
             told = re.fullmatch(r"Flower: (\S+) \(sign in as almanac with the password (\S+)\)\n", line)
             assert told is not None
             assert workers_seen(told[1], ("almanac", told[2])) == {"worker1", "worker2"}
-            # What beat started by then, and that it says so itself.
+            # The tasks that beat has sent by then.
             assert almanac("healthy", "beat", data=tmp_path).exit_code == 0
         finally:
-            # As timeout(1) and people in a hurry do.
+            # A second signal, as from timeout(1) or an impatient user.
             for _ in range(3):
                 everything.terminate()
                 time.sleep(0.2)

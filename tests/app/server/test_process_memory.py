@@ -1,4 +1,4 @@
-"""How processes deal with memory that is needed no longer; each script here is a process of its own."""
+"""How processes release memory; each script here runs in a separate process."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ needs_glibc = pytest.mark.skipif(
     not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="heaps and caches of threads are glibc's"
 )
 
-# How many heaps there are once many threads have asked for memory at the same time, and how many KiB count
-# as in use although each has given back all that it had.
+# Prints the number of heaps after many threads have allocated memory at the same time, and the KiB that
+# count as in use after every thread has freed its memory.
 THREADS = """
 import ctypes, tempfile, threading
 libc = ctypes.CDLL(None)
@@ -53,10 +53,10 @@ with tempfile.NamedTemporaryFile() as told:
 together.wait()
 """
 
-# Both programs are called back when their garbage is freed. They do not ask the weak reference: Python 3.13
+# Both programs use a callback when their garbage is freed. They do not call the weak reference: Python 3.13
 # collects garbage right after that call, while its result is still in use.
 
-# How many times Python looks until it finds garbage that was in use when it first looked.
+# Prints the number of collections until Python frees garbage that survived the first collection.
 LOOKS = """
 import gc, weakref
 from store.config.garbage_collection import collect_seldom
@@ -82,7 +82,7 @@ while not freed:
 print(looks)
 """
 
-# How many objects a worker makes until it finds what is garbage from the start.
+# Prints the number of objects that a worker allocates until garbage from the start is collected.
 OBJECTS = """
 import weakref
 from store.config.settings import read_settings
@@ -109,7 +109,7 @@ def told(*command: str, environment: Mapping[str, str] | None = None) -> list[in
 
 
 def commands(settings):
-    """Web and worker, up to what Python is to run."""
+    """The commands of web and worker, up to Python's arguments."""
     for command in (processes.web("127.0.0.1", 0, 1), processes.worker(settings, "w")):
         yield command[: command.index(sys.executable) + 1]
 

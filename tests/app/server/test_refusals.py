@@ -1,4 +1,4 @@
-"""What the server itself refuses, before the application sees it: in our envelope too, over a real socket."""
+"""Errors that gunicorn reports before the application sees the request have JSON bodies too."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def port(environment: dict[str, str], database: object) -> Iterator[int]:
 
 
 def send(port: int, request: bytes) -> tuple[int, dict[str, str], bytes]:
-    """Status, headers and body of the answer to some bytes."""
+    """Send bytes; returns the status, headers and body of the answer."""
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(request)
         answer = b""
@@ -84,7 +84,7 @@ def test_bytes_that_are_no_text_in_a_query_are_refused(port, api):
 
 @pytest.fixture
 def get(port: int, api: Api) -> Callable[[str], tuple[int, Any]]:
-    """Send a path as it is, with an API key; returns the status and the body."""
+    """Send an unescaped path with an API key; returns the status and the body."""
 
     def send_path(path: str) -> tuple[int, Any]:
         head = f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {api.key}\r\n\r\n"
@@ -102,7 +102,7 @@ EVENT = "/v1/users/nobody/calendar/events/google"
     [
         f"{EVENT}/a%2Fb/c%2Fd%25",
         f"{EVENT}/{quote('x/' * 512, safe='')}/{quote('y#' * 512, safe='')}",
-        # As long as both may be; 49 KB when escaped.
+        # The maximum length of both; 49 KB when escaped.
         f"{EVENT}/{quote('🎉' * 2048)}/{quote('🎉' * 2048)}",
         f"http://almanac.example{EVENT}/a%2Fb/c",
         f"{EVENT}/meta%2F/x?y=/z",
