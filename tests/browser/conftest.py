@@ -1,4 +1,4 @@
-"""A headless Chromium, and the service as people reach it: over a socket, with a worker behind it."""
+"""Fixtures: a headless Chromium, and a real web server with a worker."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SWITCHES = (
     "--disable-component-update",
     "--disable-sync",
     "--disable-dev-shm-usage",
-    # Everything that the walk needs is on this machine; whatever else the browser looks up fails at once.
+    # Everything that the tests need is on this machine; lookups of other hosts fail at once.
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
     "--window-size=900,1000",
 )
@@ -51,7 +51,7 @@ ADMINISTRATOR = Person("grace", "seven quiet calendars")
 
 @contextmanager
 def web_server(environment: Mapping[str, str]) -> Iterator[str]:
-    """The URL of a real web server, which knows it."""
+    """Run a real web server; yields its URL, which is also its ALMANAC_PUBLIC_URL."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -78,12 +78,12 @@ def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
             time.sleep(0.05)
 
 
-# What the default run sees of a browser: consent.
+# The browser tests of the default run: consent.
 IN_EVERY_RUN = ("test_connect.py",)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The other files are minutes long: they have a command of their own."""
+    """Mark the other files, which take minutes and have a separate command."""
     for item in items:
         if item.path.parent == Path(__file__).parent and item.path.name not in IN_EVERY_RUN:
             item.add_marker(pytest.mark.browser)
@@ -99,7 +99,7 @@ def web(environment: dict[str, str], worker: None) -> Iterator[str]:
 
 @pytest.fixture
 def new_web(environment: dict[str, str], tmp_path: Path) -> Iterator[tuple[str, Stores]]:
-    """A web server that was never used before, with its stores: nobody administers it yet."""
+    """A new web server without administrators, and its stores."""
     services.chromium().require()
     secret, encryption = new_secrets()
     ours = {
@@ -115,7 +115,7 @@ def new_web(environment: dict[str, str], tmp_path: Path) -> Iterator[tuple[str, 
 
 @pytest.fixture(scope="session")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    """One browser for the session, with a profile of its own."""
+    """One browser for the session, with a new profile."""
     found = services.chromium()
     found.require()
     options = ChromeOptions()
@@ -131,7 +131,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 
 @pytest.fixture
 def browser(chromium: Chrome) -> Chrome:
-    """The browser, on an empty page and without anything kept from the test before."""
+    """The browser, on an empty page and without cookies of the test before."""
     window.as_it_was(chromium)
     chromium.execute_cdp_cmd("Network.clearBrowserCookies", {})
     chromium.get("about:blank")
@@ -141,7 +141,7 @@ def browser(chromium: Chrome) -> Chrome:
 
 @pytest.fixture(params=[Pointer, Keyboard], ids=["pointer", "keyboard"])
 def visitor(request: pytest.FixtureRequest, browser: Chrome) -> Visitor:
-    """Somebody in front of a desk's window, once with a pointer and once with the keyboard alone."""
+    """A user of a desktop window, once with a pointer and once with the keyboard alone."""
     window.resize(browser, window.SIZES[0])
     made: Visitor = request.param(browser)
     return made
@@ -157,7 +157,7 @@ def administrator(settings: Settings, database: Database) -> Person:
 
 @pytest.fixture(scope="session")
 def cookie(web: str, administrator: Person) -> str:
-    """What a browser keeps that the administrator has signed in with."""
+    """The session cookie of the signed-in administrator."""
     with requests.Session() as session:
         page = session.get(f"{web}/dashboard/sign-in", timeout=10).text
         token = BeautifulSoup(page, "html.parser").find("input", {"name": "csrf_token"})["value"]
@@ -169,7 +169,7 @@ def cookie(web: str, administrator: Person) -> str:
 
 @pytest.fixture
 def sign_in(browser: Chrome, web: str, cookie: str) -> Callable[[], None]:
-    """Let the browser be signed in, which takes a person some seconds: ``sign_in()``."""
+    """Sign the browser in by setting the cookie, which is faster than the form: ``sign_in()``."""
 
     def give() -> None:
         kept = {"name": "almanac", "value": cookie, "url": web, "path": "/dashboard", "httpOnly": True}
@@ -182,7 +182,7 @@ def sign_in(browser: Chrome, web: str, cookie: str) -> Callable[[], None]:
 def content(
     settings: Settings, database: Database, sandbox_process: str, administrator: Person
 ) -> Iterator[Mapping[str, str]]:
-    """A database full of people while the tests of a module look; its names, by the arguments of paths."""
+    """Fill the database for the tests of a module; yields a value for each argument of paths."""
     Sandbox(sandbox_process).reset()
     with (
         Stores(settings) as stores,

@@ -1,4 +1,4 @@
-"""What the pages show while they are looked at: the demo's company, and names that people really have."""
+"""The content of the pages under test: the demo organization, and realistic difficult names."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ LONG = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtenges
 NAMES = (HTML, RTL, EMOJI, LONG)
 ADDRESSES = ('"<i>x</i>"@example.com', "שלום@example.com", "a" * 60 + "@example.com", None)
 
-# A calendar, and an account, that cannot be read.
+# A calendar and an account that cannot be read.
 UNREAD, UNREAD_MAIL = "<i>unread</i>", '"<b>unread</b>"@example.com'
-# Whose calendars and events have these names, and whose only calendar cannot be read.
+# The user whose calendars and events have these names, and the user whose only calendar cannot be read.
 COLLECTOR, UNREADABLE = "odd.calendars", "odd.unreadable"
 
-# What is filled in; the rest goes with it, but for the audit log, which stays.
+# Tables to empty afterwards. Deletes cascade to the other tables, except the audit log, which is kept.
 KEYS = (
     *(User.id, Organization.id, ApiKey.id, WebhookEndpoint.id, Administrator.id),
     *(Invitation.digest, DashboardSession.id),
@@ -67,7 +67,7 @@ ANSWERS = (
 
 
 def fill(stores: Stores, sandbox_url: str, *, administrator: str) -> Mapping[str, str]:
-    """Fill the database; returns what the arguments of paths are to be, by their names."""
+    """Fill the database; returns a value for each argument of paths."""
     demo.seed(stores, sandbox_url, report=lambda _: None)
     with stores.database.writing() as session:
         company = organizations.ids(session, [demo.SLUG], within=None)[demo.SLUG]
@@ -78,7 +78,7 @@ def fill(stores: Stores, sandbox_url: str, *, administrator: str) -> Mapping[str
         _keys(session, company)
         endpoint = _webhooks(session, stores, company)
         mine = _administrators(session, administrator)
-        _deeds(session, administrator)
+        _audit_records(session, administrator)
         secret = administrators.invite(session)
         person = users.find(session, demo.PEOPLE[0].id, within=None)
         assert person is not None
@@ -100,7 +100,7 @@ def fill(stores: Stores, sandbox_url: str, *, administrator: str) -> Mapping[str
 
 @contextmanager
 def filled(stores: Stores, sandbox_url: str, *, administrator: str) -> Iterator[Mapping[str, str]]:
-    """The same for a while: other tests of the session share the database."""
+    """Fill the database within a context and empty it again, as other tests of the session share it."""
     with stores.database.reading() as session:
         before = {key: set(session.scalars(select(key))) for key in KEYS}
     try:
@@ -123,7 +123,7 @@ def _somebody(session: Session, stores: Stores, number: int, company: int) -> in
     session.flush()
     organizations.add_members(session, company, [row.id])
     if number == 0:
-        # Somebody who has connected nothing yet.
+        # A user without connections.
         return row.id
     connections.replace(
         session,
@@ -138,7 +138,7 @@ def _somebody(session: Session, stores: Stores, number: int, company: int) -> in
 
 
 def _calendars(session: Session, stores: Stores, sandbox_url: str) -> None:
-    """Two people of no organization: there, one would be in the way of the other."""
+    """Two users without an organization, where either would hide the other."""
     sandbox = Sandbox(sandbox_url)
     main, *others = (
         {"id": f"odd-{number}", "subject": name, "primary": not number} for number, name in enumerate(NAMES)
@@ -162,12 +162,12 @@ def _calendars(session: Session, stores: Stores, sandbox_url: str) -> None:
 
 
 def tomorrow() -> datetime:
-    """When the odd events begin."""
+    """The start of the events with difficult names."""
     return (datetime.now(UTC) + timedelta(days=1)).replace(hour=9, minute=0, second=0, microsecond=0)
 
 
 def _activity(stores: Stores) -> None:
-    """Some hours in which everything happened that is counted."""
+    """Count every kind of event over some hours."""
     for ago in range(0, 120, 5):
         for number, group in enumerate(GROUPS):
             for status in STATUSES:
@@ -238,7 +238,7 @@ def _administrators(session: Session, administrator: str) -> str:
     return session.scalars(select(DashboardSession.id).where(DashboardSession.agent == HTML)).one()
 
 
-def _deeds(session: Session, administrator: str) -> None:
+def _audit_records(session: Session, administrator: str) -> None:
     for number in range(60):
         audit.record(
             session,

@@ -1,4 +1,4 @@
-"""Whoever uses the pages by keyboard alone: what cannot be reached, or not be seen, cannot be used."""
+"""A user with only a keyboard: controls must be reachable by keys, and the focus must be visible."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from selenium.webdriver.support.select import Select
 from tests.browser import window
 from tests.browser.visitor import Visitor
 
-# Nobody presses Tab more often to get anywhere.
+# The most presses of Tab to reach a control, and to go through a whole page.
 MOST = 150
 MOST_OF_ALL = 600
 
-# A ring, or what stands for one: an outline or a shadow; and the control must not be hidden or covered.
+# The focus must be visible: an outline or a shadow, on a control that is neither hidden nor covered.
 SEE = """
 const see = (each) => {
   const style = getComputedStyle(each);
@@ -34,7 +34,7 @@ const see = (each) => {
 };
 """
 THIS = f"{SEE} return see(arguments[0]);"
-# What is focused now, noted as reached; null when it is the window.
+# Checks the focused element and records it as reached; null if the window has the focus.
 NEXT = f"""
 {SEE}
 const each = document.activeElement;
@@ -42,7 +42,7 @@ if (each === document.body || each === null) return null;
 (window.reached ??= new Set()).add(each);
 return see(each);
 """
-# What could be used by a pointer and was never reached; of radio buttons, one stands for its group.
+# Controls for a pointer that were never reached by key; a reached radio button counts for its group.
 MISSED = """
 const all = [...document.querySelectorAll(
   "a[href], button, input:not([type=hidden]), select, textarea, summary, [onclick], [role=button]")];
@@ -51,18 +51,18 @@ return all.filter((each) => each.checkVisibility({ visibilityProperty: true }) &
   && !window.reached.has(each) && !each.closest("[aria-hidden=true], [inert]")
   && !(each.type === "radio" && groups.has(each.name))).map((each) => each.outerHTML.slice(0, 160));
 """
-# The labels of the radio buttons that arrows lead to from here.
-ALIKE = """
+# The labels of all radio buttons in the element's group, between which arrow keys move.
+GROUP = """
 const each = arguments[0];
 return each.type === "radio" ? [...document.getElementsByName(each.name)].map(
   (one) => one.labels[0].innerText.trim()) : [];
 """
-# What the explorer's picture of whole days is called.
+# The accessible name of the explorer's picture of whole days.
 PICTURE = "The days; arrow keys move a moment, Enter says why"
 
 
 class Keyboard(Visitor):
-    """Tab, Enter, Space, and letters: ``keys.to("Sign in").enter()``."""
+    """Tab, Enter, Space, arrows and letters: ``keys.to("Sign in").enter()``."""
 
     def use(self, name: str, *, near: str = "") -> Self:
         return self.to(name, near=near).enter()
@@ -72,7 +72,7 @@ class Keyboard(Visitor):
 
     def choose(self, name: str) -> Self:
         focused = self.to(name, group=True).focused
-        # Of a group, Tab reaches one; arrows go to the others, and mark them.
+        # Tab reaches one radio button of a group; arrows move to the others and select them.
         for _ in range(MOST):
             if self._name(focused) == name:
                 break
@@ -96,9 +96,9 @@ class Keyboard(Visitor):
         return self.enter()
 
     def to(self, name: str, *, near: str = "", back: bool = False, group: bool = False) -> Self:
-        """Go to the control of this accessible name; on the way there, every focus has to be visible.
+        """Move to the control with this accessible name; every focus on the way must be visible.
 
-        ``group``: to a radio button of the same group is far enough.
+        With ``group``, any radio button of the same group is enough.
         """
         passed = []
         for _ in range(MOST):
@@ -111,15 +111,15 @@ class Keyboard(Visitor):
             self._see(focused)
             if passed[-1] == name and self._near(focused, near):
                 return self
-            if group and name in self._alike(focused):
+            if group and name in self._group(focused):
                 return self
             if passed.count(passed[0]) > 3 and passed.count("(the window)") > 2:
                 break
         raise AssertionError(f"{name!r} cannot be reached by Tab, but {list(dict.fromkeys(passed))}")
 
     def everywhere(self) -> list[str]:
-        """Go through the whole page, and see the focus everywhere; returns controls that were not reached."""
-        # A page may begin with a field in its middle: from there to its end, and once round.
+        """Move through the whole page, checking every focus; returns the controls that were not reached."""
+        # A page may focus a field in its middle first: go from there to its end, and then once round.
         ends = 0
         for _ in range(MOST_OF_ALL):
             self.press(Keys.TAB)
@@ -132,15 +132,15 @@ class Keyboard(Visitor):
         return missed
 
     def enter(self) -> Self:
-        """Press what is focused. A page that follows is waited for by ``at`` or ``until``."""
+        """Press Enter on the focused element. If a new page follows, wait for it by ``at`` or ``until``."""
         return self._and_wait(Keys.ENTER)
 
     def space(self) -> Self:
-        """Press or mark what is focused."""
+        """Press Space on the focused element, which presses or selects it."""
         return self._and_wait(Keys.SPACE)
 
     def type(self, text: str) -> Self:
-        """Write into the field that is focused, in the place of what is there."""
+        """Replace the text of the focused field."""
         self._chain().key_down(Keys.CONTROL).send_keys("a").key_up(Keys.CONTROL).perform()
         return self.press(text)
 
@@ -154,12 +154,12 @@ class Keyboard(Visitor):
 
     @property
     def focused(self) -> WebElement:
-        """Where the focus is; the body when it is nowhere."""
+        """The focused element; the body if none has the focus."""
         return self._browser.switch_to.active_element
 
     @property
     def name(self) -> str:
-        """The accessible name of what is focused."""
+        """The accessible name of the focused element."""
         return self._name(self.focused)
 
     def _name(self, element: WebElement) -> str:
@@ -168,9 +168,9 @@ class Keyboard(Visitor):
     def _see(self, focused: WebElement) -> None:
         _assert_seen(*self._browser.execute_script(THIS, focused))
 
-    def _alike(self, focused: WebElement) -> list[str]:
-        """The names of the radio buttons in the group of what is focused."""
-        found: list[str] = self._browser.execute_script(ALIKE, focused)
+    def _group(self, focused: WebElement) -> list[str]:
+        """The names of the radio buttons in the element's group."""
+        found: list[str] = self._browser.execute_script(GROUP, focused)
         return found
 
     def _and_wait(self, key: str) -> Self:
@@ -179,9 +179,9 @@ class Keyboard(Visitor):
         return self
 
 
-def _assert_seen(ring: bool, seen: bool, told: str) -> None:
-    assert ring, f"nothing shows that the focus is here: {told}"
-    assert seen, f"the focus is on what cannot be seen: {told}"
+def _assert_seen(ring: bool, seen: bool, html: str) -> None:
+    assert ring, f"nothing shows that the focus is here: {html}"
+    assert seen, f"the focused element cannot be seen: {html}"
 
 
 def _quarters(clock: str) -> int:

@@ -1,4 +1,4 @@
-"""Every page of the dashboard to look at, found in the application: one added later cannot be forgotten."""
+"""Every page of the dashboard, read from the application, so that tests include new pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.http import path_params
 from store.config.settings import Settings
 from tests.dashboard.routes import path, rules
 
-# Parts of a page, which a script puts into it, and paths that lead on.
+# Parts of pages, which scripts load, and redirects.
 PARTS = frozenset(
     {
         "activity_plots",
@@ -30,10 +30,10 @@ PARTS = frozenset(
     }
 )
 
-# One person's day, and why not at ten.
+# One user's day, with the explanation of ten o'clock.
 ANSWER = f"?show=1&users={demo.PEOPLE[0].id}&day=2026-12-03&days=1&zone=UTC&moment=2026-12-03T10:00"
 
-# Pages that are worth looking at in several ways: what follows their path.
+# Queries for pages with several views, by the name of the view.
 VIEWS: Mapping[str, Mapping[str, str]] = {
     "explorer": {
         "": "",
@@ -48,7 +48,7 @@ VIEWS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class View:
-    """A page, in one way to look at it. ``rule`` None: there is no page at ``query``."""
+    """One view of a page. Without a ``rule``, ``query`` is a whole path without a page."""
 
     name: str
     rule: Rule | None
@@ -57,12 +57,12 @@ class View:
     status: int = 200
 
     def path(self, names: Mapping[str, str]) -> str:
-        """Its path. ``names`` has a value for each argument; one that is missing is to be added there."""
+        """The path of the view; ``names`` has a value for each argument of paths."""
         return (path(self.rule, names) if self.rule else "") + self.query
 
 
 def views() -> Iterator[View]:
-    """All there is to look at."""
+    """All views of all pages."""
     for name, rule in every_rule().items():
         if name in PARTS:
             continue
@@ -79,7 +79,7 @@ def every_rule() -> dict[str, Rule]:
 
 
 def _application() -> Flask:
-    """The pages alone, on nothing."""
+    """The dashboard's routes without stores."""
     app = Flask("pages")
     path_params.install(app)
     dashboard.install(app, cast(Settings, SimpleNamespace(secret_key="none", public_url="")))

@@ -10,7 +10,7 @@ from tests.browser import window
 from tests.browser.pages import View, views
 
 FOLDER = Path(__file__).parents[2] / "build/screenshots"
-# A list of thousands needs no picture of all of it.
+# Cut off very long pages.
 HIGHEST = 4000
 
 

@@ -1,4 +1,4 @@
-"""Every page of the dashboard, full of people, on a desk and on a phone, by day and by night."""
+"""Every page of the dashboard with content, in desktop and phone width, with light and dark colours."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVERY_VIEW = pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
 
 @pytest.fixture
 def look(browser, web, content, sign_in):
-    """Open a page with all that it has, as who may see it."""
+    """Open a page with all its parts, signed in if the page requires it."""
 
     def opened(view: View) -> None:
         if view.signed_in:
@@ -53,7 +53,7 @@ def test_a_page_fits_a_desk_and_a_phone(browser, look, view):
 
 @EVERY_VIEW
 def test_a_page_can_be_used_by_everybody(browser, look, view):
-    """The rules of axe-core: all of them by day, those of colours by night."""
+    """The rules of axe-core: all with light colours, those on colours with dark ones."""
     services.axe().require()
     look(view)
 
@@ -70,7 +70,7 @@ def test_every_control_of_a_page_is_reached_by_keyboard_and_shows_it(browser, lo
 
 
 def test_nothing_is_left_out(app):
-    """What is no page of its own is named; everything else is looked at."""
+    """Only the routes in ``PARTS`` are left out of the tests of pages."""
     looked_at = {view.rule.endpoint.removeprefix("dashboard.") for view in VIEWS if view.rule is not None}
     reached = {
         rule.endpoint.removeprefix("dashboard.")
@@ -83,7 +83,7 @@ def test_nothing_is_left_out(app):
 
 
 def test_what_is_wrong_is_found(browser, look, sign_in):
-    """A page that nobody could use, by day or by night: each fault is told, with its element."""
+    """The checks report each fault of an inaccessible page, with its element."""
     services.axe().require()
     look(next(view for view in VIEWS if view.name == "overview"))
     browser.execute_script(

@@ -1,4 +1,4 @@
-"""What is seen only once something was done: it has the same to fulfil as every page."""
+"""Accessibility of pages that only appear after an action."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.browser.visitor import Pointer
 PERSON = demo.PEOPLE[0].id
 REFUSED = "Nothing was saved: see the marked fields."
 
-# Where something is done, and how; signed in, but for the sign-in itself.
+# Pages and the action on each; signed in, except for the sign-in page.
 DEEDS = {
     "key": (
         "/keys/new",
@@ -65,7 +65,7 @@ def test_what_answers_a_deed_can_be_used_by_everybody(browser, web, content, sig
     window.opened(browser, f"{web}/dashboard{where}")
     do(Pointer(browser))
 
-    # A question keeps everything else from being reached until it is answered.
+    # Until a confirmation is answered, nothing else on the page can be reached.
     if deed != "question":
         assert Keyboard(browser).everywhere() == []
     found = window.findings_everywhere(browser)

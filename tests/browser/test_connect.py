@@ -1,4 +1,4 @@
-"""A person connects an account with nothing but a browser: through the sandbox's consent page and back."""
+"""A user connects an account in a browser, through the sandbox's consent page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ADA = "ada@example.com"
 
 @pytest.fixture
 def open_link(web, api, browser):
-    """Ask the service for a link, as a program does, and open it in the browser."""
+    """Request a link by the API and open it in the browser."""
 
     def opened(user, provider, **asked):
         answer = requests.post(
@@ -39,13 +39,13 @@ def press(browser, decision):
 
 
 def arrived(browser, web):
-    """Wait until the service answers; returns what the page says."""
+    """Wait for the service's answer; returns the text of the page."""
     WebDriverWait(browser, 10).until(lambda each: each.current_url.startswith(web))
     return browser.find_element(By.TAG_NAME, "main").text
 
 
 def complaints(browser):
-    """What the browser has to say of the pages, a broken Content-Security-Policy say."""
+    """The browser's log of the pages, such as violations of the Content-Security-Policy."""
     return [entry["message"] for entry in browser.get_log("browser") if "favicon" not in entry["message"]]
 
 
@@ -80,7 +80,7 @@ def test_by_keyboard_alone_with_an_account_that_is_new(
     open_link(user, provider)
     keys = ActionChains(browser)
 
-    # The field for a new address comes first where there are no accounts yet.
+    # Without accounts, the first field is for a new address.
     keys.send_keys(Keys.TAB, "new@example.com").perform()
     assert browser.switch_to.active_element.get_attribute("name") == "newcomer"
     while browser.switch_to.active_element.get_attribute("value") != "allow":

@@ -1,4 +1,4 @@
-"""The explorer in a browser: the picture follows the controls, and a press or a key asks why."""
+"""The explorer in a browser: the picture follows the controls, and clicks and keys explain moments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LANES = "Everybody's time; arrow keys move a moment, Enter says why"
 
 @pytest.fixture
 def ada(sandbox, new_user):
-    """Make a user with these meetings in two accounts."""
+    """Create a user with these meetings in two accounts."""
 
     def make(*events, slugs=()):
         accounts = [
@@ -49,12 +49,12 @@ def show(web, browser, sign_in):
 
 
 def text(browser, selector):
-    """What stands there now: a picture may be replaced while one looks."""
+    """The current text: the element may be replaced at any time."""
     return browser.execute_script("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
 
 
 def said(browser):
-    """What is told to whoever does not see."""
+    """The announcement for screen readers."""
     return browser.find_element(By.ID, "said").get_attribute("textContent")
 
 
@@ -63,12 +63,12 @@ def until(browser, done):
 
 
 def press(browser, user, time):
-    """Press where a person's lane or column shows a time of the Thursday."""
+    """Click where a user's lane or column shows a time of the Thursday."""
     hours, minutes = map(int, time.split(":"))
     at = THURSDAY + (hours * 60 + minutes) * 60_000
     lane = browser.find_element(By.CSS_SELECTOR, f"[data-axis][data-user='{user}']")
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", lane)
-    # Where a person would look for it: by the edges of what stands for the day.
+    # The position is computed from the edges of the day's element, as a user sees it.
     box, first, last = browser.execute_script(
         """
         const lane = arguments[0], whole = lane.dataset.axis === "y" ? lane.closest("svg.day") : lane;
@@ -119,7 +119,7 @@ def test_the_picture_and_the_address_follow_a_control_without_a_new_page(show, a
     browser.refresh()
     window.settled(browser)
     assert text(browser, ".count") == count
-    # A question that takes the place of another is told as the end of that one's request.
+    # The browser logs a request that a newer one replaces as aborted.
     ended = ("htmx:afterRequest", "htmx:sendAbort")
     assert [each for each in window.complaints(browser) if not any(name in each for name in ended)] == []
 
@@ -136,7 +136,7 @@ def test_a_complaint_takes_the_place_of_the_picture_until_it_is_mended(show, ada
 
 
 def presses(browser, user):
-    """Every kind of moment, as it is told."""
+    """The explanation of every kind of moment."""
     told = {
         "outside": press(browser, user, "08:30"),
         "busy": press(browser, user, "10:30"),
@@ -167,7 +167,7 @@ def test_a_press_where_nothing_is_drawn_is_a_press_too(show, ada):
     browser = show(f"users={user}&{DAY}&window=weekly")
 
     told = press(browser, user, "03:20")
-    # A pixel is two minutes.
+    # One pixel is two minutes.
     assert told.startswith(("03:19", "03:20", "03:21"))
     assert "it lies outside the weekly schedule, which is never open" in told
 
@@ -207,7 +207,7 @@ def test_by_keyboard_alone(show, ada):
 
     keys.to(COLUMNS).press(Keys.ARROW_DOWN)
     assert said(browser).startswith(f"{user}, Thursday 3 December")
-    # From eight, by hours and by quarters.
+    # From eight o'clock, by hours and by quarters of an hour.
     keys.press(Keys.ARROW_UP * 10)
     assert said(browser).endswith("08:00")
     keys.press(Keys.SHIFT + Keys.ARROW_DOWN).press(Keys.SHIFT + Keys.ARROW_DOWN).press(Keys.ARROW_DOWN)
@@ -216,7 +216,7 @@ def test_by_keyboard_alone(show, ada):
     keys.press(Keys.ENTER)
     until(browser, lambda each: "is busy from 10:00 to 11:00" in text(each, ".verdict p"))
 
-    # The moment and the person can be chosen by fields as well.
+    # Fields can also choose the moment and the user.
     keys.to("Why?")
     assert browser.find_element(By.ID, "moment-field").get_attribute("value") == "2026-12-03T10:15"
 
@@ -241,7 +241,7 @@ def test_the_zone_is_that_of_the_browser_unless_one_was_chosen(show, ada, browse
     browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Kathmandu"})
     try:
         show(f"users={user}&day=2026-12-03&days=1")
-        # Either name of it, as the browser has it.
+        # Browsers use either name of the time zone.
         assert browser.find_element(By.ID, "zone").get_attribute("value") in (
             "Asia/Kathmandu",
             "Asia/Katmandu",

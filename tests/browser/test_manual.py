@@ -1,4 +1,4 @@
-"""The documents as pages, held to the rules that the dashboard is held to."""
+"""The documentation pages meet the same rules as the dashboard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people and providers write is text on every page: it is read as it was written, and does nothing."""
+"""Texts of users and providers appear unchanged on every page and never run as HTML or script."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RULES = every_rule()
 
 @dataclass(frozen=True)
 class Told:
-    """What of others' a page has to show: ``texts``, in these ``names`` and with this ``query``."""
+    """The untrusted ``texts`` that a page must show, with these path arguments and this query."""
 
     texts: Sequence[str] = ()
     names: Mapping[str, str] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Told:
 
 
 def at_nine() -> dict[str, str]:
-    """Why not when the odd events are."""
+    """A query for the explanation of the moment of the events with difficult names."""
     day = f"{tomorrow():%Y-%m-%d}"
     asked = {"users": COLLECTOR, "day": day, "days": "1", "zone": "UTC", "person": COLLECTOR}
     return {**asked, "moment": f"{day}T09:30", "calendar": "odd-0"}
@@ -52,13 +52,13 @@ def at_nine() -> dict[str, str]:
 NOTHING = Told()
 IN_CALENDARS = Told(NAMES, {"custom_id": COLLECTOR})
 
-# Every page and every part of one: a page that is added has to say what it shows.
+# Every page and every part of a page. A new page must be added here.
 PAGES: Mapping[str, Told] = {
     "account": Told((HTML, *NAMES)),
     "activity": NOTHING,
     "activity_plots": NOTHING,
     "audit_log": Told(NAMES),
-    # Of an address, only sentences of ours are repeated.
+    # The page repeats only known sentences from its address.
     "connected": Told(("it did not work this time",), query=lambda: {"error": HTML}),
     "explorer": Told((f"{UNREAD_MAIL} (Google)",), query=lambda: {"show": "1", "users": UNREADABLE}),
     "explorer_events": Told(NAMES, query=at_nine),
@@ -76,25 +76,25 @@ PAGES: Mapping[str, Told] = {
     "user": Told((str(ADDRESSES[0]), *NAMES, UNREAD), {"custom_id": COLLECTOR}),
     "user_calendars": IN_CALENDARS,
     "user_events": Told((*NAMES, f"{UNREAD} (Google)"), {"custom_id": COLLECTOR}),
-    # Other tests register users too: of these, the names begin alike.
+    # Other tests register users too; these names share a prefix.
     "users": Told((str(ADDRESSES[0]), *MAILS), query=lambda: {"q": "odd"}),
     "webhook": Told((f"/{LONG}?token=x&b=<b>", HTML)),
     "webhooks": Told((f"/{LONG}?token=x&b=<b>",)),
     "welcome": NOTHING,
 }
 
-# What can be read, with what fields hold, as one line.
+# The visible text and the values of fields, as one line.
 READ = """
 const fields = [...document.querySelectorAll("input:not([type=hidden], [type=password]), textarea")];
 return [document.body.innerText, ...fields.map((each) => each.value)].join(" ").replace(/\\s+/g, " ");
 """
-# What the texts would have made of a page.
+# Elements that the texts would create if they were HTML.
 MADE = "return [...document.querySelectorAll('b, i, [onmouseover]')].map((each) => each.outerHTML)"
 
 
 @pytest.fixture
 def shown(browser, web, content, sign_in):
-    """Open a page with what others have written, as who may see it."""
+    """Open a page with untrusted texts, signed in if the page requires it."""
 
     def opened(path, name=""):
         if f"dashboard.{name}" not in OPEN:
@@ -106,12 +106,12 @@ def shown(browser, web, content, sign_in):
 
 
 def read(browser):
-    """What is to be read on a page, where nothing has come of it but text."""
+    """The text of a page, after a check that the untrusted texts created no elements."""
     window.unfold(browser)
     assert browser.execute_script(MADE) == []
     with pytest.raises(NoAlertPresentException):
         _ = browser.switch_to.alert
-    # A part of a page that is looked at alone does not say where its icon is.
+    # Without the page's head, a part does not name its icon.
     assert [each for each in window.complaints(browser) if "favicon" not in each] == []
     return browser.execute_script(READ)
 
@@ -140,7 +140,7 @@ def test_what_is_searched_for_stands_in_its_field(browser, shown, content, name,
     assert text in read(browser)
 
 
-# A deed that asks once more, where the question names what others have named.
+# An action with a confirmation that quotes an untrusted name.
 ASKED = {
     "account": (
         "Remove",
@@ -183,7 +183,7 @@ def test_a_form_that_is_refused_keeps_what_was_written(browser, shown, content):
     visitor.use("Create an organization").write("Name optional", HTML).write("Slug optional", RTL)
     visitor.use("Create").told("Nothing was saved: see the marked fields.")
 
-    # The browser has complained of the answer's status alone.
+    # The browser has logged only the status of the answer.
     (complaint,) = window.complaints(browser)
     assert "a status of 400" in complaint
     assert f"{HTML} {RTL}" in read(browser)

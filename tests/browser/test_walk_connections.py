@@ -1,4 +1,4 @@
-"""Walks of whoever looks after connections: making them, finding one that ended, and making it anew."""
+"""Walks of an operator who manages connections: connecting, finding an ended one, connecting again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HANGUL, EMOJI = "분기 계획", "📅 1:1 <i>with</i> Zoë"
 
 @pytest.fixture
 def accounts(sandbox):
-    """Both accounts of Ada, each with a meeting tomorrow, and others beside them."""
+    """Ada's two accounts, each with a meeting tomorrow, and other users."""
     at = (datetime.now(UTC) + timedelta(days=1)).replace(hour=9, minute=0, second=0, microsecond=0)
     when = {"start": at.isoformat(), "end": (at + timedelta(hours=1)).isoformat()}
     for (title, email), subject in zip(ACCOUNTS.items(), (HANGUL, EMOJI), strict=True):
@@ -83,17 +83,17 @@ def test_whoever_is_not_offered_is_connected_anew_and_offered_again(
     assert slug in visitor.text("#picture")
     assert visitor.notices == []
     assert {(told(each, ada), told(each, bruno)) for each in days(browser)} == {("slots", "slots")}
-    # The button is another one, in the picture that is new; whoever pressed it by keyboard stands on it.
+    # The new picture has a new button, which keeps the focus after a press by keyboard.
     assert browser.switch_to.active_element.text == "Read anew"
 
 
 def days(browser):
-    """What each day of the picture is called for whoever does not see it."""
+    """The accessible name of each day in the picture."""
     return [each.accessible_name for each in browser.find_elements(By.CSS_SELECTOR, "svg.day")]
 
 
 def told(day, user):
-    """What a day says of somebody."""
+    """The explanation of a day for a user."""
     rest = day.partition(f"{user}: ")[2]
     words = {"could not be read": "unread", "slots at": "slots", "no slots": "none"}
     return next(word for words_of, word in words.items() if rest.startswith(words_of))

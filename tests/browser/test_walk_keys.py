@@ -1,4 +1,4 @@
-"""Walks to the first key of an installation, and to the end of a key."""
+"""Walks: creating the first key of an installation, and revoking a key."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME, PASSWORD = "Zoë 📅", "nine patient calendars"
 
 @pytest.fixture
 def clipboard(browser):
-    """Allow a page the clipboard; returns what reads it."""
+    """Allow a page to use the clipboard; returns a function that reads it."""
 
     def allow(origin):
         for name in ("clipboard-read", "clipboard-write"):
@@ -29,7 +29,7 @@ def clipboard(browser):
 
 
 def status(web, key):
-    """How a call with the key is answered."""
+    """The status of an API call with the key."""
     headers = {"Authorization": f"Bearer {key}"}
     return requests.get(f"{web}/v1/users", headers=headers, timeout=10).status_code
 

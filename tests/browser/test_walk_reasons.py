@@ -1,4 +1,4 @@
-"""Walks through the explorer of whoever asks why: the page says of every moment what the API says."""
+"""Walks through the explorer: its explanation of every moment equals the API's."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def explorer(web, browser, sign_in, ada):
 
 @pytest.fixture
 def ask(explorer, browser, visitor, api, ada):
-    """Open the explorer; ask there and by the API why, and let both say the same: returns the reason."""
+    """Request an explanation in the explorer and by the API, and compare them; returns the reason."""
     explorer()
 
     def asked(clock):
@@ -75,11 +75,11 @@ def unread(sandbox, ada):
 
 @pytest.mark.usefixtures("unread")
 def test_of_a_calendar_that_is_not_read_too(ask):
-    # Offered, if the other account alone were asked.
+    # It would be offered if only the other account were read.
     assert ask("09:15") == "calendarUnread"
 
 
-# How far an hour is written from its line, which is drawn from the picture's first hour on.
+# The distance of an hour's label from its line; lines start at the picture's first hour.
 BESIDE = """
 const middle = (each) => { const box = each.getBoundingClientRect(); return (box.top + box.bottom) / 2; };
 const lines = [...document.querySelectorAll("svg.day .hour-line")].map(middle);

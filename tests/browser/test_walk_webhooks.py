@@ -1,4 +1,4 @@
-"""A walk from a new webhook to what it was sent, and to the log of who did all that."""
+"""A walk from a new webhook to its deliveries and to the audit log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.webhook_receiver import Receiver
 
 @pytest.fixture
 def receiver(stores):
-    """Listens; what was registered with it is gone afterwards."""
+    """A receiver of webhooks; its endpoints are deleted afterwards."""
     receiver = Receiver()
     receiver.up()
     yield receiver
@@ -25,7 +25,7 @@ def receiver(stores):
 
 @pytest.fixture
 def end_a_grant(api, sandbox, new_user):
-    """Let a user's grant end at the provider, and us find out; returns the user."""
+    """Revoke a user's grant at the provider, and wait until the service notices; returns the user."""
 
     def ended():
         user = new_user(sandbox.account("google", "ada@example.com"), name="ada")
@@ -54,7 +54,7 @@ def test_a_webhook_is_made_fed_and_fed_again_and_the_log_says_by_whom(
     again = browser.find_element(By.CSS_SELECTOR, ".deliveries button").accessible_name
     assert again.startswith(f"Send again: connection.expired of {user}, ")
     visitor.use(again).told("It is being sent again. Reload this page in a moment to see what became of it.")
-    # A replay counts its attempts from the beginning.
+    # A replay starts its count of attempts at zero.
     visitor.until(lambda _: len(receiver.received) == 2)
     reloaded_until(visitor, browser, "Delivered 1")
 
@@ -76,7 +76,7 @@ def test_a_webhook_is_made_fed_and_fed_again_and_the_log_says_by_whom(
 
 
 def reloaded_until(visitor, browser, text):
-    """Load the page again until it says so, as it tells people to."""
+    """Reload the page until it shows the text, as the page advises."""
 
     def says(_):
         browser.refresh()

@@ -1,4 +1,4 @@
-"""What people do with the dashboard, from its first start on, by keyboard alone."""
+"""Walks through the dashboard from its first start, by keyboard alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_from_the_first_start_to_the_first_administrator_out_and_in_again(new_we
     keys.at("Sign in")
     assert "Nobody can sign in yet" in notices(browser)[0]
 
-    # The name is focused already; a mistake is told, and told first.
+    # The name has the focus already; after a mistake, the error has it.
     window.opened(browser, link)
     keys.at("Welcome").until(lambda _: keys.focused.get_attribute("name") == "name")
     keys.type(NAME)
@@ -110,7 +110,7 @@ def test_what_cannot_be_undone_is_asked_for_once_more(web, browser, sign_in, key
     window.opened(browser, f"{web}/dashboard/account")
 
     rows = browsers(browser)
-    # One of the same name is in the menu, and that asks nothing.
+    # The menu has a link of the same name, without a confirmation.
     keys.to("Signed-in browsers").to("Sign out").enter()
     assert browser.find_element(By.TAG_NAME, "dialog").text.startswith("Sign that browser out?")
     assert keys.name == "Cancel"

@@ -1,4 +1,4 @@
-"""Whoever walks through the pages: what one does there is the same by pointer and by keyboard."""
+"""Actions of a user on the pages, the same for pointer and keyboard."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from selenium.webdriver.support.wait import WebDriverWait
 
 from tests.browser import window
 
-# What one row, entry or question is: of several controls of one name, each has its own.
+# Whether the dialog, row, entry or card around a control contains a text.
 NEAR = "return (arguments[0].closest('dialog, tr, li, .card')?.innerText ?? '').includes(arguments[1])"
 
 
 class Visitor(ABC):
-    """Controls are called by their accessible names, and those of one name told apart by what is ``near``."""
+    """Finds controls by their accessible names; text that is ``near`` selects among controls of one name."""
 
     def __init__(self, browser: Chrome) -> None:
         self._browser = browser
 
     @abstractmethod
     def use(self, name: str, *, near: str = "") -> Self:
-        """Follow a link, press a button, open or close a part; ``at`` waits for a page that follows."""
+        """Follow a link, press a button, open or close a part. ``at`` waits for a page that follows."""
 
     @abstractmethod
     def write(self, name: str, text: str) -> Self:
-        """Write into a field, in the place of what is there."""
+        """Replace the text of a field."""
 
     @abstractmethod
     def choose(self, name: str) -> Self:
-        """Mark a box or a radio button."""
+        """Select a checkbox or a radio button."""
 
     @abstractmethod
     def pick(self, name: str, option: str) -> Self:
-        """Choose from a list that opens."""
+        """Choose an option of a select field."""
 
     @abstractmethod
     def point(self, clock: str) -> Self:
-        """Ask why in the explorer's picture of one day and one person, at a quarter of an hour."""
+        """Explain a quarter of an hour in the explorer's picture of one day and one user."""
 
     def until(self, done: Callable[[Chrome], Any]) -> Self:
-        """Wait for what a press leads to."""
+        """Wait until ``done`` returns something true."""
         WebDriverWait(self._browser, 15, poll_frequency=0.05).until(done)
         return self
 
     def at(self, heading: str) -> Self:
-        """Wait for the page of this heading, and all its parts."""
+        """Wait for the page with this heading, and for all its parts."""
         self.until(
             lambda each: each.execute_script("return document.querySelector('h1')?.innerText") == heading
         )
@@ -58,19 +58,19 @@ class Visitor(ABC):
         return self
 
     def told(self, sentence: str) -> Self:
-        """Wait until the page says so at its top."""
+        """Wait until the page shows this message at its top."""
         return self.until(lambda _: sentence in self.notices)
 
     @property
     def notices(self) -> list[str]:
-        """What the page tells at its top, and of its parts that could not be had."""
+        """The messages of the page, also about parts that failed to load."""
         found: list[str] = self._browser.execute_script(
             "return [...document.querySelectorAll('.notice')].map((each) => each.innerText.trim())"
         )
         return found
 
     def text(self, selector: str = "main") -> str:
-        """What can be read there now: a part may be replaced while one looks."""
+        """The current text; read in one step, as the element may be replaced at any time."""
         found: str = self._browser.execute_script(
             "return document.querySelector(arguments[0])?.innerText ?? ''", selector
         )
@@ -84,7 +84,7 @@ class Visitor(ABC):
 
 
 class Pointer(Visitor):
-    """Whoever uses a mouse or a finger: what is covered or out of the window's reach cannot be pressed."""
+    """A user with a mouse or a touch screen: controls that are covered or off the window cannot be pressed."""
 
     def use(self, name: str, *, near: str = "") -> Self:
         self._find("a[href], button, summary", name, near).click()
@@ -124,7 +124,7 @@ class Pointer(Visitor):
         raise AssertionError(f"{name!r} is not to be seen, but {names}")
 
 
-# Where a day's drawing shows a time of its clock: a pixel is two minutes, so it is pressed just behind.
+# The position of a time in a day's drawing. One pixel is two minutes, so the click is slightly later.
 PLACE = """
 const lane = document.querySelector("[data-axis]"), whole = lane.closest("svg.day");
 whole.scrollIntoView({ block: "center" });

@@ -1,4 +1,4 @@
-"""What a browser shows: sizes and colours, complaints, and what fits."""
+"""The browser's window: sizes, colours, log messages, overflow and accessibility checks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEIGHT = 900
 PHONE = 500
 
 RULES = {"rules": {"target-size": {"enabled": True}}, "resultTypes": ["violations"]}
-# Colours alone change with the theme.
+# The only rules that depend on the theme.
 COLOURS = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
 
 QUIET = """
@@ -28,13 +28,13 @@ return document.readyState === "complete"
 
 
 def resize(browser: Chrome, width: int, height: int = HEIGHT) -> None:
-    """Give the page another window, a phone's when it is narrow."""
+    """Set the size of the window; a narrow one emulates a phone."""
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < PHONE}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
 def theme(browser: Chrome, name: str) -> None:
-    """Let the system have light or dark colours."""
+    """Emulate a system with light or dark colours."""
     features = [
         {"name": "prefers-color-scheme", "value": name},
         {"name": "prefers-reduced-motion", "value": "reduce"},
@@ -43,34 +43,34 @@ def theme(browser: Chrome, name: str) -> None:
 
 
 def as_it_was(browser: Chrome) -> None:
-    """The browser's own window and colours."""
+    """Reset the window's size and colours."""
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 def opened(browser: Chrome, url: str) -> None:
-    """Open a page, and wait until all its parts are there."""
+    """Open a page, and wait until all its parts are loaded."""
     browser.get(url)
     settled(browser)
 
 
 def settled(browser: Chrome) -> None:
-    """Wait until no part of the page is on its way."""
+    """Wait until no part of the page is loading."""
     WebDriverWait(browser, 20, poll_frequency=0.05).until(lambda each: each.execute_script(QUIET))
 
 
 def complaints(browser: Chrome) -> list[str]:
-    """What the browser had to complain of since it was last asked."""
+    """The messages in the browser's log since the last call."""
     return [entry["message"] for entry in browser.get_log("browser")]
 
 
 def width(browser: Chrome) -> int:
-    """How wide the page is; wider than its window, it has to be scrolled to the side."""
+    """The width of the page; if it exceeds the window's, the page scrolls sideways."""
     return int(browser.execute_script("return document.documentElement.scrollWidth"))
 
 
 def overflowing(browser: Chrome) -> list[str]:
-    """What makes the page so wide, the outermost first: without it, it would be narrower."""
+    """The elements that make the page too wide, the outermost first."""
     found: list[str] = browser.execute_script(
         """
         const root = document.documentElement;
@@ -87,12 +87,12 @@ def overflowing(browser: Chrome) -> list[str]:
 
 
 def height(browser: Chrome) -> int:
-    """How high the page is."""
+    """The height of the page."""
     return int(browser.execute_script("return document.documentElement.scrollHeight"))
 
 
 def findings(browser: Chrome, asked: dict[str, Any]) -> list[str]:
-    """What axe-core finds on the page as it is, whatever its impact: a line for each element."""
+    """The violations that axe-core finds, of any impact: a line for each element."""
     if not browser.execute_script("return 'axe' in window"):
         browser.execute_script(_axe())
     answer = browser.execute_async_script(
@@ -112,7 +112,7 @@ def findings(browser: Chrome, asked: dict[str, Any]) -> list[str]:
 
 
 def findings_everywhere(browser: Chrome) -> list[str]:
-    """The same on a desk and on a phone: by day all rules, by night those of colours."""
+    """The violations in both window sizes: all rules in the light theme, rules on colours in the dark one."""
     found = []
     for name, rules in zip(THEMES, (RULES, COLOURS), strict=True):
         theme(browser, name)
@@ -123,7 +123,7 @@ def findings_everywhere(browser: Chrome) -> list[str]:
 
 
 def unfold(browser: Chrome) -> None:
-    """Open what is folded up."""
+    """Open all collapsed details."""
     browser.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
 
 

@@ -1,4 +1,4 @@
-"""Takes what OpenTelemetry exports, over HTTP, as a collector does."""
+"""An OpenTelemetry collector for tests: receives spans over HTTP."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 @dataclass(frozen=True)
 class Span:
-    """A span; ``service`` is the process that it is of."""
+    """A span; ``service`` is the process that recorded it."""
 
     service: str
     name: str
@@ -67,7 +67,7 @@ def _plain(attributes: Any) -> dict[str, Any]:
 
 @contextmanager
 def collecting() -> Iterator[Collector]:
-    """A collector on a port of its own."""
+    """A collector on a free port."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -1,4 +1,4 @@
-"""An installation of its own: web, workers and beat as production runs them, and what they say."""
+"""A separate installation for tests: web, workers and beat as in production, and their logs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
 
 @dataclass
 class Installation:
-    """``parts`` are its processes by name; a call is below ``/v1``, by the key that it has."""
+    """``parts`` are its processes by name. Paths of calls are below ``/v1``; calls use ``key``."""
 
     url: str
     settings: Settings
@@ -62,12 +62,12 @@ class Installation:
         return name
 
     def output(self, part: str | None = None) -> str:
-        """What a part has said so far, or all of them."""
+        """The log of a part so far, or the logs of all parts."""
         names = [part] if part else [path.stem for path in self.folder.glob("*.log")]
         return "".join((self.folder / f"{name}.log").read_text() for name in names)
 
     def lines(self, part: str) -> list[dict[str, Any]]:
-        """The lines of a part that logs JSON; each has to be that."""
+        """The parsed log lines of a part that logs JSON; an error for any other line."""
         return [orjson.loads(line) for line in self.output(part).splitlines()]
 
     def start(self, part: str, **changed: str) -> None:
@@ -78,11 +78,11 @@ class Installation:
             )
 
     def stop(self, part: str) -> None:
-        """End a part in its own time."""
+        """Stop a part with SIGTERM."""
         self._end(part, signal.SIGTERM)
 
     def kill(self, part: str) -> None:
-        """End a part before it can do anything about it."""
+        """Kill a part with SIGKILL."""
         self._end(part, signal.SIGKILL)
 
     def _end(self, part: str, how: signal.Signals) -> None:
@@ -102,7 +102,7 @@ def installed(
     patience: float = START_SECONDS,
     **changed: str,
 ) -> Iterator[Installation]:
-    """Start it, within ``patience`` seconds; ``changed`` are variables of its environment."""
+    """Start an installation within ``patience`` seconds; ``changed`` are environment variables."""
     port = free_port()
     ours = environment | {"ALMANAC_DATA_DIR": str(folder), "PATH": os.environ["PATH"], **changed}
     settings = settings_of(ours)

@@ -1,4 +1,4 @@
-"""A scrape, as Prometheus reads it."""
+"""Scrapes ``/metrics`` and parses the answer as Prometheus does."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def parse(text: str) -> Scrape:
 
 
 def scrape(made: Any, **more: Any) -> Scrape:
-    """What an installation tells now."""
+    """The current metrics of an installation."""
     answer = made.session.get(f"{made.url}/metrics", timeout=30, **more)
     assert answer.status_code == 200, answer.text
     return parse(answer.text)

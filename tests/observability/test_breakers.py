@@ -1,4 +1,4 @@
-"""A provider dies in an installation with two workers: it is named at once, probed once, and well again."""
+"""A provider fails in an installation with two workers: fast failures, a single probe, and recovery."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.observability.installation import Installation, installed
 from tests.observability.scraping import scrape
 from tests.waiting import no_read_is_under_way, until
 
-# With a whole installation: too long for the default run.
+# Starts a whole installation, which is too slow for the default run.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 WEEK = {"start": "2026-12-03", "end": "2026-12-10"}
@@ -35,7 +35,10 @@ def made(environment, tmp_path_factory, sandbox_process):
 
 @pytest.fixture
 def members(made, sandbox, unique):
-    """An organization of so many members of one provider, three of the other; it, and who those many are."""
+    """Create an organization with ``count`` members of a provider and three of the other.
+
+    Returns its slug and the ids of the ``count`` members.
+    """
 
     def make(provider: str, count: int = 2 * ACCOUNTS) -> tuple[str, set[str]]:
         slug, other = unique("acme"), {"google": "microsoft", "microsoft": "google"}[provider]
@@ -55,7 +58,7 @@ def members(made, sandbox, unique):
 
 
 def ask(made: Installation, slug: str) -> tuple[dict[str, Any], float]:
-    """The organization's slots, read anew, and how long that took."""
+    """The organization's slots, read without the cache, and the duration in seconds."""
     began = time.monotonic()
     answer = made.get(f"/organizations/{slug}/scheduling", {"Cache-Control": "no-cache"}, **WEEK)
     assert answer.status_code == 200, answer.text
@@ -85,10 +88,10 @@ def test_a_provider_dies_and_comes_back(made, members, sandbox, provider, fault)
     sandbox.fault(provider=provider, **fault)
     answer, _ = ask(made, slug)
     assert named(answer) == dead
-    # What hangs is waited for beyond the deadline of the request.
+    # A read that hangs continues beyond the deadline of its request.
     until(lambda: breaker(made, provider).open)
     made.stores.redis.hset(f"breaker:{provider}:busy", "until", int((time.time() + 600) * 1000))
-    # What was under way when it opened comes to its end.
+    # Reads that were in flight when the breaker opened end.
     until(lambda: no_read_is_under_way(made.stores.redis))
     sandbox.forget_requests()
     for _ in range(3):
@@ -106,12 +109,12 @@ def test_a_provider_dies_and_comes_back(made, members, sandbox, provider, fault)
     assert told.sum("almanac_breaker_open") == 1
     assert made.session.get(f"{made.url}/readyz", timeout=10).ok
 
-    # The time is over for those that have failed too: both workers have many who would probe.
+    # The breaker's pause is over, and both workers have many reads that could be the probe.
     made.stores.redis.hset(f"breaker:{provider}:busy", "until", 1)
     answer, _ = ask(made, slug)
     assert named(answer) == dead
     until(lambda: not breaker(made, provider).probed)
-    # What hangs is given a second try.
+    # A read that hangs is retried once.
     assert calls(sandbox, provider) == (2 if "latency_ms" in fault else 1)
     assert breaker(made, provider).open
 

@@ -1,4 +1,4 @@
-"""What the Grafana dashboard asks for is there in a scrape, and so is what the documentation lists."""
+"""A scrape has every metric that the Grafana dashboard queries and that the documentation lists."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GROUPING = re.compile(r"by \(([^)]*)\)")
 
 @pytest.fixture(scope="module")
 def full():
-    """A scrape of an installation in which everything has happened."""
+    """A scrape of an installation in which every counted event has happened."""
     from prometheus_client import generate_latest
 
     one = Histogram((1,) * len(BOUNDS))

@@ -1,4 +1,4 @@
-"""What the processes of an installation say: lines of JSON, by request, without anybody's secrets."""
+"""The logs of an installation's processes: JSON lines with request ids and without secrets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import requests
 from tests.observability.installation import installed
 from tests.waiting import until
 
-# With a whole installation: too long for the default run.
+# Starts a whole installation, which is too slow for the default run.
 pytestmark = pytest.mark.long
 
 DAY = {"start": "2026-12-03", "end": "2026-12-04"}
@@ -110,7 +110,7 @@ def test_what_workers_say_of_a_request_has_its_id_and_the_next_one_has_another(t
     failure = next(line for line in mine if line["message"].startswith("provider failure"))
     assert failure["why"] == "Microsoft 365 denies access"
     assert re.fullmatch(r"[\w-]+", failure["connection"])
-    # What nobody has asked for belongs to nobody.
+    # Periodic tasks belong to no request.
     sweeps = [line for line in lines if line.get("task") == "webhooks.sweep"]
     assert all("request" not in line for line in sweeps)
 
@@ -135,7 +135,7 @@ def test_a_read_that_two_requests_share_belongs_to_the_one_that_has_it_made(talk
             and line.get("request", "").startswith("shared-")
         ]
 
-    # One for each account, whoever came first; each request is answered and told once.
+    # One failure for each account, under either request; each request has one line in the access log.
     until(lambda: len(failures()) == 2)
     assert set(failures()) <= {"shared-1", "shared-2"}
     for request in ("shared-1", "shared-2"):
@@ -181,7 +181,7 @@ def test_no_secret_no_query_and_no_address_is_in_any_line(talkative, ada, sandbo
     hook = talkative.call("POST", "/webhooks", json={"url": "http://127.0.0.1:1/hook?planted-query"})
     assert hook.status_code == 201, hook.text
     planted["webhook secret"] = hook.json()["data"]["secret"]
-    # A consent whose code nobody knows, and a grant that is gone.
+    # A consent with an unknown code, and a revoked grant.
     link = talkative.get(f"/users/{user}/oauth/google/link").json()["data"]["link"]
     state = parse_qs(urlsplit(link).query)["state"][0]
     requests.get(f"{talkative.url}/v1/oauth/google/callback?code=planted-code&state={state}", timeout=20)
@@ -198,7 +198,7 @@ def test_no_secret_no_query_and_no_address_is_in_any_line(talkative, ada, sandbo
         sandbox.revoke(account.email)
     talkative.get(f"/users/{user}/calendar/busy", {"Cache-Control": "no-cache"}, **DAY)
     talkative.get(f"/users/{user}/calendar/busy", {"Cache-Control": "no-cache"}, start="planted-query")
-    # What gunicorn itself refuses.
+    # A request that gunicorn refuses.
     refused_by_the_server(talkative, b"GET /v1/users/lovelace?planted-query NONSENSE\r\n\r\n")
     refused_by_the_server(talkative, b"GET /v1/users HTTP/1.1\r\nplanted-query \x00: lovelace\r\n\r\n")
     talkative.call("DELETE", f"/users/{user}")

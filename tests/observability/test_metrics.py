@@ -1,4 +1,4 @@
-"""What Prometheus is told: exactly what was done, by all processes together, whoever is asked."""
+"""The metrics for Prometheus: exact counts of all processes together, from any web process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.observability.scraping import parse, scrape
 from tests.store.statements import statements
 from tests.waiting import until
 
-# With a whole installation: too long for the default run.
+# Starts a whole installation, which is too slow for the default run.
 pytestmark = pytest.mark.long
 
 DAY = {"start": "2026-12-03", "end": "2026-12-04"}
@@ -92,14 +92,14 @@ def test_a_mixed_load_on_two_processes_is_told_exactly_and_never_goes_down(busy,
     assert more("almanac_provider_writes_total", provider="google") == 20
     assert more("almanac_provider_writes_seconds_count", provider="google") == 20
     assert more("almanac_provider_writes_total", provider="microsoft") == 0
-    # Every read that was made has failed, and nothing else has; each job was made or followed.
+    # Every read has failed, and nothing else has; each job was sent to a worker or followed another.
     reads = more("almanac_provider_reads_total")
     failed = more("almanac_provider_failures_total", provider="google", reason="accessDenied")
     assert more("almanac_provider_failures_total") == failed > 0
     assert 0 < reads == more("almanac_fanout_jobs_total", how="asked") - 20
     assert more("almanac_fanout_jobs_late_total") == 0
     assert more("almanac_cache_calendars_total", result="miss") > 0
-    # The time that it took is between none and what all of it took, one after the other.
+    # The total is more than zero and less than the sum of the times that the client measured.
     assert 0 < more("almanac_request_seconds_sum") < sum(a.elapsed.total_seconds() for a in answers)
 
     assert len(seen) > 5
@@ -109,7 +109,7 @@ def test_a_mixed_load_on_two_processes_is_told_exactly_and_never_goes_down(busy,
 
 
 def settled(made, *, requests, group=None):
-    """A scrape once so many requests are counted, and what workers did for them is."""
+    """A scrape once ``requests`` requests are counted, and the workers' jobs for them."""
 
     def counted(each):
         groups = [{"group": name} for name in group or ()] or [{}]
@@ -117,7 +117,7 @@ def settled(made, *, requests, group=None):
 
     def enough():
         found = scrape(made)
-        # A process writes down all its counts at once. Workers do so on their own time, each job once.
+        # Each process flushes all its counts at once; workers flush at other times than the web tier.
         done = found.sum("almanac_provider_reads_total") + found.sum("almanac_provider_writes_total")
         asked = found.sum("almanac_fanout_jobs_total", how="asked")
         return counted(found) >= requests and done == asked and found
@@ -250,7 +250,7 @@ def test_a_token_is_asked_for_when_one_is_set(new_app, api):
         ("10.0.0.5", {}, 403),
         ("2001:db8::1", {}, 403),
         ("", {}, 403),
-        # A proxy on this machine is on loopback, and forwards what comes from elsewhere.
+        # A proxy on this machine connects from loopback, but forwards requests of other machines.
         *(
             ("127.0.0.1", {name: "127.0.0.1"}, 403)
             for name in ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via")
@@ -259,7 +259,7 @@ def test_a_token_is_asked_for_when_one_is_set(new_app, api):
 )
 @pytest.mark.parametrize("trusted", [0, 1])
 def test_without_a_token_only_this_machine_is_answered(new_app, address, headers, status, trusted):
-    """Through a declared proxy, the address is the client's, and a client can claim to be loopback."""
+    """Behind a declared proxy, the address comes from a header, in which clients can claim loopback."""
     client = new_app(trusted_proxies=trusted).test_client()
 
     answer = client.get("/metrics", headers=headers, environ_overrides={"REMOTE_ADDR": address})

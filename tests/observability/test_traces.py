@@ -1,4 +1,4 @@
-"""One request is one trace: from the web tier over the fan-out to each call to a provider."""
+"""A request is one trace, from the web tier through the fan-out to each call of a provider."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.observability.installation import installed
 from tests.waiting import until
 from workers.telemetry import tracing
 
-# With a whole installation: too long for the default run.
+# Starts a whole installation, which is too slow for the default run.
 pytestmark = pytest.mark.long
 
 DAY = {"start": "2026-12-03", "end": "2026-12-04"}
@@ -51,7 +51,7 @@ def ada(traced, sandbox, unique):
 
 @pytest.fixture
 def trace(collector):
-    """The spans of a call that is made within a trace of the client's, once there are so many and no gap."""
+    """The spans of a call within a client's trace, once ``providers`` calls and all parents have arrived."""
 
     def make(call, *, providers):
         trace, client = secrets.token_hex(16), secrets.token_hex(8)
@@ -60,7 +60,7 @@ def trace(collector):
         def whole():
             spans = collector.of(trace)
             calls = [span for span in spans if span.kind == CLIENT]
-            # A span is sent when it ends, and each process sends its own: a parent may come last.
+            # Each process exports its spans when they end, so a parent may arrive after its children.
             there = {client, *by_id(spans)}
             return len(calls) >= providers and all(span.parent in there for span in spans) and spans
 
@@ -181,7 +181,7 @@ def test_where_it_is_off_nothing_of_it_is_imported():
         "import sys, app.wsgi, workers.main; from workers.telemetry import tracing; tracing.start('web'); "
     )
     program += "print(tracing.on(), [name for name in sys.modules if name.startswith(THEIRS)])"
-    # The API alone is imported by the client of Redis, where it is installed.
+    # The Redis client imports only OpenTelemetry's API package, if that is installed.
     program = program.replace("THEIRS", "('opentelemetry.sdk.trace', 'opentelemetry.exporter')")
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("ALMANAC_", "OTEL_"))

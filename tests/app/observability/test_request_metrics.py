@@ -1,4 +1,4 @@
-"""What is counted of requests, of the cache they are answered from, and of the providers behind it."""
+"""Counters of requests, cache lookups and provider calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOUR = 3_600_000
 
 
 def counted(stores, app=None) -> Counts:
-    """What all processes have counted so far, those of ``app`` included."""
+    """The counts of all processes so far, with those of ``app`` flushed."""
     if app is not None:
         app.extensions[EXTENSION].stores.counters.flush()
     now = time.time_ns() // 1_000_000
@@ -30,7 +30,7 @@ def counted(stores, app=None) -> Counts:
 
 @pytest.fixture
 def requests_of(app, stores):
-    """How many more requests of a group and status there are after a call."""
+    """The number of requests of a group and status that a call adds."""
 
     def count(group, status, call):
         for _ in range(TRIES):
@@ -39,7 +39,7 @@ def requests_of(app, stores):
             after = counted(stores, app)
             if after.requests().total == before.requests().total + 1:
                 return after.requests(group, status).total - before.requests(group, status).total
-            # A server of another test may have told just now what it had counted.
+            # A server of another test may have flushed its counts meanwhile: try again.
         return pytest.fail("a request is not counted once")
 
     return count
@@ -62,7 +62,7 @@ def test_every_route_is_counted_in_its_part_of_the_api(app, api, stores):
         api.client.open(f"/v1{path}", method=method, buffered=True)
 
         after = counted(stores, app).answers
-        # Servers of other tests tell what they counted every few seconds.
+        # Servers of other tests flush their counts every few seconds.
         assert changed(before, after, GROUP_OF.get(blueprint, blueprint)), endpoint
 
 
@@ -114,17 +114,17 @@ def test_how_long_requests_take_is_told_in_milliseconds(app, api, stores):
         after = counted(stores, app).requests("users")
         if after.total == before.total + 20:
             break
-        # A server of another test has told just now what it had counted.
+        # A server of another test has flushed its counts meanwhile: try again.
 
     mine = Histogram(tuple(now - then for now, then in zip(after.buckets, before.buckets, strict=True)))
     assert mine.total == 20
-    # A bucket ends at two and a half times its beginning at most.
+    # The end of a bucket is at most two and a half times its start.
     assert 0 < mine.percentile(50) <= max(1, 2.5 * took)
 
 
 @pytest.fixture
 def cache_of(app, stores):
-    """What a call finds in the busy cache."""
+    """The cache counts that a call adds."""
 
     def found(call, of=None):
         before = counted(stores, of or app).cache
@@ -203,6 +203,6 @@ def test_processes_of_the_web_tier_write_down_by_themselves_also_when_they_end(e
             answer = session.get(f"http://127.0.0.1:{port}/v1/webhooks", timeout=10)
             assert answer.status_code == 200
 
-    # Ended before their first five seconds were over, most likely; in any case nothing is lost.
+    # Most likely the processes ended before their first periodic flush; no count may be lost.
     after = counted(stores)
     assert after.requests("webhooks", "2xx").total == before.requests("webhooks", "2xx").total + 10

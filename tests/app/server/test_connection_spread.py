@@ -43,7 +43,7 @@ def holders(port: int, connections: Iterable[http.client.HTTPConnection]) -> lis
         try:
             owners[os.readlink(file)] = file.parts[2]
         except OSError:
-            # It has been closed, or its process has ended.
+            # The file was closed, or its process has ended.
             continue
     return [owners[inodes[each.sock.getsockname()[1]]] for each in connections]
 

@@ -291,7 +291,7 @@ def test_flower_runs_beside_the_rest_when_asked_to(tmp_path):
             told = re.fullmatch(r"Flower: (\S+) \(sign in as almanac with the password (\S+)\)\n", line)
             assert told is not None
             assert workers_seen(told[1], ("almanac", told[2])) == {"worker1", "worker2"}
-            # The tasks that beat has sent by then.
+            # Beat has ticked by then, and its health check says so.
             assert almanac("healthy", "beat", data=tmp_path).exit_code == 0
         finally:
             # A second signal, as from timeout(1) or an impatient user.
