@@ -25,7 +25,7 @@ def receiver(stores):
 
 @pytest.fixture
 def end_a_grant(api, sandbox, new_user):
-    """Revoke a user's grant at the provider, and wait until the service notices; returns the user."""
+    """Revoke a user's grant at the provider, and have the service notice it; returns the user."""
 
     def ended():
         user = new_user(sandbox.account("google", "ada@example.com"), name="ada")

@@ -84,7 +84,7 @@ class Visitor(ABC):
 
 
 class Pointer(Visitor):
-    """A user with a mouse or a touch screen: controls that are covered or off the window cannot be pressed."""
+    """A user with a mouse or a touch screen: covered controls, or those off the window, cannot be pressed."""
 
     def use(self, name: str, *, near: str = "") -> Self:
         self._find("a[href], button, summary", name, near).click()
