@@ -80,7 +80,7 @@ def note(name: str, *, known: bool, what: str = "sign-in") -> None:
     for item, key in _counted(name):
         _limiter().hit(item, *key)
     # Unknown names are not logged: users sometimes type their password into the name field.
-    who = f"administrator {name}" if known else "nobody we know"
+    who = f"administrator {name}" if known else "an unknown name"
     log.warning("a %s as %s from %s failed", what, who, request.remote_addr)
     if seconds := wait(name):
         log.warning("%ss as %s from %s have to wait %d s", what, who, request.remote_addr, seconds)

@@ -282,7 +282,7 @@ def test_a_name_that_may_be_a_password_is_neither_logged_nor_readable_in_redis(
 
     assert browser_of(address=address).sign_in(Person("planted password", "wrong")).status == 401
 
-    assert caplog.messages == [f"a sign-in as nobody we know from {address} failed"]
+    assert caplog.messages == [f"a sign-in as an unknown name from {address} failed"]
     keys = [key.decode() for key in stores.redis.scan_iter("*sign-in*")]
     assert any(address in key for key in keys)
     guessed = hashlib.sha256(b"planted password").hexdigest()
