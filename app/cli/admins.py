@@ -44,10 +44,10 @@ def create_administrator(name: str, password: str, data: Path | None) -> None:
 
     with Stores(settings(data)) as stores:
         try:
-            made = create(stores, name, password)
+            created = create(stores, name, password)
         except ValueError as error:
             raise click.UsageError(str(error)) from error
-    click.echo(f"{name} can sign in now" if made else f"{name} has another password now")
+    click.echo(f"{name} can sign in now" if created else f"{name} has another password now")
 
 
 @admins.command("list")

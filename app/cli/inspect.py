@@ -28,7 +28,7 @@ def flower(host: str, port: int, url_prefix: str, data: Path | None) -> None:
     if data is not None:
         os.environ["ALMANAC_DATA_DIR"] = str(data)
     credentials = sign_in(read_flower_settings(), host)
-    if credentials.made:
+    if credentials.generated:
         click.echo(f"Flower: {invitation(credentials, host, port, url_prefix)}")
     become(commands.flower(host, port, url_prefix), environment(os.environ, credentials))
 

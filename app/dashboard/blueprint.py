@@ -32,12 +32,12 @@ OPEN = frozenset({"dashboard.sign_in", "dashboard.welcome", static_files.ENDPOIN
 def _let_in() -> ResponseReturnValue | None:
     if request.endpoint == static_files.ENDPOINT:
         return None
-    lost = request.routing_exception is not None
-    if not lost:
+    unknown = request.routing_exception is not None
+    if not unknown:
         _refuse_nul()
         csrf.protect()
     signed_in = sessions.recognise()
-    if signed_in or lost or request.endpoint in OPEN:
+    if signed_in or unknown or request.endpoint in OPEN:
         return None
     if request.headers.get("HX-Request"):
         # htmx asked for a part of a page: send the whole page to the sign-in.

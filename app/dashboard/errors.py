@@ -49,8 +49,8 @@ class _Request(query_string.Request):
     def blueprint(self) -> str | None:
         """The blueprint whose hooks and error handlers apply."""
         found = super().blueprint
-        lost = found is None and self.endpoint is None and f"{self.path}/".startswith(f"{PATH}/")
-        return "dashboard" if lost else found
+        unknown = found is None and self.endpoint is None and f"{self.path}/".startswith(f"{PATH}/")
+        return "dashboard" if unknown else found
 
 
 def claim_unknown_paths(app: Flask) -> None:
@@ -75,8 +75,8 @@ def _answered(error: ApiError) -> Response:
 
 
 def _out_of_service(error: Exception) -> Response:
-    said = type(error).__name__
-    log.error("%s %s out of service, request %s: %s", request.method, route(), request_id(), said)
+    cause = type(error).__name__
+    log.error("%s %s out of service, request %s: %s", request.method, route(), request_id(), cause)
     return _page(503, "The service is not available for a moment", _WHAT_TO_DO[503])
 
 

@@ -17,12 +17,12 @@ def ticket() -> str:
     return secrets.token_urlsafe(TICKET_BYTES)
 
 
-def take(ticket: str) -> bool:
+def use(ticket: str) -> bool:
     """Use up a token; whether it was unused. Of several concurrent calls exactly one returns True."""
     return bool(services().stores.redis.set(_key(ticket), b"1", nx=True, ex=REMEMBERED_SECONDS))
 
 
-def give_back(ticket: str) -> None:
+def release(ticket: str) -> None:
     """Make a token usable again, because the action of its form has failed."""
     services().stores.redis.delete(_key(ticket))
 

@@ -42,13 +42,13 @@ def read(schema: type[Schema], suggested: Mapping[str, str] | None = None) -> Fo
     """The form of this request. Empty fields count as missing; ``suggested`` has values for missing ones."""
     sent = {name: value for name, value in request.form.items() if value.strip() and name != "csrf_token"}
     values = {**(suggested or {}), **sent}
-    made = Form(values)
+    form = Form(values)
     try:
-        made.data = schema().load(values)
+        form.data = schema().load(values)
     except ValidationError as error:
         messages = error.messages_dict
-        made.errors = {"" if name == "_schema" else name: _first(each) for name, each in messages.items()}
-    return made
+        form.errors = {"" if name == "_schema" else name: _first(each) for name, each in messages.items()}
+    return form
 
 
 def _first(messages: Any) -> str:

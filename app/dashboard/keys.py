@@ -89,18 +89,18 @@ def new_key() -> ResponseReturnValue:
         form.refuse("", "This form came without its ticket: send it again as it is now.")
     if not form:
         return _form(form, 400)
-    if not form_tokens.take(form.data["ticket"]):
+    if not form_tokens.use(form.data["ticket"]):
         form.refuse("", SENT_BEFORE)
         return _form(form, 409)
     try:
-        made = _create(form)
+        key = _create(form)
     except Exception:
-        form_tokens.give_back(form.data["ticket"])
+        form_tokens.release(form.data["ticket"])
         raise
-    if made is None:
-        form_tokens.give_back(form.data["ticket"])
+    if key is None:
+        form_tokens.release(form.data["ticket"])
         return _form(form, 400)
-    return page("key_made.html", key=made, name=form.data["name"], base=_base())
+    return page("key_made.html", key=key, name=form.data["name"], base=_base())
 
 
 @blp.post("/keys/<int(max=2147483647):key_id>/revoke")
@@ -167,9 +167,9 @@ def _expiry(form: forms.Form) -> datetime | None:
 
 def _form(form: forms.Form, status: int = 200) -> ResponseReturnValue:
     with services().stores.database.reading() as session:
-        known = organizations.slugs(session, limit=LONGEST_CHOICE)
+        slugs = organizations.slugs(session, limit=LONGEST_CHOICE)
     return page(
-        "new_key.html", status, form=form, ticket=form_tokens.ticket(), slugs=known, lasting=LASTING_DAYS
+        "new_key.html", status, form=form, ticket=form_tokens.ticket(), slugs=slugs, lasting=LASTING_DAYS
     )
 
 

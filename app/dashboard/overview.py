@@ -90,15 +90,15 @@ def overview() -> ResponseReturnValue:
     with services().stores.database.reading() as session:
         figures = _figures(session)
         ended = connections.dead(session, limit=MOST_ENDED)
-    known = oauth_clients.overview()
+    registrations = oauth_clients.overview()
     return page(
         "overview.html",
         figures=figures,
         ended=ended,
-        providers=known,
-        titles={each.provider.value: each.title for each in known},
+        providers=registrations,
+        titles={each.provider.value: each.title for each in registrations},
         badge_of=badge_of,
-        steps=_steps(figures, known),
+        steps=_steps(figures, registrations),
     )
 
 
@@ -142,14 +142,14 @@ def _figures(session: Session) -> Figures:
     )
 
 
-def _steps(figures: Figures, known: list[Registration]) -> list[Step]:
+def _steps(figures: Figures, registrations: list[Registration]) -> list[Step]:
     """The setup steps; empty once all but the last are done, as opening the explorer is not recorded."""
     steps = [
         Step(
             "Configure a provider",
             "Register this installation with Google or Microsoft, and enter what they give you.",
             url_for("dashboard.settings"),
-            any(each.configured for each in known),
+            any(each.configured for each in registrations),
         ),
         Step(
             "Create an API key",

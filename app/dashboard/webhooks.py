@@ -62,18 +62,18 @@ def create_webhook() -> ResponseReturnValue:
     _check(form, chosen)
     if not form:
         return _form(form, chosen, 400)
-    if not form_tokens.take(form.data["ticket"]):
+    if not form_tokens.use(form.data["ticket"]):
         form.refuse("", SENT_BEFORE)
         return _form(form, chosen, 409)
     try:
-        made = _create(form, chosen)
+        created = _create(form, chosen)
     except Exception:
-        form_tokens.give_back(form.data["ticket"])
+        form_tokens.release(form.data["ticket"])
         raise
-    if made is None:
-        form_tokens.give_back(form.data["ticket"])
+    if created is None:
+        form_tokens.release(form.data["ticket"])
         return _form(form, chosen, 400)
-    endpoint, secret = made
+    endpoint, secret = created
     return page("webhook_made.html", endpoint=endpoint, secret=secret)
 
 

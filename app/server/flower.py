@@ -19,11 +19,11 @@ _SECRETS = ("ALMANAC_SECRET_KEY", "ALMANAC_ENCRYPTION_KEYS", "ALMANAC_DATABASE_U
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """The sign-in that Flower requires; ``made`` when the password was generated just now."""
+    """The sign-in that Flower requires; ``generated`` is whether the password was generated just now."""
 
     user: str
     password: str = field(repr=False)
-    made: bool
+    generated: bool
 
 
 def sign_in(settings: Settings | FlowerSettings, host: str) -> SignIn:
@@ -37,11 +37,11 @@ def sign_in(settings: Settings | FlowerSettings, host: str) -> SignIn:
                 f"ALMANAC_FLOWER_PASSWORD must be set for Flower to listen on {host}: it shows what the "
                 "workers do. Without a password it listens on 127.0.0.1 alone"
             )
-        return SignIn(settings.flower_user, secrets.token_urlsafe(16), made=True)
+        return SignIn(settings.flower_user, secrets.token_urlsafe(16), generated=True)
     _require_takeable("ALMANAC_FLOWER_USER", settings.flower_user, ":,")
     # A comma would separate several users.
     _require_takeable("ALMANAC_FLOWER_PASSWORD", settings.flower_password, ",")
-    return SignIn(settings.flower_user, settings.flower_password, made=False)
+    return SignIn(settings.flower_user, settings.flower_password, generated=False)
 
 
 def environment(of: Mapping[str, str], sign_in: SignIn) -> dict[str, str]:
@@ -53,7 +53,7 @@ def environment(of: Mapping[str, str], sign_in: SignIn) -> dict[str, str]:
 def invitation(sign_in: SignIn, host: str, port: int, prefix: str = "") -> str:
     """The address of Flower and, when it was generated, the password."""
     where = f"http://{f'[{host}]' if ':' in host else host}:{port}/{prefix.strip('/')}".rstrip("/")
-    if not sign_in.made:
+    if not sign_in.generated:
         return f"{where} (sign in with ALMANAC_FLOWER_PASSWORD)"
     return f"{where} (sign in as {sign_in.user} with the password {sign_in.password})"
 

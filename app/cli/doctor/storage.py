@@ -89,13 +89,15 @@ def persistence(examination: Examination) -> Found:
     switched_off = {"save": "", "appendonly": "no"}
     advice = 'Start it with --save "" --appendonly no'
     try:
-        kept = [name for name, off in switched_off.items() if client.config_get(name).get(name, off) != off]
+        enabled = [
+            name for name, off in switched_off.items() if client.config_get(name).get(name, off) != off
+        ]
     except ResponseError:
         return State.WARNING, "This Redis does not say whether it keeps its state on disk", advice
-    if kept:
+    if enabled:
         return (
             State.WARNING,
-            f"Redis keeps its state on disk ({' and '.join(kept)}): after a crash it may come back older "
+            f"Redis keeps its state on disk ({' and '.join(enabled)}): after a crash it may come back older "
             "than the events that were written since, and offer time that is taken",
             advice,
         )
@@ -108,10 +110,10 @@ def encryption_keys(examination: Examination) -> Found:
     with stores.database.reading() as session:
         tried, closed = connections.opens(session, stores.keyring, SAMPLE)
         clients = list(provider_clients.load(session).values())
-        endpoints, shut = webhooks.opens(session, stores.keyring, SAMPLE)
+        endpoints, unreadable = webhooks.opens(session, stores.keyring, SAMPLE)
     lost = [f"{closed} of {tried} connections"] if closed else []
-    if shut:
-        lost.append(f"{shut} of {endpoints} webhooks")
+    if unreadable:
+        lost.append(f"{unreadable} of {endpoints} webhooks")
     for client in clients:
         try:
             provider_clients.open_client(client, stores.keyring)

@@ -87,12 +87,12 @@ def invite() -> ResponseReturnValue:
     form = forms.read(InviteForm)
     if not form:
         return failed("This form came without its ticket: send it again as it is now.", "account")
-    if not form_tokens.take(form.data["ticket"]):
+    if not form_tokens.use(form.data["ticket"]):
         return failed(SENT_BEFORE, "account")
     try:
         secret = _invite()
     except Exception:
-        form_tokens.give_back(form.data["ticket"])
+        form_tokens.release(form.data["ticket"])
         raise
     # Behind a proxy, the address of this request may differ from the public one.
     base = services().settings.public_url or request.host_url.rstrip("/")

@@ -20,7 +20,7 @@ from store.sql.queries import administrators, audit
 
 WRONG = "Name or password is wrong."
 
-_OURS = re.compile(r"/dashboard(/[^?#\\]*)?(\?[^#]*)?")
+_DASHBOARD_PATH = re.compile(r"/dashboard(/[^?#\\]*)?(\?[^#]*)?")
 
 
 class SignInForm(forms.Body):
@@ -75,11 +75,12 @@ def welcome(secret: str) -> ResponseReturnValue:
     check_new_password(form)
     if not form:
         return page("welcome.html", 400, form=form)
-    made = _create_administrator(secret, form)
-    if made is None:
+    created = _create_administrator(secret, form)
+    if created is None:
         return page("welcome.html" if form.errors else "stale_link.html", 400, form=form)
-    sessions.begin(made)
-    return login_throttle.know_browser(made.name, make_response(done(f"Welcome, {made.name}.", "overview")))
+    sessions.begin(created)
+    response = make_response(done(f"Welcome, {created.name}.", "overview"))
+    return login_throttle.know_browser(created.name, response)
 
 
 @blp.post("/sign-out")
@@ -132,12 +133,12 @@ def _create_administrator(secret: str, form: forms.Form) -> Administrator | None
         with services().stores.database.writing() as session:
             if not administrators.accept(session, secret):
                 return None
-            made = administrators.create(session, name=form.data["name"], password_hash=hashed)
-            audit.record(session, actor=_actor(made), action="createAdministrator", subject=made.name)
+            created = administrators.create(session, name=form.data["name"], password_hash=hashed)
+            audit.record(session, actor=_actor(created), action="createAdministrator", subject=created.name)
     except IntegrityError:
         form.refuse("name", "is taken: choose another")
         return None
-    return made
+    return created
 
 
 def _actor(administrator: Administrator) -> str:
@@ -150,6 +151,6 @@ def _after() -> str:
     Other sites, and addresses outside the dashboard, are ignored.
     """
     after = request.args.get("after", "")
-    up = {".", ".."}.intersection(unquote(after.partition("?")[0]).split("/"))
-    ours = _OURS.fullmatch(after) and not CONTROL.search(after) and not up
-    return after if ours else url_for("dashboard.overview")
+    has_dots = {".", ".."}.intersection(unquote(after.partition("?")[0]).split("/"))
+    allowed = _DASHBOARD_PATH.fullmatch(after) and not CONTROL.search(after) and not has_dots
+    return after if allowed else url_for("dashboard.overview")

@@ -47,7 +47,7 @@ def settings_with(tmp_path: Path):
 def test_who_listens_on_this_machine_alone_may_have_a_password_made(settings_with, host):
     first, second = sign_in(settings_with(), host), sign_in(settings_with(), host)
 
-    assert first.made
+    assert first.generated
     assert first.user == "almanac"
     assert len(first.password) >= 20
     assert first.password != second.password
