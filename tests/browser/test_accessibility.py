@@ -52,7 +52,7 @@ def test_a_page_fits_a_desk_and_a_phone(browser, look, view):
 
 
 @EVERY_VIEW
-def test_a_page_can_be_used_by_everybody(browser, look, view):
+def test_a_page_is_accessible(browser, look, view):
     """The rules of axe-core: all with light colours, those on colours with dark ones."""
     services.axe().require()
     look(view)
@@ -82,7 +82,7 @@ def test_nothing_is_left_out(app):
     assert reached - looked_at - PARTS == {"static"}
 
 
-def test_what_is_wrong_is_found(browser, look, sign_in):
+def test_the_checks_find_faults(browser, look, sign_in):
     """The checks report each fault of an inaccessible page, with its element."""
     services.axe().require()
     look(next(view for view in VIEWS if view.name == "overview"))

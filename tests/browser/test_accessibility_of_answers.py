@@ -56,7 +56,7 @@ DEEDS = {
 
 
 @pytest.mark.parametrize("deed", DEEDS)
-def test_what_answers_a_deed_can_be_used_by_everybody(browser, web, content, sign_in, deed):
+def test_the_result_of_an_action_is_accessible(browser, web, content, sign_in, deed):
     services.axe().require()
     where, do = DEEDS[deed]
     if deed != "stranger":

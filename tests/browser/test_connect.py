@@ -93,7 +93,7 @@ def test_by_keyboard_alone_with_an_account_that_is_new(
 
 
 @BOTH
-def test_whoever_denies_connects_nothing(sandbox, web, api, browser, open_link, new_user, provider):
+def test_denied_consent_connects_nothing(sandbox, web, api, browser, open_link, new_user, provider):
     sandbox.account(provider, ADA)
     user = new_user()
     open_link(user, provider)
@@ -115,7 +115,7 @@ def test_whoever_denies_connects_nothing(sandbox, web, api, browser, open_link, 
         ("microsoft", "MailboxSettings.Read", "Calendars.ReadBasic"),
     ],
 )
-def test_whoever_unticks_a_scope_is_read_with_the_others(
+def test_without_one_scope_the_others_are_used(
     sandbox, web, api, browser, open_link, new_user, provider, unticked, kept
 ):
     sandbox.account(provider, ADA, events=[meeting("09:00", "10:00")])
@@ -144,7 +144,7 @@ def test_the_browser_ends_at_the_return_url(sandbox, web, browser, open_link, ne
     assert query == {"provider": ["google"], "connected": ["true"]}
 
 
-def test_a_page_loaded_again_says_that_all_may_be_well(sandbox, web, browser, open_link, new_user):
+def test_reloading_the_result_page_says_that_it_may_have_worked(sandbox, web, browser, open_link, new_user):
     sandbox.account("google", ADA)
     open_link(new_user(), "google")
     press(browser, "allow")

@@ -124,7 +124,7 @@ def test_the_picture_and_the_address_follow_a_control_without_a_new_page(show, a
     assert [each for each in window.complaints(browser) if not any(name in each for name in ended)] == []
 
 
-def test_a_complaint_takes_the_place_of_the_picture_until_it_is_mended(show, ada):
+def test_an_error_replaces_the_picture_until_it_is_corrected(show, ada):
     browser = show(f"users={ada()}&{DAY}")
     zone = browser.find_element(By.ID, "zone")
     zone.clear()

@@ -11,7 +11,7 @@ from tests.browser.keyboard import Keyboard
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_document_fits_is_in_order_and_can_be_used_by_everybody(browser, web, name):
+def test_a_document_fits_is_in_order_and_is_accessible(browser, web, name):
     services.axe().require()
     window.resize(browser, window.SIZES[0])
     window.opened(browser, f"{web}/docs/{name}")

@@ -117,7 +117,7 @@ def read(browser):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_what_others_wrote_is_read_as_they_wrote_it(browser, shown, content, name):
+def test_untrusted_text_is_shown_unchanged(browser, shown, content, name):
     told = PAGES[name]
     query = urlencode(told.query())
     shown(f"{path(RULES[name], {**content, **told.names})}?{query}", name)
@@ -128,7 +128,7 @@ def test_what_others_wrote_is_read_as_they_wrote_it(browser, shown, content, nam
     assert told.texts or "onmouseover" not in text
 
 
-def test_no_page_is_forgotten():
+def test_every_page_is_tested():
     assert set(PAGES) == set(RULES)
 
 

@@ -51,7 +51,7 @@ def test_a_new_user_is_connected_with_both_providers(
     assert window.complaints(browser) == []
 
 
-def test_whoever_is_not_offered_is_connected_anew_and_offered_again(
+def test_an_ended_connection_is_found_and_connected_again(
     web, browser, sign_in, visitor, sandbox, new_user, new_organization
 ):
     slug = new_organization()

@@ -60,7 +60,7 @@ def ask(explorer, browser, visitor, api, ada):
     return asked
 
 
-def test_of_every_moment_the_page_says_what_the_api_says(ask, browser):
+def test_the_page_explains_every_moment_as_the_api_does(ask, browser):
     assert {clock: ask(clock) for clock in MOMENTS} == MOMENTS
     # Twenty-five minutes between the padding of two meetings.
     assert ask("11:15") == "tooShort"
@@ -74,7 +74,7 @@ def unread(sandbox, ada):
 
 
 @pytest.mark.usefixtures("unread")
-def test_of_a_calendar_that_is_not_read_too(ask):
+def test_the_page_explains_an_unread_calendar_as_the_api_does(ask):
     # It would be offered if only the other account were read.
     assert ask("09:15") == "calendarUnread"
 

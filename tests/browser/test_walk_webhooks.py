@@ -36,7 +36,7 @@ def end_a_grant(api, sandbox, new_user):
     return ended
 
 
-def test_a_webhook_is_made_fed_and_fed_again_and_the_log_says_by_whom(
+def test_a_webhook_is_created_delivered_to_and_replayed_and_the_audit_log_names_the_actor(
     web, browser, sign_in, visitor, receiver, end_a_grant, administrator
 ):
     sign_in()

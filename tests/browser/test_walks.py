@@ -58,7 +58,7 @@ def test_from_the_first_start_to_the_first_administrator_out_and_in_again(new_we
     assert [each for each in window.complaints(browser) if expected not in each] == []
 
 
-def test_the_colours_are_switched_told_and_kept(web, browser, sign_in, keys):
+def test_the_colours_are_switched_announced_and_stored(web, browser, sign_in, keys):
     sign_in()
     window.theme(browser, "dark")
     window.opened(browser, f"{web}/dashboard/account")
@@ -105,7 +105,7 @@ def test_the_content_is_one_press_away(web, browser, sign_in, keys):
     keys.to("Signed-in browsers")
 
 
-def test_what_cannot_be_undone_is_asked_for_once_more(web, browser, sign_in, keys, content):
+def test_an_action_that_cannot_be_undone_needs_a_confirmation(web, browser, sign_in, keys, content):
     sign_in()
     window.opened(browser, f"{web}/dashboard/account")
 

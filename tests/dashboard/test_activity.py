@@ -78,16 +78,14 @@ def test_each_span_is_a_page_and_its_plots_alone_are_part_of_it(signed_in, span)
     assert "<html" not in part.text
 
 
-def test_a_span_that_is_none_is_the_ordinary_one(signed_in):
+def test_an_unknown_span_is_the_default(signed_in):
     page = signed_in.get("/activity", span="<b>")
 
     assert words(page.html.select_one(".spans [aria-current]")) == SPANS["3h"].title
     assert "<b>" not in page.text
 
 
-def test_where_nothing_has_happened_the_page_says_what_will_be_there(
-    new_app, settings, browser_of, administrator, tmp_path
-):
+def test_without_any_counts_the_page_explains_itself(new_app, settings, browser_of, administrator, tmp_path):
     """An app with a separate Redis without any counts."""
     folder = tmp_path / "r"
     folder.mkdir()
@@ -117,7 +115,7 @@ def test_without_redis_the_page_says_so_and_what_to_do(new_app, settings, browse
     assert "/readyz" in page.text
 
 
-def test_whoever_is_not_signed_in_sees_nothing(visitor):
+def test_without_sign_in_nothing_is_shown(visitor):
     assert visitor.get("/activity").status == 303
     part = visitor.get("/activity/plots", headers={"HX-Request": "true"})
     assert (part.status, part.headers["HX-Redirect"]) == (401, "/dashboard/sign-in")

@@ -27,7 +27,7 @@ def rows(page):
     return [[words(cell) for cell in row.find_all("td")] for row in page.html.select("tbody tr")]
 
 
-def test_it_tells_who_did_what_and_when_to_the_second(signed_in, record, unique):
+def test_it_shows_actor_action_and_time_to_the_second(signed_in, record, unique):
     record(actor := unique("actor"), "deleteWebhook", "wh_1")
 
     when, *deed = rows(signed_in.get("/audit"))[0]
@@ -52,7 +52,7 @@ def test_it_is_read_in_pages_the_newest_first(signed_in, record, unique):
 
 
 @pytest.mark.parametrize("text", ["Actor-of-it", "replay DELIVERY", "replayDelivery", "msg_0f"])
-def test_a_search_finds_actor_deed_and_subject(signed_in, record, unique, text):
+def test_a_search_finds_actor_action_and_subject(signed_in, record, unique, text):
     actor = unique("actor-of-it")
     record(actor, "replayDelivery", "wh_1/msg_0f1e")
     record(unique("other"))
@@ -63,7 +63,7 @@ def test_a_search_finds_actor_deed_and_subject(signed_in, record, unique, text):
     assert all(text.lower().replace(" ", "") in "".join(row).lower().replace(" ", "") for row in found)
 
 
-def test_a_search_takes_every_character_for_itself(signed_in, record, unique):
+def test_a_search_has_no_wildcards(signed_in, record, unique):
     record(actor := unique("100%"))
 
     assert [row[1] for row in rows(signed_in.get("/audit", q="100%"))] == [actor]
@@ -79,7 +79,7 @@ def test_a_search_that_finds_nothing_says_what_to_do(signed_in):
     assert page.html.find("b") is None
 
 
-def test_what_is_told_is_text(signed_in, record):
+def test_records_are_text(signed_in, record):
     record(ODD, subject=ODD)
 
     page = signed_in.get("/audit")

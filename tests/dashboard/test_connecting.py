@@ -129,7 +129,7 @@ def test_the_account_is_asked_for_what_was_chosen(signed_in, new_user, scope, as
 
 
 @BOTH
-def test_a_refusal_is_told_in_our_own_words(signed_in, api, new_user, provider):
+def test_a_refusal_is_shown_by_a_known_sentence(signed_in, api, new_user, provider):
     user = new_user()
     here, _ = links(signed_in, user, provider)
     state, back = query_of(here)["state"], urlsplit(query_of(here)["redirect_uri"]).path
@@ -143,7 +143,7 @@ def test_a_refusal_is_told_in_our_own_words(signed_in, api, new_user, provider):
     ]
 
 
-def test_what_the_address_says_is_not_believed(signed_in, stores, new_user):
+def test_the_query_of_the_redirect_is_not_trusted(signed_in, stores, new_user):
     user = new_user()
     with stores.database.reading() as session:
         number = users.ids(session, [user], within=None)[user]
@@ -160,9 +160,7 @@ def test_what_the_address_says_is_not_believed(signed_in, stores, new_user):
         ]
 
 
-def test_a_connection_of_before_is_not_told_as_one_that_was_just_made(
-    signed_in, stores, sandbox, new_user, monkeypatch
-):
+def test_an_older_connection_is_not_reported_as_new(signed_in, stores, sandbox, new_user, monkeypatch):
     user = new_user(sandbox.account("google", "ada@example.com"))
     with stores.database.reading() as session:
         number = users.ids(session, [user], within=None)[user]
@@ -263,7 +261,7 @@ def test_an_account_is_disconnected_as_the_api_does(
     assert signed_in.do(form["action"]).notices == ["Google was not connected any more."]
 
 
-def test_links_are_in_no_list_and_kept_by_nobody(signed_in, new_user, caplog):
+def test_links_are_never_listed_or_cached(signed_in, new_user, caplog):
     user = new_user()
     here, elsewhere = links(signed_in, user, "google")
 

@@ -55,7 +55,7 @@ def test_a_body_that_is_no_form_is_a_page(signed_in):
     assert (page.status, page.heading) == (400, "This form is no longer valid")
 
 
-def test_a_fault_of_ours_is_a_page_that_tells_nothing_of_our_insides(signed_in, monkeypatch, caplog):
+def test_an_internal_error_is_a_page_without_details(signed_in, monkeypatch, caplog):
     monkeypatch.setattr(sessions, "current", broken)
 
     page = signed_in.get("/account", headers={"X-Request-Id": "find-me"})
@@ -81,7 +81,7 @@ def test_the_secret_of_a_link_is_in_no_log(visitor, monkeypatch, caplog):
 
 
 @pytest.mark.parametrize("path", ["/dashboard/welcome/planted-secret", "/dashboard/welcome/planted-secret/"])
-def test_nor_when_the_framework_breaks(app, path, caplog):
+def test_the_secret_of_a_link_is_in_no_log_of_a_framework_error(app, path, caplog):
     with app.test_request_context(path, method="PUT"):
         app.log_exception((RuntimeError, RuntimeError("broken"), None))
 
@@ -98,7 +98,7 @@ def test_nor_when_the_framework_breaks(app, path, caplog):
     ],
     ids=["no SQLite file", "no PostgreSQL", "no Redis"],
 )
-def test_what_is_down_is_a_page_that_says_where_to_look(new_app, administrator, down):
+def test_a_part_that_is_down_is_a_page_that_says_where_to_look(new_app, administrator, down):
     browser = Browser(new_app(**down).test_client())
     page = browser.get("/sign-in")
     if page.status == 200:
@@ -109,7 +109,7 @@ def test_what_is_down_is_a_page_that_says_where_to_look(new_app, administrator, 
     assert "127.0.0.1" not in page.text
 
 
-def test_the_api_answers_as_ever(api):
+def test_the_api_still_answers_with_json(api):
     for answer, status in (
         (api.get("/nothing"), 404),
         (api.call("PATCH", "/users"), 405),
@@ -130,7 +130,7 @@ def test_a_nul_anywhere_in_a_query_names_nothing(signed_in, query):
 
 
 @pytest.mark.parametrize("segment", ["%00", "%FF", "%2F", "..", "%E2%80%A8", "x" * 3000, "%F0%9F%93%85"])
-def test_odd_names_in_a_path_are_found_nowhere_and_break_nothing(new_service, segment):
+def test_odd_names_in_a_path_are_not_found(new_service, segment):
     invitations.create(stores_of(new_service), "ada", PASSWORD)
     browser = Browser(new_service.test_client())
     browser.sign_in(Person("ada", PASSWORD))

@@ -17,7 +17,7 @@ def refused(page) -> bool:
     return (page.status, page.heading) == (400, "This form is no longer valid")
 
 
-def test_no_form_is_taken_without_the_token_of_its_session(signed_in, browser_of, administrator, posts):
+def test_no_form_is_accepted_without_the_token_of_its_session(signed_in, browser_of, administrator, posts):
     theirs = browser_of(administrator).get("/account").token
     mine = signed_in.get("/account").token
     assert theirs != mine
@@ -30,7 +30,7 @@ def test_no_form_is_taken_without_the_token_of_its_session(signed_in, browser_of
     assert signed_in.get("/account").status == 200
 
 
-def test_whoever_is_not_signed_in_needs_a_token_too(visitor, administrator):
+def test_a_browser_without_sign_in_needs_a_token_too(visitor, administrator):
     form = {"name": administrator.name, "password": administrator.password}
 
     assert refused(visitor.open("POST", "/sign-in", data=form))
@@ -39,7 +39,7 @@ def test_whoever_is_not_signed_in_needs_a_token_too(visitor, administrator):
     assert visitor.post("/sign-in", form).status == 303
 
 
-def test_a_token_of_before_signing_in_counts_no_more(visitor, administrator):
+def test_a_token_from_before_the_sign_in_is_invalid(visitor, administrator):
     token = visitor.get("/sign-in").token
     visitor.sign_in(administrator)
 
@@ -55,7 +55,7 @@ def test_scripts_send_the_token_of_the_page_as_a_header(signed_in):
     assert sent.location == "/dashboard/sign-in"
 
 
-def test_a_form_is_taken_behind_a_proxy_by_whose_name_people_know_us(signed_in):
+def test_a_form_is_accepted_behind_a_proxy_with_another_host_name(signed_in):
     token = signed_in.get("/account").token
     client = signed_in.client.application.test_client(use_cookies=False)
     behind = {
@@ -77,7 +77,7 @@ def test_a_form_is_taken_behind_a_proxy_by_whose_name_people_know_us(signed_in):
         assert (told.status_code, refused_one.status_code) == (303, 400)
 
 
-def test_whoever_is_not_signed_in_reaches_no_page_but_those_that_anybody_may_see(app, visitor, posts):
+def test_without_sign_in_only_open_pages_are_reachable(app, visitor, posts):
     visitor.get("/sign-in")
 
     for path in pages(app, "GET"):

@@ -39,7 +39,7 @@ def protected(page) -> None:
     assert page.headers["X-Request-Id"]
 
 
-def test_every_page_is_protected_and_kept_nowhere(app, signed_in, visitor):
+def test_every_page_is_protected_and_never_cached(app, signed_in, visitor):
     for browser in (visitor, signed_in):
         for path in pages(app, "GET"):
             page = browser.get(path)
@@ -164,7 +164,7 @@ def test_the_menu_marks_where_one_is(signed_in):
         assert current.get_text() == title
 
 
-def test_a_small_page_says_nothing_of_who_is_signed_in(visitor):
+def test_a_small_page_does_not_name_the_administrator(visitor):
     page = visitor.get("/nothing")
 
     assert page.html.select("nav") == []

@@ -219,12 +219,12 @@ def test_names_are_text(signed_in, stores, name):
     assert not page.html.find("b", {"onmouseover": True})
 
 
-def test_a_key_that_never_was_is_nothing_to_revoke(signed_in):
+def test_an_unknown_key_cannot_be_revoked(signed_in):
     assert signed_in.do("/keys/0/revoke").notices == ["That key had ended before."]
     assert signed_in.do("/keys/99999999999999999999/revoke").status in (404, 405)
 
 
-def test_a_form_that_is_not_whole_is_refused_and_made_whole(signed_in, unique):
+def test_an_incomplete_form_is_refused_and_can_be_completed(signed_in, unique):
     page = signed_in.post("/keys/new", {"name": unique("bare"), "rights": "full", "lasts": "30"})
 
     assert page.status == 400

@@ -99,7 +99,7 @@ def test_many_members_are_paged_and_searched(signed_in, api, new_organization, n
     assert "27 members" in first.text
 
 
-def test_connections_that_ended_are_told_first_with_reason_and_way_out(
+def test_ended_connections_are_listed_first_with_reason_and_advice(
     signed_in, stores, sandbox, new_organization, new_user
 ):
     slug = new_organization()
@@ -144,7 +144,7 @@ def test_members_are_added_by_their_identifiers(signed_in, stores, new_organizat
         (" ".join(f"many-{n}" for n in range(1001)), "Users must be at most 1000 at once."),
     ],
 )
-def test_an_unknown_user_adds_nobody(signed_in, new_organization, new_user, written, complaint):
+def test_an_unknown_user_adds_no_member(signed_in, new_organization, new_user, written, complaint):
     slug, known = new_organization(), new_user()
 
     page = signed_in.post(f"/organizations/{slug}/members", {"userIds": written.replace("{known}", known)})

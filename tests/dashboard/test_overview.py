@@ -17,14 +17,14 @@ from tests.store.webhook_world import WebhookWorld
 ODD = "<b onmouseover=alert(1)>x</b> שלום 📅"
 
 
-def test_whoever_signs_in_sees_the_overview(signed_in):
+def test_signing_in_leads_to_the_overview(signed_in):
     page = signed_in.get("/")
 
     assert page.status == 200
     assert page.heading == "Overview"
 
 
-def test_nobody_else_does(visitor):
+def test_without_sign_in_there_is_no_overview(visitor):
     page = visitor.get("/")
 
     assert page.status == 303
@@ -187,7 +187,7 @@ def test_it_takes_no_form(signed_in, path):
     assert signed_in.post(path, {}).status == 405
 
 
-def test_a_provider_that_is_not_asked_is_told_with_since_when_and_until_when(here, stores, shut):
+def test_an_open_circuit_breaker_is_shown_with_its_times(here, stores, shut):
     def rows():
         found = [words(each) for each in here.browser.get("/overview/health").html.select(".rows li")]
         return [each for each in found if each.startswith(("Google", "Microsoft"))]

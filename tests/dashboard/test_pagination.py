@@ -25,7 +25,7 @@ def lists(signed_in, stores, new_organization):
 
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("value", ["1", "TRACE", ""])
-def test_names_that_no_list_is_asked_by_are_let_go(signed_in, lists, name, value):
+def test_unknown_query_arguments_are_dropped(signed_in, lists, name, value):
     for path in lists:
         page = signed_in.get(f"{path}{'&' if '?' in path else '?'}{name}={value}")
 
@@ -35,7 +35,7 @@ def test_names_that_no_list_is_asked_by_are_let_go(signed_in, lists, name, value
         assert not any(each.netloc or each.fragment for each in onward)
 
 
-def test_what_a_list_is_asked_by_is_taken_along(signed_in, new_organization):
+def test_known_query_arguments_are_kept(signed_in, new_organization):
     slug = new_organization()
 
     page = signed_in.get("/keys", organization=slug, show="ended", before="7", endpoint="users")

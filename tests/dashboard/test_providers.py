@@ -98,7 +98,7 @@ def test_addresses_are_those_of_the_public_url(install, provider):
 
 
 @BOTH
-def test_where_people_reach_us_has_to_be_known(bare, provider):
+def test_the_public_url_must_be_set(bare, provider):
     browser, host = bare.browser, "almanac.example"
     browser.client.set_cookie("almanac", browser.cookie, domain=host, path="/dashboard")
     page = browser.open("GET", "/settings", base_url=f"http://{host}")
@@ -180,7 +180,7 @@ def test_what_the_provider_refuses_is_not_saved_and_the_form_keeps_the_rest(bare
         ),
     ],
 )
-def test_a_field_that_cannot_be_right_is_named(bare, changed, field, complaint):
+def test_an_invalid_field_is_named(bare, changed, field, complaint):
     page = save(bare, "microsoft", **changed)
 
     assert page.status == 400

@@ -29,7 +29,7 @@ def through(browser, **headers):
         (2, "198.51.100.9", PROXY),
     ],
 )
-def test_as_many_proxies_are_believed_as_the_setting_says(
+def test_as_many_proxies_are_trusted_as_the_setting_says(
     new_app, browser_of, new_administrator, stores, proxies, sent, counted
 ):
     ada = new_administrator()
@@ -41,7 +41,7 @@ def test_as_many_proxies_are_believed_as_the_setting_says(
     assert counted in browser.get("/account").text
 
 
-def test_who_guesses_behind_a_proxy_locks_nobody_else_behind_it_out(
+def test_guesses_behind_a_proxy_do_not_lock_out_its_other_clients(
     new_app, browser_of, new_administrator, somewhere
 ):
     app, ada = new_app(trusted_proxies=1), new_administrator()
@@ -53,7 +53,7 @@ def test_who_guesses_behind_a_proxy_locks_nobody_else_behind_it_out(
     assert owner.sign_in(ada).status == 303
 
 
-def test_nobody_chooses_the_address_that_they_are_counted_by(
+def test_a_client_cannot_choose_the_address_by_which_it_is_counted(
     new_app, browser_of, new_administrator, somewhere
 ):
     proxy, here, ada = somewhere(), somewhere(), new_administrator()
@@ -66,7 +66,9 @@ def test_nobody_chooses_the_address_that_they_are_counted_by(
 
 
 @pytest.mark.parametrize(("proxies", "scheme"), [(0, "http"), (1, "https")])
-def test_the_scheme_is_believed_and_never_the_host(new_app, browser_of, administrator, proxies, scheme):
+def test_the_forwarded_scheme_is_trusted_and_the_host_is_not(
+    new_app, browser_of, administrator, proxies, scheme
+):
     browser = browser_of(at=new_app(trusted_proxies=proxies), address=PROXY)
     through(browser, Proto="https", Host="evil.example", Port="4443", Prefix="/evil")
     browser.client.environ_base["HTTP_REFERER"] = "https://localhost/dashboard/sign-in"

@@ -18,7 +18,7 @@ from tests.store.webhook_world import WebhookWorld
 PART = {"HX-Request": "true"}
 
 
-def test_a_user_is_registered_and_what_comes_next_is_told(signed_in, stores, new_organization, unique):
+def test_a_user_is_registered_and_the_next_step_is_named(signed_in, stores, new_organization, unique):
     user, slug = unique("fresh"), new_organization()
 
     page = signed_in.do("/users", {"id": user, "organization": slug})
@@ -88,7 +88,7 @@ def redis_commands(monkeypatch):
     return lambda: len(asked)
 
 
-def test_a_longer_list_costs_no_more_round_trips(install, redis_commands):
+def test_a_longer_list_needs_no_more_round_trips(install, redis_commands):
     here = install(registered=False)
     world = WebhookWorld(here.stores.database, here.stores.keyring)
 
@@ -143,7 +143,7 @@ def test_a_connection_that_ended_says_since_when_why_and_what_to_do(signed_in, s
     assert page.html.select_one(".connection button.primary").get_text() == "Reconnect Google"
 
 
-def test_a_token_that_cannot_be_renewed_is_told(signed_in, sandbox, new_user, api):
+def test_a_token_that_cannot_be_refreshed_is_reported(signed_in, sandbox, new_user, api):
     user = new_user()
     past = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
     connect(api, user, sandbox.account("google", "old@example.com"), refreshToken=None, expiresAt=past)
@@ -167,7 +167,7 @@ def test_a_user_is_renamed(signed_in, api, stores, new_user, unique):
     assert records(stores, user) == [("administrator ada", "renameUser", f"{user} to {new_id}")]
 
 
-def test_the_longest_identifiers_are_written_down_too(signed_in, new_user, stores, unique):
+def test_the_longest_identifiers_fit_into_the_audit_log(signed_in, new_user, stores, unique):
     long, longer = (unique(letter * 110).ljust(128, letter) for letter in "ab")
     signed_in.do("/users", {"id": long})
 
@@ -221,7 +221,7 @@ def test_calendars_come_after_the_page_with_role_colour_and_zone(worker, signed_
     assert not calendars.html.find("b")
 
 
-def test_what_cannot_be_read_is_told_with_what_to_do(worker, signed_in, sandbox, new_user):
+def test_unreadable_calendars_are_shown_with_advice(worker, signed_in, sandbox, new_user):
     well = sandbox.account("microsoft", "well@example.com")
     ill = sandbox.account("google", "ill@example.com")
     user = new_user(well, ill)

@@ -70,7 +70,7 @@ def test_without_any_it_says_what_to_do(here):
     assert words(here.browser.get("/webhooks").html.select_one(".empty h2")) == "No webhook yet"
 
 
-def test_endpoints_are_shown_with_what_became_of_their_events(here, world):
+def test_endpoints_are_shown_with_the_counts_of_their_deliveries(here, world):
     own = world.organization("own")
     one, two = world.endpoint(), world.endpoint(within=own, events=["connection.expired"])
     for name in ("ada", "bob"):
@@ -115,7 +115,7 @@ def test_a_new_one_shows_its_secret_this_once(here, new):
     assert actions(here.stores, actor=Installation.ACTOR)[-1] == ("createWebhook", own.rsplit("/", 1)[1])
 
 
-def test_the_page_loaded_again_makes_no_second_one(here, new):
+def test_reloading_the_page_creates_no_second_webhook(here, new):
     ticket = here.browser.get("/webhooks/new").html.find("input", {"name": "ticket"})["value"]
 
     new(ticket=ticket)
@@ -126,7 +126,7 @@ def test_the_page_loaded_again_makes_no_second_one(here, new):
     assert len(stored(here)) == 1
 
 
-def test_a_form_that_made_none_may_be_sent_again(here, new):
+def test_a_form_that_created_no_webhook_may_be_sent_again(here, new):
     ticket = here.browser.get("/webhooks/new").html.find("input", {"name": "ticket"})["value"]
 
     with here.locked():
@@ -136,7 +136,7 @@ def test_a_form_that_made_none_may_be_sent_again(here, new):
     assert new(ticket=ticket).status == 409
 
 
-def test_one_for_an_organization_hears_of_its_members_alone(here, new, world):
+def test_a_webhook_of_an_organization_gets_only_events_of_its_members(here, new, world):
     own = world.organization("own")
 
     new(organization="own")
@@ -161,7 +161,7 @@ def test_one_for_an_organization_hears_of_its_members_alone(here, new, world):
         ({"events": ["other.event"]}, "events", "The events that it hears of must be at least one."),
     ],
 )
-def test_a_field_that_will_not_do_is_named_and_nothing_is_made(here, new, changed, field, complaint):
+def test_an_invalid_field_is_named_and_nothing_is_created(here, new, changed, field, complaint):
     page = new(**changed)
 
     error = words(page.html.find(id=f"e-{field}"))
@@ -186,7 +186,7 @@ def test_nothing_private_is_registered(here, new, monkeypatch, address):
     assert stored(here) == []
 
 
-def test_there_is_room_for_so_many(here, new, monkeypatch):
+def test_the_number_of_webhooks_is_limited(here, new, monkeypatch):
     monkeypatch.setattr(webhooks, "MOST_ENDPOINTS", 1)
     new()
 
@@ -222,7 +222,7 @@ def test_one_is_deleted_with_its_log(here, world):
 # --- deliveries
 
 
-def test_deliveries_are_shown_the_newest_first_with_what_became_of_them(here, world):
+def test_deliveries_are_shown_the_newest_first_with_their_results(here, world):
     endpoint = world.endpoint()
     for name in ("ada", "bob", "eve"):
         world.record(Event.CONNECTION_EXPIRED, world.connection(name))
@@ -245,7 +245,7 @@ def test_deliveries_are_shown_the_newest_first_with_what_became_of_them(here, wo
     assert filters == ["All 3", "On its way 1", "Delivered 1", "Given up 1"]
 
 
-def test_a_refusal_that_says_no_more_than_its_status_is_told_once(here, world):
+def test_a_refusal_without_a_text_shows_its_status_once(here, world):
     endpoint = world.endpoint()
     world.record(Event.CONNECTION_EXPIRED, world.connection())
     with here.stores.database.writing() as session:
@@ -304,7 +304,7 @@ def test_a_delivery_is_sent_again_and_enables_its_endpoint(here, world):
     )
 
 
-def test_what_tells_of_somebody_who_has_left_is_not_sent_again(here, world):
+def test_a_delivery_about_a_former_member_is_not_sent_again(here, world):
     own = world.organization("own")
     endpoint = world.endpoint(within=own)
     world.record(Event.CONNECTION_EXPIRED, world.connection("ada", own))

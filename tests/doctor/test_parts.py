@@ -46,7 +46,7 @@ def test_each_line_is_there_when_its_check_is_done(installation, monkeypatch):
     assert heard_by == {"one": 1, "two": 2}
 
 
-def test_a_setting_that_lacks_is_all_that_is_said(tmp_path):
+def test_a_missing_setting_is_the_only_line(tmp_path):
     refused = almanac("doctor", data=tmp_path, ALMANAC_REDIS_URL="redis://127.0.0.1:1/0")
 
     assert refused.exit_code == 1
@@ -70,7 +70,7 @@ def test_a_redis_that_is_down_hides_what_needs_it(installation, stores):
     assert "planted" not in json.dumps(found)
 
 
-def test_a_broker_that_is_down_is_told_from_redis(installation, stores):
+def test_a_broker_that_is_down_is_distinguished_from_redis(installation, stores):
     found = installation.found(BROKER_URL=f"amqp://planted:planted@127.0.0.1:{free_port()}//")
 
     assert (found["redis"]["state"], found["broker"]["state"]) == ("ok", "wrong")
@@ -87,7 +87,7 @@ def test_without_a_worker_nothing_is_asked_of_providers(installation, stores):
     assert found["google"]["sentence"] == "Not looked at, because of: workers"
 
 
-def test_a_queue_that_nobody_takes_is_named(installation, examination):
+def test_a_queue_without_a_worker_is_named(installation, examination):
     with installation.worker(Queue.READS, Queue.WRITES, Queue.WEBHOOKS):
         diagnosis = run_check(examination, "workers")
 
@@ -106,7 +106,7 @@ def test_a_database_that_is_down_is_wrong_within_seconds(installation, stores):
     assert time.monotonic() - began < 60
 
 
-def test_migrations_that_lack_are_told(installation, stores, tmp_path):
+def test_missing_migrations_are_reported(installation, stores, tmp_path):
     found = installation.found(DATABASE_URL=f"sqlite:///{tmp_path}/empty.db", **production())
 
     assert found["database"]["sentence"] == "SQLite answers, but migrations are missing"
@@ -137,7 +137,7 @@ def test_a_redis_without_the_commands_that_are_used_is_too_old(examination, vers
     assert version in diagnosis.sentence
 
 
-def test_a_valkey_is_called_by_its_own_version(examination):
+def test_valkey_is_shown_with_its_own_version(examination):
     assert re.search(r"^Valkey 9\.\d+\.\d+ answers within", run_check(examination, "redis").sentence)
 
 
@@ -264,7 +264,7 @@ def at(installation: Installation, url: str) -> Diagnosis:
     return check_with(replace(installation.settings, public_url=url), "public URL")
 
 
-def test_an_address_that_nobody_has_set_is_a_warning(installation):
+def test_a_missing_public_url_is_a_warning(installation):
     assert at(installation, "").state is State.WARNING
 
 
@@ -275,7 +275,7 @@ def test_an_address_for_others_that_is_not_https_is_wrong(installation):
     assert "is not https" in diagnosis.sentence
 
 
-def test_an_address_where_nobody_listens_is_wrong(installation):
+def test_a_public_url_without_a_server_is_wrong(installation):
     diagnosis = at(installation, f"http://127.0.0.1:{free_port()}")
 
     assert diagnosis.state is State.WRONG

@@ -80,7 +80,7 @@ def breaker(made: Installation, provider: str) -> Any:
 
 @pytest.mark.parametrize("provider", ["google", "microsoft"])
 @pytest.mark.parametrize("fault", [{"status": 503}, {"body": "reset"}, {"latency_ms": 60_000}], ids=str)
-def test_a_provider_dies_and_comes_back(made, members, sandbox, provider, fault):
+def test_a_provider_fails_and_recovers(made, members, sandbox, provider, fault):
     slug, dead = members(provider)
     answer, _ = ask(made, slug)
     assert named(answer) == set()

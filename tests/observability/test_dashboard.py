@@ -76,7 +76,7 @@ def test_every_label_that_is_matched_exists_with_such_a_value(full):
 
 
 @pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_what_is_grouped_by_and_told_is_a_label_of_what_is_asked_for(full, expression):
+def test_labels_in_groupings_and_legends_exist(full, expression):
     labels = set.intersection(*(full.labels(name) for name in METRIC.findall(expression)))
     grouped = {label.strip() for group in GROUPING.findall(expression) for label in group.split(",")}
 
@@ -121,7 +121,7 @@ def test_the_table_of_the_documentation_has_each_metric_with_its_kind_and_its_la
     assert told == found
 
 
-def test_a_worker_that_is_isolated_from_a_provider_is_told():
+def test_a_worker_that_is_isolated_from_a_provider_is_reported():
     present = LiveProcesses(
         {"worker1@a": (1, 64), "worker2@a": (1, 64)},
         1.0,

@@ -69,7 +69,7 @@ def test_every_line_of_every_process_is_an_object_with_the_same_fields(talkative
             assert datetime.fromisoformat(line["time"])
 
 
-def test_a_request_is_told_by_its_route_its_status_and_the_part_of_its_key_that_may_be_seen(talkative, ada):
+def test_a_request_is_logged_with_route_status_and_visible_part_of_its_key(talkative, ada):
     answer = talkative.get(f"/users/{ada[0]}/calendar/busy", {"X-Request-Id": "told-1"}, **DAY)
     assert answer.status_code == 200
 
@@ -90,7 +90,7 @@ def test_a_path_that_leads_nowhere_is_not_repeated(talkative):
     assert (line["route"], line["status"]) == ("(no route)", 404)
 
 
-def test_what_workers_say_of_a_request_has_its_id_and_the_next_one_has_another(talkative, ada, sandbox):
+def test_worker_log_lines_have_the_id_of_their_request(talkative, ada, sandbox):
     user, _ = ada
     sandbox.fault(provider="microsoft", status=403, reason="ErrorAccessDenied")
 
@@ -115,7 +115,7 @@ def test_what_workers_say_of_a_request_has_its_id_and_the_next_one_has_another(t
     assert all("request" not in line for line in sweeps)
 
 
-def test_a_read_that_two_requests_share_belongs_to_the_one_that_has_it_made(talkative, ada, sandbox):
+def test_a_read_shared_by_two_requests_is_logged_with_the_leaders_id(talkative, ada, sandbox):
     user, _ = ada
     sandbox.fault(provider="google", status=403, reason="forbidden", latency_ms=800)
     sandbox.fault(provider="microsoft", status=403, reason="ErrorAccessDenied", latency_ms=800)
@@ -210,7 +210,7 @@ def test_no_secret_no_query_and_no_address_is_in_any_line(talkative, ada, sandbo
     assert not found, [line for line in said.splitlines() if any(s in line for s in found.values())][:3]
 
 
-def test_what_gunicorn_refuses_is_told_without_quoting_it(talkative):
+def test_requests_that_gunicorn_refuses_are_logged_without_quoting_them(talkative):
     before = len(talkative.lines("web"))
     refused_by_the_server(talkative, b"GET /v1/users/somebody NONSENSE\r\n\r\n")
 

@@ -30,7 +30,7 @@ def busy(environment, tmp_path_factory, sandbox_process):
         yield made
 
 
-def test_a_mixed_load_on_two_processes_is_told_exactly_and_never_goes_down(busy, sandbox, unique):
+def test_a_mixed_load_on_two_processes_is_counted_exactly_and_never_decreases(busy, sandbox, unique):
     people = [
         busy.user(
             unique("p"),
@@ -154,7 +154,7 @@ def test_each_histogram_is_cumulative_and_has_the_bounds_of_the_counters(busy):
     assert found("almanac_requests_total", **labels) == buckets[-1]
 
 
-def test_who_is_there_is_told_and_what_waits(busy, sandbox, unique):
+def test_live_processes_and_queue_lengths_are_reported(busy, sandbox, unique):
     user = busy.user(
         unique("told"),
         sandbox.account("google", "t@example.com"),
@@ -225,7 +225,7 @@ def test_a_scrape_takes_two_statements_and_asks_no_provider(app, database, api, 
     assert sandbox.requests().total == 0
 
 
-def test_a_token_is_asked_for_when_one_is_set(new_app, api):
+def test_the_token_is_required_when_one_is_set(new_app, api):
     caller = Api(new_app(metrics_token="planted-token").test_client(), api.key).client
 
     for header in (
@@ -276,7 +276,7 @@ def test_without_a_token_only_this_machine_is_answered(new_app, address, headers
     )
 
 
-def test_without_a_broker_the_rest_is_told(new_app, app):
+def test_without_a_broker_the_other_metrics_are_there(new_app, app):
     nowhere = "redis://127.0.0.1:1/0"
 
     found = parse(new_app(broker_url=nowhere).test_client().get("/metrics").text)
@@ -287,7 +287,7 @@ def test_without_a_broker_the_rest_is_told(new_app, app):
     assert not found.labels("almanac_queue_depth")
 
 
-def test_without_a_database_the_rest_is_told(new_app):
+def test_without_a_database_the_other_metrics_are_there(new_app):
     found = parse(new_app(database_url="sqlite:////nowhere/at/all.db").test_client().get("/metrics").text)
 
     assert found("almanac_up", part="database") == 0
@@ -295,7 +295,7 @@ def test_without_a_database_the_rest_is_told(new_app):
     assert found("almanac_webhook_deliveries_waiting") is None
 
 
-def test_without_redis_nothing_is_told_that_could_be_wrong(new_app):
+def test_without_redis_there_are_no_metrics(new_app):
     answer = new_app(redis_url="redis://127.0.0.1:1/0").test_client().get("/metrics")
 
     assert answer.status_code == 503

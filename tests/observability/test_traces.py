@@ -131,7 +131,7 @@ def test_what_fails_is_marked_by_its_reason(traced, ada, trace, sandbox):
     assert not server.failed
 
 
-def test_a_write_is_traced_too_and_what_requests_share_belongs_to_who_asked(traced, ada, trace):
+def test_a_write_is_traced_and_a_shared_read_belongs_to_the_leader(traced, ada, trace):
     event = {"subject": "planted-subject", "start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
 
     _, answer, spans = trace(
@@ -167,7 +167,7 @@ def test_nothing_that_a_person_wrote_is_in_any_span(traced, ada, trace, collecto
     assert all(span.events == 0 for span in collector.spans)
 
 
-def test_those_who_watch_make_no_traces_and_beats_tasks_have_their_own(traced, collector):
+def test_monitoring_requests_are_not_traced_and_beats_tasks_have_separate_traces(traced, collector):
     for path in ("/healthz", "/readyz", "/metrics"):
         traced.session.get(f"{traced.url}{path}", timeout=30)
 
@@ -176,7 +176,7 @@ def test_those_who_watch_make_no_traces_and_beats_tasks_have_their_own(traced, c
     assert not any("healthz" in str(span) or "/metrics" in str(span) for span in collector.spans)
 
 
-def test_where_it_is_off_nothing_of_it_is_imported():
+def test_without_tracing_opentelemetry_is_not_imported():
     program = (
         "import sys, app.wsgi, workers.main; from workers.telemetry import tracing; tracing.start('web'); "
     )
@@ -199,7 +199,7 @@ def test_where_it_is_off_nothing_of_it_is_imported():
     assert ran.stdout.strip() == "False []"
 
 
-def test_a_span_that_is_off_is_the_same_nothing_each_time():
+def test_without_tracing_spans_are_one_shared_object():
     assert not tracing.on()
     assert tracing.span("a") is tracing.span("b", "client", {"c": 1})
     carrier: dict[str, str] = {}

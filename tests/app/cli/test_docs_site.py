@@ -46,23 +46,23 @@ def test_every_document_has_a_page_and_every_link_on_it_leads_somewhere(client):
         assert f"/docs/{name}" == shown.select_one("nav [aria-current]")["href"]
 
 
-def test_it_begins_with_the_first_and_needs_no_key(client):
+def test_the_first_document_is_the_start_and_needs_no_key(client):
     assert {client.get(path).location for path in ("/docs", "/docs/")} == {"/docs/quickstart"}
 
 
 @pytest.mark.parametrize("path", ["nothing", "errors.md", "../pyproject.toml", "%2e%2e/a.png", "a/b.py"])
-def test_nothing_else_is_shown(client, path):
+def test_other_files_are_not_served(client, path):
     assert client.get(f"/docs/{path}").status_code == 404
 
 
 @pytest.mark.parametrize("path", ["nothing", "nothing.png"])
-def test_what_is_not_there_is_not_kept(client, path):
+def test_a_missing_page_is_not_cached(client, path):
     answer = client.get(f"/docs/{path}")
     assert answer.status_code == 404
     assert "Cache-Control" not in answer.headers
 
 
-def test_where_it_begins_is_kept(client):
+def test_the_redirect_to_the_start_is_cached(client):
     assert client.get("/docs").headers["Cache-Control"] == "public, max-age=300"
 
 

@@ -45,7 +45,7 @@ def test_an_old_key_may_go_when_everything_is_sealed_with_the_new_one(installati
     assert secret_of(installation | {"ALMANAC_ENCRYPTION_KEYS": new}) == "planted-secret"
 
 
-def test_a_key_that_is_missing_is_said_and_costs_nothing(installation, tmp_path):
+def test_a_missing_key_is_reported_and_nothing_is_lost(installation, tmp_path):
     new = new_secrets()[1]
 
     done = almanac("db", "reseal", data=tmp_path, **installation | {"ALMANAC_ENCRYPTION_KEYS": new})

@@ -32,7 +32,7 @@ def test_each_secret_is_made_once_and_no_other_user_of_the_host_enters(folder, t
     assert len(set(values.values())) == len(NAMES)
 
 
-def test_they_are_settings_to_start_with(folder, tmp_path, monkeypatch):
+def test_the_settings_accept_the_secrets(folder, tmp_path, monkeypatch):
     almanac("keys", "secrets", "--to", str(folder), data=tmp_path)
     for name in NAMES - {"postgres_password"}:
         monkeypatch.setenv(f"ALMANAC_{name.upper()}_FILE", str(folder / name))
@@ -45,7 +45,7 @@ def test_they_are_settings_to_start_with(folder, tmp_path, monkeypatch):
     assert settings.flower_password == (folder / "flower_password").read_text()
 
 
-def test_those_that_are_there_stay(folder, tmp_path):
+def test_existing_secrets_are_kept(folder, tmp_path):
     almanac("keys", "secrets", "--to", str(folder), data=tmp_path)
     kept = {file.name: file.read_text() for file in folder.iterdir()}
     (folder / "flower_password").unlink()
@@ -60,7 +60,7 @@ def test_those_that_are_there_stay(folder, tmp_path):
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o750, 0o701])
-def test_a_folder_that_others_enter_gets_no_secret(folder, tmp_path, mode):
+def test_a_folder_that_other_users_can_enter_is_refused(folder, tmp_path, mode):
     folder.mkdir()
     folder.chmod(mode)
 

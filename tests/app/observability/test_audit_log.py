@@ -104,7 +104,7 @@ def test_a_delivery_that_is_sent_again(api, actor, stores, new_user, sandbox, wr
     assert written()[1:-1] == [(actor, "replayDelivery", f"{webhook}/{delivery['id']}")]
 
 
-def test_what_is_refused_or_not_there_is_not_written_down(api, new_api, written):
+def test_refused_actions_and_missing_subjects_are_not_recorded(api, new_api, written):
     reader = new_api(read_only=True)
     for path in ("/users/nobody", "/organizations/nowhere", f"/webhooks/wh_{0:024x}"):
         assert api.delete(path).status_code == 404

@@ -49,14 +49,14 @@ def ticking(stores):
 
 
 @pytest.mark.usefixtures("worker", "ticking")
-def test_when_all_is_well_there_is_no_reason(app):
+def test_when_all_parts_are_ready_there_are_no_reasons(app):
     states = dict.fromkeys(("database", "redis", "worker", "beat"), "ok")
 
     assert asked(app) == (200, {"status": "ok", **states, "reasons": {}})
 
 
 @pytest.mark.usefixtures("worker")
-def test_without_beat_requests_are_answered_all_the_same(app, stores):
+def test_without_beat_the_service_is_still_ready(app, stores):
     stores.redis.delete(BEAT)
 
     status, told = asked(app)
@@ -66,7 +66,7 @@ def test_without_beat_requests_are_answered_all_the_same(app, stores):
 
 
 @pytest.mark.usefixtures("worker", "ticking")
-def test_a_beat_that_hangs_is_told_by_the_age_of_its_tick(app, stores):
+def test_a_beat_that_hangs_is_reported_by_the_age_of_its_tick(app, stores):
     stores.redis.set(BEAT, time.time() - 100)
 
     status, told = asked(app)
@@ -101,7 +101,7 @@ def test_a_beat_that_hangs_is_told_by_the_age_of_its_tick(app, stores):
     ids=["no SQLite file", "no tables", "no PostgreSQL", "no Redis", "no Redis broker", "no RabbitMQ"],
 )
 @pytest.mark.usefixtures("worker")
-def test_a_part_that_is_down_is_named_with_what_is_wrong(new_app, changed, reasons):
+def test_a_part_that_is_down_is_named_with_its_fault(new_app, changed, reasons):
     app = new_app(**changed)
 
     # On a loaded machine, a refusal may take longer than the probe's time limit.
@@ -123,7 +123,7 @@ def test_a_part_that_is_down_is_named_with_what_is_wrong(new_app, changed, reaso
     ],
     ids=["PostgreSQL", "Redis", "Redis broker", "RabbitMQ"],
 )
-def test_a_part_that_hangs_is_told_within_a_second(new_app, silence, setting, url, parts):
+def test_a_part_that_hangs_is_reported_within_a_second(new_app, silence, setting, url, parts):
     status, told = asked(new_app(**{setting: url.format(silence)}))
 
     assert status == 503
@@ -151,7 +151,7 @@ def test_a_worker_that_hangs_or_is_gone_does_not_answer(environment, tmp_path):
         assert ready().json()["worker"] == "unavailable"
 
 
-def test_of_a_part_that_hangs_one_question_is_under_way():
+def test_a_part_that_hangs_has_one_running_probe():
     probes, gate = Probes(), threading.Event()
     calls = []
 
@@ -167,7 +167,7 @@ def test_of_a_part_that_hangs_one_question_is_under_way():
     assert probes.run({"slow": hang}, seconds=10)["slow"] == "there"
 
 
-def test_what_is_wrong_on_our_side_is_in_the_log_and_not_in_the_answer(caplog):
+def test_an_internal_error_is_in_the_log_and_not_in_the_answer(caplog):
     def broken():
         raise ValueError("planted")
 
@@ -191,7 +191,7 @@ def test_beat_ticks_for_all_to_see(environment, settings, stores):
     stores.redis.delete(BEAT)
 
 
-def test_alive_is_alive_whatever_is_down(new_app):
+def test_liveness_ignores_parts_that_are_down(new_app):
     down = new_app(redis_url=NOWHERE, broker_url=NOWHERE, database_url="sqlite:////nowhere/at/all.db")
 
     assert down.test_client().get("/healthz").json == {"status": "ok"}

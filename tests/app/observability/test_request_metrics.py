@@ -70,7 +70,7 @@ def changed(before, after, group):
     return any(latency != before.get(key) for key, latency in after.items() if key[0] == group)
 
 
-def test_requests_are_counted_by_what_became_of_them(api, requests_of, unique, new_app):
+def test_requests_are_counted_by_their_status(api, requests_of, unique, new_app):
     assert requests_of("users", "2xx", lambda: api.get("/users", limit=1)) == 1
     assert requests_of("users", "2xx", lambda: api.post("/users", {"id": unique("ada")})) == 1
     assert requests_of("users", "4xx", lambda: api.post("/users", {})) == 1
@@ -96,7 +96,7 @@ def test_a_request_that_fails_on_our_side_is_counted(new_app, api, stores, tmp_p
     assert after.requests("users", "5xx").total == before.requests("users", "5xx").total + 1
 
 
-def test_what_lies_beside_the_api_is_not_counted(app, api, stores):
+def test_paths_outside_the_api_are_not_counted(app, api, stores):
     before = counted(stores, app)
 
     assert api.client.get("/healthz").status_code == 200
@@ -104,7 +104,7 @@ def test_what_lies_beside_the_api_is_not_counted(app, api, stores):
     assert counted(stores, app) == before
 
 
-def test_how_long_requests_take_is_told_in_milliseconds(app, api, stores):
+def test_durations_of_requests_are_counted_in_milliseconds(app, api, stores):
     for _ in range(TRIES):
         before = counted(stores, app).requests("users")
         began = time.perf_counter()
@@ -158,7 +158,7 @@ def test_every_calendar_counts_and_an_account_of_unknown_ones_counts_as_one(sand
 
 
 @pytest.mark.usefixtures("worker")
-def test_what_is_taken_although_it_is_old_is_counted_as_stale(sandbox, api, new_user, new_app, cache_of):
+def test_a_stale_answer_is_counted_as_stale(sandbox, api, new_user, new_app, cache_of):
     app = new_app(busy_ttl_seconds=0.3, busy_stale_seconds=60.0)
     lenient = Api(app.test_client(), api.key)
     user = new_user(sandbox.account("google", "ada@example.com"))
@@ -194,7 +194,7 @@ def test_a_read_its_failure_and_a_write_are_counted_by_their_provider(sandbox, a
 
 @pytest.mark.long
 @pytest.mark.usefixtures("worker")
-def test_processes_of_the_web_tier_write_down_by_themselves_also_when_they_end(environment, api, stores):
+def test_web_processes_flush_their_counts_periodically_and_when_they_end(environment, api, stores):
     before = counted(stores)
     with web_server(environment, count=2) as port, requests.Session() as session:
         session.trust_env = False

@@ -24,19 +24,19 @@ def pair(monkeypatch) -> Iterator[tuple[ClientSocket, socket.socket]]:
         yield end, theirs
 
 
-def test_who_takes_nothing_has_gone(pair):
+def test_a_client_that_receives_nothing_is_reset(pair):
     ours, _ = pair
     with pytest.raises(ConnectionResetError):
         ours.sendall(ANSWER)
 
 
-def test_who_says_nothing_has_gone(pair):
+def test_a_client_that_sends_nothing_is_reset(pair):
     ours, _ = pair
     with pytest.raises(ConnectionResetError):
         ours.recv(1)
 
 
-def test_who_has_gone_is_not_waited_for_again(pair):
+def test_after_a_reset_there_is_no_second_wait(pair):
     ours, _ = pair
     ours.left = 0.0
     for again in (lambda: ours.recv(1), lambda: ours.send(b"x"), lambda: ours.sendall(b"x")):
@@ -46,7 +46,7 @@ def test_who_has_gone_is_not_waited_for_again(pair):
     assert ours.send(b"x") == 1
 
 
-def test_what_is_taken_gives_time_and_never_more_than_there_was(pair, monkeypatch):
+def test_received_bytes_add_time_up_to_the_budget(pair, monkeypatch):
     ours, _ = pair
     monkeypatch.setattr(client_socket, "PATIENCE", 90.0)
     for left, least, most in ((30.0, 31.0, 40.0), (85.0, 86.0, 90.0)):
@@ -55,7 +55,7 @@ def test_what_is_taken_gives_time_and_never_more_than_there_was(pair, monkeypatc
         assert least < ours.left <= most
 
 
-def test_an_answer_arrives_whole_with_the_wait_that_was_set(pair):
+def test_an_answer_arrives_whole_with_the_timeout_that_was_set(pair):
     ours, theirs = pair
     ours.settimeout(60)
     ours.sendall(b"first")
@@ -65,7 +65,7 @@ def test_an_answer_arrives_whole_with_the_wait_that_was_set(pair):
     assert ours.gettimeout() == 0.0
 
 
-def test_parting_tells_the_client_and_leaves_the_socket_to_be_closed(pair):
+def test_closing_gracefully_informs_the_client_and_leaves_the_socket_open(pair):
     ours, theirs = pair
     ours.close_gracefully()
     assert theirs.recv(1) == b""

@@ -44,7 +44,7 @@ def settings_with(tmp_path: Path):
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.0.0.2"])
-def test_who_listens_on_this_machine_alone_may_have_a_password_made(settings_with, host):
+def test_on_loopback_a_missing_password_is_generated(settings_with, host):
     first, second = sign_in(settings_with(), host), sign_in(settings_with(), host)
 
     assert first.generated
@@ -55,7 +55,7 @@ def test_who_listens_on_this_machine_alone_may_have_a_password_made(settings_wit
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.5", "flower.example.com", ""])
-def test_who_listens_to_others_needs_a_password(settings_with, host):
+def test_for_other_hosts_a_password_is_required(settings_with, host):
     with pytest.raises(SettingsError, match="ALMANAC_FLOWER_PASSWORD must be set"):
         sign_in(settings_with(), host)
 
@@ -68,7 +68,7 @@ def test_who_listens_to_others_needs_a_password(settings_with, host):
     ("name", "value"),
     [("USER", "a:b"), ("USER", "a,b"), ("PASSWORD", "a,b"), ("PASSWORD", "grün"), ("PASSWORD", "a\tb")],
 )
-def test_what_flower_would_misread_is_refused_without_showing_it(settings_with, name, value):
+def test_credentials_that_flower_would_misread_are_refused_without_showing_them(settings_with, name, value):
     environment = {"ALMANAC_FLOWER_PASSWORD": PASSWORD, f"ALMANAC_FLOWER_{name}": value}
 
     with pytest.raises(SettingsError, match=f"ALMANAC_FLOWER_{name} must be printable ASCII") as refused:
@@ -76,7 +76,7 @@ def test_what_flower_would_misread_is_refused_without_showing_it(settings_with, 
     assert value not in str(refused.value)
 
 
-def test_flower_s_own_variables_do_not_change_it_behind_our_back():
+def test_flowers_own_variables_are_removed():
     given = {"PATH": "/bin", "FLOWER_UNAUTHENTICATED_API": "true", "FLOWER_READ_ONLY": "false"}
 
     environment = flower.environment(given, SignIn("ada", PASSWORD, False))

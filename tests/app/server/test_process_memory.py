@@ -115,7 +115,7 @@ def commands(settings):
 
 
 @needs_glibc
-def test_threads_share_few_heaps_and_keep_nothing_that_they_gave_back(settings, monkeypatch):
+def test_threads_share_few_heaps_and_release_freed_memory(settings, monkeypatch):
     monkeypatch.delenv(MALLOC, raising=False)
     for python in commands(settings):
         heaps, kept = told(*python, "-c", THREADS)
@@ -124,7 +124,7 @@ def test_threads_share_few_heaps_and_keep_nothing_that_they_gave_back(settings, 
 
 
 @needs_glibc
-def test_who_has_chosen_for_glibc_is_heard(settings, monkeypatch):
+def test_the_operators_glibc_settings_are_kept(settings, monkeypatch):
     monkeypatch.setenv(MALLOC, "glibc.malloc.arena_max=4")
     for python in commands(settings):
         heaps, kept = told(*python, "-c", THREADS)
@@ -132,10 +132,10 @@ def test_who_has_chosen_for_glibc_is_heard(settings, monkeypatch):
         assert kept > 1000
 
 
-def test_garbage_that_outlived_one_look_is_found_by_one_of_the_next():
+def test_garbage_that_survives_a_collection_is_freed_by_a_later_one():
     assert told(sys.executable, "-c", LOOKS)[0] <= 4
 
 
-def test_a_worker_looks_for_garbage_before_there_is_much(environment, database):
+def test_a_worker_collects_garbage_before_there_is_much(environment, database):
     (made,) = told(sys.executable, "-c", OBJECTS, environment=environment)
     assert made < 10_000

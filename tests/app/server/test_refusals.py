@@ -54,7 +54,7 @@ def send(port: int, request: bytes) -> tuple[int, dict[str, str], bytes]:
         (b"NONSENSE\r\n\r\n", 400, "HTTP"),
     ],
 )
-def test_what_the_server_refuses_has_the_envelope_and_an_id(port, request_, status, error):
+def test_errors_of_the_server_have_a_json_body_and_an_id(port, request_, status, error):
     answered, headers, body = send(port, request_)
 
     assert answered == status
@@ -129,14 +129,14 @@ def test_other_identifiers_and_paths_are_refused_as_what_they_are(get, path, sta
     assert get(path) == (status, {"data": None, "error": error})
 
 
-def test_it_opens_no_door_beside_its_port_and_sends_with_a_limit_of_time():
+def test_it_opens_no_control_socket_and_sends_with_a_time_limit():
     command = commands.web("127.0.0.1", 0, 1)
     module, *words = command[command.index("-m") + 1 :]
     understood = Config().parser().parse_args(words)
     assert (module, understood.control_socket_disable, understood.sendfile) == ("gunicorn", True, False)
 
 
-def test_what_breaks_outside_the_application_is_logged_without_the_address(caplog):
+def test_an_error_outside_the_application_is_logged_without_the_path(caplog):
     worker = Worker.__new__(Worker)
     worker.log = logging.getLogger("gunicorn.error")
     asked = SimpleNamespace(method="GET", uri="/dashboard/welcome/planted-secret")

@@ -124,7 +124,7 @@ def test_a_calendar_that_cannot_be_read_is_the_reason(sandbox, ada, why):
     assert facts(page) == [("Busy", "from 10:00 to 10:30, in ada@example.com (Google)")]
 
 
-def test_somebody_without_calendars_and_somebody_unknown(new_user, why):
+def test_a_user_without_calendars_and_an_unknown_user(new_user, why):
     (told,) = sentences(why(new_user(), "10:10"))
     assert told.endswith("is not offered: no calendar is connected, so nothing is offered.")
 
@@ -132,7 +132,7 @@ def test_somebody_without_calendars_and_somebody_unknown(new_user, why):
     assert told.endswith("is not offered: there is no such user.")
 
 
-def test_the_facts_are_told_with_their_days(ada, why):
+def test_the_explanation_names_days(ada, why):
     page = why(ada(meeting("10:00", "11:00")), "10:55", padding="10", days="3", latestTimeEachDay="11:10")
 
     assert facts(page) == [
@@ -143,7 +143,7 @@ def test_the_facts_are_told_with_their_days(ada, why):
     ]
 
 
-def test_of_everybody_each_is_told(signed_in, ada, new_user):
+def test_without_a_person_every_user_is_explained(signed_in, ada, new_user):
     users = [ada(meeting("10:00", "10:30")), new_user(), NOBODY]
     page = signed_in.get("/explorer/why", users=" ".join(users), at=at("10:10"), **DAY)
 
@@ -157,7 +157,7 @@ def test_of_everybody_each_is_told(signed_in, ada, new_user):
     ]
 
 
-def test_somebody_of_another_picture_is_not_spoken_of_in_this_one(signed_in, ada, new_user):
+def test_a_person_of_another_picture_is_not_explained(signed_in, ada, new_user):
     busy, other = ada(meeting("10:00", "10:30")), new_user()
     page = signed_in.get("/explorer/grid", users=f"{other} {NOBODY}", person=busy, at=at("10:10"), **DAY)
 
@@ -182,7 +182,7 @@ def test_a_moment_is_by_the_clock_of_the_zone(ada, why):
     assert sentences(page)[0].startswith("15:50 on Thursday 3 December (Asia/Kathmandu) is not offered: ada@")
 
 
-def test_of_two_moments_that_the_clock_shows_alike_the_one_that_was_pressed_is_meant(ada, signed_in):
+def test_milliseconds_decide_between_two_moments_of_the_same_clock_time(ada, signed_in):
     """When Berlin's clocks are set back, 02:30 is at 00:30 and at 01:30 UTC."""
     user = ada({"start": "2026-10-25T01:20:00Z", "end": "2026-10-25T01:40:00Z", "subject": "Second"})
     sent = {"users": user, "person": user, "day": "2026-10-25", "zone": "Europe/Berlin", "window": "none"}
@@ -205,7 +205,7 @@ def test_of_two_moments_that_the_clock_shows_alike_the_one_that_was_pressed_is_m
     assert sentences(page)[0].startswith("02:30 (UTC+02:00) on Sunday 25 October (Europe/Berlin) is offered")
 
 
-def test_whoever_writes_the_moment_keeps_the_field(ada, why):
+def test_a_typed_moment_stays_in_its_field(ada, why):
     page = why(ada(), "00:00", at="", moment="2026-12-03T10:10")
 
     assert page.html.find(id="moment-field") is None
@@ -224,7 +224,7 @@ def test_whoever_writes_the_moment_keeps_the_field(ada, why):
         {"at": "nan", "moment": "2026-12-03T10:10"},
     ],
 )
-def test_a_moment_that_is_none_is_a_sentence(signed_in, sent):
+def test_an_invalid_moment_is_an_error_sentence(signed_in, sent):
     for path in ("/explorer/why", "/explorer/events", "/explorer/grid"):
         page = signed_in.get(path, users=NOBODY, person=NOBODY, **DAY, **sent)
 
@@ -232,7 +232,7 @@ def test_a_moment_that_is_none_is_a_sentence(signed_in, sent):
         assert page.notices == ["The moment must be a date and a time."]
 
 
-def test_without_a_moment_nothing_is_said_and_no_events_are_told(signed_in):
+def test_without_a_moment_there_is_no_explanation_and_no_events(signed_in):
     assert signed_in.get("/explorer/why", users=NOBODY).text.strip() == ""
     assert signed_in.get("/explorer/events", users=NOBODY, person=NOBODY).notices == [
         "The moment must be a date and a time."
@@ -307,7 +307,7 @@ def test_calendars_whose_events_may_not_be_read_say_so(sandbox, new_user, signed
     assert page.html.select("li") == []
 
 
-def test_events_of_nobody_are_a_sentence(signed_in):
+def test_events_of_an_unknown_user_are_an_error_sentence(signed_in):
     page = signed_in.get("/explorer/events", users=NOBODY, person=NOBODY, at=at("10:10"), **DAY)
 
     assert page.notices == ["User not found."]

@@ -35,7 +35,7 @@ def read(app):
     return made
 
 
-def test_without_a_word_it_asks_for_office_hours_of_the_next_seven_days(app):
+def test_an_empty_form_is_office_hours_of_the_next_seven_days(app):
     with app.test_request_context():
         asked = form.read(MultiDict(), date(2026, 12, 3))
 
@@ -71,11 +71,11 @@ def test_each_field_is_read_as_the_api_reads_it(read):
 
 
 @pytest.mark.parametrize("users", ["ada,", " ada , ", "ada;;", "ada\n"])
-def test_a_list_of_users_may_be_on_its_way(read, users):
+def test_an_unfinished_list_of_users_is_accepted(read, users):
     assert read(users=users).users == ("ada",)
 
 
-def test_commas_alone_name_nobody(read):
+def test_commas_alone_name_no_users(read):
     assert read(users=" , ;").is_empty
 
 
@@ -176,7 +176,7 @@ def test_a_bad_value_is_named_with_its_field(read, sent, sentence):
     assert refused.value.error.startswith(sentence)
 
 
-def test_what_few_users_can_have_is_not_too_much(read):
+def test_few_users_may_have_larger_questions(read):
     assert read(users="ada", slotDuration="1", days="14", window="none").users == ("ada",)
 
 
@@ -257,7 +257,7 @@ KINDS = ("organization", "one", "several", "many")
 @pytest.mark.long
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_line_asks_the_api_for_exactly_the_slots_of_the_picture(api, signed_in, who, kind, asked):
+def test_the_curl_command_gives_exactly_the_slots_of_the_picture(api, signed_in, who, kind, asked):
     sent = {"day": "2026-12-02", "days": "5", **who(kind), **ASKED[asked]}
     page = drawn_whole(signed_in, sent)
 
@@ -294,7 +294,7 @@ MOMENTS = [START + minutes * MINUTE for minutes in (7 * 60, 9 * 60 + 40, 9 * 60 
 @pytest.mark.long
 @pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_line_of_the_reason_is_answered_with_the_sentence_of_the_page(api, signed_in, who, kind, asked):
+def test_the_curl_command_of_an_explanation_gives_the_sentence_of_the_page(api, signed_in, who, kind, asked):
     sent = {"day": "2026-12-02", "days": "5", **who(kind), **ASKED[asked]}
     grid = drawn_whole(signed_in, sent)
     person = next(iter(slots_of(grid)))
@@ -309,7 +309,7 @@ def test_the_line_of_the_reason_is_answered_with_the_sentence_of_the_page(api, s
 
 
 @pytest.mark.usefixtures("worker")
-def test_of_everybody_in_an_organization_the_reason_is_asked_at_once(api, signed_in, who):
+def test_one_call_explains_all_members_of_an_organization(api, signed_in, who):
     sent = {"day": "2026-12-02", **who("organization")}
     drawn_whole(signed_in, sent)
     page = signed_in.get("/explorer/why", **sent, at=MOMENTS[1])
@@ -324,7 +324,7 @@ def test_of_everybody_in_an_organization_the_reason_is_asked_at_once(api, signed
 
 
 @pytest.mark.usefixtures("worker")
-def test_of_several_users_at_once_the_api_gives_no_reasons(signed_in, who):
+def test_there_is_no_curl_command_to_explain_several_users(signed_in, who):
     sent = {"day": "2026-12-02", **who("several")}
     drawn_whole(signed_in, sent)
     page = signed_in.get("/explorer/why", **sent, at=MOMENTS[1])
@@ -337,7 +337,7 @@ EVIL = ["'; rm -rf ~; '", '"$(id)"', "a b\nc", "`id`", "\\", "$HOME", "--output=
 
 
 @pytest.mark.parametrize("evil", EVIL)
-def test_nothing_breaks_out_of_a_line(read, evil):
+def test_nothing_escapes_the_quoting_of_a_curl_command(read, evil):
     asked = read(users="ada")
     line = asked.explain_curl(f"http://ha{evil}st", evil, MOMENTS[0])
 
@@ -347,7 +347,7 @@ def test_nothing_breaks_out_of_a_line(read, evil):
     assert told.url.partition("/v1/users/")[2].count("/") == 2
 
 
-def test_the_line_begins_with_the_address_that_callers_use(new_app, browser_of, administrator):
+def test_the_curl_command_uses_the_public_address(new_app, browser_of, administrator):
     at = new_app(public_url="https://almanac.example/base")
     page = browser_of(administrator, at=at).get("/explorer/grid", users="nobody-here")
 

@@ -139,7 +139,7 @@ def test_what_no_window_covers_is_drawn_and_whole_days_are_a_choice(signed_in, a
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_day_in_a_column_tells_its_slots_to_those_who_do_not_see(signed_in, ada):
+def test_a_day_in_a_column_names_its_slots_for_screen_readers(signed_in, ada):
     user = ada(meeting("10:00", "12:00"))
 
     page = signed_in.get("/explorer/grid", users=user, **DAY)
@@ -171,7 +171,7 @@ def test_a_calendar_that_cannot_be_read_is_named_and_nothing_is_offered(
 
 
 @pytest.mark.usefixtures("worker")
-def test_everybody_may_be_unread(sandbox, signed_in, ada):
+def test_all_users_may_be_unread(sandbox, signed_in, ada):
     user = ada()
     sandbox.fault(status=500)
 
@@ -182,7 +182,7 @@ def test_everybody_may_be_unread(sandbox, signed_in, ada):
     assert words(page.html.select_one(".count")) == "0"
 
 
-def test_somebody_without_calendars_or_unknown_is_told_of(signed_in, new_user):
+def test_users_without_calendars_and_unknown_users_are_named(signed_in, new_user):
     user = new_user()
     page = signed_in.get("/explorer/grid", users=f"{user} nobody-at-all {user}x {user}y", **DAY)
 
@@ -199,7 +199,7 @@ def test_an_organization_that_is_not_there_or_is_empty(signed_in, new_organizati
     assert told.startswith("Nobody is in this organization yet")
 
 
-def test_nobody_chosen_is_asked_for(signed_in):
+def test_without_users_the_page_asks_for_some(signed_in):
     for page in (signed_in.get("/explorer/grid"), signed_in.get("/explorer", show="1", organization="")):
         assert page.status == 200
         assert said(page)[0].startswith("Whose time is it?")
@@ -221,7 +221,7 @@ def test_of_a_large_organization_the_first_are_shown(api, signed_in, new_organiz
 
 
 @pytest.mark.usefixtures("worker")
-def test_it_says_how_old_the_answer_is_and_reads_anew_when_told(sandbox, signed_in, ada):
+def test_it_shows_the_age_of_the_data_and_can_read_again(sandbox, signed_in, ada):
     user = ada()
     signed_in.get("/explorer/grid", users=user, **DAY)
     sandbox.forget_requests()
@@ -295,7 +295,7 @@ def test_days_that_a_clock_changes_have_hours_of_their_own(signed_in, new_user):
 
 
 @pytest.mark.parametrize("path", ["/explorer/grid", "/explorer/why", "/explorer/events"])
-def test_a_part_sends_whoever_is_not_signed_in_to_the_sign_in(visitor, path):
+def test_a_part_without_sign_in_redirects_to_the_sign_in(visitor, path):
     part = visitor.get(path, headers={"HX-Request": "true"})
     assert (part.status, part.headers["HX-Redirect"]) == (401, "/dashboard/sign-in")
     assert part.text == ""
@@ -382,7 +382,7 @@ def fuzzed(app, administrator):
 
 @given(sent=st.dictionaries(st.sampled_from(NAMES), odd, max_size=6), named=st.booleans())
 @settings(max_examples=60)
-def test_whatever_is_asked_there_is_a_sentence_or_a_picture(fuzzed, sent, named):
+def test_any_query_gives_a_sentence_or_a_picture(fuzzed, sent, named):
     who = {"users": "nobody-here"} if named else {}
     query = {name: each.encode("utf-8", "replace").decode() for name, each in {**sent, **who}.items()}
     for path in ("/explorer/grid", "/explorer/why", "/explorer/events", "/explorer"):

@@ -291,7 +291,7 @@ def test_columns_share_the_width():
     assert [round(column.left + column.width, 6) for column in columns] == [33.333333, 66.666667, 100]
 
 
-def test_somebody_unread_has_a_column_without_blocks():
+def test_an_unread_user_has_a_column_without_blocks():
     asked = question("UTC", date(2026, 12, 3), 1, None)
     lane = Lane("ada", failed=[{"calendarId": "x"}])
     shown = data_of(asked, [])

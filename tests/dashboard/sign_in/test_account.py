@@ -62,7 +62,7 @@ def test_another_browser_is_signed_out_at_once(browser_of, ada):
     assert here.do(ending_of(row)).notices == ["That session had ended before."]
 
 
-def test_anothers_browser_cannot_be_signed_out(browser_of, ada, new_administrator):
+def test_the_browser_of_another_administrator_cannot_be_signed_out(browser_of, ada, new_administrator):
     bob = new_administrator()
     first, second = browser_of(bob), browser_of(bob)
     (row,) = [row for row in sessions_of(first.get("/account")) if row.find("form")]
@@ -104,7 +104,7 @@ def test_a_new_password_signs_every_other_browser_out(browser_of, ada, somewhere
         ({"again": "another one, longer"}, "again", "New password again must be the same password."),
     ],
 )
-def test_a_password_that_will_not_do_changes_nothing(browser_of, ada, changed, field, complaint):
+def test_an_invalid_new_password_changes_nothing(browser_of, ada, changed, field, complaint):
     here, there = browser_of(ada), browser_of(ada)
 
     page = change(here, **changed)
@@ -139,7 +139,7 @@ def test_wrong_guesses_of_the_current_password_count_as_failed_sign_ins(
     assert browser_of(address=somewhere()).sign_in(ada).status == 303
 
 
-def test_the_right_password_forgives_what_was_mistyped(browser_of, ada, somewhere):
+def test_the_right_password_resets_the_failures(browser_of, ada, somewhere):
     browser = browser_of(ada, address=somewhere())
     for _ in range(2):
         assert [change(browser, current="mistyped it").status for _ in range(4)] == [400] * 4
@@ -287,7 +287,7 @@ def test_an_administrator_who_is_removed_does_not_come_back_by_a_link_made_befor
     assert theirs.post(path, form).status == 404
 
 
-def test_nobody_removes_themselves(browser_of, ada, stores):
+def test_administrators_cannot_remove_themselves(browser_of, ada, stores):
     browser = browser_of(ada)
     with stores.database.reading() as session:
         mine = administrators.find(session, ada.name).id
@@ -301,7 +301,7 @@ def test_nobody_removes_themselves(browser_of, ada, stores):
 
 
 @pytest.mark.parametrize("nobody", ["0", "987654321", "9" * 30])
-def test_an_administrator_who_is_gone_is_told(browser_of, ada, nobody, stores):
+def test_removing_a_removed_administrator_is_reported(browser_of, ada, nobody, stores):
     page = browser_of(ada).do(f"/account/administrators/{nobody}/remove")
 
     assert page.notices == ["There is no such administrator any more."]
@@ -319,7 +319,7 @@ def test_names_of_administrators_are_text(browser_of, ada, new_administrator, un
     assert page.html.find("b") is None
 
 
-def test_a_password_given_on_the_machine_lets_in_whom_guesses_have_locked_out(
+def test_a_password_set_by_the_command_line_ends_a_lockout(
     browser_of, ada, new_administrator, somewhere, stores, monkeypatch, unique
 ):
     limit = RateLimitItemPerHour(7, 1, namespace=unique("few"))
@@ -337,7 +337,9 @@ def test_a_password_given_on_the_machine_lets_in_whom_guesses_have_locked_out(
     assert browser_of(address=somewhere()).sign_in(bob).status == 429
 
 
-def test_while_redis_is_down_a_password_is_given_all_the_same(new_app, ada, stores, browser_of, caplog):
+def test_a_password_can_be_set_by_the_command_line_while_redis_is_down(
+    new_app, ada, stores, browser_of, caplog
+):
     away = stores_of(new_app(redis_url="redis://127.0.0.1:1/0", broker_url="redis://127.0.0.1:1/0"))
 
     assert not invitations.create(away, ada.name, NEW)
@@ -346,7 +348,7 @@ def test_while_redis_is_down_a_password_is_given_all_the_same(new_app, ada, stor
     assert browser_of().sign_in(Person(ada.name, NEW)).status == 303
 
 
-def test_a_password_given_on_the_machine_signs_every_browser_out(browser_of, ada, stores):
+def test_a_password_set_by_the_command_line_signs_every_browser_out(browser_of, ada, stores):
     browser = browser_of(ada)
 
     assert not invitations.create(stores, ada.name, NEW)

@@ -74,11 +74,11 @@ def test_a_link_ends_after_a_day(visitor, link, monkeypatch, unique):
     assert visitor.post(link, form(unique("ada"))).status == 404
 
 
-def test_a_link_that_nobody_made_is_none(visitor):
+def test_an_unknown_link_is_invalid(visitor):
     assert visitor.get("/welcome/" + "x" * 43).heading == "This link has ended"
 
 
-def test_of_two_who_use_a_link_at_the_same_moment_one_becomes_an_administrator(new_service):
+def test_of_two_concurrent_uses_of_a_link_one_succeeds(new_service):
     link = browser_path(invitations.link(stores_of(new_service), "http://localhost"))
     gate = Barrier(2)
 
@@ -112,7 +112,7 @@ def test_of_two_who_use_a_link_at_the_same_moment_one_becomes_an_administrator(n
         ({"again": ""}, "again", "Password again is required."),
     ],
 )
-def test_what_will_not_do_is_told_beside_its_field_and_the_link_stays_good(
+def test_errors_are_beside_their_fields_and_the_link_stays_valid(
     visitor, link, unique, changed, field, complaint
 ):
     page = visitor.post(link, form(unique("ada"), **changed))
@@ -123,7 +123,7 @@ def test_what_will_not_do_is_told_beside_its_field_and_the_link_stays_good(
     assert visitor.post(link, form(unique("ada"))).status == 303
 
 
-def test_a_name_that_is_taken_is_told_and_the_link_stays_good(visitor, link, new_administrator, unique):
+def test_a_name_that_is_taken_is_an_error_and_the_link_stays_valid(visitor, link, new_administrator, unique):
     page = visitor.post(link, form(new_administrator().name))
 
     assert page.status == 400

@@ -91,7 +91,7 @@ def test_a_name_from_a_form_is_text(browser_of, somewhere):
 
 
 @pytest.mark.parametrize("after", ["/dashboard/account", "/dashboard/account?x=1", "/dashboard"])
-def test_whoever_signs_in_gets_to_the_page_that_was_asked_for(browser_of, administrator, after):
+def test_signing_in_leads_to_the_requested_page(browser_of, administrator, after):
     browser = browser_of()
     asked = browser.get(after)
 
@@ -206,7 +206,7 @@ def test_failures_with_any_name_from_one_address_have_to_wait(browser_of, new_ad
     assert browser_of(address=somewhere()).sign_in(ada).status == 303
 
 
-def test_whoever_waits_is_heard_again(browser_of, new_administrator, somewhere, few):
+def test_after_the_wait_an_attempt_is_allowed(browser_of, new_administrator, somewhere, few):
     few("FROM_HERE", 1, RateLimitItemPerSecond)
     ada = new_administrator()
     browser = browser_of(address=somewhere())
@@ -219,7 +219,7 @@ def test_whoever_waits_is_heard_again(browser_of, new_administrator, somewhere, 
     assert browser.sign_in(ada).status == 303
 
 
-def test_signing_in_forgives_what_was_mistyped(browser_of, new_administrator, somewhere, few):
+def test_signing_in_resets_the_failures(browser_of, new_administrator, somewhere, few):
     few("FROM_HERE", 2)
     ada = new_administrator()
     browser = browser_of(address=somewhere())
@@ -229,7 +229,7 @@ def test_signing_in_forgives_what_was_mistyped(browser_of, new_administrator, so
         browser.post("/sign-out")
 
 
-def test_signing_in_forgives_nothing_but_that_name_from_that_address(
+def test_signing_in_resets_only_failures_with_that_name_from_that_address(
     browser_of, new_administrator, somewhere, few
 ):
     for limit in ("FROM_HERE", "BY_NAME", "BY_ADDRESS"):
@@ -289,7 +289,7 @@ def test_a_name_that_may_be_a_password_is_neither_logged_nor_readable_in_redis(
     assert not [key for key in keys if "planted" in key or guessed in key]
 
 
-def test_of_many_attempts_at_once_four_wait_and_the_others_are_told_so_at_once(
+def test_of_many_concurrent_attempts_four_wait_and_the_others_are_refused(
     browser_of, new_administrator, somewhere
 ):
     ada = new_administrator()
@@ -313,7 +313,7 @@ def test_of_many_attempts_at_once_four_wait_and_the_others_are_told_so_at_once(
     assert crowd[0].sign_in(ada).status == 303
 
 
-def test_a_fault_leaves_room_for_the_next(browser_of, new_administrator, somewhere, monkeypatch):
+def test_a_failed_attempt_releases_its_slot(browser_of, new_administrator, somewhere, monkeypatch):
     ada, browser = new_administrator(), browser_of(address=somewhere())
     with monkeypatch.context() as patched:
         patched.setattr(login_throttle, "wait", Mock(side_effect=RedisError("down")))
@@ -322,7 +322,7 @@ def test_a_fault_leaves_room_for_the_next(browser_of, new_administrator, somewhe
     assert browser.sign_in(ada).status == 303
 
 
-def test_guesses_that_come_together_are_counted_one_after_another(
+def test_concurrent_guesses_are_counted_one_after_another(
     browser_of, new_administrator, somewhere, few, monkeypatch
 ):
     monkeypatch.setattr(login_throttle, "_attempt_slots", BoundedSemaphore(12))
@@ -391,7 +391,7 @@ def test_a_browser_is_known_for_the_name_that_signed_in_and_only_with_our_signat
     assert known.sign_in(ada).status == 303
 
 
-def test_the_cookie_of_a_known_browser_tells_no_name_and_opens_no_page(
+def test_the_cookie_of_a_known_browser_holds_no_name_and_opens_no_page(
     browser_of, new_administrator, new_app
 ):
     ada = new_administrator()

@@ -54,7 +54,7 @@ def test_signing_in_keeps_nothing_of_the_cookie_before(browser_of, visitor, admi
     assert thief.get("/account").status == 303
 
 
-def test_a_cookie_of_before_signing_out_signs_nobody_in(browser_of, administrator):
+def test_a_cookie_from_before_the_sign_out_is_invalid(browser_of, administrator):
     browser, thief = browser_of(administrator), browser_of()
     thief.client.set_cookie("almanac", browser.cookie, path="/dashboard")
     assert thief.get("/account").status == 200
@@ -66,7 +66,7 @@ def test_a_cookie_of_before_signing_out_signs_nobody_in(browser_of, administrato
 
 
 @pytest.mark.parametrize("changed", [lambda cookie: cookie[:-1] + "!", lambda cookie: cookie[1:]])
-def test_a_cookie_that_was_tampered_with_is_nobodys(signed_in, visitor, changed):
+def test_a_tampered_cookie_is_invalid(signed_in, visitor, changed):
     visitor.client.set_cookie("almanac", changed(signed_in.cookie), path="/dashboard")
 
     assert visitor.get("/account").status == 303
@@ -81,7 +81,7 @@ def test_a_session_that_has_ended_is_refused_at_once(signed_in, monkeypatch, pas
     assert signed_in.post("/sign-out").location.startswith("/dashboard/sign-in")
 
 
-def test_a_look_at_the_dashboard_is_noticed(signed_in, stores, monkeypatch):
+def test_the_last_use_of_a_session_is_stored(signed_in, stores, monkeypatch):
     later = now() + timedelta(hours=1)
     monkeypatch.setattr(dashboard_sessions, "now", lambda: later)
     monkeypatch.setattr("app.dashboard.sign_in.sessions.now", lambda: later)
@@ -93,7 +93,7 @@ def test_a_look_at_the_dashboard_is_noticed(signed_in, stores, monkeypatch):
     assert seen["datetime"] == f"{later:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def test_a_page_is_shown_although_nobody_can_note_that_it_was(install, monkeypatch, caplog):
+def test_a_page_is_shown_although_its_use_cannot_be_stored(install, monkeypatch, caplog):
     here = install()
     monkeypatch.setattr("app.dashboard.sign_in.sessions.now", lambda: now() + timedelta(hours=1))
 
