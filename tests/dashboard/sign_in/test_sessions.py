@@ -101,7 +101,7 @@ def test_a_page_is_shown_although_its_use_cannot_be_stored(install, monkeypatch,
         page = here.browser.get("/account")
 
     assert (page.status, page.heading) == (200, "Your account")
-    assert "that a session was used is not written down: OperationalError" in caplog.messages
+    assert "last use of a session not stored: OperationalError" in caplog.messages
 
 
 def test_the_dashboards_cookie_is_no_key(signed_in):
