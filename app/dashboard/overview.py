@@ -15,7 +15,7 @@ from app.accounts.oauth_clients import Registration
 from app.dashboard.blueprint import blp, page
 from app.dashboard.providers import badge_of
 from app.observability import health
-from app.observability.metrics import GUARDED
+from app.observability.metrics import CIRCUIT_KEYS
 from app.services import services
 from store.coordination.circuit_breaker import CircuitState, Family
 from store.sql.queries import api_keys, connections, deliveries, organizations, users
@@ -119,7 +119,7 @@ def _isolated() -> list[tuple[str, str]]:
 
 def _open_breakers() -> list[OpenBreaker]:
     """The circuit breakers that are open now, for a provider or for some of its accounts."""
-    standing = services().stores.circuit_breakers.standing(GUARDED)
+    standing = services().stores.circuit_breakers.standing(CIRCUIT_KEYS)
     return [
         OpenBreaker(
             TITLES[key.provider],

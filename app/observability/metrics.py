@@ -30,11 +30,11 @@ LIMITS = [str(floatToGoString(bound / 1000)) for bound in BOUNDS]  # type: ignor
 Timed = Iterable[tuple[tuple[str, ...], Histogram]]
 
 PROVIDERS = tuple(each.value for each in ProviderName)
-GUARDED = tuple(CircuitKey(provider, family) for provider in PROVIDERS for family in Family)
+CIRCUIT_KEYS = tuple(CircuitKey(provider, family) for provider in PROVIDERS for family in Family)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Snapshot:
     """The values behind the metrics; None for a part that did not answer.
 
     ``records`` are the connections by provider, and the number of waiting webhook deliveries.
@@ -54,8 +54,8 @@ class Exposition:
     Counters exist with 0 from the start: otherwise Prometheus would not see their first increase.
     """
 
-    def __init__(self, found: Found) -> None:
-        self._found = found
+    def __init__(self, found: Snapshot) -> None:
+        self._snapshot = found
 
     def collect(self) -> Iterator[Metric]:
         """Each metric with its samples."""
@@ -72,12 +72,12 @@ class Exposition:
 
     def _build(self) -> Metric:
         build = GaugeMetricFamily("almanac_build_info", "The version, as a label", labels=["version"])
-        build.add_metric([self._found.version], 1)
+        build.add_metric([self._snapshot.version], 1)
         return build
 
     def _up(self) -> Metric:
-        found = self._found
-        up = GaugeMetricFamily("almanac_up", "Whether a part is there: 1, or 0", labels=["part"])
+        found = self._snapshot
+        up = GaugeMetricFamily("almanac_up", "Whether a part is up: 1 or 0", labels=["part"])
         states = {
             "redis": True,
             "database": found.records is not None,
@@ -90,27 +90,27 @@ class Exposition:
         return up
 
     def _requests(self) -> Iterator[Metric]:
-        answers = self._found.counted.counts.answers
+        answers = self._snapshot.counted.counts.answers
         every = {(group, status): Histogram() for group in GROUPS for status in STATUSES} | dict(answers)
-        about = "Requests below /v1 by part of the API and class of status"
+        about = "Requests below /v1 by part of the API and status class"
         labels = ["group", "status"]
         yield self._count("almanac_requests", about, labels, every.items())
-        about = "Time until the answers to requests began"
+        about = "Time from a request to the start of its answer"
         yield self._times("almanac_request_seconds", about, labels, REQUESTS, answers.items())
 
     def _cache(self) -> Metric:
-        about = "Calendars looked up in the busy cache: fresh hits, stale ones, misses that had to be read"
+        about = "Calendars looked up in the busy cache: fresh hits, stale hits, and misses"
         looked = CounterMetricFamily("almanac_cache_calendars", about, labels=["result"])
-        cache = self._found.counted.counts.cache
+        cache = self._snapshot.counted.counts.cache
         for result, count in (("hit", cache.hits), ("stale", cache.stale), ("miss", cache.misses)):
             looked.add_metric([result], count)
         return looked
 
     def _providers(self) -> Iterator[Metric]:
-        counts = self._found.counted.counts
+        counts = self._snapshot.counted.counts
         yield from self._calls(READS, "reads from providers", counts.read)
         yield from self._calls(WRITES, "changes of events at providers", counts.written)
-        about = "Reads and changes that failed, once for each reason"
+        about = "Failed reads and changes by reason"
         failures = CounterMetricFamily("almanac_provider_failures", about, labels=["provider", "reason"])
         for names, count in counts.failed.items():
             failures.add_metric(names, count)
@@ -118,42 +118,44 @@ class Exposition:
 
     def _breakers(self) -> Iterator[Metric]:
         labels = ["provider", "calls"]
-        about = "Whether a provider is not asked, as it does not answer such calls: 1, or 0"
+        about = "Whether the circuit breaker of a provider is open for this kind of call: 1 or 0"
         open_ = GaugeMetricFamily("almanac_breaker_open", about, labels=labels)
-        about = "Accounts that are not asked, as their provider does not answer for them"
+        about = "Accounts whose circuit breaker is open for this kind of call"
         accounts = GaugeMetricFamily("almanac_breaker_accounts_open", about, labels=labels)
-        for guarded in GUARDED:
-            each = self._found.circuit_breakers.get(guarded, CircuitState())
-            open_.add_metric(guarded, int(each.open))
-            accounts.add_metric(guarded, each.accounts)
+        for key in CIRCUIT_KEYS:
+            each = self._snapshot.circuit_breakers.get(key, CircuitState())
+            open_.add_metric(key, int(each.open))
+            accounts.add_metric(key, each.accounts)
         yield from (open_, accounts)
 
     def _calls(self, kind: str, words: str, done: Mapping[str, Histogram]) -> Iterator[Metric]:
         every = {(provider,): Histogram() for provider in PROVIDERS}
         every |= {(provider,): latency for provider, latency in done.items()}
         name = f"almanac_provider_{kind}"
-        yield self._count(name, f"How many {words}, whatever came of them", ["provider"], every.items())
-        about = f"Time of {words}, with all that was sent again"
+        yield self._count(name, f"Number of {words}, successful or not", ["provider"], every.items())
+        about = f"Duration of {words}, including retries"
         yield self._times(f"{name}_seconds", about, ["provider"], kind, every.items())
 
     def _jobs(self) -> Iterator[Metric]:
-        counted = self._found.counted.jobs
-        about = "Jobs of fan-outs: asked of workers, or followed where another request had asked"
+        counted = self._snapshot.counted.jobs
+        about = "Jobs of fan-outs: sent to workers (asked), or shared with another request (followed)"
         jobs = CounterMetricFamily("almanac_fanout_jobs", about, labels=["how"])
         for how in ("asked", "followed"):
             jobs.add_metric([how], counted.get(how, 0))
         yield jobs
-        about = "Jobs of fan-outs that had no answer when their request gave up"
+        about = "Jobs of fan-outs without a result when their request timed out"
         yield CounterMetricFamily("almanac_fanout_jobs_late", about, counted.get("late", 0))
 
     def _workers(self) -> Iterator[Metric]:
-        workers = self._found.present.workers
-        yield GaugeMetricFamily("almanac_workers", "Worker processes that are there", len(workers))
+        workers = self._snapshot.present.workers
+        yield GaugeMetricFamily("almanac_workers", "Live worker processes", len(workers))
         used = GaugeMetricFamily(
             "almanac_worker_places_used", "Reads and writes in flight in a worker", labels=["worker"]
         )
         places = GaugeMetricFamily(
-            "almanac_worker_places", "How many may be in flight, without spare places", labels=["worker"]
+            "almanac_worker_places",
+            "How many may be in flight, without spare threads",
+            labels=["worker"],
         )
         for name, (busy, size) in sorted(workers.items()):
             used.add_metric([name], busy)
@@ -162,8 +164,8 @@ class Exposition:
         yield self._isolated()
 
     def _isolated(self) -> Metric:
-        present = self._found.present
-        about = "Whether a worker cannot reach a provider that another worker may reach: 1, or 0"
+        present = self._snapshot.present
+        about = "Whether a worker cannot reach a provider that another worker may reach: 1 or 0"
         isolated = GaugeMetricFamily("almanac_worker_isolated", about, labels=["worker", "provider"])
         found = present.isolated()
         for worker in sorted(present.workers):
@@ -172,18 +174,16 @@ class Exposition:
         return isolated
 
     def _queues(self) -> Iterator[Metric]:
-        if self._found.queues is not None:
-            depth = GaugeMetricFamily(
-                "almanac_queue_depth", "Tasks in a queue that no worker has taken", labels=["queue"]
-            )
-            for queue, length in self._found.queues.items():
+        if self._snapshot.queues is not None:
+            depth = GaugeMetricFamily("almanac_queue_depth", "Tasks that wait in a queue", labels=["queue"])
+            for queue, length in self._snapshot.queues.items():
                 depth.add_metric([queue.value], length)
             yield depth
 
     def _records(self) -> Iterator[Metric]:
-        if self._found.records is None:
+        if self._snapshot.records is None:
             return
-        standing, waiting = self._found.records
+        standing, waiting = self._snapshot.records
         connected = GaugeMetricFamily(
             "almanac_connections",
             "Connected accounts; one that is not alive needs a new consent",
@@ -208,5 +208,5 @@ class Exposition:
         histogram = HistogramMetricFamily(name, about, labels=labels)
         for names, latency in done:
             buckets = list(zip(LIMITS, accumulate(latency.buckets), strict=True))
-            histogram.add_metric(names, buckets, self._found.counted.seconds.get((kind, *names), 0.0))
+            histogram.add_metric(names, buckets, self._snapshot.counted.seconds.get((kind, *names), 0.0))
         return histogram

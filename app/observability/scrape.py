@@ -15,7 +15,7 @@ from prometheus_client.exposition import choose_encoder
 
 from app.http.errors import Forbidden, Unauthenticated
 from app.http.proxies import from_this_machine
-from app.observability.metrics import GUARDED, Exposition, Found
+from app.observability.metrics import CIRCUIT_KEYS, Exposition, Snapshot
 from app.observability.probes import Fault
 from app.services import Services, services
 from store.coordination.circuit_breaker import CircuitKey, CircuitState
@@ -56,12 +56,16 @@ def metrics() -> Response:
         return Response(f"# Redis {found['counts'].reason}\n", 503, content_type="text/plain; charset=utf-8")
     counted, present, breakers = counts
     encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-    exposition = Exposition(Found(version("almanac"), counted, present, breakers, records, queues))
+    exposition = Exposition(Snapshot(version("almanac"), counted, present, breakers, records, queues))
     return Response(encode(exposition), content_type=content_type)
 
 
 def _counts(stores: Stores) -> tuple[Totals, LiveProcesses, Mapping[CircuitKey, CircuitState]]:
-    return totals.read(stores.redis), stores.heartbeats.present(), stores.circuit_breakers.standing(GUARDED)
+    return (
+        totals.read(stores.redis),
+        stores.heartbeats.present(),
+        stores.circuit_breakers.standing(CIRCUIT_KEYS),
+    )
 
 
 def _records(services: Services) -> tuple[dict[str, Standing], int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.observability.metrics import Exposition, Found
+from app.observability.metrics import Exposition, Snapshot
 from app.observability.request_metrics import CLASSES
 from store.coordination.circuit_breaker import CircuitKey, CircuitState, Family
 from store.coordination.heartbeats import LiveProcesses
@@ -42,7 +42,7 @@ def full():
         {"google": one},
         {("google", "rateLimited"): 1},
     )
-    found = Found(
+    found = Snapshot(
         "1.0",
         Totals(counts, {("reads", "google"): 1.0}, {"asked": 1}),
         LiveProcesses({"worker1@a": (1, 64)}, 1.0),
@@ -127,7 +127,7 @@ def test_a_worker_that_is_isolated_from_a_provider_is_reported():
         1.0,
         {"worker1@a": frozenset(["google"]), "worker2@a": frozenset()},
     )
-    found = Found("1.0", Totals(Counts({}, Cache(0, 0, 0), {}, {}, {}), {}, {}), present, {}, None, None)
+    found = Snapshot("1.0", Totals(Counts({}, Cache(0, 0, 0), {}, {}, {}), {}, {}), present, {}, None, None)
     (isolated,) = (each for each in Exposition(found).collect() if each.name == "almanac_worker_isolated")
     assert {(each.labels["worker"], each.labels["provider"]): each.value for each in isolated.samples} == {
         ("worker1@a", "google"): 1,

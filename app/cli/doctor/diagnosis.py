@@ -42,7 +42,7 @@ class Diagnosis:
 
 
 # The result of a check function: the state, a sentence, and the advice ("" if none is needed).
-Found = tuple[State, str, str]
+CheckResult = tuple[State, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Check:
     """The check of one part; it is skipped if one of the parts in ``needs`` is wrong."""
 
     name: str
-    function: Callable[[Examination], Found]
+    function: Callable[[Examination], CheckResult]
     needs: tuple[str, ...] = ()
 
 

@@ -7,24 +7,24 @@ from urllib.parse import urlsplit
 import requests
 
 from app.accounts import oauth_clients
-from app.cli.doctor.diagnosis import SECONDS, Examination, Found, State
+from app.cli.doctor.diagnosis import SECONDS, CheckResult, Examination, State
 from app.server.flower import is_loopback
 from providers.names import ProviderName
 from providers.oauth.registration_probe import SECRET_UNSEEN, Verdict
 from store.security.crypto import Undecipherable
 
 
-def google(examination: Examination) -> Found:
+def google(examination: Examination) -> CheckResult:
     """The OAuth client registered with Google is valid."""
     return _provider(examination, ProviderName.GOOGLE)
 
 
-def microsoft(examination: Examination) -> Found:
+def microsoft(examination: Examination) -> CheckResult:
     """The OAuth client registered with Microsoft is valid."""
     return _provider(examination, ProviderName.MICROSOFT)
 
 
-def public_url(examination: Examination) -> Found:
+def public_url(examination: Examination) -> CheckResult:
     """The public URL leads to this service."""
     url = examination.settings.public_url
     if not url:
@@ -49,7 +49,7 @@ def public_url(examination: Examination) -> Found:
     return State.OK, f"{url} leads to this service", ""
 
 
-def proxies(examination: Examination) -> Found:
+def proxies(examination: Examination) -> CheckResult:
     """Proxies in front are declared, so that each client is known by its own address."""
     number = examination.settings.trusted_proxies
     if number:
@@ -64,7 +64,7 @@ def proxies(examination: Examination) -> Found:
     return State.OK, "No proxy is declared: the address of a client is that of its connection", ""
 
 
-def _provider(examination: Examination, name: ProviderName) -> Found:
+def _provider(examination: Examination, name: ProviderName) -> CheckResult:
     try:
         with examination.app.app_context():
             finding = oauth_clients.check(name)

@@ -8,7 +8,7 @@ from typing import Any
 from redis.exceptions import ResponseError
 from sqlalchemy import text
 
-from app.cli.doctor.diagnosis import Examination, Found, State
+from app.cli.doctor.diagnosis import CheckResult, Examination, State
 from store.security.crypto import Undecipherable
 from store.sql.database import Standing
 from store.sql.queries import connections, provider_clients, webhooks
@@ -27,7 +27,7 @@ MEMORY_SHARE = 0.8
 SAMPLE = 20
 
 
-def database(examination: Examination) -> Found:
+def database(examination: Examination) -> CheckResult:
     """The database answers, and its schema is current."""
     database = examination.services.stores.database
     began = time.monotonic()
@@ -46,7 +46,7 @@ def database(examination: Examination) -> Found:
     return State.WRONG, f"{name} answers, but migrations are missing", "Run almanac db upgrade"
 
 
-def redis(examination: Examination) -> Found:
+def redis(examination: Examination) -> CheckResult:
     """Redis answers, and its version is recent enough."""
     began = time.monotonic()
     server = _info(examination, "server")
@@ -61,7 +61,7 @@ def redis(examination: Examination) -> Found:
     return State.OK, f"{name} answers within {duration}", ""
 
 
-def memory(examination: Examination) -> Found:
+def memory(examination: Examination) -> CheckResult:
     """Redis evicts no keys, and has memory left."""
     info = _info(examination, "memory")
     used, limit = int(info["used_memory"]), int(info.get("maxmemory", 0))
@@ -83,7 +83,7 @@ def memory(examination: Examination) -> Found:
     return State.OK, f"{_mib(used)} of {_mib(limit)} in use, nothing is dropped", ""
 
 
-def persistence(examination: Examination) -> Found:
+def persistence(examination: Examination) -> CheckResult:
     """Redis restarts empty: an older state would restore cached calendars without the latest events."""
     client = examination.services.stores.redis
     switched_off = {"save": "", "appendonly": "no"}
@@ -104,7 +104,7 @@ def persistence(examination: Examination) -> Found:
     return State.OK, "Nothing is kept on disk: Redis comes back empty", ""
 
 
-def encryption_keys(examination: Examination) -> Found:
+def encryption_keys(examination: Examination) -> CheckResult:
     """The keys decrypt all registrations, the newest and oldest connections, and some webhooks."""
     stores = examination.services.stores
     with stores.database.reading() as session:
@@ -131,7 +131,7 @@ def encryption_keys(examination: Examination) -> Found:
     return State.OK, f"They open what was tried: {opened}", ""
 
 
-def clock(examination: Examination) -> Found:
+def clock(examination: Examination) -> CheckResult:
     """This host's clock agrees with those of Redis and of the database."""
     stores = examination.services.stores
     seconds, micros = stores.redis.time()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.cli.doctor.diagnosis import SECONDS, Examination, Found, State
+from app.cli.doctor.diagnosis import SECONDS, CheckResult, Examination, State
 from workers.execution.call_policy import TITLES
 from workers.queues import Queue
 
@@ -10,14 +10,14 @@ from workers.queues import Queue
 WORKERS_SECONDS = 2.0
 
 
-def broker(examination: Examination) -> Found:
+def broker(examination: Examination) -> CheckResult:
     """The broker accepts connections."""
     with examination.services.celery.connection_for_write() as connection:
         connection.ensure_connection(max_retries=1, timeout=SECONDS)
         return State.OK, f"The broker answers ({connection.transport.driver_type})", ""
 
 
-def workers(examination: Examination) -> Found:
+def workers(examination: Examination) -> CheckResult:
     """Every queue has a worker."""
     inspect = examination.services.celery.control.inspect(timeout=WORKERS_SECONDS)
     queues = {
@@ -35,7 +35,7 @@ def workers(examination: Examination) -> Found:
     return State.OK, f"{', '.join(sorted(queues))} take every queue", ""
 
 
-def provider_access(examination: Examination) -> Found:
+def provider_access(examination: Examination) -> CheckResult:
     """Every worker reaches the providers, according to its heartbeat."""
     present = examination.services.stores.heartbeats.present()
     unreachable = [
@@ -53,7 +53,7 @@ def provider_access(examination: Examination) -> Found:
     return State.OK, "No worker reports a provider that it cannot reach", ""
 
 
-def beat(examination: Examination) -> Found:
+def beat(examination: Examination) -> CheckResult:
     """Beat has ticked recently."""
     present = examination.services.stores.heartbeats.present()
     advice = "Start exactly one almanac beat: it renews tokens, keeps push going and sends webhooks again"
