@@ -5,10 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from datetime import datetime
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import click
 from sqlalchemy.exc import DatabaseError
@@ -18,12 +16,10 @@ from app.cli.admins import admins
 from app.cli.common import FLOWER_PORT, PORT, become, data_option
 from app.cli.common import settings as _settings
 from app.cli.db import db
+from app.cli.keys import keys
 from store.config import log_settings
 from store.config.embedded_redis import NoRedis
-from store.config.settings import SettingsError, make_data_dir, new_secrets, read_settings
-from store.security.api_keys import visible_part
-from store.sql.models import ApiKey, now
-from store.sql.queries import api_keys, audit, organizations
+from store.config.settings import SettingsError, make_data_dir, read_settings
 from store.stores import Stores
 from workers.telemetry import logs
 
@@ -166,142 +162,6 @@ def sandbox(port: int) -> None:
     become(command(port))
 
 
-@main.group()
-def keys() -> None:
-    """Manage API keys."""
-
-
-def _future(_: click.Context, __: click.Parameter, text: str | None) -> datetime | None:
-    from app.schemas import timestamps
-
-    if text is None:
-        return None
-    try:
-        milliseconds = timestamps.parse(text).milliseconds(ZoneInfo("UTC"))
-    except timestamps.NotATimestamp as error:
-        raise click.BadParameter(str(error)) from error
-    moment = timestamps.EPOCH + milliseconds * timestamps.MILLISECOND
-    if moment <= now():
-        raise click.BadParameter("must lie in the future")
-    return moment
-
-
-@keys.command("create")
-@click.argument("name")
-@click.option("--organization", metavar="SLUG", help="Bind the key to one organization.")
-@click.option("--read-only", is_flag=True, help="The key may not change anything.")
-@click.option("--show-tokens", is_flag=True, help="The key may reveal access and refresh tokens.")
-@click.option(
-    "--expires",
-    metavar="WHEN",
-    callback=_future,
-    help="From when the key is refused: an ISO 8601 date or date-time, in UTC unless it has an offset.",
-)
-@data_option
-def create_key(
-    name: str,
-    organization: str | None,
-    read_only: bool,
-    show_tokens: bool,
-    expires: datetime | None,
-    data: Path | None,
-) -> None:
-    """Create a key and print it.
-
-    It is alone on standard output, and cannot be shown again. NAME is for your own records.
-    """
-    with Stores(_settings(data)) as stores, stores.database.writing() as session:
-        organization_id = None
-        if organization is not None:
-            organization_id = organizations.ids(session, [organization], within=None).get(organization)
-            if organization_id is None:
-                raise click.ClickException(f"There is no organization {organization}")
-        key = api_keys.create(
-            session,
-            prefix=stores.settings.api_key_prefix,
-            name=name,
-            organization_id=organization_id,
-            read_only=read_only,
-            shows_tokens=show_tokens,
-            expires_at=expires,
-        )
-        visible = visible_part(key, stores.settings.api_key_prefix)
-        audit.record(session, actor=audit.COMMAND_LINE, action="createKey", subject=visible)
-    click.echo(key)
-
-
-@keys.command("list")
-@data_option
-def list_keys(data: Path | None) -> None:
-    """List the keys, each by its visible part.
-
-    Beside it: its name, reach, rights, whether it is in force, and its last use.
-    """
-    with Stores(_settings(data)) as stores, stores.database.reading() as session:
-        for key in api_keys.every(session):
-            reach = key.organization.slug if key.organization else "everything"
-            rights = "read-only" if key.read_only else "full"
-            if key.shows_tokens:
-                rights += ", shows tokens"
-            click.echo(f"{key.visible}…  {key.name}  {reach}  {rights}  {_state(key)}  {_last_use(key)}")
-
-
-def _state(key: ApiKey) -> str:
-    if key.revoked_at is not None:
-        return "revoked"
-    if key.expires_at is None:
-        return "in force"
-    if key.expires_at <= now():
-        return "expired"
-    return f"in force until {key.expires_at:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _last_use(key: ApiKey) -> str:
-    return "never used" if key.last_used_at is None else f"last used {key.last_used_at:%Y-%m-%dT%H:%MZ}"
-
-
-@keys.command("revoke")
-@click.argument("key")
-@data_option
-def revoke_key(key: str, data: Path | None) -> None:
-    """Revoke keys.
-
-    KEY is a name (all keys of that name are revoked), a visible part, or the whole key.
-    """
-    with Stores(_settings(data)) as stores, stores.database.writing() as session:
-        revoked = api_keys.revoke(session, key, prefix=stores.settings.api_key_prefix)
-        for visible in revoked:
-            audit.record(session, actor=audit.COMMAND_LINE, action="revokeKey", subject=visible)
-    if not revoked:
-        raise click.ClickException("No key in force has that name or visible part")
-    click.echo(f"{len(revoked)} {'key' if len(revoked) == 1 else 'keys'} revoked")
-
-
-@keys.command("secrets")
-@click.option(
-    "--to",
-    metavar="DIR",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Write the files that docker-compose.yml takes instead; those that are there stay.",
-)
-def print_secrets(to: Path | None) -> None:
-    """Print fresh secrets for the settings.
-
-    Those are ALMANAC_SECRET_KEY and ALMANAC_ENCRYPTION_KEYS, as lines of an environment file.
-    """
-    from app.cli.secrets import OpenFolder, write
-
-    if to is not None:
-        try:
-            written = write(to)
-        except (OpenFolder, OSError) as error:
-            raise click.ClickException(str(error)) from error
-        click.echo(f"Written to {to}: {', '.join(written)}" if written else f"{to} has all of them already")
-        return
-    secret, encryption = new_secrets()
-    click.echo(f"ALMANAC_SECRET_KEY={secret}\nALMANAC_ENCRYPTION_KEYS={encryption}")
-
-
 @main.command()
 @click.option("--url", default=f"http://127.0.0.1:{PORT}", show_default=True, help="Where Almanac is.")
 def mcp(url: str) -> None:
@@ -344,5 +204,5 @@ def seed_demo(sandbox_url: str, data: Path | None) -> None:
         fill(stores, sandbox_url, report=click.echo)
 
 
-for command in (db, admins, inspect.flower, inspect.healthy, inspect.doctor):
+for command in (db, keys, admins, inspect.flower, inspect.healthy, inspect.doctor):
     main.add_command(command)
