@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 
-from app.cli.doctor.diagnosis import Found, State
+from app.cli.doctor.diagnosis import CheckResult, State
 from store.config.declaration import SETTINGS
 from store.config.setting import FILE_SUFFIX, PREFIX, Values, value_text
 
@@ -13,7 +13,7 @@ from store.config.setting import FILE_SUFFIX, PREFIX, Values, value_text
 OF_CLIENTS = frozenset({"ALMANAC_API_KEY"})
 
 
-def settings(environment: Mapping[str, str]) -> Found:
+def settings(environment: Mapping[str, str]) -> CheckResult:
     """Check the names of the variables. Their values have been read without an error before."""
     changed = ", ".join(_changed()) or "none"
     sentence = f"Each can be read; not at their default: {changed}"
