@@ -108,7 +108,7 @@ def read_anew(house: Installation, running: Running, size: Size) -> None:
 def tell(sizes: Sequence[Size], plain: list[float], running: Running, report: Report) -> None:
     """The table, the plot and the verdicts."""
     report.table(
-        f"Everything read anew, {running.in_flight} reads in flight",
+        f"Everything read without the cache, {running.in_flight} reads in flight",
         *(
             "members",
             "waiting alone",
@@ -140,7 +140,7 @@ def tell(sizes: Sequence[Size], plain: list[float], running: Running, report: Re
     report.plot(
         Plot(
             "cold",
-            "Organizations read anew",
+            "Organizations read without the cache",
             "members",
             "seconds",
             {

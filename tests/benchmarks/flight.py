@@ -20,7 +20,7 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
     """Each round asks for an organization that nobody has asked for yet."""
     report.table(
         f"{REQUESTS} identical cold requests at once, an organization of {MEMBERS}",
-        *("round", "provider reads", "median answer", "slowest answer", "answers that lack somebody"),
+        *("round", "provider reads", "median answer", "slowest answer", "answers with a missing member"),
     )
     reads = []
     lacking = 0
@@ -51,4 +51,4 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
             )
     what = f"provider reads of {REQUESTS} identical requests, worst round"
     report.verdict(13, what, "one for each connection", max(reads) / MEMBERS, 1)
-    report.verdict(13, "answers that lack somebody, all rounds", "none", lacking, 0)
+    report.verdict(13, "answers with a missing member, all rounds", "none", lacking, 0)

@@ -28,7 +28,7 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
     """On gunicorn's plain workers: the threads of the production server are noisy by themselves."""
     report.note(
         f"gunicorn with two sync workers on both sides; database: {house.database}; every answer is checked. "
-        "What is cached was read from the provider through the workers."
+        "The cached periods were read from the provider through the workers."
     )
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="almanac-bench-")))

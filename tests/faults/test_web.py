@@ -43,7 +43,7 @@ def test_the_web_server_is_killed(world, fault):
 
 def test_the_web_server_ends_in_its_own_time(world, fault):
     """Whoever was let in is answered; whoever comes later finds nobody."""
-    what = "the web server is told to end (SIGTERM), then started"
+    what = "the web server gets SIGTERM, then is started again"
     with fault(world, what, sees={REFUSED}, may={"502", "503"}) as case:
         world.sandbox.fault(latency_ms=300)
         case.look(1.5)

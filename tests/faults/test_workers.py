@@ -55,7 +55,7 @@ def test_every_worker_is_killed(world, fault):
 
 
 def test_a_worker_hangs(world, fault):
-    with fault(world, "one of two workers hangs (SIGSTOP), then goes on", sees=set(), may=LATE) as case:
+    with fault(world, "one of two workers hangs (SIGSTOP), then resumes", sees=set(), may=LATE) as case:
         world.sandbox.fault(latency_ms=150)
         until(lambda: world.works("worker1"), BACK)
         with world.hanging("worker1"):

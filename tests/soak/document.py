@@ -1,4 +1,4 @@
-"""What a run has found, as docs/soak.md and a plot."""
+"""Writes the result of a run to docs/soak.md, with a plot."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ FOUND = """\
 ## What it has found
 
 - **Workers grew by about 1 MiB a minute.** Nothing leaked: after five minutes a full collection left as
-  many objects as there had been, garbage included, after one. What threads had given back lay free in
+  many objects as there had been, garbage included, after one. Memory that threads had freed stayed in
   sixteen heaps of the C library and in a cache of each thread, and older garbage waited long for its
   collection. Threads now [share two heaps and keep no caches](decisions.md#limits), and older garbage is
   collected sooner.
 - **One of the two web processes answered everything.** Both were woken for each new connection, the faster
   one took it, and clients keep theirs. The processes now [take turns](decisions.md#running).
-- **Redis had 900 keys more each minute.** Every read leaves one by which others find it while it is under
-  way. It ended by itself, but after ten minutes; now after five, which no read outlasts. So the
+- **Redis had 900 keys more each minute.** Every read leaves one, so that other requests can
+  follow it (single flight). It expired after ten minutes; now after five, which no read outlasts. So the
   number of keys follows the reads of the last five minutes, and is level from then on.
-- **The meetings of this test began at any minute**, which people's do not, and what a worker remembers of
-  moments (16 384 at most) went on growing for half an hour. They begin at every fifth minute now.
-- **Five minutes show nothing level.** What a process loads, remembers and keeps open fills up for a
+- **The meetings of this test began at any minute**, which real meetings do not, and a worker's cache of
+  timestamps (16 384 at most) kept growing for half an hour. They begin at every fifth minute now.
+- **Five minutes show nothing level.** Modules, caches and open connections of a process grow for a
   quarter of an hour: workers grew by 2 MiB in the first two minutes, 1 in the next two, 0.4 in the fifth
   two, and 0.2 to 0.8 in all of the last ten of thirty. `make soak MINUTES=30` shows it.
 """
@@ -42,7 +42,7 @@ FOUND = """\
 
 @dataclass
 class Run:
-    """Everything that is told of one run."""
+    """Everything that the document reports of one run."""
 
     about: list[str]
     minutes: float
@@ -73,13 +73,13 @@ def lines(run: Run) -> list[str]:
         "",
         "<!-- Written by `make soak`; change tests/soak/document.py instead. -->",
         "",
-        "Does the service stay right, and as small as it was, when it is used for a while? `make soak`",
+        "Does the service stay correct, and its memory level, under load for a while? `make soak`",
         "starts a whole installation (two web processes, two workers, beat, the",
         "[sandbox](quickstart.md), a Redis of its own) and lets clients ask and write for some minutes,",
         "while about one provider call in twenty fails, hangs or is cut off. Each answer is compared",
-        "with what was truly busy at that moment, by a count of every minute: what the service wrote",
-        f"itself must be seen at once, what somebody else wrote within the {TTL} seconds of the cache",
-        f"and the {SLACK:g} of a read that was under way. The code is in `tests/soak`.",
+        "with the true busy time of that moment, minute by minute: the service's own writes must show",
+        f"at once, changes made elsewhere within the {TTL} seconds of the cache and the {SLACK:g} of a read",
+        "in progress. The code is in `tests/soak`.",
         "",
         *run.about,
         "",
