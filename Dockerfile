@@ -1,5 +1,5 @@
 # syntax=docker/dockerfile:1
-# Python and Debian are pinned by name, and get their security fixes when the image is built anew. To pin every
+# Python and Debian are pinned by name, and get their security fixes when the image is rebuilt. To pin every
 # byte: --build-arg PYTHON=python:3.12-slim-bookworm@sha256:... (docker buildx imagetools inspect shows it).
 ARG PYTHON=python:3.12-slim-bookworm
 
@@ -7,7 +7,7 @@ FROM ${PYTHON} AS build
 WORKDIR /build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 UV_LINK_MODE=copy UV_SYSTEM_CERTS=1
 RUN python -m venv /opt/build && python -m venv --without-pip /opt/almanac
-# uv and the build backend, then all that the service needs: layers that only a changed lock file replaces.
+# uv and the build backend, then the dependencies: layers that only a changed lock file replaces.
 COPY requirements/build.txt requirements/
 RUN --mount=type=cache,target=/root/.cache \
     /opt/build/bin/python -m pip install --require-hashes -r requirements/build.txt

@@ -1,4 +1,4 @@
-# The interface for everyone who works on Almanac; `make` alone lists it.
+# Commands for developers; `make` alone lists them.
 PYTHON ?= python3
 UV_VERSION := 0.13.8
 BIN := .venv/bin
@@ -7,7 +7,7 @@ UV := $(BIN)/uv
 export UV_SYSTEM_CERTS ?= 1
 # Tests wait on sockets and disks as much as they compute: four processes keep two cores busy.
 TEST_PROCESSES ?= 4
-# A container's habit: every process that the suite starts would compile all that it imports, anew.
+# Containers set this; then every process of the suite would compile its imports again.
 unexport PYTHONDONTWRITEBYTECODE
 # These have targets of their own.
 ALL_OTHERS := not clients and not generators and not browser and not long and not faults and not security and not fuzz
@@ -101,7 +101,7 @@ tests/browser/node_modules/.package-lock.json: tests/browser/package-lock.json
 	  echo "Without npm the rules of accessibility are not checked; it comes with Node.js (apt-get install npm)"; \
 	fi
 
-# What generates and compiles TypeScript.
+# The generator and the compiler of TypeScript.
 tests/generators/node_modules/.package-lock.json: tests/generators/package-lock.json
 	@command -v npm >/dev/null || { echo "Install npm, which comes with Node.js (apt-get install npm)"; exit 1; }
 	@npm ci --prefix tests/generators --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
@@ -127,11 +127,11 @@ bench: .venv/.bench ## benchmarks, into docs/benchmarks.md; ONLY="warm engine" r
 soak: .venv/.bench ## a whole installation under load, every answer compared with the truth, into docs/soak.md; MINUTES=5
 	@$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),5)
 
-fix: setup ## format and mend what can be mended
+fix: setup ## format, and fix what ruff can fix
 	@$(BIN)/ruff check --fix $(SOURCES)
 	@$(BIN)/ruff format $(SOURCES)
 
-lock: setup ## resolve the lock files anew from pyproject.toml
+lock: setup ## resolve the lock files again from pyproject.toml
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements/runtime.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev -c requirements/runtime.txt -o requirements/dev.txt
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml --extra otel --group dev --group bench -c requirements/dev.txt -o requirements/bench.txt

@@ -37,28 +37,28 @@ from tests import people, services
 from tests.databases import new_database, opened
 from workers.celery_app import create_celery
 
-# What a busy machine may need to start or to end a process.
+# The time that a busy machine may need to start or to end a process.
 START_SECONDS = STOP_SECONDS = 90.0
 
 hypothesis.settings.register_profile(
     "almanac",
     max_examples=int(os.environ.get("ALMANAC_EXAMPLES", "25")),
-    # Oracles are slow on purpose, and a busy machine is no failure.
+    # Oracles are slow on purpose, and a slow machine is no failure.
     deadline=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
-    # CI judges a change by the same examples as the change before it; everybody else tries new ones.
+    # CI judges a change by the same examples as the change before it; other runs try new ones.
     derandomize=services.IN_CI,
 )
 hypothesis.settings.load_profile("almanac")
 
 
 def pytest_collection_finish() -> None:
-    """What is loaded by now stays: to look through it for garbage took a twelfth of the run."""
+    """Freezes the objects loaded so far: collecting them took a twelfth of the run."""
     collect_seldom(OF_ANSWERS)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what the tests ran against besides the embedded default."""
+    """Report the services that the tests used besides the embedded default."""
     found = [services.postgresql(), services.redis_server(), services.rabbitmq()]
     used = ", ".join(f"{service.name} {service.version or 'not here: skipped'}" for service in found)
     terminalreporter.write_line(f"services: embedded Redis, SQLite; {used}")
@@ -73,7 +73,7 @@ def sandbox_process() -> Iterator[str]:
 
 @pytest.fixture
 def sandbox(sandbox_process: str) -> Sandbox:
-    """Controls an empty sandbox; ``.url`` is where it is."""
+    """Controls an empty sandbox at ``.url``."""
     sandbox = Sandbox(sandbox_process)
     sandbox.reset()
     return sandbox
@@ -85,22 +85,22 @@ def environment(sandbox_process: str, tmp_path_factory: pytest.TempPathFactory) 
     folder = tmp_path_factory.mktemp("almanac")
     ours = sandbox_environment(sandbox_process) | {
         "ALMANAC_DATA_DIR": str(folder),
-        # Short enough to wait for in tests of what misses it.
+        # Short enough for tests that wait for it to pass.
         "ALMANAC_FANOUT_DEADLINE": "3",
-        # What has failed is often mended in the next line of a test.
+        # The next line of a test often repairs a failure.
         "ALMANAC_FAILURE_TTL": "0",
-        # The sandbox has no quotas, and a test asks more of one account in a second than people in an hour.
+        # The sandbox has no quotas, and a test calls one account more in a second than users in an hour.
         "ALMANAC_GOOGLE_PER_MINUTE": "10000000",
         "ALMANAC_GOOGLE_PER_MINUTE_AND_USER": "1000000",
         "ALMANAC_MICROSOFT_PER_MAILBOX": "10000000",
-        # A test fails as often as it likes, and the next one is none the worse for it.
+        # Failures of one test must not open a breaker for the next.
         "ALMANAC_BREAKER_ACCOUNTS": "0",
         "ALMANAC_BREAKER_FAILURES": "0",
-        # Receivers are on this machine, and those that are away come back soon.
+        # Receivers are on this machine, and unavailable ones come back soon.
         "ALMANAC_WEBHOOKS_ALLOW_PRIVATE": "true",
         "ALMANAC_WEBHOOKS_RETRY_SECONDS": ",".join(["0.3"] * 300),
     }
-    # An operator's own settings have no business in a test.
+    # Tests ignore the operator's own settings.
     clean = {name: value for name, value in os.environ.items() if not name.startswith("ALMANAC_")}
     redis = embedded_redis.start(folder, settings_of(clean | ours).redis_socket)
     yield clean | ours
@@ -135,7 +135,7 @@ def database(settings: Settings) -> Iterator[Database]:
 
 @pytest.fixture(scope="session")
 def migrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
-    """One of each kind, to be copied: a test takes less time than all migrations."""
+    """One of each kind, to be copied: a copy takes less time than all migrations."""
     with ExitStack() as closing:
 
         @cache
@@ -166,14 +166,14 @@ def worker(environment: dict[str, str], settings: Settings, database: Database) 
 
 @pytest.fixture(scope="session")
 def app(settings: Settings, database: Database) -> Iterator[Flask]:
-    """The web application, without a worker: for what needs none."""
+    """The web application without a worker, for requests that need none."""
     with application(settings) as made:
         yield made
 
 
 @contextmanager
 def application(settings: Settings) -> Iterator[Flask]:
-    """A web application, and the end of what it opened."""
+    """A web application, closed at the end of the test."""
     made = create_app(settings)
     made.jinja_env.bytecode_cache = COMPILED
     yield made
@@ -181,7 +181,7 @@ def application(settings: Settings) -> Iterator[Flask]:
 
 
 def stores_of(app: Flask) -> Stores:
-    """What an application keeps things in."""
+    """The stores of an application."""
     wired: Services = app.extensions[EXTENSION]
     return wired.stores
 
@@ -205,7 +205,7 @@ COMPILED = Compiled()
 
 @dataclass
 class Api:
-    """A caller with a key: ``api.get("/users", limit=2)``; paths are below ``/v1``."""
+    """A client with a key: ``api.get("/users", limit=2)``; paths are below ``/v1``."""
 
     client: FlaskClient
     key: str
@@ -238,7 +238,7 @@ def stores(settings: Settings, database: Database) -> Iterator[Stores]:
 
 @pytest.fixture
 def shut(stores: Stores) -> Iterator[Callable[..., None]]:
-    """Have a provider, or one account, be left alone, as if it had not answered: ``shut("google")``."""
+    """Open the circuit breaker of a provider, or of one account: ``shut("google")``."""
 
     def make(
         provider: str,
@@ -263,10 +263,10 @@ def shut(stores: Stores) -> Iterator[Callable[..., None]]:
 
 @pytest.fixture
 def new_api(app: Flask) -> Callable[..., Api]:
-    """Make a caller: ``new_api(organization="acme", read_only=True)``."""
+    """Make a client: ``new_api(organization="acme", read_only=True)``."""
 
     def make(organization: str | None = None, **rights: Any) -> Api:
-        # Stores of each test's own would compile every statement anew.
+        # Stores of its own for each test would compile every statement again.
         with stores_of(app).database.writing() as session:
             organization_id = None
             if organization is not None:
@@ -281,7 +281,7 @@ def new_api(app: Flask) -> Callable[..., Api]:
 
 @pytest.fixture
 def api(new_api: Callable[..., Api]) -> Api:
-    """A caller who may do everything but show tokens."""
+    """A client that may do everything but show tokens."""
     return new_api()
 
 
@@ -296,7 +296,7 @@ def unique() -> Callable[[str], str]:
 
 @pytest.fixture
 def new_user(api: Api, unique: Callable[[str], str]) -> Callable[..., str]:
-    """Have a user with accounts of the sandbox connected; returns the user's id."""
+    """Create a user with connected accounts of the sandbox; returns the user's id."""
 
     def make(
         *accounts: SandboxAccount,
@@ -334,7 +334,7 @@ def connect(api: Api, user: str, account: SandboxAccount, **changed: Any) -> Non
 
 @pytest.fixture
 def new_organization(api: Api, unique: Callable[[str], str]) -> Callable[[], str]:
-    """Have an empty organization; returns its slug."""
+    """Create an empty organization; returns its slug."""
 
     def make() -> str:
         slug = unique("org")

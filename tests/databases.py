@@ -1,4 +1,4 @@
-"""Databases of a test's own, of both kinds."""
+"""Databases for single tests, of both kinds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KINDS = ("sqlite", "postgresql")
 
 @contextmanager
 def new_database(kind: str, folder: Path, *, copied: str | None = None) -> Iterator[str]:
-    """The URL of an empty database, or of a copy of one that nobody is connected to."""
+    """The URL of an empty database, or of a copy of one that has no connections."""
     if kind == "postgresql":
         services.postgresql().require()
         with own_postgresql(copied) as url:
@@ -33,7 +33,7 @@ def new_database(kind: str, folder: Path, *, copied: str | None = None) -> Itera
 
 @contextmanager
 def own_postgresql(copied: str | None = None) -> Iterator[str]:
-    """The URL of an empty database of this machine's PostgreSQL, or of a copy of one; gone afterwards."""
+    """The URL of an empty database of this machine's PostgreSQL, or of a copy of one; dropped afterwards."""
     url = make_url(services.POSTGRESQL).set(
         drivername="postgresql+psycopg", database=f"almanac_{secrets.token_hex(6)}"
     )

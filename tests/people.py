@@ -1,4 +1,4 @@
-"""People whose accounts are connected, put into the store: over HTTP it takes five times as long."""
+"""Users with connected accounts, written into the store: over HTTP it takes five times as long."""
 
 from __future__ import annotations
 

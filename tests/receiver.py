@@ -1,4 +1,4 @@
-"""An address that takes what is posted to it: for what the sandbox sends by itself."""
+"""A receiver of HTTP requests, for the notifications that the sandbox sends."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class Posted:
 
 @dataclass
 class Receiver:
-    """What has come in, but for handshakes; ``answers`` are the statuses of the next answers, then 204."""
+    """The received requests except handshakes; ``answers`` are the next statuses, then 204."""
 
     url: str
     posted: list[Posted] = field(default_factory=list)
     handshakes: list[str] = field(default_factory=list)
     answers: list[int] = field(default_factory=list)
-    # What a handshake is answered with, made from its token.
+    # The answer to a handshake, made from its token.
     echo: Callable[[str], str] = field(default=lambda token: token)
 
     def wait(self, count: int) -> list[Posted]:
-        """What has come in once it is so much; fails when it takes too long."""
+        """The received requests once there are ``count``; fails when it takes too long."""
         give_up = time.monotonic() + PATIENCE
         while len(self.posted) < count:
             assert time.monotonic() < give_up, f"{len(self.posted)} of {count} came"

@@ -1,4 +1,4 @@
-"""Services that a machine may have beside the embedded default: used where present, required in CI."""
+"""Optional services besides the embedded default: used where present, required in CI."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RABBITMQ = os.environ.get("ALMANAC_TEST_BROKER_URL", "amqp://guest:guest@127.0.0
 
 AXE = Path(__file__).parent / "browser/node_modules/axe-core/axe.min.js"
 
-# Seconds; who is not here refuses at once. What is found holds for all tests of a process.
+# Seconds; a missing service refuses at once. The result holds for all tests of a process.
 PATIENCE = 10
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true")
@@ -28,7 +28,7 @@ IN_CI = os.environ.get("CI", "").lower() in ("1", "true")
 
 @dataclass(frozen=True)
 class Service:
-    """Whether a service is here, and how it presents itself."""
+    """Whether a service is available, and its name and version."""
 
     name: str
     version: str | None

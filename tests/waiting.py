@@ -1,4 +1,4 @@
-"""Waiting for what others do: it comes when it comes, and a busy machine may take its time."""
+"""Waiting for other processes, with patience for a busy machine."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from redis import Redis
 
-# Seconds: a test with two such waits still says which of them was in vain.
+# Seconds: short enough that a test with two such waits reports which of them failed.
 PATIENCE = 50.0
 
 
 def until(
     holds: Callable[[], Any], patience: float = PATIENCE, *, meanwhile: Callable[[], object] = lambda: None
 ) -> Any:
-    """What ``holds`` answers as soon as it is true; fails when it never is."""
+    """The first true result of ``holds``; fails when there is none in time."""
     give_up = time.monotonic() + patience
     while not (found := holds()):
         assert time.monotonic() < give_up, "it does not come to pass"
@@ -25,9 +25,9 @@ def until(
 
 
 def no_read_is_under_way(redis: Redis) -> bool:
-    """Whether every read that a request asked for is over.
+    """Whether every read of the requests is over.
 
-    A read is first a task on the queue, then a job on a work list, and until it has landed a flight.
+    A read is first a task on the queue, then a job on a work list; its single flight ends when it completes.
     """
     waiting = redis.llen("reads") or redis.keys("fanout:*:work")
     return not waiting and all(redis.hexists(key, "landed") for key in redis.keys("flight:*"))

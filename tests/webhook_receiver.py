@@ -1,4 +1,4 @@
-"""A receiver of webhooks over a real socket, which can be away for a while."""
+"""A receiver of webhooks over a real socket, which can be down for a while."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from standardwebhooks import Webhook
 
 @dataclass(frozen=True)
 class Received:
-    """One request, as it came."""
+    """One received request."""
 
     path: str
     headers: dict[str, str]
@@ -26,12 +26,12 @@ class Received:
         return self.headers["webhook-id"]
 
     def verified(self, secret: str) -> Any:
-        """What it says; raises when the signature is not that of the secret."""
+        """The event; raises when the signature is not that of the secret."""
         return Webhook(secret).verify(self.body, self.headers)
 
 
 class Receiver:
-    """Answers 204 until told otherwise: ``statuses`` are its next answers. It has a port also while away."""
+    """Answers 204 unless ``statuses`` holds the next answers. It has a port also while it is down."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.received: list[Received] = []
@@ -75,7 +75,7 @@ class Receiver:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     def down(self) -> None:
-        """Stop listening: who connects is refused."""
+        """Stop listening: connections are refused."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()

@@ -37,7 +37,7 @@ def main() -> None:
     if unknown:
         parser.error(f"no such part: {', '.join(sorted(unknown))}")
     scale = QUICK if given.quick else FULL
-    # As Ctrl-C does: what was started is ended on the way out.
+    # As Ctrl-C does, so that started processes are ended on the way out.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     reports: list[Report] = []
     failed: list[str] = []
@@ -51,7 +51,7 @@ def main() -> None:
             try:
                 run(house, report, scale)
             except Exception:
-                # What has been measured of it says nothing; the other parts may still be measured.
+                # The partial measurements of this part are dropped; the other parts can still be measured.
                 traceback.print_exc()
                 failed.append(part)
                 continue

@@ -1,4 +1,4 @@
-"""What a warm answer is measured beside: WSGI applications that do next to nothing, on the same server.
+"""The baseline of warm answers: WSGI applications that do next to nothing, on the same server.
 
 ``ALMANAC_REDIS_URL`` says where Redis is; ``BENCH_KEYS`` and ``BENCH_BODY`` name the files that hold the
 keys to read, one in each line, and the answer to send.
@@ -30,7 +30,7 @@ def redis() -> str:
 
 @app.get("/static")
 def static_body() -> Response:
-    """The keys read in one go, and an answer that was there before."""
+    """The keys read in one call, and a prepared answer."""
     values = _redis().mget(_keys())
     assert all(isinstance(value, bytes) for value in values)
     return Response(_body(), mimetype="application/json")

@@ -1,4 +1,4 @@
-"""What the engine is measured against: a sorted sweep in plain Python, as one would write it with care."""
+"""The baseline of the engine: a sorted sweep in plain Python, written with care."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the people of the benchmarks have in their calendars, and what both providers say of it.
+"""The calendars of the people of the benchmarks, and the answers of both providers about them.
 
 A few patterns stand for all: seven meetings of 15 to 60 minutes on each day, at any minute except between
 15:00 and 17:30 UTC, so that every question has an answer with slots in it.

@@ -28,7 +28,7 @@ class Case:
 
     @classmethod
     def random(cls, members: int, busy: int, days: int, overlaps: int) -> Case:
-        """Meetings of 15 to 60 minutes at any minute, in no order; with overlaps over three calendars."""
+        """Meetings of 15 to 60 minutes at any minute, unordered; with overlaps over three calendars."""
         random = Random(f"{members} {busy} {days} {overlaps}")
         query = Query(
             start=START,

@@ -15,7 +15,7 @@ FRESH = {"Cache-Control": "no-cache"}
 
 
 class Answer(NamedTuple):
-    """What came back, and the seconds it took from connecting to the last byte."""
+    """The answer, and the seconds from connecting to the last byte."""
 
     status: int
     body: bytes
@@ -34,7 +34,7 @@ class Client:
         self._headers = dict(headers or {})
 
     def get(self, path: str, query: Mapping[str, Any] | None = None, *, fresh: bool = False) -> Answer:
-        """``fresh``: whatever is cached, everything is read anew."""
+        """``fresh`` bypasses the cache."""
         return self._send("GET", f"{path}?{urlencode(query)}" if query else path, FRESH if fresh else {})
 
     def post(self, path: str, document: object) -> Answer:

@@ -1,4 +1,4 @@
-"""Goals 1, 2 and 12: organizations that are read anew, over HTTP through every part."""
+"""Goals 1, 2 and 12: organizations read without the cache, over HTTP through every part."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Size:
 
     @property
     def ratio(self) -> float:
-        """To the waiting alone."""
+        """The ratio to the waiting alone."""
         return median(self.rounds) / self.ideal
 
     @property
@@ -59,7 +59,7 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
 
 
 def first_requests(house: Installation, running: Running, report: Report) -> None:
-    """What the first requests of fresh processes take, on top of the waiting."""
+    """The time of the first requests of fresh processes, on top of the waiting."""
     progress("cold: the first requests of fresh processes")
     times = []
     for number in range(4):
@@ -85,7 +85,7 @@ def measure(house: Installation, running: Running, scale: Scale) -> tuple[list[S
 
 
 def read_anew(house: Installation, running: Running, size: Size) -> None:
-    """One request; everyone must have been read once, and answered for."""
+    """One request; every member must have been read once, and be in the answer."""
     house.provider.behave()
     used = cpu_seconds([running.web, *running.workers])
     provider = house.provider.record()["cpu"]

@@ -1,4 +1,4 @@
-"""docs/benchmarks.md: what was measured goes between markers, what people write around them stays."""
+"""docs/benchmarks.md: replaces the measurements between markers and keeps the text around them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SUMMARY, MACHINE = "goals", "machine"
 
 def write(reports: Sequence[Report], machine: Sequence[str], stamp: str) -> None:
     """Replace the blocks of the parts that ran, and the table of goals over all parts."""
-    # The goals are collected anew below.
+    # The goals are collected again below.
     text = _with(_with(DOCUMENT.read_text(), SUMMARY, []), MACHINE, machine)
     for report in reports:
         block = [stamp, "", *goals(report.verdicts)] if report.verdicts else [stamp]

@@ -1,4 +1,4 @@
-"""Goal 14: the explorer's picture of everybody, beside the API call whose answer it draws."""
+"""Goal 14: the explorer's picture of an organization, beside the API call whose answer it draws."""
 
 from __future__ import annotations
 

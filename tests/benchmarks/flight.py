@@ -17,7 +17,7 @@ DEADLINE = 10
 
 
 def run(house: Installation, report: Report, scale: Scale) -> None:
-    """Each round asks for an organization that nobody has asked for yet."""
+    """Each round requests an organization that no earlier round has requested."""
     report.table(
         f"{REQUESTS} identical cold requests at once, an organization of {MEMBERS}",
         *("round", "provider reads", "median answer", "slowest answer", "answers with a missing member"),

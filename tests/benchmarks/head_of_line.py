@@ -34,7 +34,7 @@ def run(house: Installation, running: Running, report: Report, scale: Scale) -> 
         idle += [one() for _ in range(USERS_A_ROUND)]
         organization = threading.Thread(target=_organization, args=(running,))
         organization.start()
-        # Its reads are all under way by then.
+        # All of its reads are in progress by then.
         time.sleep(0.3)
         while True:
             took = one()

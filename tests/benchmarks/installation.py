@@ -1,4 +1,4 @@
-"""An installation for the benchmarks: Redis, database, people and provider; web and workers as asked for."""
+"""An installation for the benchmarks: Redis, database, people and provider; web and workers on request."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ SYNC = [sys.executable, "-m", "gunicorn", "--worker-class", "sync", "--workers",
 # An answer about 10 000 members who have to be read takes longer than gunicorn waits by itself.
 SYNC += ["--timeout", "150", "--log-level", "warning", "--bind"]
 
-# A day: nothing ends while it is measured.
+# A day: nothing expires during a measurement.
 LONG_TTL = 86_400
 # As long as the settings allow: only one benchmark is about the deadline.
 LONG_DEADLINE = 120
-# In seconds: what is left of one round when the next is to begin.
+# In seconds: how long one round may still have work in progress when the next is to begin.
 LONGEST_REST = 30.0
 
 
@@ -51,7 +51,7 @@ class Provider:
     def behave(self, behaviour: Behaviour | None = None) -> None:
         """Set the behaviour, which begins a new record; without one, 200 ms and no faults.
 
-        What is still under way from before is waited for: workers may go on after a request was answered.
+        Waits for work in progress first: workers may continue after a request was answered.
         """
         give_up = time.monotonic() + LONGEST_REST
         while self.record()["in_flight"]:
@@ -132,7 +132,7 @@ class Installation:
             "ALMANAC_FANOUT_DEADLINE": str(LONG_DEADLINE),
             "ALMANAC_BUSY_TTL": str(LONG_TTL),
             "ALMANAC_MAX_SLOTS": "100000000",
-            # The real quota would be what is measured.
+            # Otherwise the measurement would be of the real quota.
             "ALMANAC_GOOGLE_PER_MINUTE": "1000000000",
             "ALMANAC_GOOGLE_PER_MINUTE_AND_USER": "1000000000",
         }
@@ -154,7 +154,7 @@ class Installation:
                 self.key = api_keys.create(session, prefix="alm_", name="benchmarks")
 
     def spare(self, number: int) -> int:
-        """A person whom no organization of a size has."""
+        """A person in no organization of the given sizes."""
         return max(self.sizes) + number
 
     def organize(self, slug: str, members: Sequence[int]) -> None:
@@ -194,7 +194,7 @@ class Installation:
             all_of(stack, workers)
             web = stack.enter_context(Process(command, environment)).wait_for(port)
             client = self.client(port)
-            # Neither touches what the first request has to open: that is measured.
+            # Neither opens the connections of the first request, which is measured.
             client.get("/healthz")
             _wait_for_workers(settings)
             self.provider.behave()

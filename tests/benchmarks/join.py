@@ -62,7 +62,7 @@ def run(house: Installation, running: Running, report: Report, scale: Scale) -> 
 
 
 def greedy(latencies: Iterable[float], places: int) -> float:
-    """When the last read ends if each, in order, begins in the place that is free first."""
+    """When the last read ends if each, in order, begins in the slot that is free first."""
     free = [0.0] * places
     for latency in latencies:
         heapq.heapreplace(free, free[0] + latency)

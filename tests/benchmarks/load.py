@@ -1,6 +1,6 @@
 """Load from a process of its own: paced, or as much as some connections take where wrk is missing.
 
-Prints one JSON object: requests, seconds, how many answers were not as they should be, and for each answer
+Prints one JSON object: requests, seconds, how many answers were wrong, and for each answer
 the seconds since it was due and its status.
 """
 
@@ -21,7 +21,7 @@ PATIENCE = 60.0
 
 @dataclass
 class Load:
-    """What is sent, and what came of it."""
+    """The requests to send, and the counts of their answers."""
 
     port: int
     requests: Iterator[bytes]
@@ -49,7 +49,7 @@ class Load:
             writer.close()
 
     async def paced(self, rate: float, seconds: float) -> None:
-        """A request is due every ``1 / rate`` seconds, whatever became of those before."""
+        """A request is due every ``1 / rate`` seconds, whatever the earlier answers."""
         start = time.perf_counter()
         async with asyncio.TaskGroup() as group:
             for number in range(round(rate * seconds)):
@@ -58,7 +58,7 @@ class Load:
                 group.create_task(self.ask(due))
 
     async def pressed(self, connections: int, seconds: float) -> None:
-        """So many requests at all times."""
+        """Keeps this number of requests in flight."""
         end = time.perf_counter() + seconds
 
         async def again() -> None:

@@ -1,4 +1,4 @@
-"""What a run was made on: the machine, and the versions of what matters to it."""
+"""The machine of a run, and the versions of the software that matters."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ MEMBERS = 1_000
 DEADLINE = 4.0
 # Joining, slots and JSON come after the deadline of the reads.
 GRACE = 1.05
-# What was answered before this share of the time must be in the answer; after it, workers have given up.
+# Answers from before this share of the time must be in the result; after it, workers have timed out.
 IN_TIME = 0.9
 
 
@@ -72,7 +72,7 @@ def _round(house: Installation, running: Running, seed: int) -> Round:
 
 
 def _compare(free: set[str], failed: set[str], record: dict[str, Any], start: float, took: float) -> Round:
-    """Everybody has slots (all calendars leave some) or is named, and rightly so."""
+    """Every member has slots (all calendars leave some) or is named as failed, and correctly so."""
     everybody = {people.name(person) for person in range(MEMBERS)}
     failing = {people.name(person) for person in record["errors"]}
     hanging = {people.name(person) for person in record["slow"]}
@@ -80,7 +80,7 @@ def _compare(free: set[str], failed: set[str], record: dict[str, Any], start: fl
     in_time = {people.name(person) for person, moment in record["answered"] if moment < give_up}
     answered = {people.name(person) for person, _ in record["answered"]}
     late = failed - failing - hanging - in_time
-    # Named though answered in time, or answered for though the provider never told.
+    # Named although the provider answered in time, or answered although the provider did not.
     wrong = (failed & in_time) | (free - answered) | (failing | hanging) - failed
     lost = (everybody - free - failed) | (free & failed)
     return Round(took, len(free), len(failing), len(hanging), len(late), len(wrong), len(lost))

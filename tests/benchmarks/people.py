@@ -16,7 +16,7 @@ from store.sql.queries import connections
 from store.sql.queries.connections import Tokens
 from store.stores import Stores
 
-# Beyond the largest organization: people whom nobody else asks for.
+# Beyond the largest organization: people that no other benchmark requests.
 SPARE = 400
 
 
@@ -50,7 +50,7 @@ def _connection(keyring: Keyring, person: int, user: int) -> dict[str, object]:
         "email": f"{name(person)}@bench.example",
         "scope": level_scopes(provider, Level.FREE_BUSY),
         "alive": True,
-        # Known since their first read, which is not what is measured.
+        # Known since their first read, which is not measured.
         "main_calendar_id": f"{name(person)}@bench.example",
         "mailbox": f"{name(person)}@bench.example",
         **connections._sealed(connection, keyring, Tokens(f"person-{person}", None, None)),

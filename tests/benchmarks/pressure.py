@@ -21,7 +21,7 @@ GENERATOR = "wrk -t1 -c8" if WRK else "our own generator, 8 connections (wrk is 
 CONNECTIONS = 8
 SCRIPT = Path(__file__).with_name("wrk.lua")
 
-# More than a run sends: hardly a question comes twice.
+# More than a run sends: requests hardly repeat.
 QUESTIONS = 10_000
 
 # In each of these there are slots between 15:00 and 17:30 UTC, whatever the padding below.

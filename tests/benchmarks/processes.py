@@ -1,4 +1,4 @@
-"""Processes under measurement: started, found with their children, weighed, and ended."""
+"""Processes under measurement: start, children, memory, processor time, and end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Process:
 
     def __init__(self, command: Sequence[str], environment: dict[str, str]) -> None:
         self._command, self._environment = command, environment
-        # What it says matters only when something goes wrong.
+        # Its output is shown only after a failure.
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the process
 
     def __enter__(self) -> Process:
@@ -55,7 +55,7 @@ class Process:
         self._log.close()
 
     def terminate(self) -> None:
-        """Tell it to end, without waiting for it."""
+        """Send it SIGTERM, without waiting for it."""
         self._popen.terminate()
 
     def _said(self) -> str:
@@ -107,7 +107,7 @@ def free_port() -> int:
 
 
 def all_of(stack: ExitStack, processes: Iterable[Process]) -> list[Process]:
-    """Start processes; with the stack they are all told to end before any is waited for."""
+    """Start processes; on exit of the stack all of them get SIGTERM before any is waited for."""
     started = [stack.enter_context(process) for process in processes]
     for process in started:
         stack.callback(process.terminate)

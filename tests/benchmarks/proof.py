@@ -1,4 +1,4 @@
-"""Proof that the canned provider is worth measuring with: our adapters read from it what the sandbox says."""
+"""Proof that the canned provider is realistic: the adapters read the same from it as from the sandbox."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 It shares the processors with what is measured, so an answer is worked out once for each pattern of
 meetings and question, and a request costs a dictionary look-up and a timer. ``POST /bench`` changes how it
-behaves and forgets its record, ``GET /bench`` tells the record.
+behaves and clears its record, ``GET /bench`` returns the record.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ ERROR, SLOW = "error", "slow"
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """Seconds from ``least`` to ``most`` for an answer, and the shares of those that fail.
+    """Seconds from ``least`` to ``most`` for an answer, and the shares of failing and hanging requests.
 
-    ``by_account``: an account that fails or is slow is so for every try; otherwise each request draws anew.
+    ``by_account``: the draw is per account and holds for every try; otherwise it is per request.
     """
 
     least: float = 0.2
@@ -50,7 +50,7 @@ class Behaviour:
         return _draw(f"latency {self.seed} {person}") * (self.most - self.least) + self.least
 
     def fate(self, person: int, number: int) -> str | None:
-        """What goes wrong with request ``number``, which is this account's."""
+        """The fault of request ``number`` of this account."""
         if not self.errors and not self.slow:
             return None
         drawn = _draw(f"fate {self.seed} {person if self.by_account else number}")
@@ -61,7 +61,7 @@ class Behaviour:
 
 @dataclass(slots=True)
 class Record:
-    """What was asked and answered since the behaviour was set; moments are of the monotonic clock."""
+    """The requests and answers since the behaviour was set; times are of the monotonic clock."""
 
     requests: int = 0
     in_flight: int = 0
@@ -72,14 +72,14 @@ class Record:
 
 
 class Desk:
-    """What all connections share."""
+    """State shared by all connections."""
 
     def __init__(self) -> None:
         self.behaviour = Behaviour()
         self.record = Record()
 
     def control(self, method: bytes, body: bytes) -> bytes:
-        """Set the behaviour, or tell the record."""
+        """Set the behaviour, or return the record."""
         if method == b"POST":
             self.behaviour = Behaviour(**orjson.loads(body))
             in_flight = self.record.in_flight
@@ -101,12 +101,12 @@ class Connection(asyncio.Protocol):
         self._pending: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember where answers go."""
+        """Keep the transport for answers."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def connection_lost(self, error: Exception | None) -> None:
-        """A client that has given up waits no longer."""
+        """A client that timed out no longer waits."""
         if self._pending is not None:
             self._pending.cancel()
             self._desk.record.in_flight -= 1

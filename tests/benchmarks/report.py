@@ -1,4 +1,4 @@
-"""What a part of the benchmarks finds: tables, verdicts, notes and plots; printed as they come."""
+"""The findings of one part of the benchmarks: tables, verdicts, notes and plots; printed at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Plot:
 
 @dataclass
 class Report:
-    """One part's findings, in Markdown as they stand in the document; the verdicts go on top of them."""
+    """One part's findings, as Markdown for the document; the verdicts come first."""
 
     part: str
     lines: list[str] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Report:
     def verdict(
         self, goal: int, what: str, base: str, ratio: float, limit: float, *, at_least: bool = False
     ) -> None:
-        """Say whether the ratio that a goal speaks of keeps its limit."""
+        """Record whether the ratio of a goal keeps its limit."""
         kept = ratio >= limit if at_least else ratio <= limit
         sign = "≥" if at_least else "≤"
         cells = (str(goal), what, base, f"{ratio:.3g}", f"{sign} {limit:g}", HOLDS if kept else FAILS)
@@ -79,7 +79,7 @@ def _row(cells: tuple[str, ...]) -> str:
 
 
 def progress(text: str) -> None:
-    """Tell on standard error what is being done, and since when."""
+    """Report progress on standard error, with the time."""
     print(f"[{time.monotonic() - _began:5.0f} s] {text}", file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""How much is measured: all of it, or as much as shows that the benchmarks themselves work."""
+"""The size of a run: complete, or just enough to show that the benchmarks work."""
 
 from __future__ import annotations
 

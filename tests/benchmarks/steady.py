@@ -15,7 +15,7 @@ from tests.benchmarks.scale import Scale
 USERS = 50
 RATE = 40.0
 DAYS = 7
-# With it, a good part of the answers is read anew.
+# With it, a good part of the answers needs a read of the provider.
 TTL = 5
 # Answers that may fail, as a share of all: one in a hundred, though one call to the provider in twenty does.
 BUDGET = 0.01

@@ -50,7 +50,7 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
 
 
 def read_once(house: Installation, running: Running, slug: str, query: dict[str, str]) -> list[bytes]:
-    """Have an organization read into the cache; returns the names of the keys that were made for it."""
+    """Read an organization into the cache; returns the names of its cache keys."""
     progress(f"warm: filling the cache for {slug}")
     before = set(house.redis.scan_iter("busy:*", count=1_000))
     answer = running.client.get(f"/v1/organizations/{slug}/scheduling", query)
@@ -89,7 +89,7 @@ def beside_static(ours: Client, bare: Client, body: bytes, keys: int, report: Re
 
 
 def growth(house: Installation, running: Running, report: Report, scale: Scale) -> None:
-    """Goal 12 warm: what a member costs in organizations of every size."""
+    """Goal 12, warm: the cost of a member in organizations of every size."""
     for size in house.sizes:
         read_once(house, running, f"org-{size}", WEEK)
     reads = house.provider.record()["requests"]
@@ -121,7 +121,7 @@ def one_user(
 ) -> None:
     """Goal 6: varied users and questions, each slice of load between two of the bare server."""
     house.organize("warm", range(USERS))
-    # Long slots: the answer does not matter, what it leaves in the cache does.
+    # Long slots keep the answer small; only its effect on the cache matters.
     read_once(house, running, "warm", {**whole(61), "slotDuration": "480"})
     reads = house.provider.record()["requests"]
     progress("warm: writing the questions")

@@ -1,4 +1,4 @@
-"""The lines of a shell block, checked against what they call where they are not run."""
+"""Checks the lines of shell blocks that are not run against the commands that they call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from app.cli.main import main
 from tests.docs.fences import ROOT, Block
 
-# They serve until they are stopped, or set a machine up: others test what they do.
+# They run until they are stopped, or set a machine up: other tests cover them.
 _STARTS = re.compile(
     r"^(?:[A-Z_]+=\S+ )*(?:make|(?:\.venv/bin/)?almanac (?:up|demo|serve|worker|beat|sandbox))\b",
     re.MULTILINE,
@@ -23,7 +23,7 @@ _ALMANAC = (".venv/bin/almanac", "almanac")
 
 
 def lines(block: Block) -> Iterator[list[str]]:
-    """The words of each line of a block, without comments and settings; a line that goes on is one."""
+    """The words of each line of a block, without comments and settings; continued lines are joined."""
     for line in block.text.replace("\\\n", " ").splitlines():
         words = list(dropwhile(_SETTING.fullmatch, shlex.split(line, comments=True)))
         if words:
@@ -36,7 +36,7 @@ def only_checked(block: Block) -> bool:
 
 
 def check(block: Block) -> None:
-    """Every line is a command that is there, with options that it takes."""
+    """Every line is an existing command, with valid options."""
     for words in lines(block):
         if words[0] == "make":
             targets = [word for word in words[1:] if "=" not in word]

@@ -1,4 +1,4 @@
-"""An installation of its own with the demo company in it, as the documentation supposes."""
+"""An installation of its own with the demo company in it, as the documentation assumes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Installation:
     environment: dict[str, str]
 
     def seed(self) -> None:
-        """Bring the demo company back to its first state, and delete whatever else there is."""
+        """Bring the demo company back to its first state, and delete everything else."""
         with requests.Session() as session:
             session.trust_env = False
             session.headers["Authorization"] = f"Bearer {self.key}"
@@ -48,7 +48,7 @@ class Installation:
 
 @pytest.fixture(scope="session")
 def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """What `almanac up --sandbox` starts. What documents delete and make concerns no other test."""
+    """What `almanac up --sandbox` starts. Deletions and creations of documents affect no other test."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("ALMANAC_")}
     environment |= {
         "ALMANAC_DATA_DIR": str(tmp_path_factory.mktemp("documented")),
@@ -73,7 +73,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
 
 @pytest.fixture
 def new_shell(installation: Installation, tmp_path: Path) -> Callable[[], Shell]:
-    """A terminal at an installation in which nothing is but the demo company."""
+    """A terminal at an installation with the demo company only."""
     services.Service("curl", shutil.which("curl")).require()
 
     def make() -> Shell:

@@ -19,7 +19,7 @@ FOLDER = ROOT / "docs/scheduling"
 Pair = tuple[int, int]
 Scale = Callable[[int], float]
 
-# A Monday: what is drawn are minutes of it.
+# A Monday; the drawings show minutes of it.
 _MIDNIGHT = int(datetime(2026, 11, 23, tzinfo=UTC).timestamp() * 1000)
 
 _LEFT, _WIDTH, _ROW = 116, 700, 30
@@ -42,7 +42,7 @@ def span(text: str) -> Pair:
 
 @dataclass(frozen=True)
 class Drawing:
-    """One question: the calendars of one person, what is asked, and what it shows."""
+    """One query: the calendars of one person, the parameters, and the expected slots."""
 
     name: str
     title: str
@@ -53,7 +53,7 @@ class Drawing:
     windows: Sequence[str] = ()
 
     def query(self) -> Query:
-        """What the engine is asked."""
+        """The query to the engine."""
         start, end = span(self.range)
         windows = tuple(
             Window.daily(*(minute(clock) for clock in window.split("-"))) for window in self.windows
@@ -65,7 +65,7 @@ class Drawing:
         return Query(start, end, self.duration * MINUTE, windows=windows or None, **options)  # type: ignore[arg-type]
 
     def answer(self) -> tuple[list[list[Pair]], list[Pair], list[Pair]]:
-        """What counts as busy in each calendar, the free stretches, and the slots."""
+        """The blocked periods of each calendar, the free stretches, and the slots."""
         query = self.query()
         calendars = Groups.of([[span(busy) for busy in calendar] for calendar in self.calendars])
         owners = np.zeros(len(self.calendars), np.int64)

@@ -15,7 +15,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?")
 
 
 def shown_json(text: str) -> Any:
-    """The value of JSON in which `…` stands for what is left out."""
+    """The value of JSON in which `…` stands for omitted parts."""
     open_: list[str] = []
 
     def spelled(token: re.Match[str]) -> str:
@@ -24,7 +24,7 @@ def shown_json(text: str) -> Any:
         elif token[0] in "}]":
             open_.pop()
         elif token[0] == MORE:
-            # Names are unique in an object, so one name is enough for all that is left out.
+            # Names are unique in an object, so one name stands for all omitted members.
             return f'"{MORE}": "{MORE}"' if open_ and open_[-1] == "{" and not _value(token) else f'"{MORE}"'
         return token[0]
 

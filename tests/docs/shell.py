@@ -13,14 +13,14 @@ from tests.docs.fences import ROOT, Block
 
 SECONDS = 60
 
-# Whatever listens there is not of these tests.
+# A program that listens there does not belong to these tests.
 _USUAL_PORT = re.compile(r"(127\.0\.0\.1|localhost):80[89]0\b")
 
-# The Monday that the examples speak of; they are run as if it were the next one.
+# The Monday of the examples; they are run with the next Monday instead.
 _MONDAY = date(2026, 11, 23)
 _DAY = re.compile(r"\b2026-1[12]-\d\d")
 
-# What an answer's status was goes to standard error: the text of the examples stays as it is written.
+# The status of an answer goes to standard error: the text of the examples stays as it is written.
 _SETUP = """
 # npx asks before it installs, and nobody is there to answer.
 npm_config_yes=true
@@ -32,7 +32,7 @@ curl() {
 
 
 class Shell:
-    """Runs blocks with what earlier ones have set; `$URL` and `$KEY` are there from the beginning."""
+    """Runs blocks with the variables of earlier ones; `$URL` and `$KEY` are there from the beginning."""
 
     def __init__(self, folder: Path, addresses: Mapping[str, str], environment: Mapping[str, str]) -> None:
         self._state = folder / "state"
@@ -40,14 +40,14 @@ class Shell:
         self._environment = {**environment, "PATH": f"{Path(sys.executable).parent}:{environment['PATH']}"}
 
     def run(self, block: Block) -> tuple[str, list[int]]:
-        """What a block prints, and the status of each answer that it got."""
+        """The output of a block, and the status of each of its answers."""
         command = ["bash", "-euo", "pipefail", "-c", self._script(block)]
         ran = self._call(command)
         assert ran.returncode == 0, f"{block.place} ended with {ran.returncode}: {ran.stderr}{ran.stdout}"
         return ran.stdout, [int(status) for status in re.findall(r"^status=(\d+)$", ran.stderr, re.MULTILINE)]
 
     def run_python(self, block: Block) -> str:
-        """What a program prints, run with what the shell has set."""
+        """The output of a program, run with the variables of the shell."""
         script = f"set -a; [ ! -e '{self._state}' ] || . '{self._state}'; exec python -c \"$PROGRAM\""
         ran = self._call(["bash", "-c", script], PROGRAM=self._today(block.text))
         assert ran.returncode == 0, f"{block.place}: {ran.stderr}"
@@ -56,7 +56,7 @@ class Shell:
     def _script(self, block: Block) -> str:
         before = f"set -a; [ ! -e '{self._state}' ] || . '{self._state}'; {_SETUP}"
         text = self._today(block.text).replace(".venv/bin/almanac", "almanac")
-        # Its usual address may be somebody else's sandbox, which is not ours to fill.
+        # Another program's sandbox may listen on the usual address; the tests must not fill it.
         text = text.replace("almanac seed demo", 'almanac seed demo --sandbox-url "$SANDBOX"')
         return f"{before}\n{text}\nexport -p > '{self._state}'"
 

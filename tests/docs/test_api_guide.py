@@ -28,7 +28,7 @@ def routes_of(app: Flask) -> dict[str, set[str]]:
 
 
 def headed(section: str) -> dict[str, str]:
-    """What is written below each route's heading."""
+    """The text below each route's heading."""
     parts = re.split(r"^### ", section, flags=re.MULTILINE)[1:]
     return {title: text for title, _, text in (part.partition("\n") for part in parts)}
 

@@ -1,4 +1,4 @@
-"""Commands that are not run are compared with what is there."""
+"""Commands that are not run are compared with the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The drawings are the engine's: made anew they are the same, and the text beside them is true."""
+"""The drawings are the engine's: drawing them again gives the same files, and the text matches them."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ PAGE = (ROOT / "docs/errors.md").read_text()
 
 
 def part(title: str) -> str:
-    """What is written in one part of the page."""
+    """The text of one part of the page."""
     return re.split(r"^## ", PAGE, flags=re.MULTILINE)[1:][
         ["By status", "By reason", "Of one event"].index(title)
     ].removeprefix(title)

@@ -81,7 +81,7 @@ def run(block: Block, shell: Shell) -> None:
 
 
 def compare(shown: Block, printed: str) -> str | None:
-    """What is wrong with a shown answer."""
+    """The first difference between a shown and a real answer."""
     if shown.language == "json":
         return difference(shown_json(shown.text), json.loads(printed))
     if shown.language == "text":
@@ -90,7 +90,7 @@ def compare(shown: Block, printed: str) -> str | None:
 
 
 def compare_http(shown: str, printed: str) -> str | None:
-    """What is wrong with a shown status line, some of the headers, and a body where there is one."""
+    """The first difference in the status line, some of the headers, and the body where there is one."""
     head, _, body = shown.partition("\n\n")
     real_head, _, real_body = printed.replace("\r", "").partition("\n\n")
     (status, *headers), (real_status, *real_headers) = head.splitlines(), real_head.splitlines()

@@ -1,4 +1,4 @@
-"""Links between the documents lead to files and headings that are there."""
+"""Links between the documents lead to existing files and headings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.docs.fences import DOCUMENTS, ROOT
 
-# They come with the parts that they describe.
+# These are added together with the parts that they describe.
 WRITTEN_ELSEWHERE: frozenset[str] = frozenset()
 
 _LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")

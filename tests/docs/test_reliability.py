@@ -17,7 +17,7 @@ def rows() -> set[str]:
 
 
 def faults() -> set[str]:
-    """Those that there are."""
+    """The fault tests of the suite."""
     return {
         f"{file.name}::{name}"
         for file in (ROOT / "tests/faults").glob("test_*.py")

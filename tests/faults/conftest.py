@@ -15,7 +15,7 @@ from tests.faults.installation import Broken, broken, server_folder
 def world(
     environment: dict[str, str], sandbox_process: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Broken]:
-    """The installation that tests break and mend."""
+    """The installation that tests break and repair."""
     servers.postgresql().require()
     with server_folder("postgresql") as data:
         own: dict[str, servers.Server] = {

@@ -1,4 +1,4 @@
-"""The table of docs/reliability.md, made of what was measured."""
+"""Writes the table of docs/reliability.md from the measurements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLUMNS = ("fault", "what clients saw", "longest answer", "right again after", "
 
 
 def write() -> None:
-    """Replace the table; what people write around it stays."""
+    """Replace the table; the text around it stays."""
     before, _, rest = DOCUMENT.read_text().partition(BEGIN)
     _, _, after = rest.partition(END)
     DOCUMENT.write_text(f"{before}{BEGIN}\n\n{table()}\n\n{END}{after}")

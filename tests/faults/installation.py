@@ -1,4 +1,4 @@
-"""A whole installation that may be broken: each part a process, on servers of its own, with people in it."""
+"""A whole installation to break: each part a process, on servers of its own, with users in it."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from tests.waiting import until
 
 PROVIDERS = ("google", "microsoft")
 
-# In which everything has started, however much else this machine has to do.
+# Seconds for the start of everything, also on a busy machine.
 PATIENCE = 300.0
 
-# Seconds that a request of these installations waits for its providers.
+# The fan-out's deadline of these installations, in seconds.
 DEADLINE = 3.0
 
-# What other tests soften, and these take as it comes in production.
+# Settings that other tests change; these tests use the production defaults.
 AS_IN_PRODUCTION = ("ALMANAC_BREAKER_ACCOUNTS", "ALMANAC_BREAKER_FAILURES", "ALMANAC_FAILURE_TTL")
 
 
 @dataclass
 class Broken:
-    """An installation to break and to mend; ``parts`` of it are processes by name, ``servers`` too."""
+    """An installation to break and to repair; ``parts`` are its processes by name, ``servers`` too."""
 
     installation: Installation
     servers: dict[str, Server]
@@ -51,7 +51,7 @@ class Broken:
     rounds: int = 0
 
     def witness(self, name: str) -> Witness:
-        """Clients of it, who call what they make by that name."""
+        """Clients of it, whose events and users carry that name."""
         paths = {
             f"/users/{user}/calendar/events/{account.provider}/primary": f"/users/{user}/calendar/busy"
             for user, account in self.writers.items()
@@ -59,7 +59,7 @@ class Broken:
         return Witness(self.installation.url, self.installation.key, self.questions, paths, name)
 
     def begin(self) -> None:
-        """Repair what a test before has left, and have calendars to write to that no other test has used."""
+        """Repair the leftovers of earlier tests, and create unused calendars to write to."""
         self.mend()
         self.rounds += 1
         self.writers = {}
@@ -69,7 +69,7 @@ class Broken:
             self.writers[self.installation.user(name, account)] = account
 
     def mend(self) -> None:
-        """Repair what a test before has left."""
+        """Repair the leftovers of earlier tests."""
         self.sandbox.clear_faults()
         self.sandbox.forget_requests()
         for server in self.servers.values():
@@ -88,7 +88,7 @@ class Broken:
             return False
 
     def struck(self) -> int:
-        """How often the providers were ill, as they have it."""
+        """How many calls the providers failed, by their own count."""
         return self.sandbox.requests().struck
 
     def present(self) -> LiveProcesses:
@@ -96,13 +96,13 @@ class Broken:
         return self.installation.stores.heartbeats.present()
 
     def works(self, part: str) -> bool:
-        """Whether a worker has said of late that it has calls under way."""
+        """Whether a recent heartbeat of a worker reports calls in flight."""
         told = self.present().workers
         return any(name.startswith(part) and used for name, (used, _) in told.items())
 
     @contextmanager
     def hanging(self, part: str) -> Iterator[None]:
-        """A part that is there and does nothing."""
+        """A part that is stopped (SIGSTOP)."""
         process = self.installation.parts[part]
         process.send_signal(signal.SIGSTOP)
         until(lambda: state(process.pid) == "T")
@@ -113,7 +113,7 @@ class Broken:
             process.send_signal(signal.SIGCONT)
 
     def subjects(self, name: str) -> list[str]:
-        """What the providers themselves have of the events that were called by a name."""
+        """The subjects of the providers' events with that name."""
         return sorted(
             subject
             for account in self.writers.values()
@@ -144,7 +144,7 @@ def broken(
         ours["ALMANAC_FANOUT_DEADLINE"] = str(DEADLINE)
         for name, server in servers.items():
             ours[f"ALMANAC_{name.upper()}_URL"] = server.url
-        # Two workers, so that one may be lost.
+        # Two workers, so that one may fail.
         made = closing.enter_context(
             installed(
                 ours, folder, web=web, workers=("worker1", "worker2"), beat=True, patience=PATIENCE, **changed
@@ -170,18 +170,18 @@ def _peopled(made: Installation, servers: dict[str, Server], sandbox: Sandbox, n
 
 @contextmanager
 def server_folder(name: str) -> Iterator[Path]:
-    """A folder that another user of this machine, as whom a server runs, can reach."""
+    """A folder that the server's user on this machine can reach."""
     folder = Path(tempfile.mkdtemp(prefix=f"almanac-{name}-"))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def state(pid: int) -> str:
-    """What a process does, in the letter of the system: S, R, and T for one that was stopped."""
-    # Its name stands before, in brackets, and may be anything.
+    """The state of a process, in the letter of the system: S, R, and T for a stopped one."""
+    # The process name comes before it, in brackets, and may hold any text.
     return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process has started, of a web server those that answer."""
+    """The child processes of a process; of a web server, the ones that answer requests."""
     return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -1,4 +1,4 @@
-"""What a fault did to the clients: asserted, and kept for docs/reliability.md."""
+"""The effect of a fault on the clients: asserted, and kept for docs/reliability.md."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tests.faults.installation import Broken
 from tests.faults.questions import Verdict
 from tests.faults.witness import Witness
 
-# In which all is right before a fault, and a fault is seen, on any machine.
+# Seconds for all answers to be right before a fault, and for a fault to show, on any machine.
 BACK = 240.0
 
 # Seconds in which answers must be right again: about three times what the document's table has, which was
-# measured on a machine that had much else to do. Where nothing has to start and nobody waits to ask again;
+# measured on a machine with other load. The groups: no process starts and no client waits for a retry;
 # after the pause of a breaker, 15 seconds; once web or workers have started, 14 to 21 seconds; once a
 # database was restored and all parts have started, 50 to 58 seconds.
 AT_ONCE, AFTER_A_PAUSE, AFTER_A_START, AFTER_A_LOSS = 15.0, 45.0, 75.0, 180.0
-# Connections that were lost without a word are given up one by one, that of a worker's pop within 11 seconds.
+# Silently dropped connections time out one by one; that of a worker's pop within 11 seconds.
 AFTER_SILENCE = 45.0
 
 
@@ -42,25 +42,25 @@ class Measured:
 
 @dataclass
 class Case:
-    """One fault: what it is called, who looks on, and how long it took to be over."""
+    """One fault: its name, its clients, and how long it took to be over."""
 
     witness: Witness
     sees: set[str]
     seconds: float | None = field(default=None)
 
     def look(self, seconds: float) -> None:
-        """Let the clients see the fault for so long."""
+        """Keep the fault for this time while the clients run."""
         self.witness.look(seconds)
 
     def until_seen(self) -> None:
-        """Let them go on until they have seen all that they must: on a busy machine that takes a while."""
+        """Waits until the clients have seen every expected outcome: on a busy machine that takes a while."""
         give_up = time.monotonic() + BACK
         while not self.sees <= set(self.witness.outcomes()):
             assert time.monotonic() < give_up, self.witness.outcomes()
             self.witness.look(0.2)
 
     def back(self, *, within: float) -> None:
-        """From this moment until the last answer that was not right is what is measured, and bounded."""
+        """Starts the measured and bounded time, which ends with the last answer that was not right."""
         began = time.monotonic()
         first = self.witness.back(BACK)
         self.witness.look(1.0)
@@ -81,7 +81,7 @@ def fault(
     """Break something in the block. Clients must see each answer of ``sees``, at least one of ``one_of``, and
     none beyond these and ``may``.
 
-    Whatever they see, nobody's busy time is free and no write is lost or made twice.
+    In every case no busy time is free and no write is lost or made twice.
     """
     world.begin()
     name = re.sub(r"\W+", "-", test.partition("::")[2])
@@ -96,7 +96,7 @@ def fault(
     seen = witness.outcomes()
     assert sees <= set(seen), seen
     assert not one_of or one_of & set(seen), seen
-    # What was under way elsewhere is 409 for whoever repeats it; that comes later.
+    # A retry of work in progress elsewhere is 409; that comes later.
     assert set(seen) <= sees | one_of | set(may) | {Verdict.RIGHT}, seen
     slowest = witness.slowest()
     again = witness.settle()
@@ -106,7 +106,7 @@ def fault(
 
 
 def nothing_lost(world: Broken, witness: Witness, name: str) -> None:
-    """Every write is there, and there once."""
+    """Every write exists exactly once."""
     events = [write.body["subject"] for write in witness.writes if "subject" in write.body]
     assert world.subjects(name) == sorted(events)
     users = {write.body["id"] for write in witness.writes if "id" in write.body}
@@ -115,7 +115,7 @@ def nothing_lost(world: Broken, witness: Witness, name: str) -> None:
 
 
 def keep(measured: Measured) -> None:
-    """In the file from which the document's table is made; other tests' rows stay."""
+    """Stores the row in the file of the document's table; other tests' rows stay."""
     rows = {row["test"]: row for row in json.loads(MEASURED.read_text())} if MEASURED.exists() else {}
     rows[measured.test] = asdict(measured)
     MEASURED.write_text(json.dumps([rows[test] for test in sorted(rows)], indent=2) + "\n")

@@ -14,7 +14,7 @@ class Network:
     """Carries each connection to ``port`` on to the port ``beyond``.
 
     Each chunk takes ``seconds``, each way. A share of the chunks, ``loss``, takes ``RETRANSMISSION`` longer:
-    TCP sends a lost packet again, so that its loss is a pause for both ends.
+    TCP sends a lost packet again, so that both ends see a pause.
     """
 
     # The shortest time after which Linux sends a packet again.
@@ -37,11 +37,11 @@ class Network:
         self._listen()
 
     def forget(self) -> None:
-        """Lose every connection without a word: both ends think that it is there, and nothing comes."""
+        """Drop every connection silently: both ends keep it open, and no data arrives."""
         self._lost.update(self._ends)
 
     def hang(self) -> None:
-        """Accept connections from now on, and never answer; the connections that are there hang too."""
+        """Accept connections from now on, and never answer; the open connections hang too."""
         self._hanging = True
         self.forget()
 
@@ -52,14 +52,14 @@ class Network:
         self._end_all()
 
     def forward(self) -> None:
-        """Carry again; what hangs is ended."""
+        """Forward again, and close hanging connections."""
         self._hanging = False
         self._end_all()
         if self._listening.fileno() < 0:
             self._listen()
 
     def close(self) -> None:
-        """End every connection, and listen no more."""
+        """Close every connection, and stop listening."""
         if self._listening.fileno() >= 0:
             self._stop_listening()
         self._end_all()

@@ -1,4 +1,4 @@
-"""What clients ask while something is broken: each answer is right, or says what it lacks, or is an error."""
+"""The clients' requests during a fault: each answer is right, names what is missing, or is an error."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ FRESH = {"Cache-Control": "no-cache"}
 
 
 class Verdict(StrEnum):
-    """What an answer with status 200 comes to."""
+    """The outcome of an answer with status 200."""
 
     RIGHT = "right"
     PARTIAL = "names what it could not read"
 
 
 class Lie(AssertionError):
-    """Somebody who is busy is said to be free."""
+    """Busy time is offered as free."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Question:
 
 
 def about(people: Mapping[str, Collection[Period]], slug: str) -> list[Question]:
-    """What is asked of these people, all of them in one organization."""
+    """The requests about these people, all of them in one organization."""
     user, busy = next(iter(people.items()))
     one, team = f"/users/{user}", f"/organizations/{slug}"
     return [
@@ -99,7 +99,7 @@ def slots_of_all(people: Mapping[str, Collection[Period]]) -> Callable[[Any], Ve
         for user, busy in people.items():
             mine = [slot for slot in body["data"]["availableSlots"] if slot["userId"] == user]
             _nothing(truth.offered(mine, busy))
-            # Who could not be read has no slots, and nobody else is left out.
+            # A user who could not be read has no slots, and no other user is left out.
             assert truth.periods(mine) == ([] if user in failed else truth.free(busy)), user
         return Verdict.PARTIAL if failed else Verdict.RIGHT
 

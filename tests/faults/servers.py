@@ -1,4 +1,4 @@
-"""Servers of a test's own, which it may stop: Redis, PostgreSQL and RabbitMQ, each on its own port."""
+"""Servers that a test owns and may stop: Redis, PostgreSQL and RabbitMQ, each on its own port."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Server:
             time.sleep(0.05)
 
     def stop(self, how: signal.Signals = signal.SIGKILL) -> None:
-        """End it, as a crash does unless it is told otherwise."""
+        """End it, as a crash does unless another signal is given."""
         if self._process is not None:
             self._process.send_signal(how)
             self._process.wait(timeout=STOP_SECONDS)
@@ -58,7 +58,7 @@ class Server:
 
     @contextmanager
     def still(self) -> Iterator[None]:
-        """It is there, and does nothing."""
+        """Stopped (SIGSTOP) inside the block."""
         pid = self.pid()
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -72,14 +72,14 @@ class Server:
         return self._process.pid
 
     def answers(self) -> bool:
-        """Whether it takes connections."""
+        """Whether it accepts connections."""
         parts = urlsplit(self.url)
         with socket.socket() as probe:
             return probe.connect_ex((parts.hostname or "", parts.port or 0)) == 0
 
 
 class Redis(Server):
-    """Nothing is kept on disk: it comes back empty."""
+    """Nothing is persisted: it restarts empty."""
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
@@ -94,12 +94,12 @@ class Redis(Server):
             return False
 
     def order(self, *words: str | int) -> Any:
-        """What it answers to a command, on a connection of its own."""
+        """Its answer to a command, on a connection of its own."""
         with redis.Redis(port=self.port, socket_timeout=10) as client:
             return client.execute_command(*words)
 
     def move(self, port: int | None = None) -> None:
-        """Listen elsewhere from the next start on; ``url`` stays, for whoever stands there instead."""
+        """Listen elsewhere from the next start on; ``url`` stays, for a proxy that listens there instead."""
         self.port = port or free_port()
         self.command[-1] = str(self.port)
 
@@ -156,11 +156,11 @@ class RabbitMQ(Server):
         super().__init__(folder, [str(RABBITMQ)], environment)
 
     def pid(self) -> int:
-        """That of the node: what was started is a script, which waits for it."""
+        """The pid of the node: the started process is a script, which waits for it."""
         return int((self.folder / "pid").read_text())
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """End it in its own time, which keeps what is durable."""
+        """Shut it down cleanly, which keeps durable messages."""
         super().stop(how)
 
 

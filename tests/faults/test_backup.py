@@ -17,7 +17,7 @@ from tests.services import Service
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
-# What the document's blocks are for, as their reason says.
+# The purpose of the document's blocks, as their ``reason`` gives it.
 OPERATIONS = {
     block.info.get("reason", "").partition(": ")[2]: block for block in blocks(ROOT / "docs/operations.md")
 }
@@ -60,17 +60,17 @@ def restored_after_a_loss(world, test, what, back_up, lose, restore):
     assert back < AFTER_A_LOSS
     assert not after.wrong, after.wrong
 
-    # The key, the members, and whoever was answered before the backup began.
+    # The key, the members, and the users whose creation was answered before the backup began.
     users = {each["id"] for each in installation.get("/users").json()["data"]}
     assert {write.body["id"] for write in before if "id" in write.body} <= users
     members = installation.get(f"/organizations/{world.slug}/members").json()["data"]
     assert {each["id"] for each in members} == set(world.people)
     assert all(each["oauthConnections"][0]["alive"] for each in members)
-    # A repetition gets the answer of before, and makes nothing.
+    # A repetition gets the earlier answer, and creates nothing.
     with after.session() as session:
         for write in before[:3]:
             assert after.send(write, session) == "201"
-    # Nor does one of what the database has forgotten: its event is at the provider already.
+    # Nor does one that the restored database lacks: its event is at the provider already.
     after.repeat(witness.writes)
     nothing_lost(world, witness, witness.name)
     seen = dict(after.outcomes())

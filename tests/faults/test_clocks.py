@@ -1,4 +1,4 @@
-"""Clocks that jump, and clocks of two hosts that differ: workers live in another hour than web."""
+"""Clocks that jump, and clocks of two hosts that differ: the workers' clock is not that of web."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLOCK = Path(__file__).parent / "clock"
 
 @pytest.fixture
 def clock(world, tmp_path):
-    """A file with the seconds by which the workers' clock of the day is off. It alone is moved."""
+    """A file with the offset of the workers' wall clock in seconds. Other clocks stay."""
     offset = tmp_path / "offset"
     offset.write_text("0")
     world.mend()
@@ -39,7 +39,7 @@ def restart(world, **environment):
 
 
 def skews(world):
-    """By how many seconds what workers have read of late was read later than now, by the clock of Redis."""
+    """By how many seconds the workers' latest reads are in the future, by the clock of Redis."""
     redis = world.installation.stores.redis
     seconds, micros = redis.time()
     read = [redis.hget(each, "body") for each in redis.keys("flight:*")]
@@ -70,7 +70,7 @@ def test_the_clock_of_workers_is_a_second_ahead(world, fault, clock):
     what = "the workers' clock is a second ahead of that of web"
     with fault(world, what, sees=set(), may={"502", NAMED}) as case:
         clock.write_text("1")
-        # On a clock that goes with Redis's, nothing has come later than now.
+        # With a clock that agrees with Redis's, no read is in the future.
         until(lambda: any(0.3 < each <= 1.1 for each in skews(world)), BACK)
         case.look(3.0)
         case.back(within=AT_ONCE)

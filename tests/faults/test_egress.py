@@ -1,4 +1,4 @@
-"""A worker that is alive and cannot reach the providers, or is slow, beside two workers that are well."""
+"""A worker that is alive and cannot reach the providers, or is slow, beside two healthy workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PostgreSQL that crashes and comes back: every connection has died, and none is answered with."""
+"""PostgreSQL that crashes and restarts: no request is answered over a dead connection."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_postgresql_is_restarted(world, fault):
             starts.add(started)
             database.stop()
             database.start()
-            # None of those that served is there any more.
+            # No server process from before is left.
             assert not serving & connections(database)[1]
             case.look(2.0)
         case.back(within=AT_ONCE)

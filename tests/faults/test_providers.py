@@ -42,7 +42,7 @@ def test_both_providers_flap(world, fault):
         world, "both providers are down every other half second", sees=set(), may={NAMED, "502", "429"}
     ) as case:
         rounds = 0
-        # On a busy machine some of them are met by nobody.
+        # On a busy machine some rounds pass without a call.
         while rounds < 6 or world.struck() < 6:
             assert rounds < BACK, "the providers have not failed"
             world.sandbox.fault(status=503)

@@ -1,4 +1,4 @@
-"""RabbitMQ as the broker, that goes and comes back; and SQLite, as on one host."""
+"""RabbitMQ as the broker, which stops and restarts; with SQLite, as on one host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Redis that is gone, that comes back empty, that hangs, and that is far away."""
+"""Redis that is down, that restarts empty, that hangs, and that is slow to reach."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_redis_is_gone_for_a_while(world, fault):
         case.back(within=AT_ONCE)
 
 
-# In one step, as nobody comes between: how many busy times were remembered, and how much is left of anything.
+# Atomic: how many busy periods were cached, and how many keys are left.
 EMPTY = """
 local remembered = #redis.call('KEYS', 'busy:*')
 redis.call('FLUSHALL')
@@ -39,7 +39,7 @@ def test_redis_comes_back_empty(world, fault):
     with fault(world, "Redis is emptied (`FLUSHALL`)", sees=set(), may={"502", "503", NAMED}) as case:
         for _ in range(3):
             case.look(1.0)
-            # What was lost before is remembered again, so that there is something to lose.
+            # Entries lost before are cached again, so that there is something to lose.
             until(lambda: redis.order("KEYS", "busy:*"), BACK)
             remembered, left = redis.order("EVAL", EMPTY, 0)
             assert remembered
@@ -87,7 +87,7 @@ def test_redis_is_far_away(world, fault, network):
     with fault(world, "every answer of Redis takes 100 ms", sees=set(), may={"502", "503", NAMED}) as case:
         network.seconds = 0.05
         case.look(8.0)
-        # All that these clients ask needs Redis, most of it more than once.
+        # All requests of these clients need Redis, most of them more than once.
         assert network.delayed > 100
         network.seconds = 0.0
         case.back(within=AT_ONCE)

@@ -1,4 +1,4 @@
-"""SQLite, of an installation on one host, whose disk takes no more."""
+"""SQLite, of an installation on one host, on a full disk."""
 
 from __future__ import annotations
 

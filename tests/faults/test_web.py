@@ -1,4 +1,4 @@
-"""Web processes that are killed, and a server that is told to end while it is asked."""
+"""Web processes that are killed, and a server that gets SIGTERM while it serves requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 def test_a_web_process_is_killed(world, fault):
     what = "one of two web processes is killed, three times"
     with fault(world, what, sees={CUT_OFF}, may={REFUSED}) as case:
-        # Requests, writes among them, take long enough to be under way.
+        # Requests, writes among them, take long enough to be in progress.
         world.sandbox.fault(latency_ms=200)
         for _ in range(3):
             case.look(1.5)
@@ -42,7 +42,7 @@ def test_the_web_server_is_killed(world, fault):
 
 
 def test_the_web_server_ends_in_its_own_time(world, fault):
-    """Whoever was let in is answered; whoever comes later finds nobody."""
+    """Accepted requests are answered; later ones are refused a connection."""
     what = "the web server gets SIGTERM, then is started again"
     with fault(world, what, sees={REFUSED}, may={"502", "503"}) as case:
         world.sandbox.fault(latency_ms=300)

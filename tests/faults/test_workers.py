@@ -1,4 +1,4 @@
-"""Workers that die, and workers that hang."""
+"""Workers that are killed, and workers that hang."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
 NAMED = "names what it could not read"
 
-# A read that is taken over by another worker may miss its deadline, and a write that nobody finishes does.
+# A read that another worker takes over may miss its deadline, and an unfinished write does.
 LATE = {"502", NAMED}
 
-# While none has been there for a while, nobody is let in.
+# When no worker had a heartbeat for a while, requests are refused.
 NOBODY = LATE | {"503"}
 
-# Longer than any request waits: whoever holds such a call is not done with it.
+# Longer than any request waits: no job that holds such a call finishes.
 HELD = 60_000
 
 
 def test_a_worker_is_killed(world, fault):
     with fault(world, "one of two workers is killed", sees=set(), may=LATE) as case:
-        # Each read takes long enough to be under way.
+        # Each read takes long enough to be in progress.
         world.sandbox.fault(latency_ms=150)
         until(lambda: world.works("worker1"), BACK)
         victim = world.installation.parts["worker1"]
@@ -76,7 +76,7 @@ def killed_alone(world):
 
 @pytest.fixture
 def divided(world, unique):
-    """Somebody with an account at each provider, busy at noon in each: the user, and the accounts."""
+    """A user with an account at each provider, busy at noon in each: the user, and the accounts."""
     user = unique("divided")
     events = [truth.body(truth.at(12))]
     accounts = [
@@ -86,7 +86,7 @@ def divided(world, unique):
 
 
 def connection_of(world, account):
-    """Our id of an account's connection."""
+    """The id of an account's connection."""
     with world.installation.stores.database.reading() as session:
         return session.scalars(select(OAuthConnection.id).where(OAuthConnection.email == account.email)).one()
 
@@ -103,12 +103,12 @@ def test_a_worker_is_killed_in_the_middle_of_a_read(world, fault, divided):
     def remembered():
         return world.servers["redis"].order("KEYS", f"busy:{connection_of(world, well)}:*")
 
-    # Whether the clients ask while nobody reads is chance; who waits for the part that is held does.
+    # The clients may or may not send requests without a worker; one waits for the held part in any case.
     with fault(world, what, sees=set(), may={"502"} | NOBODY) as case, ThreadPoolExecutor(1) as threads:
         with killed_alone(world):
             world.sandbox.fault(email=held.email, latency_ms=HELD)
             asked = threads.submit(busy)
-            # The other part of it is there.
+            # The other part has arrived.
             until(lambda: world.struck() and remembered())
             assert not asked.done()
         answer = asked.result()
@@ -127,7 +127,7 @@ def test_a_worker_is_killed_in_the_middle_of_a_write(world, fault, provider):
     what = f"the only worker is killed once {provider.capitalize()} has made an event, then two are started"
     with fault(world, what, sees={"502"}, may=NOBODY) as case:
         with killed_alone(world):
-            # The event is made, and the answer does not come.
+            # The event is created, and the answer does not arrive.
             world.sandbox.fault(operation=INSERT[provider], latency_ms=HELD)
             until(world.struck)
             made = world.subjects(case.witness.name)

@@ -1,4 +1,4 @@
-"""Who is busy when, as the provider has it, and whether an answer says otherwise."""
+"""The busy times of users as the provider has them, and whether an answer contradicts them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DAY = datetime(2026, 12, 3, tzinfo=UTC)
 SLOT = timedelta(minutes=30)
 HALF_HOURS = [(DAY + n * SLOT, DAY + (n + 1) * SLOT) for n in range(48)]
 
-# What is written goes here, an event an hour.
+# Written events go here, an event an hour.
 WRITTEN_FROM = datetime(2026, 12, 7, tzinfo=UTC)
 WRITTEN_DAYS = 60
 
@@ -24,7 +24,7 @@ DURING_WRITTEN = {
 
 
 def at(hour: int) -> Period:
-    """An hour of the day on which everybody's meetings are."""
+    """An hour of the day on which all meetings are."""
     return DAY + timedelta(hours=hour), DAY + timedelta(hours=hour + 1)
 
 
@@ -35,7 +35,7 @@ def written(number: int) -> Period:
 
 
 def body(period: Period) -> dict[str, str]:
-    """As events and slots are written."""
+    """In the format of events and slots."""
     return {"start": period[0].isoformat(), "end": period[1].isoformat()}
 
 
@@ -50,18 +50,18 @@ def free(busy: Collection[Period]) -> list[Period]:
 
 
 def offered(slots: Iterable[Mapping[str, str]], busy: Collection[Period]) -> list[Period]:
-    """The slots that are lies: somebody is busy then."""
+    """The wrong slots: they overlap busy time."""
     return [slot for slot in periods(slots) if overlapping(slot, busy)]
 
 
 def left_out(found: Iterable[Mapping[str, str]], busy: Collection[Period]) -> list[Period]:
-    """The busy periods that an answer lacks, which is as much a lie."""
+    """The busy periods missing in an answer, which is as wrong."""
     told = periods(found)
     return [each for each in busy if not any(start <= each[0] and each[1] <= end for start, end in told)]
 
 
 def overlapping(period: Period, others: Collection[Period]) -> bool:
-    """Whether it has a moment in common with any."""
+    """Whether it overlaps any of the periods."""
     return any(start < period[1] and period[0] < end for start, end in others)
 
 

@@ -1,4 +1,4 @@
-"""Clients that ask and write all the time, and hold every answer against what the provider has."""
+"""Clients that read and write all the time, and compare every answer with the provider's data."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ import requests
 from tests.faults import truth
 from tests.faults.questions import Question, Verdict, busy_of_one
 
-# The connection was taken and broke off; there was nobody to take it.
+# The connection was accepted and broke off; the connection was refused.
 CUT_OFF, REFUSED = "cut off", "refused"
 
-# Pauses of each client, so that the machine is not the fault.
+# Pauses of each client, so that the machine is not overloaded.
 PAUSE = 0.1
 
-# Longer than any claim of an Idempotency-Key whose request is gone.
+# Longer than the claim of an Idempotency-Key of a request that was killed.
 PATIENCE = 100.0
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One answer: ``outcome`` is a verdict, a status that is an error, or that there was none."""
+    """One answer: ``outcome`` is a verdict, an error status, or the kind of a missing answer."""
 
     question: str
     sent: float
@@ -37,7 +37,7 @@ class Seen:
 
 @dataclass
 class Write:
-    """Something that is to be there once, whatever its answers were."""
+    """A write that must exist once, whatever its answers were."""
 
     path: str
     body: dict[str, Any]
@@ -50,9 +50,9 @@ class Write:
 
 
 class Witness:
-    """Asks ``questions`` in threads of its own, and writes, until it has seen enough.
+    """Sends ``questions`` and writes in threads of its own, until it is stopped.
 
-    ``writers`` are paths below ``/v1`` to which events are posted, each with the path that tells of their
+    ``writers`` are paths below ``/v1`` to which events are posted, each with the path that answers its
     busy times.
     """
 
@@ -90,7 +90,7 @@ class Witness:
             thread.join()
 
     def look(self, seconds: float) -> None:
-        """Let the clients go on for so long."""
+        """Let the clients run for this time."""
         assert not self._stop.wait(seconds)
 
     def back(self, within: float) -> float:
@@ -106,11 +106,11 @@ class Witness:
                 time.sleep(PAUSE)
 
     def outcomes(self) -> Counter[str]:
-        """How often each was seen, by all who asked and wrote."""
+        """How often each outcome was seen, by all clients."""
         return Counter(each.outcome for each in list(self.seen))
 
     def last_trouble(self) -> float:
-        """When the last answer came that was not right."""
+        """The time of the last answer that was not right."""
         bad = [each.sent + each.seconds for each in self.seen if each.outcome != Verdict.RIGHT]
         return max(bad, default=0.0)
 
@@ -119,13 +119,13 @@ class Witness:
         return max(each.seconds for each in self.seen)
 
     def settle(self) -> int:
-        """Send again what was not done, with the same key each, until it is; how many those were."""
+        """Send unfinished writes again, each with its key, until they succeed; returns how many they were."""
         again = [write for write in self.writes if not write.done]
         self.repeat(again)
         return len(again)
 
     def repeat(self, writes: Iterable[Write]) -> None:
-        """Send each with the key that it was sent with, until it is done."""
+        """Send each with its first key, until it succeeds."""
         give_up = time.monotonic() + PATIENCE
         with self.session() as session:
             for write in writes:
@@ -144,7 +144,7 @@ class Witness:
         self._hear(questions[number % len(questions)], session)
 
     def _write(self, path: str, busy: str, session: requests.Session, number: int) -> None:
-        """An event, and then whether those that are there are busy times."""
+        """Writes an event, then checks that the written events are busy times."""
         body = {"subject": f"{self.name} {number}", **truth.body(truth.written(number))}
         write = Write(path, body, f"{self.name}-{path}-{number}".replace("/", "."))
         self.writes.append(write)
@@ -163,11 +163,11 @@ class Witness:
         write = Write("/users", {"id": key}, key)
         self.writes.append(write)
         self.send(write, session)
-        # They are quicker than anything else.
+        # They are the fastest requests.
         self._stop.wait(5 * PAUSE)
 
     def send(self, write: Write, session: requests.Session) -> str:
-        """Ask for it to be made, and say what was answered."""
+        """Send the write, and return the outcome."""
         began = time.monotonic()
         try:
             answer = session.post(
@@ -178,7 +178,7 @@ class Witness:
             )
         except requests.RequestException as error:
             outcome = _unanswered(error)
-            # Whoever finds nobody comes back a little later.
+            # A refused client retries a little later.
             self._stop.wait(5 * PAUSE)
         else:
             outcome = str(answer.status_code)
@@ -199,7 +199,7 @@ class Witness:
             answer = question.ask(session, self.url, self.key)
         except requests.RequestException as error:
             outcome = _unanswered(error)
-            # Whoever finds nobody comes back a little later.
+            # A refused client retries a little later.
             self._stop.wait(5 * PAUSE)
         else:
             outcome = self._judge(question, answer)
@@ -217,7 +217,7 @@ class Witness:
             return "wrong"
 
     def _check_error(self, what: str, answer: requests.Response) -> None:
-        """Every error is one sentence in our envelope, and says when to come back where that helps."""
+        """Every error is one sentence in the envelope, with ``Retry-After`` where that helps."""
         try:
             body = answer.json()
             assert body["data"] is None
@@ -232,7 +232,7 @@ class Witness:
         """For one thread."""
         session = requests.Session()
         session.trust_env = False
-        # One that is kept may be closed in the moment in which it is used again: no fault of anybody.
+        # A kept connection may be closed at the moment of its reuse: that is no error.
         session.headers["Connection"] = "close"
         return session
 

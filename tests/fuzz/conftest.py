@@ -1,4 +1,4 @@
-"""What the properties of this folder share, and the sum of what they tried."""
+"""Fixtures of the properties of this folder, and the count of tried cases."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.fuzz.operations import OPERATIONS
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what was tried in this process."""
+    """Report the number of tried cases of this process."""
     for what, number in sorted(counting.tried.items()):
         terminalreporter.write_line(f"fuzzing: {number} {what}")
 
@@ -31,7 +31,7 @@ def short_pages() -> Iterator[None]:
 
 @pytest.fixture(scope="session", params=NAMES)
 def recorded(request: pytest.FixtureRequest, sandbox_process: str) -> Recorded:
-    """What a provider says in every operation."""
+    """The answers of a provider to every operation."""
     sandbox = Sandbox(sandbox_process)
     sandbox.reset()
     with short_pages():
@@ -40,6 +40,6 @@ def recorded(request: pytest.FixtureRequest, sandbox_process: str) -> Recorded:
 
 @pytest.fixture(autouse=True)
 def paged() -> Iterator[None]:
-    """What was recorded is asked for in the same pages. Other tests in this process have theirs."""
+    """Recorded lists are requested in the same pages. Other tests in this process have theirs."""
     with short_pages():
         yield

@@ -1,4 +1,4 @@
-"""What the sandbox answers to each operation of an adapter, kept, and told again with one answer bent."""
+"""Records the sandbox's answers to each operation of an adapter, and replays them with one mutated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEAM = {"google": "team@group.calendar.google.com", "microsoft": "AAMk-team"}
 EMAIL = {"google": "ada@example.com", "microsoft": "ada@contoso.example"}
 NAMES = ("google", "microsoft")
 
-# What makes each conversation another, though it is the same: ids by chance, and moments of now.
+# The parts that differ between equal conversations: random ids, and current times.
 CHANCE = re.compile(rb"[0-9a-f]{16,}|\d{4}-\d\d-\d\dT[\d:.]+Z?")
 
 
@@ -68,7 +68,7 @@ def seed(sandbox: Sandbox, provider: str, email: str | None = None) -> Any:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request; what it was asked by chance is left out of ``key``."""
+    """A request; its random parts are left out of ``key``."""
 
     method: str
     url: str
@@ -81,13 +81,13 @@ class Asked:
 
 @dataclass
 class Conversation:
-    """Questions and answers in their order; ``bent`` is the answer that is told otherwise."""
+    """Requests and answers in their order; ``bent`` is the mutated answer."""
 
     operation: str
     answers: dict[tuple[str, str, bytes], tuple[Asked, int, bytes]] = field(default_factory=dict)
 
     def with_one_bent(self, random: Random, changes: int = 1) -> Conversation:
-        """The same with one answer changed, for as often as it is asked."""
+        """The same with one answer changed, each time it is requested."""
         key = random.choice(list(self.answers))
         asked, status, content = self.answers[key]
         if random.random() < 0.05:
@@ -98,7 +98,7 @@ class Conversation:
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Whoever asks hears it, and 500 for what was never asked."""
+        """Replays it to every request; an unrecorded request gets 500."""
 
         def exchange(
             method: str, url: str, headers: dict[str, str], body: bytes | None, **_: object
@@ -115,7 +115,7 @@ class Conversation:
 
 
 class Tokens:
-    """One token, whatever becomes of it."""
+    """One token, also after a refresh."""
 
     def __init__(self, access: str) -> None:
         self.access = Token(access)
@@ -136,7 +136,7 @@ def soon() -> float:
 
 @dataclass
 class Recorded:
-    """An adapter, its account and what was said in each operation."""
+    """An adapter, its account and the conversation of each operation."""
 
     provider: str
     adapter: CalendarProvider
@@ -145,7 +145,7 @@ class Recorded:
 
 
 def record(sandbox: Sandbox, provider: str, operations: dict[str, Run]) -> Recorded:
-    """Have each operation done once, and keep what was said."""
+    """Run each operation once, and keep its conversation."""
     account = seed(sandbox, provider)
     url = f"{sandbox.url}/{provider}"
     adapter: CalendarProvider = (

@@ -1,4 +1,4 @@
-"""How much was tried, for the summary of the run."""
+"""Counts tried cases, for the summary of the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong with an answer on its way: JSON bent in its structure, or bytes that are none."""
+"""Mutations of answers: JSON with a changed structure, or bytes that are no JSON."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ WORDS = ("unheardOf", "BUSY", "Busy ", "cancelled", "declined", "free", "tentati
 
 
 def mutated(content: bytes, random: Random, changes: int = 1) -> bytes:
-    """An answer with something wrong with it, or several things."""
+    """An answer with one or several mutations."""
     try:
         document = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -95,7 +95,7 @@ def mutated(content: bytes, random: Random, changes: int = 1) -> bytes:
 
 def bent(document: Any, random: Random) -> Any:
     """A document with one change in its structure; it may be changed itself."""
-    # What is deep is rare in a document and decides most: each depth has the same chance.
+    # Deep values are rare in a document and decide most: each depth has the same chance.
     by_depth: dict[int, list[Path]] = {}
     for path in paths(document):
         by_depth.setdefault(len(path), []).append(path)
@@ -183,7 +183,7 @@ def letter(holder: Any, key: Any, random: Random) -> None:
 
 
 def turn(holder: Any, key: Any, random: Random) -> None:
-    """What begins ends, and what ends begins."""
+    """Starts and ends swapped."""
     value = holder[key]
     if isinstance(value, dict) and "start" in value and "end" in value:
         value["start"], value["end"] = value["end"], value["start"]
@@ -212,16 +212,16 @@ CHANGES: tuple[Callable[[Any, Any, Random], None], ...] = (
 
 
 def replaced(value: Any, random: Random) -> Any:
-    """Something else, of another type more often than not."""
+    """Another value, usually of another type."""
     # A copy: it may be changed once more.
     return deepcopy(random.choice((*VALUES, str(value)[:100], not value)))
 
 
 def nested(value: Any, random: Random) -> Any:
-    """The same, where nobody looks for it: deeper than is written again at times."""
+    """The same value, nested; at times deeper than JSON is written again."""
     depth = random.choice((1, 1, 1, 260, 900))
     opens, closes = random.choice(((b"[", b"]"), (b'{"value":', b"}")))
-    # Ready text: what is so deep is read by orjson, and not written.
+    # Ready text: orjson reads such depth, and does not write it.
     return orjson.Fragment(opens * depth + orjson.dumps(value) + closes * depth)
 
 
@@ -233,7 +233,7 @@ def flipped(content: bytes, random: Random) -> bytes:
 
 
 def constant(content: bytes, random: Random) -> bytes:
-    """A number that JSON does not have, or nobody can hold, in the place of a value."""
+    """A number that JSON does not have, or no integer type can hold, in the place of a value."""
     pieces = content.split(b":")
     place = random.randrange(1, len(pieces)) if len(pieces) > 1 else 0
     odd = random.choice((b"NaN", b"Infinity", b"-Infinity", b"1e999", b"9" * 400, b"-0", b"undefined"))

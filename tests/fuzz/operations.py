@@ -1,4 +1,4 @@
-"""Everything that an adapter does, once, in an order in which each has what it needs."""
+"""Every operation of an adapter once, in an order that meets each one's preconditions."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _id(adapter: CalendarProvider, account: Account, provider: str) -> str:
     return find(adapter, account, provider).id
 
 
-# "create" stands twice: what is there already is another conversation.
+# "create" stands twice: creating an event that exists is another conversation.
 READS: dict[str, Run] = {"busy": busy, "events": events}
 OPERATIONS: dict[str, Run] = READS | {
     "calendars": calendars,

@@ -1,4 +1,4 @@
-"""Between the workers and the sandbox: passes everything on, and bends the answers of who is being tried."""
+"""Between the workers and the sandbox: forwards requests, and mutates the answers of the tested account."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.fuzz.mutations import mutated
 
 PASSED_ON = ("Authorization", "Content-Type", "Prefer", "If-Match", "Accept")
 PASSED_BACK = ("Content-Type", "ETag", "Retry-After")
-# Of the questions of one case, which is answered wrong: most cases have one or two.
+# The index of the mutated request in a case: most cases have one or two.
 FIRST = (0, 0, 0, 1, 1, 2)
 
 
 class Case:
-    """One account's trial: an answer is bent alike however often it is asked for."""
+    """One account's case: repeated requests get the same mutated answer."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
@@ -31,7 +31,7 @@ class Case:
         self.bent = 0
 
     def answer(self, asked: Asked, status: int, content: bytes) -> tuple[int, bytes]:
-        """What is answered in the place of this."""
+        """The answer that replaces this one."""
         with self._lock:
             known = self.heard.answers.get(asked.key)
             if known is not None and known[0] is not asked:
@@ -45,7 +45,7 @@ class Case:
 
 @dataclass
 class Proxy:
-    """``cases`` by the access token of the account that is tried."""
+    """``cases`` by the access token of the tested account."""
 
     url: str = ""
     cases: dict[str, Case] = field(default_factory=dict)
@@ -67,7 +67,7 @@ def between(sandbox: str) -> Iterator[Proxy]:
                 local.session = requests.Session()
                 local.session.trust_env = False
             headers = {name: self.headers[name] for name in PASSED_ON if name in self.headers}
-            # Page links are told as they have to be asked for: here.
+            # Links to pages must lead here.
             headers["Host"] = self.headers["Host"]
             got = local.session.request(
                 self.command,

@@ -1,7 +1,7 @@
-"""What an answer says, read by somebody pedantic: exactly as it is documented, or not at all.
+"""A pedantic reader of provider answers: exactly as documented, or not at all.
 
-Nothing of ``providers`` is used here. It knows less than the adapters do and forgives nothing, so that what
-it does read is beyond doubt.
+Independent of ``providers``. It supports less than the adapters do and tolerates nothing, so that its
+results are beyond doubt.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Garbage(Exception):
-    """This is not what the documentation promises."""
+    """The answer differs from the documentation."""
 
 
 def need(holds: object) -> None:
@@ -107,7 +107,7 @@ def _google_edge(edge: Any, zone: str) -> int:
 
 
 def parts(asked: dict[str, Any], content: bytes) -> dict[str, dict[str, Any]]:
-    """The bodies of a batch's parts by the paths that were asked for; a part that is none is not there."""
+    """The bodies of a batch's parts by their request paths; malformed parts are left out."""
     responses = document(content).get("responses")
     need(isinstance(responses, list))
     found = [each for each in responses or () if isinstance(each, dict) and isinstance(each.get("id"), str)]
@@ -123,7 +123,7 @@ def mailbox_zone(body: dict[str, Any]) -> str:
 
 
 def graph_values(page: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    """What a page of Graph's holds."""
+    """The entries of a page of Graph."""
     need(isinstance(page.get("value"), list) and all(isinstance(each, dict) for each in page["value"]))
     found: list[dict[str, Any]] = page["value"]
     return found
@@ -206,7 +206,7 @@ def _ordered(start: int, end: int) -> Period:
 
 
 def uncovered(truth: Iterable[Period], answer: Iterable[Period], start: int, end: int) -> list[Period]:
-    """What of the truth, within ``[start, end)``, the answer does not cover: minutes that look free."""
+    """The busy time within ``[start, end)`` that the answer does not cover: minutes that look free."""
     left = []
     for opens, closes in truth:
         at, until = max(opens, start), min(closes, end)

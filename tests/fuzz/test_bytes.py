@@ -1,4 +1,4 @@
-"""What lies in Redis and travels in lists, with wrong bytes: read right, or refused in the known way."""
+"""Values in Redis and jobs in lists, with wrong bytes: read right, or refused with the known error."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_reply_is_whole_or_refused(data: st.DataObject):
         _, reply = unpack_reply(bent)
     except DecodeError:
         return
-    # What was changed may be a number; what is gone is noticed.
+    # A changed value may be a number; a missing one is noticed.
     if len(bent) < len(whole) and "primary" in reply.outcomes:
         outcome = reply.outcomes["primary"]
         assert isinstance(outcome, Failed) or len(outcome.busy) == len(PERIODS)
@@ -97,7 +97,7 @@ def test_a_job_is_whole_or_refused(data: st.DataObject):
 
 @given(st.data())
 def test_a_bucket_that_is_none_counts_as_not_read(data: st.DataObject):
-    """A number that was changed in its place is not noticed: Redis is ours."""
+    """A changed number is not noticed: Redis is trusted."""
     redis = fakeredis.FakeRedis()
     cache = BusyCache(redis, FastRedis(redis), ttl_seconds=60, bucket=WEEK)
     name = f"busy:{CALENDAR.connection}:{CALENDAR.calendar}:0"

@@ -22,13 +22,13 @@ from tests.fuzz.truth import Claims, claims
 from workers.fanout.codec import pack_body, unpack_body
 from workers.fanout.jobs import Reply
 
-# A seed that fails says all: a smaller one is another mutation.
+# A failing seed is reproducible as it is: a smaller one would be another mutation.
 AS_THEY_COME = settings(phases=[Phase.explicit, Phase.reuse, Phase.generate], print_blob=True)
 SEEDS = st.integers(0, 2**64 - 1).map(Random)
 
 
 def outcomes(recorded: Recorded, conversation: Conversation) -> dict[str, Any]:
-    """What the adapter makes of a conversation, after its journey to the web tier."""
+    """The adapter's outcomes of a conversation, after their journey to the web tier."""
     count("answers of providers mutated")
     with conversation.told():
         try:
@@ -41,13 +41,13 @@ def outcomes(recorded: Recorded, conversation: Conversation) -> dict[str, Any]:
 
 
 def named(error: ProviderError) -> None:
-    """A failure that somebody can be told of."""
+    """A failure with a message for the client."""
     assert error.message
     assert error.operation is not None
 
 
 def travels(operation: str, found: Any) -> None:
-    """Take what was found to the web tier, and into an answer."""
+    """Take the outcomes to the web tier, and into an answer."""
     match found:
         case None:
             return
@@ -75,7 +75,7 @@ def periods(outcome: Any) -> list[tuple[int, int]]:
 
 
 def looks_free(found: dict[str, Any], calendar: str, said: Claims) -> list[tuple[int, int]]:
-    """What is busy in these claims and free in the outcome of a calendar."""
+    """The periods that are busy in these claims and free in the outcome of a calendar."""
     truth = said[calendar]
     assert truth is not None
     return uncovered(truth, periods(found[calendar]), START, END)
@@ -99,7 +99,7 @@ def test_what_is_busy_is_told_whatever_happens_to_the_answers(recorded: Recorded
             if isinstance(found[each], Failed):
                 count("mutated answers by which a calendar is named as failed")
             elif said[each] is None or looks_free(found, each, said):
-                # Not beyond doubt what it says: then what was true before must be busy.
+                # The answer is doubtful: then the true periods from before must be busy.
                 assert not looks_free(found, each, truth), bent.answers.values()
 
     holds()

@@ -1,4 +1,4 @@
-"""Texts of callers and providers: a right value, or the failure that everybody expects."""
+"""Texts of clients and providers: a right value, or the expected failure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LETTERS = st.text(st.sampled_from("0123456789-:.,TWZz+ \u0661é"), max_size=30)
 
 @st.composite
 def nearly(draw: st.DrawFn) -> str:
-    """A right time, or what is left of one after a change or two."""
+    """A valid time, or one with a change or two."""
     count("texts tried as times or zones")
     written = draw(RIGHT | st.sampled_from(TIMES))
     for _ in range(draw(st.integers(0, 2))):

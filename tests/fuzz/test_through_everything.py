@@ -1,4 +1,4 @@
-"""Mutated answers on the whole way: provider, worker, web, caller. Busy stays busy, and nothing breaks."""
+"""Mutated answers on the whole way: provider, worker, web, client. Busy stays busy, and nothing breaks."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(3600)]
 CASES = int(os.environ.get("ALMANAC_EXAMPLES", "400"))
 AT_ONCE = 6
 RANGE = {"start": "2026-12-01", "end": "2026-12-07"}
-# Ours, the caller's or the provider's fault, told as such.
+# Errors of the service, the client or the provider, reported as such.
 FAIR = {200, 201, 400, 401, 403, 404, 409, 422, 429, 502, 503}
 BUSY: dict[str, list[Period]] = {}
 
 
 @dataclass
 class Person:
-    """A user with one account, and a colleague at the other provider whom nobody disturbs."""
+    """A user with one account, and a colleague at the other provider whose answers are not mutated."""
 
     user: str
     account: SandboxAccount
     organization: str
     colleague: str
-    # What the provider calls the main calendar.
+    # The provider's id of the main calendar.
     main: str
 
     @property
@@ -51,7 +51,7 @@ class Person:
         return ["primary", TEAM[self.provider]]
 
     def shown(self, calendar: str) -> set[str]:
-        """What answers may call a calendar."""
+        """The ids that answers may use for a calendar."""
         return {calendar, self.main} if calendar == "primary" else {calendar}
 
 
@@ -120,7 +120,7 @@ def periods(items: list[dict[str, str]]) -> list[Period]:
 
 
 def listed(heard: Conversation, person: Person) -> list[str] | None:
-    """The calendars that the account has by what was heard; None when that is garbage, or was not asked."""
+    """The account's calendars by the conversation; None when it is garbage, or has no calendar list."""
     for asked, status, content in heard.answers.values():
         try:
             if asked.url.split("?")[0].endswith("/calendarList"):
@@ -139,7 +139,7 @@ def listed(heard: Conversation, person: Person) -> list[str] | None:
 
 
 def claimed(heard: Conversation, person: Person, calendar: str, operation: str) -> list[Period] | None:
-    """What the provider said of a calendar, if that is beyond doubt."""
+    """The provider's periods of a calendar, if they are beyond doubt."""
     calendars = listed(heard, person)
     if calendars is not None and calendar not in calendars:
         return []
@@ -162,7 +162,7 @@ def judge(
     named: set[str],
     operation: str = "busy",
 ) -> None:
-    """Each calendar is named, or its time is in the answer: as it was, or as the provider said just now."""
+    """Each calendar is named, or its busy time is in the answer: the old one, or the provider's latest."""
     for calendar in calendars:
         if named & person.shown(calendar):
             count("requests in which a calendar is named as failed")
@@ -206,7 +206,7 @@ def slots(world: World, person: Person, case: Case) -> None:
         return
     named = {each["calendarId"] for each in answer.json()["failedCalendars"]}
     free = sorted(periods(answer.json()["data"]["availableSlots"]))
-    # Whatever lies between slots, on the quarters of the hour, is taken.
+    # The quarters of an hour between slots are busy.
     edges = [START, *(edge for slot in free for edge in slot), END]
     taken = [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True) if a < b]
     judge(person, case, ["primary"], taken, named)
@@ -224,7 +224,7 @@ def calendars(world: World, person: Person, case: Case) -> None:
 
 
 def writes(world: World, person: Person, case: Case) -> None:
-    """Next year, where nobody looks."""
+    """Next year, outside every requested range."""
     path = f"/users/{person.user}/calendar/events/{person.provider}/primary"
     body = {"start": "2027-12-03T09:00:00Z", "end": "2027-12-03T10:00:00Z", "subject": "x"}
     made = world.call("POST", path, json=body)
@@ -278,7 +278,7 @@ def test_garbage_of_a_provider_is_never_free_time_nor_a_fault_of_ours(world: Wor
 
 
 def mend(world: World, person: Person) -> None:
-    """Ask again a provider that wanted to be left alone; renew a grant that it denied."""
+    """Retry a provider that sent ``Retry-After``; renew a grant that it denied."""
     del world.proxy.cases[person.account.access_token]
     redis = world.installation.stores.redis
     for key in redis.scan_iter("throttle:*"):

@@ -40,14 +40,14 @@ def test_a_walk_keeps_to_the_document_and_learns_nothing(
 
     def walk(own: Tenant, chosen: list[Step]) -> None:
         walker.walk(own, chosen, create(stores, rights, own.slug))
-        # Endpoints of one walk hear nothing of the next.
+        # Endpoints of one walk receive nothing of the next.
         with stores.database.writing() as session:
             session.execute(delete(WebhookEndpoint))
 
     walker = Walker(api, place(), rights.bound)
-    # Whoever may see it, sees it.
+    # A key that may see it, sees it.
     assert walker.foreign.user in api.get("/users").text
-    # Once everything as it should be, with what makes an end of something last; then anything.
+    # First every operation with valid values, deletions last; then random ones.
     walk(place(), sorted(map(Step, operations), key=lambda step: BY_LABEL[step.operation.label].ends))
 
     @settings(

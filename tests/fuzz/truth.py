@@ -1,4 +1,4 @@
-"""What a conversation says, by the pedantic reader: of each calendar its periods, or that it is garbage."""
+"""The content of a conversation, by the pedantic reader: the periods of each calendar, or garbage."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from tests.fuzz import strict
 from tests.fuzz.conversations import Conversation, asked_of
 from tests.fuzz.strict import Garbage, Period
 
-# Of each calendar that was asked for; None where nothing beyond doubt was said.
+# For each requested calendar; None where the answer is doubtful.
 Claims = dict[str, list[Period] | None]
 
 
 def claims(conversation: Conversation, provider: str, calendars: list[str]) -> Claims:
-    """What is said of each calendar in a conversation about busy periods, or about events."""
+    """The claims about each calendar in a conversation about busy periods, or about events."""
     if provider == "microsoft":
         return _graph(conversation, calendars)
     if conversation.operation == "events":
@@ -68,7 +68,7 @@ def _graph_one(
     read = strict.graph_events if conversation.operation == "events" else strict.graph_busy
     try:
         zone = _zone(conversation, pages)
-        # Where the first page ends, another begins, whose path the link tells.
+        # The path of the next page, from the link at the end of a page.
         found: list[Period] = []
         path = next((each for each in paths if "skip" not in each.lower()), None)
         strict.need(path)

@@ -1,4 +1,4 @@
-"""Walks through the API: calls as they should be, nearly so, or made up, in a place that each walk begins."""
+"""Walks through the API: valid, nearly valid or made-up calls, in a tenant that each walk creates."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHECKED = [
 ]
 CALLBACK = Row("GET /oauth/{provider}/callback", query=CONSENT)
 BY_LABEL = {row.operation.replace(" ", " /v1", 1): row for row in (*ROWS, CALLBACK)}
-# What a call that succeeds names from now on: the name, and where its answer tells it.
+# The names that a successful call provides: the name, and its path in the answer.
 GIVES = {
     "POST /users": ("userId", "id"),
     "PUT /users/{userId}": ("userId", "id"),
@@ -43,7 +43,7 @@ CALLS = 24
 
 
 class How(StrEnum):
-    """What a call is made of."""
+    """How a call is composed."""
 
     MEANT = "as it should be"
     NEARLY = "made up, about things that are there"
@@ -52,7 +52,7 @@ class How(StrEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """Everything that is chosen of a call. What was answered before has no part in it."""
+    """All choices of a call; earlier answers have no part in them."""
 
     operation: APIOperation
     how: How = How.MEANT
@@ -61,7 +61,7 @@ class Step:
 
 
 def steps(operation: APIOperation) -> st.SearchStrategy[Step]:
-    """Half of the calls are as they should be, and a third is about somebody else's things."""
+    """Half of the calls are valid, and a third name resources of another tenant."""
     made_up = st.sampled_from(GenerationMode).flatmap(
         lambda mode: operation.as_strategy(generation_mode=mode)
     )
@@ -79,7 +79,7 @@ def walks(operations: list[APIOperation]) -> st.SearchStrategy[list[Step]]:
 
 
 def put_together(step: Step, row: Row, names: Mapping[str, str]) -> Case:
-    """The call, about things of these names."""
+    """The call, with these names filled in."""
     there = {name: names[name] for name in NAME.findall(row.path)}
     more = row.request(names)[2]
     query, body = more["query_string"], more.get("json", NOT_SET)
@@ -93,14 +93,14 @@ def put_together(step: Step, row: Row, names: Mapping[str, str]) -> Case:
         if isinstance(case.body, dict) and isinstance(body, dict):
             case.body |= body
     if isinstance(case.body, dict) and "url" in case.body:
-        # Nothing is ever sent to addresses that a generator makes up.
+        # No request is sent to generated addresses.
         case.body["url"] = NOBODY_LISTENS
     return case
 
 
 @dataclass
 class Walker:
-    """Somebody with a key. ``answered`` are the statuses of each operation, by its label in the document."""
+    """A client with a key. ``answered`` are the statuses of each operation, by its label in the document."""
 
     api: Api
     foreign: Tenant
@@ -114,7 +114,7 @@ class Walker:
         self._numbers = itertools.count()
 
     def walk(self, own: Tenant, chosen: list[Step], key: str) -> None:
-        """Call after call, beginning with what is there at first."""
+        """Makes the calls in order, starting with the tenant's first resources."""
         names = own.names | consent(self.api, own)
         for step in chosen:
             names["new"] = f"{own.names['new']}-{next(self._numbers)}"
@@ -138,7 +138,7 @@ class Walker:
             names[name] = answer.json()["data"][where]
 
     def _leaks(self, told: str, said: str) -> Iterator[str]:
-        """Words of the other organization, beyond the names by which the caller asked."""
+        """Words of the other organization that were not in the request."""
         for name in self.foreign.names.values():
             if name in said:
                 told = told.replace(name, "")

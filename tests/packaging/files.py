@@ -1,4 +1,4 @@
-"""The files with which Almanac is run elsewhere, as tests read them."""
+"""The deployment files, parsed for tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 
-# ${PORT:-8080}: what holds when nobody sets it.
+# ${PORT:-8080}: the value when the variable is not set.
 DEFAULT = re.compile(r"\$\{\w+:-([^}]*)\}")
 
 
@@ -44,5 +44,5 @@ def dockerfile() -> list[list[tuple[str, str]]]:
 
 
 def of(stage: list[tuple[str, str]], verb: str) -> list[str]:
-    """What a stage says with one verb."""
+    """The instructions of a stage with one verb."""
     return [rest for each, rest in stage if each == verb]

@@ -1,4 +1,4 @@
-"""docker-compose.yml: what its specification allows, what the Procfile starts, what the settings know."""
+"""docker-compose.yml against its specification, the Procfile and the settings."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_docker_itself_reads_it(tmp_path: Path):
 
 
 def test_its_parts_are_those_of_the_procfile():
-    # In a container, whoever is to reach a part comes from outside of it.
+    # In a container, clients of a part connect from outside.
     started = {name: without_host(SERVICES[name]["command"]) for name in OURS}
     ours = {
         "migrate" if name == "release" else name: without_host(words) for name, words in procfile().items()
@@ -88,7 +88,7 @@ def test_a_health_check_asks_the_part_where_it_listens(name):
 
 
 def parse(words: list[str]) -> dict[str, Any]:
-    """What a command line of ours says; raises what a person would be told."""
+    """The parsed command line; raises the error that a person would see."""
     command: click.Command = main
     with click.Context(main) as context:
         while isinstance(command, click.Group):
@@ -110,7 +110,7 @@ def test_every_setting_in_it_is_documented(file):
 
 
 def test_what_env_sets_is_asked_for():
-    # Settings are documented on a page of their own.
+    # Settings are documented on their own page.
     named = set(re.findall(r"\$\{(\w+)", (ROOT / "docker-compose.yml").read_text()))
     asked = {name for name in named if not name.startswith("ALMANAC_")}
     offered = set(re.findall(r"^# (\w+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
@@ -165,7 +165,7 @@ def test_every_container_may_do_as_little_as_it_can(name):
     assert service["security_opt"] == ["no-new-privileges:true"]
     assert not {"privileged", "cap_add", "network_mode", "pid"} & set(service)
     assert service["restart"] == ("no" if name == "migrate" else "unless-stopped")
-    # Ours run as the image's user, which is nobody's.
+    # Almanac's services run as the image's unprivileged user.
     assert name in OURS or service["user"] not in ("root", "0")
 
 
@@ -188,7 +188,7 @@ def test_nothing_is_published_to_other_hosts_unless_asked_for():
 def test_workers_can_be_many_and_beat_is_one():
     assert not {"container_name", "ports", "hostname", "deploy"} & set(SERVICES["worker"])
     assert "--name" not in SERVICES["worker"]["command"]
-    # Compose refuses to scale what has a name of its own.
+    # Compose refuses to scale a service with a container name.
     assert SERVICES["beat"]["container_name"]
 
 
@@ -208,7 +208,7 @@ MEBIBYTES = {"b": 2**-20, "k": 2**-10, "m": 1.0, "g": 1024.0}
 
 
 def mebibytes(written: str) -> float:
-    """A size as Docker and Redis write it; of a variable, what holds when nobody sets it."""
+    """A size as Docker and Redis write it; of a variable, its default."""
     number, unit = re.fullmatch(r"(\d+)([bkmg])b?", DEFAULT.sub(r"\1", written)).groups()
     return int(number) * MEBIBYTES[unit]
 
@@ -218,11 +218,11 @@ def test_nothing_may_take_the_memory_of_the_host(tmp_path: Path):
         name: mebibytes(SERVICES[name]["mem_limit"]) for name in ("web", "worker", "beat", "flower", "redis")
     }
 
-    # Who ends by itself above a ceiling comes to that before it is killed.
+    # A process that restarts above a ceiling of its own must reach that before it is killed.
     assert limits["worker"] >= 1.5 * settings_of({"ALMANAC_DATA_DIR": str(tmp_path)}).worker_memory
     words = SERVICES["redis"]["command"]
     assert limits["redis"] >= 1.5 * mebibytes(words[words.index("--maxmemory") + 1])
-    # What is in /tmp and in its data folder counts too.
+    # Content of /tmp and of its data folder counts too.
     assert min(limits.values()) >= 256
 
 

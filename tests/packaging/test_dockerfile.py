@@ -17,7 +17,7 @@ from tests.packaging.files import ROOT, compose, dockerfile, of
 
 BEFORE, BUILD, FINAL = dockerfile()
 
-# What pages are made of, below its package.
+# Templates and static files, below their package.
 FOLDERS = [
     *("app/templates", "app/static", "app/docs_site/templates", "app/docs_site/static"),
     *("app/dashboard/templates", "app/dashboard/static"),
@@ -82,7 +82,7 @@ def test_no_secret_and_no_data_gets_into_the_build():
 
 
 def context() -> Iterator[Path]:
-    """The files that .dockerignore leaves in: what is excepted from "nothing"."""
+    """The files that .dockerignore leaves in: the exceptions from "nothing"."""
     lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
     assert lines[0] == "*"
     for line in lines:
@@ -110,7 +110,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
             command, shell=True, cwd=root / "build", env=environment(), capture_output=True, text=True
         )
         assert done.returncode == 0, f"{command}\n{done.stderr[-2000:]}"
-    # It has to live without what it was built from.
+    # It has to run without its source tree.
     shutil.rmtree(root / "build")
     shutil.rmtree(root / "opt/build")
     return root
@@ -139,7 +139,7 @@ def test_almanac_runs_from_the_image_without_the_source_tree(image, tmp_path):
     where = run(image, "python", "-c", "import app; print(app.__file__)", data=tmp_path)
     assert where.stdout.startswith(str(image))
 
-    # The migrations came along.
+    # The migrations are installed.
     migrated = run(image, "almanac", "db", "upgrade", data=tmp_path)
     assert (migrated.returncode, migrated.stdout) == (0, "The database is up to date\n"), migrated.stderr
 

@@ -1,4 +1,4 @@
-"""What `make setup` hands to the tools that it starts."""
+"""The environment that `make setup` passes to its tools."""
 
 from __future__ import annotations
 

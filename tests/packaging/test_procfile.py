@@ -40,7 +40,7 @@ PASSWORD = "planted-flower-password"
 
 @dataclass
 class Installation:
-    """What every process of it is given."""
+    """The environment of every process."""
 
     environment: dict[str, str]
     folder: Path
@@ -66,12 +66,12 @@ class Installation:
         return ran.stdout.strip()
 
     def workers(self) -> set[str]:
-        """The names of those that answer."""
+        """The names of the workers that answer."""
         with create_celery(settings_of(self.environment)) as celery:
             return {name for reply in celery.control.ping(timeout=1) for name in reply}
 
     def slots(self, key: str) -> requests.Response:
-        """A request that reads everybody's calendar anew."""
+        """A request that reads all calendars, without the cache."""
         return requests.get(
             f"http://127.0.0.1:{self.port}/v1/organizations/demo/scheduling",
             params={"start": "2026-11-23", "end": "2026-11-24"},
@@ -165,7 +165,7 @@ def documented() -> list[str]:
 @pytest.mark.parametrize("installation", ["redis"], indirect=True)
 def test_the_lines_of_the_documentation_start_everything_as_they_are_written(installation):
     shutil.copy(ROOT / "Procfile", installation.folder)
-    # The file alone says where web listens.
+    # The file alone decides where web listens.
     installation.environment.pop("PORT")
     release, everything = documented()
     assert "8080" in everything
@@ -193,7 +193,7 @@ def test_the_lines_of_the_documentation_start_everything_as_they_are_written(ins
 
 
 def ask_until(stop: Event, installation: Installation, key: str, answered: list[requests.Response]) -> None:
-    """Send one request after the other; each has to be answered for everybody."""
+    """Send one request after the other; each has to be answered for all users."""
     while not stop.is_set():
         answer = installation.slots(key)
         answers_for_everybody(answer)

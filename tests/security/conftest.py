@@ -18,7 +18,7 @@ from tests.security.tenants import Tenant
 
 @pytest.fixture(autouse=True)
 def nobody_listens(stores: Stores) -> Iterator[None]:
-    """Endpoints of one test hear nothing of another, and nothing is on its way while it looks."""
+    """Endpoints of one test receive nothing of another, and no delivery is in progress during its checks."""
 
     def forget() -> None:
         with stores.database.writing() as session:

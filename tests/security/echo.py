@@ -1,4 +1,4 @@
-"""A provider of ill will: whatever it is asked, it fails, and repeats what it was sent."""
+"""A malicious provider: every request fails, and the answer echoes the request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STATUSES = (400, 401, 403, 404, 409, 429, 500, 503, 200)
 
 @contextmanager
 def echoing() -> Iterator[str]:
-    """Where it listens."""
+    """Its address."""
     statuses = itertools.cycle(STATUSES)
 
     class Handler(BaseHTTPRequestHandler):

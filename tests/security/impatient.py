@@ -1,4 +1,4 @@
-"""The web server's worker with less patience, for tests that wait until it is used up."""
+"""The web server's worker with shorter timeouts, for tests that wait for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of key, and of what somebody might take for one."""
+"""Every kind of key, and of values that could be mistaken for one."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Headers = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Kind:
-    """What a key of it may do; ``bound`` is one of a single organization."""
+    """The rights of a kind of key; ``bound`` is one of a single organization."""
 
     bound: bool = False
     read_only: bool = False
     shows_tokens: bool = False
 
     def may(self, kind: str) -> bool:
-        """Whether its rights are enough for a row of the matrix, whatever it reaches."""
+        """Whether its rights are enough for a row of the matrix, apart from its organization."""
         return {"read": True, "write": not self.read_only, "show": self.shows_tokens}[kind]
 
 
@@ -60,7 +60,7 @@ def _basic(key: str) -> Headers:
     return {"Authorization": "Basic " + base64.b64encode(f"{key}:".encode()).decode()}
 
 
-# What is sent in the place of a key in force, made from one: nothing of it is let in.
+# Sent in the place of a valid key, and made from one: each is refused.
 REFUSED: Mapping[str, Callable[[str], Headers]] = {
     "none": lambda _: {},
     "empty": lambda _: {"Authorization": ""},

@@ -1,4 +1,4 @@
-"""Every call of the API, as one that succeeds for whoever owns what it names."""
+"""Every call of the API, as one that succeeds for the owner of the resources that it names."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ NAME = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Row:
-    """``status`` is what the owner gets, ``foreign`` what a key of another organization does.
+    """``status`` is the owner's answer, ``foreign`` the answer to a key of another organization.
 
-    ``kind`` says what a key needs: to ``read``, to ``write``, or to ``show`` tokens. ``bound`` is what a key
-    of the owner's organization gets where that is not what a key of all gets. ``ends``: what it names is
-    another afterwards, or nobody's. In ``query`` and ``body``, names in braces stand for the owner's things.
+    ``kind`` is the right that a key needs: to ``read``, to ``write``, or to ``show`` tokens. ``bound`` is the
+    answer to a key of the owner's organization where it differs from that of an unbound key. ``ends``: the
+    call moves or deletes the named resource. In ``query`` and ``body``, names in braces stand for the owner's
+    resources.
     """
 
     operation: str
@@ -48,7 +49,7 @@ class Row:
 
     @property
     def names(self) -> set[str]:
-        """What it names that is somebody's."""
+        """The owner's resources that it names."""
         return set(NAME.findall(f"{self.path} {self.query} {self.body}")) - {"provider", "new", "code"}
 
     def request(self, names: Mapping[str, str]) -> tuple[str, str, dict[str, Any]]:
@@ -103,7 +104,7 @@ ROWS = (
     write(f"POST {OAUTH}", 201, ends=True, body=TOKENS),
     write(f"DELETE {OAUTH}", ends=True),
     write(f"POST {OAUTH}/authorize", body={}),
-    # They hand out what changes a connection.
+    # Their answers allow a change of a connection.
     write(f"GET {OAUTH}/link"),
     write(f"GET {USER}/oauth/links"),
     write(
@@ -140,7 +141,7 @@ ROWS = (
     write(f"POST {HOOK}/deliveries/{{deliveryId}}/replay"),
 )
 
-# Without a key by design: what stands for it, and the status of one who has nothing to show.
+# Routes without an API key by design: their other credential, and the status without it.
 OPEN = {
     "GET /oauth/{provider}/callback": 400,
     "POST /push/google": 404,
@@ -153,7 +154,7 @@ FOREIGN = tuple(row for row in ROWS if row.names)
 
 
 def strangers(row: Row, own: Mapping[str, str], theirs: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """The names of a request that names something of theirs: all of it, and one thing among one's own."""
+    """Names for requests to foreign resources: all of them foreign, and one foreign among the own."""
     whole = {name: theirs[name] for name in row.names if theirs[name] != own.get(name)}
     yield {**own, **whole}
     if len(whole) > 1:

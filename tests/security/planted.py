@@ -1,4 +1,4 @@
-"""Secrets that are planted, and everything of an installation that is searched for them."""
+"""Planted secrets, and the search of a whole installation for them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def spellings(secret: str) -> Iterator[bytes]:
     yield raw.hex().encode()
     for before in range(3):
         whole = base64.b64encode(b"\0" * before + raw)
-        # The edges depend on what stands beside it.
+        # The edges depend on the neighbouring bytes.
         inner = whole[4 if before else 0 : len(whole) - 4]
         yield inner
         yield inner.translate(bytes.maketrans(b"+/", b"-_"))
 
 
 def found(planted: Mapping[str, str], places: Mapping[str, bytes]) -> list[tuple[str, str]]:
-    """Which secret is where."""
+    """The secrets found, with their places."""
     return [
         (what, where)
         for what, secret in planted.items()
@@ -42,14 +42,14 @@ def found(planted: Mapping[str, str], places: Mapping[str, bytes]) -> list[tuple
 
 @contextmanager
 def overheard(redis: Redis) -> Iterator[list[bytes]]:
-    """Every command that reaches Redis meanwhile: what goes through the broker, too."""
+    """Every command that Redis receives meanwhile, those of the broker included."""
     heard: list[bytes] = []
     end = secrets.token_hex(8).encode()
     with redis.monitor() as monitor:
 
         def listen() -> None:
             while not heard or end not in heard[-1]:
-                # As it came: what is no text is escaped, all else is plain.
+                # As received: bytes that are no text are escaped, the rest is plain.
                 heard.append(monitor.connection.read_response(disable_decoding=True))
 
         listener = threading.Thread(target=listen, daemon=True)
@@ -61,7 +61,7 @@ def overheard(redis: Redis) -> Iterator[list[bytes]]:
 
 
 def dumped(redis: Redis) -> bytes:
-    """Everything that Redis has."""
+    """The content of Redis."""
     read = {
         b"string": lambda name: redis.get(name),
         b"list": lambda name: redis.lrange(name, 0, -1),

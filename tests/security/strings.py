@@ -1,4 +1,4 @@
-"""Texts with which somebody might try to break something, and what each of them must never become."""
+"""Texts of attacks, and the form that each of them must never take in an answer."""
 
 from __future__ import annotations
 

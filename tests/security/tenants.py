@@ -1,4 +1,4 @@
-"""Two organizations with everything in them, and words that only the other one's people may read."""
+"""Two organizations with all kinds of resources, and words that only one of them may read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.app.at_provider import AtProvider
 from tests.conftest import Api, connect
 from tests.security.matrix import NINE, URL
 
-# Written now and then, whoever asks for what.
+# Written now and then by any request.
 UNASKED = {("api_keys", "last_used_at")}
 
 
@@ -73,7 +73,7 @@ def settle(api: Api, sandbox: Sandbox, stores: Stores, word: str, provider: str 
 
 
 def _listen(tenant: Tenant, stores: Stores, word: str) -> None:
-    """An endpoint, and something that was sent to it."""
+    """An endpoint with a delivery."""
     with stores.database.writing() as session:
         number = organizations.ids(session, [tenant.slug], within=None)[tenant.slug]
         endpoint, _ = webhooks.create(
@@ -89,7 +89,7 @@ def _listen(tenant: Tenant, stores: Stores, word: str) -> None:
 
 
 def consent(api: Api, tenant: Tenant) -> dict[str, str]:
-    """The names of a consent that has been given and not been used yet."""
+    """The names of a consent that was given and not used yet."""
     path = f"/users/{tenant.user}/oauth/{tenant.names['provider']}/link"
     link = _made(api.get(path), 200)["link"]
     account = next(each for each in tenant.accounts if each.provider == tenant.names["provider"])
@@ -100,7 +100,7 @@ def consent(api: Api, tenant: Tenant) -> dict[str, str]:
 
 
 def of_nobody(names: Mapping[str, str]) -> dict[str, str]:
-    """Names of the same shape and length, of nothing that there is."""
+    """Names of the same shape and length, of no existing resource."""
     kept = ("provider", "calendarId", "new")
     return {name: value if name in kept else _other(value) for name, value in names.items()}
 
@@ -117,7 +117,7 @@ def _made(answer: TestResponse, status: int) -> Any:
 
 
 def digest(stores: Stores) -> dict[str, str]:
-    """What is in each table, as a hash."""
+    """A hash of the content of each table."""
     found = {}
     with stores.database.reading() as session:
         for table in Base.metadata.sorted_tables:
@@ -128,7 +128,7 @@ def digest(stores: Stores) -> dict[str, str]:
 
 
 def leaks(answer: TestResponse, words: frozenset[str], said: str) -> Iterator[str]:
-    """The words of somebody else's that an answer tells, and that the request did not say itself."""
+    """The foreign words that an answer reveals and that were not in the request."""
     told = f"{answer.status} {answer.headers} {answer.get_data(as_text=True)}"
     return (word for word in words if word in told and word not in said)
 

@@ -1,4 +1,4 @@
-"""What no measurement would show: how secrets are compared and made, read from the code itself."""
+"""How secrets are compared and generated, read from the code: no measurement would show it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("app", "workers", "scheduling", "providers", "store")
 SECRET = re.compile(r"secret|token|password|digest|signature|verifier|csrf", re.IGNORECASE)
 
-# Found by the database, by a hash of what was sent: how long that takes says nothing of what is kept.
+# The database finds them by a hash of the sent value: the lookup time reveals nothing of the stored one.
 BY_HASH = {
     ("store/sql/queries/api_keys.py", "ApiKey.digest == digest(key)"),
     ("store/sql/queries/api_keys.py", "ApiKey.digest == digest(which)"),
@@ -22,7 +22,7 @@ BY_HASH = {
     ("store/sql/queries/idempotency.py", "IdempotencyKey.digest == claim.digest"),
     ("store/sql/queries/idempotency.py", "IdempotencyKey.claim == claim.token"),
 }
-# Nobody outside knows when these are compared, or chooses what is.
+# An attacker knows neither the time nor the operands of these comparisons.
 OURS = {
     ("app/dashboard/sign_in/pages.py", "form.data['again'] != form.data['password']"),
     ("app/dashboard/forms.py", "name != 'csrf_token'"),
@@ -39,7 +39,7 @@ COMPARED = {
     "store/sql/queries/channels.py",
 }
 
-# Retries are spread by chance, demo data is made by it.
+# Random spread of retries; random demo data.
 BY_CHANCE = {
     "app/cli/demo.py",
     "providers/http/retries.py",
@@ -93,7 +93,7 @@ def test_chance_that_can_be_foretold_makes_no_secret():
 
 
 def test_no_table_has_a_secret_that_can_be_read():
-    """Each is a hash or is sealed; what is named like a secret and is none is named here."""
+    """Each is a hash or is sealed; a column that is only named like a secret is listed here."""
     named = {
         f"{table.name}.{column.name}"
         for table in Base.metadata.sorted_tables

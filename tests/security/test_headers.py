@@ -1,4 +1,4 @@
-"""What every answer tells browsers and caches, whoever asks for what."""
+"""The headers for browsers and caches of every answer, to every client and path."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def tenant(new_tenant: Settle) -> Tenant:
 
 
 def for_nobody_else(headers) -> None:
-    """No cache between us and the caller may give it to others, and no other site's script may read it."""
+    """No cache between server and client may give it to others, and no other site's script may read it."""
     kept = headers.get("Cache-Control", "")
     assert not any(word in kept for word in ("public", "s-maxage", "must-revalidate", "immutable"))
     assert headers["X-Content-Type-Options"] == "nosniff"

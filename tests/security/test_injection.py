@@ -1,4 +1,4 @@
-"""Every parameter of every operation, as the OpenAPI document has them, with what might break something."""
+"""Every parameter of every operation of the OpenAPI document, with texts of attacks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEADERS += ("X-Forwarded-For", "X-Forwarded-Host", "X-HTTP-Method-Override", "X-
 HEADED = {"GET /users", "GET /users/{userId}/calendar/busy", "GET /organizations/{orgSlug}/scheduling"}
 HEADED |= {"POST /users/scheduling", "GET /users/{userId}/oauth", "GET /webhooks"}
 
-# What some rows name and no tenant has.
+# Names in some rows that no tenant has.
 NOBODYS = {"state": "x", "code": "x"}
 
 # Thousands of requests.
@@ -52,7 +52,7 @@ def tenant(new_tenant: Settle) -> Tenant:
 
 
 def harmless(answer: TestResponse, what: object) -> None:
-    """It is an answer of ours, it is no fault of ours, and whoever shows it as a page runs nothing."""
+    """It is an answer of the service without a 5xx, and a browser that shows it runs nothing."""
     assert answer.status_code < 500, (what, answer.text)
     assert "Set-Cookie" not in answer.headers, what
     if answer.mimetype == "text/html":
@@ -64,7 +64,7 @@ def harmless(answer: TestResponse, what: object) -> None:
 
 
 def queries(operation: dict[str, Any]) -> set[str]:
-    """The names that an operation is asked by, and those that others are."""
+    """The query parameters of an operation, and of the others."""
     found = {each["name"] for each in operation.get("parameters", ()) if each["in"] == "query"}
     return found | {"limit", "unknown"}
 
@@ -109,7 +109,7 @@ EVERY = {"ids": lambda row: row.operation}
 
 
 def first(rows: Iterable[Row], names: Callable[[Row], Iterable[str]]) -> dict[str, Row]:
-    """Where each name comes first: there it is given everything, and one text of each kind later on."""
+    """The first place of each name gets all texts; later places get one text of each kind."""
     found: dict[str, Row] = {}
     for row in rows:
         found |= {name: row for name in names(row) if name not in found}
@@ -128,7 +128,7 @@ def test_no_segment_of_a_path_breaks_anything(api, tenant: Tenant, stores, row: 
     for name in (each for each in row.names if f"{{{each}}}" in row.path):
         texts = INJECTIONS if SEGMENTS[name] is row else SHARP
         segments = [quote(text, safe="") for text in texts if text.strip()]
-        # Such as a client leaves as they are, or as a proxy makes them.
+        # Paths as a client sends them unchanged, or as a proxy rewrites them.
         segments += [quote(text, safe="/;:@!$&'()*+,=") for text in SHARP]
         segments += [quote(quote(text, safe=""), safe="") for text in SHARP]
         segments += [
@@ -195,7 +195,7 @@ def test_no_field_of_a_body_breaks_anything(api, tenant: Tenant, operations, row
     assert places
     for place in places:
         for value in (*SHARP, *VALUES):
-            # Our own writer of JSON, which the client would use, writes no number of this length.
+            # orjson, which the client would use, writes no number of this length.
             body = json.dumps(_put(good, place, value))
             answer = api.call(method, path, data=body, content_type="application/json", **more)
             harmless(answer, (place, value))

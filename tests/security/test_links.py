@@ -30,7 +30,7 @@ EACH_KIND = pytest.mark.parametrize("kind", IN_FORCE)
 
 @pytest.fixture
 def caller(app: Flask, stores: Stores) -> Callable[..., Api]:
-    """Make a caller with a key of some kind, of a tenant when it is bound."""
+    """Make a client with a key of some kind, of a tenant when it is bound."""
     return lambda kind, tenant: Api(app.test_client(), keys.create(stores, kind, tenant.slug))
 
 
@@ -78,7 +78,7 @@ def test_a_consent_link_is_made_by_who_may_change_the_connection(
 def test_a_consent_is_finished_by_who_may_change_the_connection_then(
     caller, api, new_tenant: Settle, stores, kind: str
 ):
-    """The link was good when it was made; what counts is the moment when it is used."""
+    """The link was valid when it was made; the moment of its use counts."""
     rights, own = IN_FORCE[kind], new_tenant()
     bearer = caller(rights, own)
     given = consent(api, own)

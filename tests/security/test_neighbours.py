@@ -1,4 +1,4 @@
-"""What two organizations on one installation have of each other: caches, lists, people that both know."""
+"""What two organizations on one installation share: caches, lists, users who are members of both."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CREATING = [row for row in ROWS if row.method == "POST" and row.status == 201]
 
 @pytest.fixture
 def bound(app: Flask, stores: Stores) -> Callable[[Tenant], Api]:
-    """A caller with a key of a tenant that may do everything."""
+    """A client with a key of a tenant that may do everything."""
     full = Kind(bound=True, shows_tokens=True)
     return lambda tenant: Api(app.test_client(), keys.create(stores, full, tenant.slug))
 
@@ -40,7 +40,7 @@ def ask(api: Api, row: Row, names: dict[str, str], **more):
     return api.call(method, path, **sent, **more)
 
 
-# --- what somebody else has asked before
+# --- requests of another tenant before
 
 
 @pytest.mark.parametrize("row", READS, ids=lambda row: row.operation)
@@ -99,7 +99,7 @@ def test_a_meta_id_of_both_is_two_events(new_tenant: Settle, bound, sandbox: San
 
 @pytest.mark.parametrize("row", CREATING, ids=lambda row: row.operation)
 def test_a_repetition_is_answered_to_nobody_else(new_tenant: Settle, bound, api, row: Row):
-    """The same key of a request, sent by another caller, is another's request."""
+    """The same ``Idempotency-Key``, sent with another API key, is another request."""
     mine, theirs = new_tenant(), new_tenant()
     sent = {HEADER: "guessed"}
     names = theirs.names | consent(api, theirs)
@@ -141,7 +141,7 @@ def test_no_list_shows_anybody_else_wherever_one_begins(new_tenant: Settle, boun
                 assert list(leaks(answer, theirs.words, str(cursors(theirs)))) == [], path
 
 
-# --- people that both know
+# --- users who are members of both
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_a_member_of_two_organizations_is_seen_by_each_as_a_member_of_its_own(sh
 
 
 CHANGES = [row for row in FOREIGN if row.kind == "write" and "{userId}" in row.path]
-# The calendar is the person's own; whoever may read it may also write into it.
+# The calendar is the person's own; a key that may read it may also write into it.
 CALENDAR = [row for row in CHANGES if "/calendar/" in row.path]
 
 
@@ -194,7 +194,7 @@ def test_whoever_consents_for_a_shared_user_changes_nothing(new_tenant: Settle, 
 
 @pytest.mark.parametrize("row", READS, ids=lambda row: row.operation)
 def test_who_has_left_is_gone_from_the_next_answer(shared, bound, api, row: Row):
-    """Also from those that a process remembers, and from what is cached."""
+    """Also from rows that a process has cached, and from the busy cache."""
     home, left = shared
     bearer = bound(left)
     names = home.names | {name: left.names[name] for name in ("orgSlug", "webhookId", "deliveryId")}
@@ -224,11 +224,11 @@ def test_of_a_connection_that_is_deleted_the_next_answer_has_nothing(new_tenant:
     assert not any(account.email in answer.text for account in tenant.accounts)
 
 
-# --- names of which there is one each
+# --- names that are unique in an installation
 
 
 def test_a_name_that_is_taken_is_all_that_is_told_of_it(new_tenant: Settle, bound, stores):
-    """Whoever wants a name for something new learns whether it is free; there is no other way."""
+    """A client that wants to create a name learns whether it is free; there is no other way."""
     mine, theirs = new_tenant(), new_tenant()
     bearer = bound(mine)
     before = digest(stores)

@@ -1,4 +1,4 @@
-"""A whole installation whose secrets are known, with faults: no secret gets where it does not belong."""
+"""A whole installation with known secrets and faults: no secret leaks."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ EVENT = {
 PASSWORD = "planted-password-of-ada"
 METRICS, FLOWER = "planted-metrics-token", "planted-flower-password"
 TRACES = "OTEL_EXPORTER_OTLP_ENDPOINT"
-# The files of an installation that are there for its secrets; without variables they are in `secrets`.
+# The files that hold an installation's secrets; without variables they are in `secrets`.
 THEIRS = ("secrets",)
 
 
 class Traffic:
-    """Calls, of which every answer is kept; ``planted`` are the secrets that come up on the way."""
+    """Makes calls and keeps every answer; ``planted`` are the secrets that appear on the way."""
 
     def __init__(self, made: Installation) -> None:
         self.made = made
@@ -90,7 +90,7 @@ def secret_settings() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def whole(environment, tmp_path_factory, secret_settings, collector) -> Iterator[Installation]:
-    """Web, worker, beat, a Redis of its own and a Flower; Microsoft is a provider of ill will."""
+    """Web, worker, beat, a Redis of its own and a Flower; Microsoft is a malicious provider."""
     folder = tmp_path_factory.mktemp("planted")
     with ExitStack() as closing:
         ill = closing.enter_context(echoing())
@@ -148,14 +148,14 @@ def test_no_secret_is_anywhere_but_where_it_belongs(whole, sandbox, collector, s
         **shown,
     }
     assert [where for where, content in places.items() if not content] == []
-    # What is there is found: a message of the broker, a line of a log, a word that was asked for.
+    # The search works: it finds a message of the broker, a line of a log, a word of a request.
     assert ("task", "what goes through Redis") in planted.found({"task": "reads.drain"}, places)
     assert ("user", "answers") in planted.found({"user": "mallory"}, places)
     places |= planted.kept(whole.folder, but=THEIRS)
 
     assert len(secrets) > 15
     assert planted.found(secrets, places) == []
-    # Of a meeting, providers and callers know what it is about, and the way between them.
+    # Only providers, clients and the path between them may see the subject of a meeting.
     ways = ("answers", "what goes through Redis", "what is in Redis")
     elsewhere = {where: content for where, content in places.items() if where not in ways}
     assert planted.found({"subject": SUBJECT, "description": "planted-description"}, elsewhere) == []
@@ -163,7 +163,7 @@ def test_no_secret_is_anywhere_but_where_it_belongs(whole, sandbox, collector, s
 
 
 def _a_day(traffic: Traffic, sandbox: Sandbox) -> dict[str, bytes]:
-    """What happens in an installation; returns what those see who look after it."""
+    """Runs the traffic; returns the output that operators see."""
     _connections(traffic, sandbox)
     _consents(traffic)
     _dashboard(traffic)
@@ -192,7 +192,7 @@ def _connections(traffic: Traffic, sandbox: Sandbox) -> None:
 
 
 def _consents(traffic: Traffic) -> None:
-    """One that succeeds, and one whose code nobody knows; the caller is given the state, and nobody else."""
+    """One that succeeds, and one with an unknown code; only the caller gets the state."""
     made = traffic.made
     for code in (None, "planted-code-of-nobody"):
         link = traffic.call("GET", "/users/ada/oauth/google/link", kept=False).json()["data"]["link"]
@@ -257,7 +257,7 @@ def _crashes(traffic: Traffic) -> None:
 
 
 def _onlookers(traffic: Traffic) -> dict[str, bytes]:
-    """What Flower, Prometheus and the doctor are shown."""
+    """The output of Flower, Prometheus and the doctor."""
     made = traffic.made
     who = ("almanac", FLOWER)
     paths = ("/", "/tasks", "/workers", "/broker", "/api/tasks", "/api/workers?refresh=1", "/metrics")

@@ -1,4 +1,4 @@
-"""Kept answers under an ``Idempotency-Key``: replayed only to a key that may still see what they tell."""
+"""Kept answers under an ``Idempotency-Key``: replayed only to a key that may still see their content."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Repeater:
         self._header = {"Idempotency-Key": secrets.token_hex(12)}
 
     def send(self, api: Api | None = None) -> TestResponse:
-        """``api``: another caller, instead of the first."""
+        """``api``: another client, instead of the first."""
         method, path, more = self.row.request(self.names)
         return (api or self.api).call(method, path, headers=self._header, **more)
 
@@ -64,7 +64,7 @@ def replayed(answer: TestResponse) -> bool:
 
 @pytest.fixture
 def caller(app: Flask, stores: Stores) -> Callable[..., Api]:
-    """Make a caller with a key of some kind, of a tenant when it is bound."""
+    """Make a client with a key of some kind, of a tenant when it is bound."""
     return lambda kind, tenant: Api(app.test_client(), keys.create(stores, kind, tenant.slug))
 
 
@@ -76,7 +76,7 @@ def leave(stores: Stores, *names: str) -> None:
 
 
 def refused(answer: TestResponse, status: int, tenant: Tenant, row: Row) -> None:
-    """It is an error, and tells nothing that the request did not say itself."""
+    """It is an error, and reveals nothing that was not in the request."""
     assert answer.status_code == status, (row, answer.text)
     assert not replayed(answer)
     assert list(leaks(answer, tenant.words, str(row.request(tenant.names)))) == []

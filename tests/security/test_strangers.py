@@ -1,4 +1,4 @@
-"""Every page of the dashboard by everybody who has not signed in, whatever else they have."""
+"""Every page of the dashboard for clients that have not signed in, with any other credentials."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.security.tenants import Settle, Tenant, digest, leaks
 
 pytestmark = pytest.mark.security
 
-# What whoever is not signed in may see.
+# Pages without a sign-in.
 OPEN = ("/sign-in", "/welcome/")
 ANYBODY = Person("ada", "seven quiet calendars")
 
@@ -34,7 +34,7 @@ def signed_in(app: Flask, stores: Stores, unique: Callable[[str], str]) -> Brows
 
 
 def places(app: Flask, method: str, tenant: Tenant) -> list[str]:
-    """Every page, in names that there are."""
+    """Every page, with names of existing resources."""
     names = dict.fromkeys(("administrator_id", "key_id", "number"), "1")
     names |= {"custom_id": tenant.user, "slug": tenant.slug, "session_id": "1", "secret": "guessed"}
     names |= {"webhook_id": tenant.names["webhookId"], "delivery_id": tenant.names["deliveryId"]}

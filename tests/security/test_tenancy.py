@@ -18,7 +18,7 @@ from tests.security.matrix import FOREIGN, OPEN, ROWS, Row, strangers
 from tests.security.tenants import Settle, consent, digest, leaks, of_nobody
 
 DOCS = Path(__file__).parents[2] / "docs/security.md"
-# Of the request, or of the moment.
+# Headers that depend on the request or the time.
 OWN_HEADERS = {"X-Request-Id", "Date", "Age"}
 READ_ONLY, NO_TOKENS = "This API key is read-only", "This API key may not show tokens"
 ONE_OF_EACH = pytest.mark.parametrize("provider", ["google", "microsoft"])
@@ -32,7 +32,7 @@ def ask(api: Api, row: Row, names: Mapping[str, str], headers: Headers | None = 
 
 
 def judged(answer: TestResponse, names: Mapping[str, str]) -> tuple[int, str, dict[str, str]]:
-    """What an answer tells, but for the names that were sent."""
+    """The content of an answer, without the names that were sent."""
     text = answer.get_data(as_text=True)
     for name, value in names.items():
         text = text.replace(value, f"<{name}>")
@@ -78,7 +78,7 @@ def test_the_documentation_counts_what_is_tried(app):
 
 @pytest.fixture(params=[*REFUSED, *ENDED])
 def refused(request, stores, api, new_organization) -> Headers:
-    """What is sent in the place of a key."""
+    """The headers sent in the place of a key."""
     kind = request.param
     if kind in REFUSED:
         return REFUSED[kind](keys.create(stores, Kind(shows_tokens=True)))
@@ -133,7 +133,7 @@ def test_what_asks_for_no_key_knows_nobody(api, nobodys):
 
 @pytest.fixture
 def caller(app: Flask, stores: Stores) -> Callable[..., Api]:
-    """Make a caller with a key of some kind, of a tenant when it is bound."""
+    """Make a client with a key of some kind, of a tenant when it is bound."""
     return lambda kind, tenant: Api(app.test_client(), keys.create(stores, kind, tenant.slug))
 
 
@@ -143,7 +143,7 @@ def test_what_is_foreign_does_not_exist(caller, new_tenant: Settle, api, stores,
     own, theirs = new_tenant(), new_tenant()
     bearer = caller(BOUND[kind], own)
     other = theirs.names | consent(api, theirs)
-    # A state is used up by whoever presents it; the code that belongs to it is always sent along.
+    # The first request that presents a state consumes it; the code that belongs to it is always sent along.
     mine = own.names | consent(api, own) | {"code": other["code"]}
     before = digest(stores)
 
@@ -159,7 +159,7 @@ def test_what_is_foreign_does_not_exist(caller, new_tenant: Settle, api, stores,
 
 
 def expected(rights: Kind, row: Row, answer: TestResponse, names: Mapping[str, str]) -> None:
-    """A key without the right hears so of everything; one that has it, that there is no such thing."""
+    """A key without the right gets 403 for everything; one with it gets 404."""
     if not rights.may(row.kind):
         refusal = NO_TOKENS if row.kind == "show" else READ_ONLY
         assert (answer.status_code, answer.json) == (403, {"data": None, "error": refusal}), row
@@ -175,7 +175,7 @@ def expected(rights: Kind, row: Row, answer: TestResponse, names: Mapping[str, s
 def test_what_is_ones_own_is_answered_as_far_as_the_rights_of_the_key_go(
     caller, new_tenant: Settle, api, stores, kind: str
 ):
-    """The same calls by whom they are for: what is refused above is refused for whose it is alone."""
+    """The same calls by keys that own the resources: the refusals above depend on the owner alone."""
     rights, own = IN_FORCE[kind], new_tenant()
     bearer = caller(rights, own)
 

@@ -1,4 +1,4 @@
-"""Bytes that no client of good will sends, over a real socket to the web server that production runs."""
+"""Bytes that no honest client sends, over a real socket to the production web server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.app.serving import web_server
 
 pytestmark = pytest.mark.security
 
-# What a smuggled request would ask for; its answer is told by this header.
+# The path of a smuggled request; its answer is recognized by this header.
 SMUGGLED = "smuggled-7f3a"
 ANSWER = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
 # As many as a process has threads, and more.
@@ -28,7 +28,7 @@ def port(environment: dict[str, str], database: object) -> Iterator[int]:
 
 
 def talk(port: int, request: bytes, patience: float = 3.0) -> bytes:
-    """All that is answered to some bytes, until the server hangs up or says nothing more for so long."""
+    """The answer to some bytes, until the server closes or sends nothing for ``patience`` seconds."""
     answer = b""
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
         connection.sendall(request)
@@ -51,7 +51,7 @@ def smuggled(api) -> bytes:
 POST = b"POST /v1/users HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
 
-# The head of a request whose end a proxy before us may see elsewhere; what follows it is the smuggled one.
+# The head of a request whose end a proxy in front may see elsewhere; the smuggled request follows it.
 AMBIGUOUS = {
     "two lengths": POST + b"Content-Length: 0\r\nContent-Length: 300\r\n\r\n",
     "two lengths the other way": POST + b"Content-Length: 300\r\nContent-Length: 0\r\n\r\n",
@@ -100,7 +100,7 @@ def test_a_request_whose_end_is_not_certain_is_the_last_of_its_connection(port, 
 
 
 def test_what_follows_a_request_whose_end_is_certain_is_a_request(port, smuggled):
-    """So the answers that are missed above would be seen."""
+    """The control: the test above would see such answers."""
     (key,) = re.findall(rb"Authorization: [^\r]*\r\n", smuggled)
     empty = POST + b"Content-Length: 0\r\n\r\n"
     # With a key the body is read to its end. A body that is not read ends the connection.
@@ -167,7 +167,7 @@ PATHS = (b"/dashboard", b"/dashboard/", b"/dashboard/users?after=x", b"/v1/docs"
 
 @pytest.mark.parametrize("path", PATHS)
 def test_no_answer_leads_to_a_host_of_the_caller_s_choice(port, path: bytes):
-    """Or a cache before us would keep it for everybody."""
+    """Or a cache in front would keep it for all clients."""
     for extra in (
         *(b"Host: " + each + b"\r\n" for each in HOSTS),
         *(b"Host: x\r\n" + each for each in FORWARDED),
@@ -177,7 +177,7 @@ def test_no_answer_leads_to_a_host_of_the_caller_s_choice(port, path: bytes):
         assert not answer.startswith(b"HTTP/1.1 5"), (extra, answer)
 
 
-# --- those who take their time
+# --- slow clients
 
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -196,7 +196,7 @@ def test_who_never_ends_a_request_keeps_nobody_else_waiting_for_long(port, what:
             connection = held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
             connection.sendall(UNFINISHED[what])
 
-        # Longer than the server is patient, and shorter than for ever.
+        # Longer than the server's timeout, and bounded.
         answer = talk(port, HEALTH, patience=90)
 
         assert answer.startswith(b"HTTP/1.1 200 "), answer
@@ -226,7 +226,7 @@ def test_who_does_not_take_an_answer_keeps_nobody_else_waiting_for_long(impatien
             connection = held.enter_context(socket.create_connection(("127.0.0.1", impatient), timeout=20))
             connection.sendall(UNTAKEN[what])
 
-        # Until the others have asked for more than their sockets hold: each in turn begins one answer.
+        # Until the others have requested more than their sockets hold: each in turn begins one answer.
         for _ in range(TURNS):
             answer = talk(impatient, HEALTH, patience=60)
             assert answer.startswith(b"HTTP/1.1 200 "), answer

@@ -20,7 +20,7 @@ from tests.soak.records import Records
 
 # At the least; a third of the run when that is longer.
 WARM_SECONDS = 20.0
-# Until what was begun is over, and connections that nobody needs are closed.
+# Until work in progress is over, and idle connections are closed.
 REST_SECONDS = 12.0
 
 

@@ -30,15 +30,15 @@ from tests.soak.model import (
 from tests.soak.records import Records
 from tests.soak.spelling import edge, minutes, period, periods
 
-# Beyond the time that the cache promises: for the read that was under way, and a busy machine.
+# Beyond the cache's time to live: for a read in progress, and a busy machine.
 SLACK = DEADLINE + 1.0
-# Until a write that was given up has either been done or not.
+# Until the outcome of a write that timed out is final.
 DOUBT = 2 * DEADLINE + 2.0
 RANGE = {"start": text(START), "end": text(END)}
 
 
 class Client:
-    """``run`` goes on until told to end."""
+    """``run`` continues until the stop event is set."""
 
     def __init__(self, house: House, number: int, records: Records, seed: int) -> None:
         self.people = house.circles[number]
@@ -49,7 +49,7 @@ class Client:
         self._session.trust_env = False
         self._session.headers["Authorization"] = f"Bearer {house.installation.key}"
         self._numbers = itertools.count()
-        # Clients come one after the other, so that both web processes have some of them, and stay.
+        # Clients connect one after the other, so that each web process gets some, and keep connections.
         self._session.get(f"{house.installation.url}/healthz", timeout=60)
 
     def run(self, until: float) -> None:
@@ -61,7 +61,7 @@ class Client:
             try:
                 action(self)
             except requests.RequestException as error:
-                # Ours always answers; the sandbox behind a fault does not, and is asked below.
+                # Almanac always answers; the sandbox behind a fault does not, and is read below.
                 self._records.is_wrong(f"{action.__name__}: {type(error).__name__}: {error}")
             time.sleep(self._random.uniform(0, 0.05))
 
@@ -153,7 +153,7 @@ class Client:
         failed = {each["customId"] for each in body["failedUsers"]}
         self._records.count(answered=len(self.people) - len(failed), named=len(failed), checked=1)
         found = set(minutes(periods(body["data"])))
-        # Of each calendar what every picture of it has, and what any has.
+        # Of each calendar the minutes busy in every state of it, and in any.
         sure: set[int] = set()
         possible: set[int] = set()
         for person in self.people:
@@ -242,7 +242,7 @@ class Client:
         return None
 
     def unified(self) -> None:
-        """Made in every account, and half of the time deleted again."""
+        """Created in every account, and half of the time deleted again."""
         person = self._sure()
         period = meeting(self._random)
         meta = f"{person.user}-{next(self._numbers)}"
@@ -265,7 +265,7 @@ class Client:
         return None
 
     def elsewhere(self) -> None:
-        """A change by somebody else's program, of which the service hears nothing."""
+        """A change by another program, which the service does not see."""
         calendar, _ = self._own()
         before = calendar.now
         there = AtProvider(self._house.sandbox, calendar.account)
@@ -281,12 +281,12 @@ class Client:
                 )
                 calendar.events[made["id"]] = period
         except (AssertionError, requests.RequestException):
-            # A fault has struck this program.
+            # A fault hit this program.
             calendar.in_doubt = time.monotonic()
         calendar.changed_elsewhere(before, TTL + SLACK)
         self._records.count(outside=1)
 
-    # What they share
+    # Shared by all clients
 
     def _ask(
         self,
@@ -315,14 +315,14 @@ class Client:
             calendar.written()
 
     def _unclear(self, answer: requests.Response, calendars: Iterable[Calendar], whose: str) -> None:
-        """It may have been done all the same, or may be done yet."""
+        """It may have succeeded all the same, or may succeed later."""
         self._failed(answer, whose, WRITES_FAULT)
         self._records.count(unclear=1)
         for calendar in calendars:
             calendar.in_doubt = time.monotonic() + DOUBT
 
     def _clear_doubts(self) -> None:
-        """Ask the provider itself what there is."""
+        """Read the provider's own data."""
         for calendar in (each for person in self.people for each in person.calendars):
             if not 0 < calendar.in_doubt <= time.monotonic():
                 continue

@@ -164,7 +164,7 @@ def _process(each: Process) -> str:
 
 
 def _outcome(run: Run) -> list[str]:
-    """Whether it has passed, by the rules that are told below."""
+    """Whether it has passed, by the rules that the document states below."""
     found = run.failings()
     return [f"Not passed: {'; '.join(found)}."] if found else ["Passed, by the rules below."]
 

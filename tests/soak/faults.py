@@ -24,13 +24,13 @@ KINDS: dict[str, dict[str, Any]] = {
     "too slow": {"latency_ms": (DEADLINE + 2) * 1000},
 }
 
-# What they make of a request. A write may also have been done, and cannot be read back.
+# The statuses that faults cause. A write may also succeed and not be readable.
 READS_FAULT = {429, 502, 503}
 WRITES_FAULT = READS_FAULT | {422}
 
 
 class Faults:
-    """A context; ``posted`` are those that were put in force, by kind."""
+    """A context; ``posted`` counts the faults put in force, by kind."""
 
     def __init__(self, sandbox: Sandbox, seed: int) -> None:
         self.posted: Counter[str] = Counter()

@@ -22,7 +22,7 @@ from tests.soak.model import MINUTE, START, Calendar, Period, Person, text
 from tests.webhook_receiver import Receiver
 
 PROVIDERS = ("google", "microsoft")
-# Seconds for which the cache may show what was there before a change made elsewhere.
+# Seconds for which the cache may show the state before a change made elsewhere.
 TTL = 4
 DEADLINE = 3
 MEETINGS = 12
@@ -30,7 +30,7 @@ MEETINGS = 12
 
 @dataclass
 class House:
-    """``circles`` are the people of each client, who are an organization of that number too."""
+    """``circles`` are the people of each client; they form an organization with the client's number."""
 
     installation: Installation
     sandbox: Sandbox
@@ -58,7 +58,7 @@ def house(people: int, clients: int, seed: int) -> Iterator[House]:
             "ALMANAC_FANOUT_DEADLINE": str(DEADLINE),
             "ALMANAC_FAILURE_TTL": "0",
             "ALMANAC_WEBHOOKS_ALLOW_PRIVATE": "true",
-            # The sandbox has no quotas, and this is no ordinary day.
+            # The sandbox has no quotas, and the load is above any quota.
             "ALMANAC_GOOGLE_PER_MINUTE": "10000000",
             "ALMANAC_GOOGLE_PER_MINUTE_AND_USER": "1000000",
             "ALMANAC_MICROSOFT_PER_MAILBOX": "10000000",
@@ -99,9 +99,9 @@ def _calendar(sandbox: Sandbox, random: Random, provider: str, number: int) -> C
 
 
 def meeting(random: Random) -> Period:
-    """In the week that is asked for, and at minutes of the clock at which people meet.
+    """In the requested week, and at minutes of the clock at which people meet.
 
-    What is remembered of moments would otherwise go on growing for half an hour, up to its bound.
+    The worker's cache of timestamps would otherwise grow for half an hour, up to its bound.
     """
     start = START + random.randrange(0, 7 * 24 * 60 - 180, 5) * MINUTE
     return start, start + random.choice((15, 25, 30, 45, 60, 90, 120)) * MINUTE

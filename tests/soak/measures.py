@@ -1,4 +1,4 @@
-"""Processes and Redis over time: what they hold, and whether it grows."""
+"""Processes and Redis over time: their size, and whether it grows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Sample:
-    """One look at a process; ``worked`` are the seconds of a processor that it has had."""
+    """One sample of a process; ``worked`` is its processor time in seconds."""
 
     at: float
     memory: int
@@ -29,7 +29,7 @@ class Sample:
 
 
 def look(process: int, at: float) -> Sample | None:
-    """A process as it is; None when it has ended, or the system does not tell."""
+    """A sample of a process; None when it has ended, or the system does not show it."""
     folder = Path(f"/proc/{process}")
     try:
         status = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
@@ -43,7 +43,7 @@ def look(process: int, at: float) -> Sample | None:
 
 
 def family(process: int) -> list[int]:
-    """A process and all that it has started."""
+    """A process and all of its descendants."""
     found = [process]
     for each in found:
         for task in Path(f"/proc/{each}/task").glob("*/children"):
@@ -53,7 +53,7 @@ def family(process: int) -> list[int]:
 
 @dataclass
 class Measures:
-    """Looks at everything every other second, from a thread of its own; a context."""
+    """Takes a sample of everything every other second, from a thread of its own; a context."""
 
     parts: Mapping[str, Popen[bytes]]
     redis: Redis
@@ -77,7 +77,7 @@ class Measures:
             self.take()
 
     def take(self) -> None:
-        """Look once."""
+        """Take one sample."""
         at = time.monotonic() - self.began
         for part, process in self.parts.items():
             for number, each in enumerate(family(process.pid)):

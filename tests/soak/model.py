@@ -1,4 +1,4 @@
-"""What is truly busy: every change is noted when it is made, and what an answer may still show after it.
+"""The true busy times: notes every change when it is made, and what an answer may still show after it.
 
 One client owns each person, so that nothing of a person changes while their answer is on its way.
 """
@@ -17,7 +17,7 @@ State = frozenset[Period]
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
-# Thursday 2026-12-03, where a week of the cache begins: what is asked of a calendar was read at one moment.
+# Thursday 2026-12-03, where a week of the cache begins: each request then needs one bucket of a calendar.
 START = 1_796_256_000_000
 END = START + 7 * 24 * HOUR
 
@@ -26,14 +26,14 @@ END = START + 7 * 24 * HOUR
 class Calendar:
     """The main calendar of an account.
 
-    ``events`` are those that are there, by id. ``earlier`` are the pictures that a cache may still show, each
-    with the moment at which it stops being an excuse.
+    ``events`` are the existing ones, by id. ``earlier`` are the states that a cache may still show, each
+    with the moment from which it is wrong.
     """
 
     account: SandboxAccount
     events: dict[str, Period] = field(default_factory=dict)
     earlier: list[tuple[float, State]] = field(default_factory=list)
-    # Until then a write whose answer was unclear may yet be done.
+    # Until then a write with an unclear answer may still succeed.
     in_doubt: float = 0.0
 
     @property
@@ -41,15 +41,15 @@ class Calendar:
         return frozenset(self.events.values())
 
     def changed_elsewhere(self, before: State, patience: float) -> None:
-        """Note a change that the service was not told of: it may show the picture before for so long."""
+        """Note a change outside the service: it may show the earlier state for ``patience`` seconds."""
         self.earlier.append((time.monotonic() + patience, before))
 
     def written(self) -> None:
-        """After a write of our own, or a fresh read, there is no excuse."""
+        """After the service's own write, or a fresh read, only the current state is right."""
         self.earlier.clear()
 
     def states(self, asked_at: float) -> list[State]:
-        """All that an answer to a question of that moment may show, the truth first."""
+        """The states that an answer to a request of that moment may show, the current one first."""
         self.earlier = [each for each in self.earlier if each[0] > asked_at]
         return list(dict.fromkeys([self.now, *(state for _, state in reversed(self.earlier))]))
 
@@ -66,12 +66,12 @@ class Person:
 
 
 def combinations(calendars: Sequence[Calendar], asked_at: float) -> Iterator[tuple[State, ...]]:
-    """Every way in which the pictures of several calendars may stand together."""
+    """Every combination of the states of several calendars."""
     return itertools.product(*(each.states(asked_at) for each in calendars))
 
 
 def merged(periods: Sequence[Period] | State, start: int, end: int) -> list[Period]:
-    """The union, within a range: minute by minute, as it is easiest to believe."""
+    """The union, within a range: minute by minute, which is easy to verify."""
     minutes = sorted({at for a, b in periods for at in range(max(a, start), min(b, end), MINUTE)})
     found: list[Period] = []
     for at in minutes:
@@ -84,7 +84,7 @@ def merged(periods: Sequence[Period] | State, start: int, end: int) -> list[Peri
 
 @dataclass(frozen=True)
 class Question:
-    """What slots are asked for; all in milliseconds, windows in minutes of the UTC day."""
+    """The parameters of slots; all in milliseconds, windows in minutes of the UTC day."""
 
     start: int
     end: int
@@ -94,7 +94,7 @@ class Question:
     window: tuple[int, int] | None
 
     def query(self) -> dict[str, str]:
-        """As a caller writes it."""
+        """As a client writes it."""
         asked = {
             "start": text(self.start),
             "end": text(self.end),
@@ -109,7 +109,7 @@ class Question:
         return asked
 
     def slots(self, calendars: Sequence[State]) -> list[Period]:
-        """The slots of one person: each minute is looked at, and counted."""
+        """The slots of one person, found by checking and counting each minute."""
         depth = dict.fromkeys(range(self.start, self.end, MINUTE), 0)
         for state in calendars:
             for a, b in merged(state, self.start - 2 * HOUR, self.end + 2 * HOUR):

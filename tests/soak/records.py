@@ -1,4 +1,4 @@
-"""What became of the requests of all clients."""
+"""The outcomes of the requests of all clients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Records:
-    """Safe to be written by every client at once."""
+    """Clients may write at the same time."""
 
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     statuses: Counter[int] = field(default_factory=Counter)
@@ -38,7 +38,7 @@ class Records:
 
     @property
     def share_named(self) -> float:
-        """Of everything that was to be answered, what was named as failed."""
+        """The share named as failed, of all users, calendars and requests."""
         return self.named / max(self.answered + self.named, 1)
 
     @property

@@ -1,4 +1,4 @@
-"""By what a soak fails."""
+"""The conditions under which a soak fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FAULTS = {"503": 3}
 
 
 def looks(memory, files=lambda at: 20, over=OVER):
-    """A process looked at until it is at rest; both by the moment."""
+    """A process sampled until it is at rest; both by the moment."""
     return {"web": [Sample(at, int(memory(at) * MIB), files(at), 4, at / 5) for at in range(0, over + 20, 2)]}
 
 

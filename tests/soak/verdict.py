@@ -1,4 +1,4 @@
-"""What a run has to be to pass, and what one process has to: by these rules docs/soak.md is written too."""
+"""The rules by which a run and each of its processes pass; docs/soak.md is written by them too."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from tests.soak.faults import SHARE
 from tests.soak.measures import MIB, PAUSE, Sample
 from tests.soak.records import Records
 
-# What a process may grow in a minute, in MiB, and still be called flat: while what it loads, remembers and
-# keeps open still fills up, and when the half that is looked at began with all of it full.
+# The growth of a process in MiB a minute that still counts as flat: while its modules, caches and
+# connections still fill up, and when the second half began with all of them full.
 FLAT, LEVEL = 1.0, 0.2
-# Seconds of its life after which nothing is new to a process under load.
+# Seconds under load after which a process is fully warm.
 FILLED = 15 * 60.0
-# Minutes once everything is warm. A shorter time tells nothing of growth.
+# Minutes once everything is warm. A shorter time shows no growth.
 LEAST = 1.5
 # Files and threads that may be more at rest than they were under load: kept connections come and go.
 MORE = 8
-# Of the answers, those that may be named as failed: as many as calls have a fault. Few answers stand on
+# The share of answers that may be named as failed: the share of calls with a fault. Few answers need
 # more than one call, and retries and the cache spare most: beyond it, one fault has failed several answers.
 BUDGET = SHARE
 
 
 @dataclass(frozen=True)
 class Process:
-    """One of them, seen first when it ``began``: under load once all was warm, and ``rest`` after it."""
+    """The samples of one process, from when it ``began``: warm and under load, then at ``rest``."""
 
     name: str
     began: float
@@ -40,7 +40,7 @@ class Process:
 
     @property
     def growth_later(self) -> float:
-        """The same in the second half: what still warms up slows down, and a leak does not."""
+        """The same in the second half: warming up slows down, and a leak does not."""
         return slope([(each.at, each.memory) for each in self._later])
 
     @property
@@ -49,13 +49,13 @@ class Process:
 
     @property
     def busy(self) -> float:
-        """Of one processor, the share that it took under load."""
+        """The share of one processor that it used under load."""
         first, last = self.loaded[0], self.loaded[-1]
         return (last.worked - first.worked) / max(last.at - first.at, PAUSE)
 
     @property
     def tells(self) -> bool:
-        """Whether this was long enough to speak of growth."""
+        """Whether the time was long enough to judge growth."""
         return self.loaded[-1].at - self.loaded[0].at >= LEAST * 60
 
     @property
@@ -77,7 +77,7 @@ class Process:
 
 
 def processes(looks: Mapping[str, list[Sample]], warm: float, over: float) -> list[Process]:
-    """All that were there under load, from the moment when they were warm until it was over."""
+    """All processes under load, from the moment when they were warm until it was over."""
     found = []
     for name, samples in sorted(looks.items()):
         if loaded := [each for each in samples if warm <= each.at <= over]:
@@ -86,7 +86,7 @@ def processes(looks: Mapping[str, list[Sample]], warm: float, over: float) -> li
 
 
 def slope(points: list[tuple[float, int]]) -> float:
-    """Bytes at moments in seconds, as MiB a minute."""
+    """Bytes at times in seconds, as MiB a minute."""
     if len(points) < 3:
         return 0.0
     found, _ = linear_regression([at / 60 for at, _ in points], [size / MIB for _, size in points])

@@ -1,4 +1,4 @@
-"""Moves the clock of the day of this process by what a file says, in seconds; the monotonic clock stays.
+"""Shifts the wall clock of this process by the seconds in a file; the monotonic clock stays.
 
 Python runs this module at its start when the folder is on ``PYTHONPATH``.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import time_machine
 
-# Seconds between two looks into the file.
+# Seconds between two reads of the file.
 LOOK = 0.02
 
 
