@@ -19,7 +19,7 @@ GROUPS = {
     "Using it": ["quickstart", "api", "errors", "scheduling", "time", "explain", "webhooks"],
     "From programs": ["clients", "mcp", "migrating"],
     "Running it": ["operations", "settings", "dashboard", "push", "observability", "security", "reliability"],
-    "How it is made": ["architecture", "decisions", "benchmarks", "soak"],
+    "How it is made": ["architecture", "glossary", "decisions", "benchmarks", "soak"],
 }
 NAMES = tuple(chain.from_iterable(GROUPS.values()))
 # Markers between which programs insert generated text.
