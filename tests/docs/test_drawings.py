@@ -22,7 +22,7 @@ def test_each_is_there_and_shown():
 
 
 @each
-def test_making_it_anew_gives_the_same(drawing: Drawing):
+def test_drawing_it_again_gives_the_same_file(drawing: Drawing):
     made = svg(drawing)
 
     ElementTree.fromstring(made)

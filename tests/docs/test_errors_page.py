@@ -37,7 +37,7 @@ def test_every_reason_has_a_heading_in_the_order_in_which_they_speak():
 
 
 @pytest.mark.parametrize("reason", Reason)
-def test_a_reason_is_told_with_its_status(reason: Reason):
+def test_each_reason_has_its_status_on_the_page(reason: Reason):
     told = re.search(rf"^### {reason}\n\nStatus (\d+)\.", PAGE, re.MULTILINE)
 
     assert told is not None

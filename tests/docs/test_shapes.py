@@ -42,5 +42,5 @@ def test_what_is_shown_covers_it(shown: str, real: object):
         ('{"a": [{"b": "c"}]}', {"a": [{"b": "d"}]}),
     ],
 )
-def test_what_is_not_as_shown_is_told(shown: str, real: object):
+def test_a_difference_from_the_shown_answer_is_found(shown: str, real: object):
     assert difference(shown_json(shown), real) is not None

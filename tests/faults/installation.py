@@ -60,7 +60,7 @@ class Broken:
 
     def begin(self) -> None:
         """Repair the leftovers of earlier tests, and create unused calendars to write to."""
-        self.mend()
+        self.repair()
         self.rounds += 1
         self.writers = {}
         for provider in PROVIDERS:
@@ -68,7 +68,7 @@ class Broken:
             account = self.sandbox.account(provider, f"{name}@example.com")
             self.writers[self.installation.user(name, account)] = account
 
-    def mend(self) -> None:
+    def repair(self) -> None:
         """Repair the leftovers of earlier tests."""
         self.sandbox.clear_faults()
         self.sandbox.forget_requests()

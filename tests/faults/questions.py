@@ -22,7 +22,7 @@ class Verdict(StrEnum):
     PARTIAL = "names what it could not read"
 
 
-class Lie(AssertionError):
+class WrongAnswer(AssertionError):
     """Busy time is offered as free."""
 
 
@@ -30,7 +30,7 @@ class Lie(AssertionError):
 class Question:
     """A request below ``/v1``; ``judge`` takes the body of its 200.
 
-    :raise Lie: by ``judge``
+    :raise WrongAnswer: by ``judge``
     """
 
     name: str
@@ -135,4 +135,4 @@ def slots_of_several(people: Mapping[str, Collection[Period]]) -> Callable[[Any]
 
 def _nothing(lies: list[Period]) -> None:
     if lies:
-        raise Lie(f"busy, and said to be free: {[f'{start:%d %H:%M}' for start, _ in lies]}")
+        raise WrongAnswer(f"busy, and said to be free: {[f'{start:%d %H:%M}' for start, _ in lies]}")

@@ -53,7 +53,7 @@ def restored_after_a_loss(world, test, what, back_up, lose, restore):
     restore()
     world.servers["redis"].order("FLUSHALL")
     installation.stores.database.upgrade()
-    world.mend()
+    world.repair()
     with world.witness("after") as after:
         after.back(BACK)
         back = time.monotonic() - began

@@ -26,7 +26,7 @@ def clock(world, tmp_path):
     """A file with the offset of the workers' wall clock in seconds. Other clocks stay."""
     offset = tmp_path / "offset"
     offset.write_text("0")
-    world.mend()
+    world.repair()
     restart(world, PYTHONPATH=str(CLOCK), TESTS_CLOCK_OFFSET=str(offset))
     yield offset
     restart(world)

@@ -35,7 +35,7 @@ LOOK = 12.0
 def third_worker(world, **environment):
     """A third worker, with variables of its own."""
     made = world.installation
-    world.mend()
+    world.repair()
     made.commands[THIRD] = commands.worker(made.settings, THIRD)
     made.start(THIRD, **environment)
     try:

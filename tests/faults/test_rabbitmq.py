@@ -35,9 +35,9 @@ def test_rabbitmq_is_gone_for_a_while(beside, fault):
         case.back(within=AT_ONCE)
 
 
-def test_rabbitmq_stands_still(beside, fault):
+def test_rabbitmq_is_stopped(beside, fault):
     broker = beside.servers["broker"]
-    what = "RabbitMQ stands still for ten seconds (SIGSTOP)"
+    what = "RabbitMQ is stopped for ten seconds (SIGSTOP)"
     with fault(beside, what, sees={"502"}, may={"503", NAMED}) as case:
         with broker.still():
             case.look(10.0)

@@ -58,10 +58,10 @@ def test_redis_hangs(world, fault):
         case.back(within=AT_ONCE)
 
 
-def test_redis_stands_still(world, fault):
+def test_redis_is_stopped(world, fault):
     redis = world.servers["redis"]
     with fault(
-        world, "Redis stands still for twelve seconds (SIGSTOP)", sees={"503"}, may={"502", NAMED}
+        world, "Redis is stopped for twelve seconds (SIGSTOP)", sees={"503"}, may={"502", NAMED}
     ) as case:
         with redis.still():
             case.look(12.0)
@@ -106,7 +106,7 @@ def test_connections_to_redis_are_lost_without_a_word(world, fault, network):
 def lossy(world):
     """A network between the workers and Redis, for which the workers are restarted."""
     made, port = world.installation, free_port()
-    world.mend()
+    world.repair()
     with proxy.network(port, world.servers["redis"].port) as between:
         for worker in ("worker1", "worker2"):
             made.stop(worker)

@@ -24,7 +24,7 @@ NAMED = "names what it could not read"
 LATE = {"502", NAMED}
 
 # When no worker had a heartbeat for a while, requests are refused.
-NOBODY = LATE | {"503"}
+NO_WORKER = LATE | {"503"}
 
 # Longer than any request waits: no job that holds such a call finishes.
 HELD = 60_000
@@ -42,7 +42,7 @@ def test_a_worker_is_killed(world, fault):
 
 
 def test_every_worker_is_killed(world, fault):
-    with fault(world, "no worker is left, then two are started", sees={"502"}, may=NOBODY) as case:
+    with fault(world, "no worker is left, then two are started", sees={"502"}, may=NO_WORKER) as case:
         world.sandbox.fault(latency_ms=150)
         case.look(2.0)
         for part in ("worker1", "worker2"):
@@ -104,7 +104,7 @@ def test_a_worker_is_killed_in_the_middle_of_a_read(world, fault, divided):
         return world.servers["redis"].order("KEYS", f"busy:{connection_of(world, well)}:*")
 
     # The clients may or may not send requests without a worker; one waits for the held part in any case.
-    with fault(world, what, sees=set(), may={"502"} | NOBODY) as case, ThreadPoolExecutor(1) as threads:
+    with fault(world, what, sees=set(), may={"502"} | NO_WORKER) as case, ThreadPoolExecutor(1) as threads:
         with killed_alone(world):
             world.sandbox.fault(email=held.email, latency_ms=HELD)
             asked = threads.submit(busy)
@@ -125,7 +125,7 @@ def test_a_worker_is_killed_in_the_middle_of_a_read(world, fault, divided):
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_worker_is_killed_in_the_middle_of_a_write(world, fault, provider):
     what = f"the only worker is killed once {provider.capitalize()} has made an event, then two are started"
-    with fault(world, what, sees={"502"}, may=NOBODY) as case:
+    with fault(world, what, sees={"502"}, may=NO_WORKER) as case:
         with killed_alone(world):
             # The event is created, and the answer does not arrive.
             world.sandbox.fault(operation=INSERT[provider], latency_ms=HELD)

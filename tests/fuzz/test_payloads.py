@@ -82,7 +82,7 @@ def looks_free(found: dict[str, Any], calendar: str, said: Claims) -> list[tuple
 
 
 @pytest.mark.parametrize("operation", READS)
-def test_what_is_busy_is_told_whatever_happens_to_the_answers(recorded: Recorded, operation):
+def test_busy_time_stays_busy_with_mutated_answers(recorded: Recorded, operation):
     conversation = recorded.conversations[operation]
     calendars = ["primary", TEAM[recorded.provider]]
     truth = claims(conversation, recorded.provider, calendars)

@@ -269,7 +269,7 @@ def test_garbage_of_a_provider_is_never_free_time_nor_a_fault_of_ours(world: Wor
                 ]
                 raise AssertionError(f"case {number}, {question.__name__}: {error}\n{heard}") from error
             count("answers of providers mutated on their way", case.bent)
-            mend(world, person)
+            repair(world, person)
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
         for done in [threads.submit(tries, number) for number in range(AT_ONCE)]:
@@ -277,7 +277,7 @@ def test_garbage_of_a_provider_is_never_free_time_nor_a_fault_of_ours(world: Wor
     assert "Traceback" not in world.installation.output()
 
 
-def mend(world: World, person: Person) -> None:
+def repair(world: World, person: Person) -> None:
     """Retry a provider that sent ``Retry-After``; renew a grant that it denied."""
     del world.proxy.cases[person.account.access_token]
     redis = world.installation.stores.redis

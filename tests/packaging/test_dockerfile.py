@@ -53,7 +53,7 @@ def test_the_lock_files_come_before_the_code():
     assert all(each.startswith("requirements/") for each in copied[:-1])
 
 
-def test_it_runs_as_nobody_in_particular():
+def test_it_runs_as_an_unprivileged_user():
     assert of(FINAL, "USER") == ["10001:10001"]
     assert "--uid 10001 --gid 10001" in of(FINAL, "RUN")[0]
     assert json.loads(of(FINAL, "ENTRYPOINT")[0]) == ["almanac"]

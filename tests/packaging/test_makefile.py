@@ -15,7 +15,7 @@ SHOW = "show:\n\t@printenv UV_SYSTEM_CERTS\n"
 
 
 @pytest.mark.parametrize(("chosen", "handed_on"), [(None, "1"), ("0", "0")])
-def test_uv_trusts_the_certificates_of_the_system_unless_told_otherwise(chosen, handed_on):
+def test_uv_trusts_the_system_certificates_by_default(chosen, handed_on):
     environment = {name: value for name, value in os.environ.items() if name != "UV_SYSTEM_CERTS"}
     if chosen is not None:
         environment["UV_SYSTEM_CERTS"] = chosen

@@ -80,7 +80,7 @@ def test_what_is_compared_by_us_is_compared_in_the_same_time():
     assert calls == COMPARED
 
 
-def test_chance_that_can_be_foretold_makes_no_secret():
+def test_no_secret_comes_from_a_predictable_source():
     by_chance = {
         file
         for file, tree in modules()

@@ -27,7 +27,7 @@ HEADED = {"GET /users", "GET /users/{userId}/calendar/busy", "GET /organizations
 HEADED |= {"POST /users/scheduling", "GET /users/{userId}/oauth", "GET /webhooks"}
 
 # Names in some rows that no tenant has.
-NOBODYS = {"state": "x", "code": "x"}
+NO_TENANTS = {"state": "x", "code": "x"}
 
 # Thousands of requests.
 pytestmark = pytest.mark.security
@@ -123,7 +123,7 @@ ASKED_BY_HEADERS = [row for row in READS if row.operation in HEADED]
 
 @pytest.mark.parametrize("row", WITH_PATH, **EVERY)
 def test_no_segment_of_a_path_breaks_anything(api, tenant: Tenant, stores, row: Row):
-    method, _, more = row.request(tenant.names | NOBODYS)
+    method, _, more = row.request(tenant.names | NO_TENANTS)
     before = digest(stores)
     for name in (each for each in row.names if f"{{{each}}}" in row.path):
         texts = INJECTIONS if SEGMENTS[name] is row else SHARP
@@ -189,7 +189,7 @@ def test_no_header_breaks_anything(api, tenant: Tenant, stores, row: Row):
 
 @pytest.mark.parametrize("row", WITH_BODY, **EVERY)
 def test_no_field_of_a_body_breaks_anything(api, tenant: Tenant, operations, row: Row):
-    method, path, more = row.request(tenant.names | NOBODYS)
+    method, path, more = row.request(tenant.names | NO_TENANTS)
     good = more.pop("json")
     places = list(bodies(operations[row.operation]))
     assert places
@@ -228,7 +228,7 @@ WRITTEN = {
 
 @pytest.mark.parametrize("row", WITH_BODY, **EVERY)
 def test_no_way_to_write_a_body_breaks_anything(api, tenant: Tenant, row: Row):
-    method, path, more = row.request(tenant.names | NOBODYS | {"new": "n"})
+    method, path, more = row.request(tenant.names | NO_TENANTS | {"new": "n"})
     more.pop("json")
     for name, body in WRITTEN.items():
         began = time.monotonic()

@@ -128,7 +128,7 @@ def quick_passwords(monkeypatch) -> Iterator[None]:
 
 
 @EACH_KIND
-def test_no_key_invites_an_administrator_or_stands_for_an_invitation(
+def test_no_key_invites_an_administrator_or_replaces_an_invitation(
     app, caller, new_tenant: Settle, stores, kind: str
 ):
     bearer = caller(IN_FORCE[kind], new_tenant())

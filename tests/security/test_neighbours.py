@@ -98,7 +98,7 @@ def test_a_meta_id_of_both_is_two_events(new_tenant: Settle, bound, sandbox: San
 
 
 @pytest.mark.parametrize("row", CREATING, ids=lambda row: row.operation)
-def test_a_repetition_is_answered_to_nobody_else(new_tenant: Settle, bound, api, row: Row):
+def test_a_kept_answer_is_replayed_to_its_own_key_only(new_tenant: Settle, bound, api, row: Row):
     """The same ``Idempotency-Key``, sent with another API key, is another request."""
     mine, theirs = new_tenant(), new_tenant()
     sent = {HEADER: "guessed"}
@@ -179,7 +179,7 @@ def test_what_two_organizations_share_is_changed_by_neither(shared, bound, store
     assert digest(stores) == before
 
 
-def test_whoever_consents_for_a_shared_user_changes_nothing(new_tenant: Settle, bound, api, stores):
+def test_a_consent_for_a_shared_user_changes_nothing(new_tenant: Settle, bound, api, stores):
     mine, theirs = new_tenant(), new_tenant()
     agreed = consent(bound(mine), mine)
     assert api.post(f"/organizations/{theirs.slug}/members", {"userIds": [mine.user]}).status_code == 201
@@ -227,7 +227,7 @@ def test_of_a_connection_that_is_deleted_the_next_answer_has_nothing(new_tenant:
 # --- names that are unique in an installation
 
 
-def test_a_name_that_is_taken_is_all_that_is_told_of_it(new_tenant: Settle, bound, stores):
+def test_a_taken_name_reveals_nothing_else(new_tenant: Settle, bound, stores):
     """A client that wants to create a name learns whether it is free; there is no other way."""
     mine, theirs = new_tenant(), new_tenant()
     bearer = bound(mine)

@@ -66,11 +66,11 @@ def _braced(rule: str, names: Mapping[str, str]) -> str:
 
 
 def test_the_documentation_counts_what_is_tried(app):
-    told = DOCS.read_text()
+    page = DOCS.read_text()
 
-    assert f"{len(ROWS)} routes" in told
-    assert f"{len(IN_FORCE)} kinds of keys in force" in told
-    assert f"{len(REFUSED) + len(ENDED)} that are not" in told
+    assert f"{len(ROWS)} routes" in page
+    assert f"{len(IN_FORCE)} kinds of keys in force" in page
+    assert f"{len(REFUSED) + len(ENDED)} that are not" in page
 
 
 # --- without a key in force
@@ -122,7 +122,7 @@ def test_a_key_in_the_query_is_none(api, nobodys, name: str):
         assert api.key not in answer.text
 
 
-def test_what_asks_for_no_key_knows_nobody(api, nobodys):
+def test_routes_without_a_key_reveal_no_user(api, nobodys):
     for operation, status in OPEN.items():
         answer = ask(api, Row(operation), nobodys, {})
         assert answer.status_code == status, operation
@@ -150,10 +150,10 @@ def test_what_is_foreign_does_not_exist(caller, new_tenant: Settle, api, stores,
     for row in FOREIGN:
         for names in strangers(row, mine, other):
             unknown = names | of_nobody({n: v for n, v in names.items() if v != mine.get(n)})
-            told, none = (ask(bearer, row, each) for each in (names, unknown))
-            assert list(leaks(told, theirs.words, str(row.request(names)))) == [], (row, told.text)
-            assert judged(told, names) == judged(none, unknown), row
-            expected(BOUND[kind], row, told, names)
+            foreign, none = (ask(bearer, row, each) for each in (names, unknown))
+            assert list(leaks(foreign, theirs.words, str(row.request(names)))) == [], (row, foreign.text)
+            assert judged(foreign, names) == judged(none, unknown), row
+            expected(BOUND[kind], row, foreign, names)
 
     assert digest(stores) == before
 

@@ -190,7 +190,7 @@ UNFINISHED = {
 
 
 @pytest.mark.parametrize("what", UNFINISHED)
-def test_who_never_ends_a_request_keeps_nobody_else_waiting_for_long(port, what: str):
+def test_unfinished_requests_delay_others_briefly(port, what: str):
     with ExitStack() as held:
         for _ in range(SLOW):
             connection = held.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
@@ -220,7 +220,7 @@ UNTAKEN = {
 
 
 @pytest.mark.parametrize("what", UNTAKEN)
-def test_who_does_not_take_an_answer_keeps_nobody_else_waiting_for_long(impatient, what: str):
+def test_unread_answers_delay_others_briefly(impatient, what: str):
     with ExitStack() as held:
         for _ in range(DEAF):
             connection = held.enter_context(socket.create_connection(("127.0.0.1", impatient), timeout=20))

@@ -60,11 +60,11 @@ def test_what_warms_up_first_and_what_is_given_back_at_rest_is_no_growth():
     assert told(lambda at: min(at, WARM) if at <= OVER else 500) == []
 
 
-def test_a_short_run_tells_nothing_of_growth():
+def test_a_short_run_shows_no_growth():
     assert told(lambda at: 100 + at / 40, over=WARM + 60) == []
 
 
-def test_a_process_tells_how_much_it_did_under_load():
+def test_the_processor_share_is_that_under_load():
     (web,) = processes(looks(lambda at: 100), WARM, OVER)
     assert web.busy == pytest.approx(0.2)
 
