@@ -20,7 +20,7 @@ FOLDER = re.compile(rf"`((?:{'|'.join(PACKAGES)})(?:/\w+)*)/`")
 REFERENCES = sorted(set(REFERENCE.findall(ARCHITECTURE + GLOSSARY)))
 
 
-@pytest.mark.parametrize(("module", "name"), REFERENCES, ids=":".join)
+@pytest.mark.parametrize(("module", "name"), REFERENCES, ids=map(":".join, REFERENCES))
 def test_every_reference_exists(module, name):
     reduce(getattr, name.split(".") if name else (), import_module(module))
 
