@@ -151,14 +151,16 @@ class SingleFlight:
         """Queue on ``pipe`` that these reads are probes, for whose end only ``waiter`` waits."""
         _PROBE.queue(pipe, [_key(each) for each in flights], self._young, waiter)
 
-    def complete(self, pipe: Pipeline, landings: Sequence[Completion], *, told: str, leftover: int) -> None:
-        """Queue on ``pipe`` a reply to each follower of these reads, except the reply list ``told``.
+    def complete(
+        self, pipe: Pipeline, landings: Sequence[Completion], *, except_for: str, leftover: int
+    ) -> None:
+        """Queue on ``pipe`` a reply to each follower of these reads, except the reply list ``except_for``.
 
         The results are in the cache already, or queued on ``pipe`` before this. A reply list that is not
         fetched expires ``leftover`` seconds later.
         """
         arguments = named(
-            **{"except": told},
+            **{"except": except_for},
             leftover=leftover,
             flights=[{"failed": each.failed, "whole": each.whole} for each in landings],
         )

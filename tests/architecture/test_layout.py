@@ -35,7 +35,7 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def imports(file: Path, known: dict[str, Path]) -> set[str]:
-    """The modules of ours that a module imports when it is imported."""
+    """The modules of the project that a module imports when it is loaded."""
     found: set[str] = set()
     for each in statements(ast.parse(file.read_text()).body):
         if isinstance(each, ast.ImportFrom) and each.module:
@@ -125,7 +125,7 @@ def importers() -> dict[str, list[str]]:
 
 
 def stated(file: Path) -> list[str]:
-    """What the docstring of a folder says of its importers."""
+    """The importers that the docstring of a folder names."""
     (sentence,) = re.findall(
         r"^Imported by (.+?)\.$", ast.get_docstring(ast.parse(file.read_text())) or "", re.M | re.S
     )

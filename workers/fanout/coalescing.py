@@ -70,7 +70,7 @@ class Coalescing:
             self._flights.probe(pipe, self._probing, replies)
             self._probing = []
         if self._completions:
-            self._flights.complete(pipe, self._completions, told=replies, leftover=LEFTOVER_SECONDS)
+            self._flights.complete(pipe, self._completions, except_for=replies, leftover=LEFTOVER_SECONDS)
             self._completions = []
         if self._abandoned:
             self._flights.abandon(pipe, self._abandoned)

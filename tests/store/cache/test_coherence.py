@@ -200,7 +200,7 @@ class History(RuleBasedStateMachine):
                 )
             if reader.flight:
                 landing = Completion(reader.flight.decode(), body, failed, not failed)
-                self.single_flight.complete(pipe, [landing], told=reader.client.waiter, leftover=60)
+                self.single_flight.complete(pipe, [landing], except_for=reader.client.waiter, leftover=60)
             pipe.execute()
         if reader.client in self.waiting:
             self.waiting.remove(reader.client)

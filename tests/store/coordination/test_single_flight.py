@@ -62,7 +62,9 @@ def land(redis, flights):
 
     def one(flight, body=b"what was read", *, failed=False, whole=True, told=""):
         with redis.pipeline(transaction=False) as pipe:
-            flights.complete(pipe, [Completion(flight.decode(), body, failed, whole)], told=told, leftover=60)
+            flights.complete(
+                pipe, [Completion(flight.decode(), body, failed, whole)], except_for=told, leftover=60
+            )
             pipe.execute()
         landed = redis.hget(key(flight), "landed")
         return landed and float(landed)
@@ -144,7 +146,7 @@ def test_who_looked_into_the_cache_before_the_landing_reached_redis_takes_what_w
     _, flight = claim()
     with redis.pipeline(transaction=False) as pipe:
         flights.complete(
-            pipe, [Completion(flight.decode(), b"what was read", False, True)], told="", leftover=60
+            pipe, [Completion(flight.decode(), b"what was read", False, True)], except_for="", leftover=60
         )
         # The worker has to wait for its turn on a busy machine.
         began = moment()
@@ -160,7 +162,7 @@ def test_what_was_read_is_kept_as_long_as_a_request_has_whatever_is_set_for_the_
         )
         worker = SingleFlight(stores.redis, failure_seconds=0, asking_seconds=3)
         with stores.redis.pipeline(transaction=False) as pipe:
-            worker.complete(pipe, [Completion(flight.decode(), b"", False, True)], told="", leftover=60)
+            worker.complete(pipe, [Completion(flight.decode(), b"", False, True)], except_for="", leftover=60)
             pipe.execute()
         assert 50_000 < stores.redis.pttl(key(flight)) <= 60_000
         stores.redis.delete(key(flight), generation_key(CONNECTION))
