@@ -128,7 +128,7 @@ def test_an_action_that_cannot_be_undone_needs_a_confirmation(web, browser, sign
         ("each.tabIndex = -1", "cannot be reached by Tab"),
         ("each.style.outline = 'none'", "nothing shows that the focus is here"),
         ("each.style.outlineColor = 'transparent'", "nothing shows that the focus is here"),
-        ("each.style.clipPath = 'inset(50%)'", "the focus is on what cannot be seen"),
+        ("each.style.clipPath = 'inset(50%)'", "the focused element cannot be seen"),
         ("document.querySelector('.side').style.cssText = 'position: fixed; inset: 0'", "cannot be seen"),
         ("each.replaceChildren()", "cannot be reached by Tab"),
     ],
