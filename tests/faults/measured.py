@@ -75,11 +75,10 @@ def fault(
     what: str,
     *,
     sees: set[str] = frozenset(),
-    one_of: set[str] = frozenset(),
     may: set[str] = frozenset(),
 ) -> Iterator[Case]:
-    """Break something in the block. Clients must see each answer of ``sees``, at least one of ``one_of``, and
-    none beyond these and ``may``.
+    """Break something in the block. Clients must see each answer of ``sees``, and none beyond these
+    and ``may``.
 
     In every case no busy time is free and no write is lost or made twice.
     """
@@ -95,9 +94,8 @@ def fault(
     assert case.seconds is not None, "nobody has waited until all was right"
     seen = witness.outcomes()
     assert sees <= set(seen), seen
-    assert not one_of or one_of & set(seen), seen
     # A retry of work in progress elsewhere is 409; that comes later.
-    assert set(seen) <= sees | one_of | set(may) | {Verdict.RIGHT}, seen
+    assert set(seen) <= sees | set(may) | {Verdict.RIGHT}, seen
     slowest = witness.slowest()
     again = witness.settle()
     nothing_lost(world, witness, name)
