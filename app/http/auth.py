@@ -45,6 +45,12 @@ def authenticate_as(found: Caller, cached: CachedVersion) -> None:
     g.authentication = _Authentication(found, cached, verified=True)
 
 
+def known_caller() -> Caller | None:
+    """The caller of this request; None for requests without a key."""
+    found: _Authentication | None = g.get("authentication")
+    return None if found is None else found.caller
+
+
 def caller() -> Caller:
     """The caller of this request."""
     return _authentication().caller

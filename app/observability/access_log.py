@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from flask import Flask, g, has_request_context
+from flask import Flask, has_request_context
 
+from app.http import auth
 from app.http.request_ids import route
 
 if TYPE_CHECKING:
@@ -47,5 +48,5 @@ def _log(method: str, status: int, seconds: float) -> None:
 
 def _key() -> str | None:
     """The visible part of the caller's API key; None for requests without a key."""
-    admission = g.get("admission") if has_request_context() else None
-    return None if admission is None else str(admission.caller.visible)
+    caller = auth.known_caller() if has_request_context() else None
+    return None if caller is None else caller.visible
