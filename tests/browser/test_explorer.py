@@ -18,7 +18,7 @@ from tests.browser.keyboard import Keyboard
 THURSDAY = int(datetime(2026, 12, 3, tzinfo=UTC).timestamp() * 1000)
 DAY = "day=2026-12-03&days=1&zone=UTC&earliestTimeEachDay=09:00&latestTimeEachDay=13:00"
 COLUMNS = "The days; arrow keys move a moment, Enter says why"
-LANES = "Everybody's time; arrow keys move a moment, Enter says why"
+LANES = "Availability of all people; arrow keys move a moment, Enter says why"
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ def test_an_ended_connection_is_found_and_connected_again(
     visitor.until(lambda _: "ada@example.com is connected with Google." in visitor.notices[0])
 
     visitor.use("Explorer").at("Explorer").write("Organization", slug)
-    for button in ("Show", "Read anew"):
+    for button in ("Show", "Refresh"):
         before = browser.find_element(By.ID, "picture")
         visitor.use(button).until(staleness_of(before))
         window.settled(browser)
@@ -84,7 +84,7 @@ def test_an_ended_connection_is_found_and_connected_again(
     assert visitor.notices == []
     assert {(told(each, ada), told(each, bruno)) for each in days(browser)} == {("slots", "slots")}
     # The new picture has a new button, which keeps the focus after a press by keyboard.
-    assert browser.switch_to.active_element.text == "Read anew"
+    assert browser.switch_to.active_element.text == "Refresh"
 
 
 def days(browser):

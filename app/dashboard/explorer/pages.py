@@ -59,7 +59,7 @@ def _picture() -> dict[str, Any]:
     try:
         question = form.read(request.args, form.today(request.args))
         if question.is_empty:
-            return {"nobody": True}
+            return {"is_empty": True}
         found = data.load(question, fresh="fresh" in request.args)
     except ApiError as error:
         return {"complaint": error.error}

@@ -193,10 +193,10 @@ def test_users_without_calendars_and_unknown_users_are_named(signed_in, new_user
 
 def test_an_organization_that_is_not_there_or_is_empty(signed_in, new_organization):
     page = signed_in.get("/explorer/grid", organization="nothing-here")
-    assert page.notices == ["Organization not found. Mend it above, and the picture comes back."]
+    assert page.notices == ["Organization not found. Fix this to see availability."]
 
     (told,) = said(signed_in.get("/explorer/grid", organization=new_organization()))
-    assert told.startswith("Nobody is in this organization yet")
+    assert told.startswith("This organization has no members yet")
 
 
 def test_without_users_the_page_asks_for_some(signed_in):
@@ -230,7 +230,7 @@ def test_it_shows_the_age_of_the_data_and_can_read_again(sandbox, signed_in, ada
     assert re.search(r"8 slots · read \d+ s ago · [\d.]+ ms", words(page.html.select_one("p[role=status]")))
     assert sandbox.requests().total == 0
 
-    anew = page.html.find("button", string=re.compile("Read anew"))
+    anew = page.html.find("button", string=re.compile("Refresh"))
     assert (anew["hx-get"], anew["hx-include"]) == ("/dashboard/explorer/grid?fresh=1", "#question")
     page = signed_in.get("/explorer/grid", users=user, **DAY, fresh="1")
     assert sandbox.requests().total > 0
