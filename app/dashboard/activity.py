@@ -95,9 +95,9 @@ def _charts(points: Sequence[Point]) -> list[Chart]:
         series("failed (5xx)", "four", lambda each: _total(each, "5xx")),
     ]
     latency = [
-        series("half within", "p50", lambda each: each.requests().percentile(50)),
-        series("95 of 100 within", "p95", lambda each: each.requests().percentile(95)),
-        series("99 of 100 within", "p99", lambda each: each.requests().percentile(99)),
+        series("median", "p50", lambda each: each.requests().percentile(50)),
+        series("95th percentile", "p95", lambda each: each.requests().percentile(95)),
+        series("99th percentile", "p99", lambda each: each.requests().percentile(99)),
     ]
     cache = [
         series("fresh in the cache", "one", lambda each: each.cache.hits),
@@ -116,8 +116,8 @@ def _charts(points: Sequence[Point]) -> list[Chart]:
     ]
     charts = [
         Chart("Requests", answers, "", stacked=True),
-        Chart("How long they took", latency, " ms", stacked=False),
-        Chart("Calendars wanted", cache, "", stacked=True),
+        Chart("Response times", latency, " ms", stacked=False),
+        Chart("Calendars requested", cache, "", stacked=True),
         Chart("Reads from providers", providers, "", stacked=True),
     ]
     return [*charts, Chart("Provider failures by reason", failures, "", stacked=True)] if failures else charts

@@ -51,7 +51,7 @@ def connect(custom_id: str, provider: str) -> ResponseReturnValue:
         )
     form = forms.read(ConnectForm)
     if not form:
-        return failed("Choose what the account is to be asked for.", "user", custom_id=custom_id)
+        return failed("Choose the access to request.", "user", custom_id=custom_id)
     body = AuthorizeBody().load(form.data)
     back = url_for("dashboard.connected", number=user.id, provider=provider)
     try:
@@ -118,7 +118,7 @@ def disconnect(custom_id: str, provider: str) -> ResponseReturnValue:
     if not forget_connections(custom_id, provider, actor=sessions.actor()):
         return failed(f"{title} was not connected any more.", "user", custom_id=custom_id)
     return done(
-        f"{title} is disconnected: its tokens and what was read are forgotten.", "user", custom_id=custom_id
+        f"{title} is disconnected: its tokens and cached data are deleted.", "user", custom_id=custom_id
     )
 
 

@@ -7,7 +7,7 @@ from providers.names import ProviderName
 from providers.scopes import Level, Operation, allows
 from store.sql.models import OAuthConnection, now
 
-# The levels of access that a user can be asked for, the widest first: most integrations need it.
+# The levels of access that can be requested from a user, the widest first: most integrations need it.
 LEVELS = {
     Level.WRITE: "Reading and writing",
     Level.READ: "Reading",

@@ -20,9 +20,9 @@ from store.sql.queries.deliveries import Status
 
 # The status of a delivery as a badge.
 BADGES = {
-    "pending": ("warn", "on its way"),
+    "pending": ("warn", "pending"),
     "delivered": ("good", "delivered"),
-    "failed": ("bad", "given up"),
+    "failed": ("bad", "failed"),
 }
 
 
@@ -61,12 +61,12 @@ def replay_delivery(webhook_id: str, delivery_id: str) -> ResponseReturnValue:
             webhook_endpoints.replay(session, webhook_id, delivery_id)
     except NotFound as error:
         return failed(
-            f"{error.error}: the log forgot it, or it tells of somebody who has left the organization.",
+            f"{error.error}: it was deleted from the log, or its user has left the organization.",
             "webhook",
             webhook_id=webhook_id,
         )
     return done(
-        "It is being sent again. Reload this page in a moment to see what became of it.",
+        "It is being sent again. Reload this page in a moment to see the result.",
         "webhook",
         webhook_id=webhook_id,
     )

@@ -21,7 +21,7 @@ from workers.fanout.admission import Overloaded
 log = logging.getLogger(__name__)
 
 _WHAT_TO_DO = {
-    400: "Go back, mend what it names, and send it again.",
+    400: "Go back, correct the error, and send it again.",
     404: "It may have been renamed or deleted. The lists in the menu show what there is.",
     405: "Go back and try again.",
     429: "Wait a moment, then try again.",
@@ -83,7 +83,7 @@ def _out_of_service(error: Exception) -> Response:
 def _failed(error: Exception) -> Response:
     log.error("%s %s failed, request %s", request.method, route(), request_id(), exc_info=error)
     return _page(
-        500, "Something went wrong on our side", f"The log tells more under the request id {request_id()}."
+        500, "Something went wrong on our side", f"See the log entry with the request id {request_id()}."
     )
 
 

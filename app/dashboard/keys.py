@@ -61,7 +61,7 @@ class KeyForm(forms.Body):
 
 @blp.get("/keys")
 def keys() -> ResponseReturnValue:
-    """The keys in force, or the revoked and expired ones; of one organization, or all."""
+    """The active keys, or the revoked and expired ones; of one organization, or all."""
     ended = request.args.get("show") == "ended"
     slug = request.args.get("organization") or None
     with services().stores.database.reading() as session:
@@ -86,7 +86,7 @@ def new_key() -> ResponseReturnValue:
     form = forms.read(KeyForm)
     _check_until(form)
     if "ticket" in form.errors:
-        form.refuse("", "This form came without its ticket: send it again as it is now.")
+        form.refuse("", "This form had no one-time token. Send it again.")
     if not form:
         return _form(form, 400)
     if not form_tokens.use(form.data["ticket"]):
@@ -111,8 +111,8 @@ def revoke_key(key_id: int) -> ResponseReturnValue:
         if visible is not None:
             audit.record(session, actor=sessions.actor(), action="revokeKey", subject=visible)
     if visible is None:
-        return failed("That key had ended before.", "keys")
-    return done(f"The key {visible}… is revoked: it is refused from now on.", "keys")
+        return failed("That key was already revoked or expired.", "keys")
+    return done(f"The key {visible}… is revoked. Requests with it are rejected.", "keys")
 
 
 def state(key: ApiKey) -> tuple[str, str]:
@@ -120,12 +120,12 @@ def state(key: ApiKey) -> tuple[str, str]:
     if key.revoked_at is not None:
         return "bad", "revoked"
     if key.expires_at is None:
-        return "good", "in force"
+        return "good", "active"
     if key.expires_at <= now():
         return "bad", "expired"
     if key.expires_at - now() < SOON:
-        return "warn", "ends soon"
-    return "good", "in force"
+        return "warn", "expires soon"
+    return "good", "active"
 
 
 def _create(form: forms.Form) -> str | None:
@@ -135,7 +135,7 @@ def _create(form: forms.Form) -> str | None:
     with stores.database.writing() as session:
         found = organizations.ids(session, [slug], within=None, keep=True) if slug is not None else {}
         if slug is not None and slug not in found:
-            form.refuse("organization", "is not one that exists")
+            form.refuse("organization", "with this slug does not exist")
             return None
         key = api_keys.create(
             session,

@@ -85,4 +85,4 @@ def remove_member(slug: str) -> ResponseReturnValue:
 def _unknown(custom_ids: list[str]) -> str:
     named = ", ".join(custom_ids[:MOST_NAMED])
     more = f" and {len(custom_ids) - MOST_NAMED} more" if len(custom_ids) > MOST_NAMED else ""
-    return f"name nobody that is registered: {named}{more}. Nobody was added; register them first"
+    return f"are not registered: {named}{more}. No user was added; register them first"

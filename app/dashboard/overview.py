@@ -159,13 +159,13 @@ def _steps(figures: Figures, registrations: list[Registration]) -> list[Step]:
         ),
         Step(
             "Create a user",
-            "Somebody whose calendars are to be read, under an id of yours.",
+            "A person whose calendars are read, under an identifier that you choose.",
             url_for("dashboard.users"),
             figures.users > 0,
         ),
         Step(
             "Connect an account",
-            "On the user's page: a link with which they agree.",
+            "The user's page makes a link by which the user gives consent.",
             url_for("dashboard.users"),
             figures.alive + figures.dead > 0,
         ),

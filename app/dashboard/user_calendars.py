@@ -36,10 +36,10 @@ ROLES = {
 }
 _SIGN_IN_AGAIN = "Connect the account again, above."
 _TRY_AGAIN = "Reload the page in a moment."
-_ASK = "Whoever administers that account can tell why."
+_ASK = "Ask the administrator of that account for the reason."
 WHAT_TO_DO = {
     Reason.AUTHORIZATION_INVALID: _SIGN_IN_AGAIN,
-    Reason.INSUFFICIENT_SCOPES: "Connect the account again, above, and grant what is asked for.",
+    Reason.INSUFFICIENT_SCOPES: "Connect the account again, above, and grant the requested access.",
     Reason.ACCESS_DENIED: _ASK,
     Reason.MAILBOX_UNAVAILABLE: _ASK,
     Reason.NOT_FOUND: "It may have been deleted at the provider.",

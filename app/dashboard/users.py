@@ -55,7 +55,7 @@ def create_user() -> ResponseReturnValue:
         form.refuse("id", "is taken by another user")
         return _list(form, 409)
     except NotFound:
-        form.refuse("organization", "is not one that exists")
+        form.refuse("organization", "with this slug does not exist")
         return _list(form, 400)
     return done(f"{custom_id} is registered. Connect a calendar next.", "user", custom_id=custom_id)
 
@@ -83,7 +83,7 @@ def rename_user(custom_id: str) -> ResponseReturnValue:
         form.refuse("id", "is taken by another user")
         return _one(custom_id, form, 409)
     return done(
-        f"{custom_id} is called {new_id} now. Programs that ask for the old name get 404.",
+        f"{custom_id} is called {new_id} now. Requests with the old identifier get 404.",
         "user",
         custom_id=new_id,
     )
@@ -93,7 +93,7 @@ def rename_user(custom_id: str) -> ResponseReturnValue:
 def delete_user(custom_id: str) -> ResponseReturnValue:
     """Delete a user and all data stored for the user."""
     accounts.delete(custom_id)
-    return done(f"{custom_id} is deleted, and every token and calendar entry that was kept.", "users")
+    return done(f"{custom_id} is deleted, with all tokens and cached calendar data.", "users")
 
 
 def known(custom_id: str) -> User:

@@ -18,10 +18,10 @@ from store.sql.models import WebhookEndpoint
 from store.sql.queries import deliveries, organizations
 from store.sql.queries import webhooks as stored
 
-# A description of each event, for the form.
-TELLS = {
-    stored.Event.CALENDAR_CHANGED: "An event in a calendar was made, changed or deleted.",
-    stored.Event.CONNECTION_EXPIRED: "A user's grant has ended at the provider: they have to connect again.",
+# For the form.
+EVENT_DESCRIPTIONS = {
+    stored.Event.CALENDAR_CHANGED: "An event in a calendar was created, changed or deleted.",
+    stored.Event.CONNECTION_EXPIRED: "A user's grant has ended at the provider. The user has to connect again.",
     stored.Event.CONNECTION_RESTORED: "A connection that had ended works again.",
 }
 
@@ -82,13 +82,13 @@ def delete_webhook(webhook_id: str) -> ResponseReturnValue:
     """Delete an endpoint with its pending deliveries and its log."""
     with services().stores.database.writing() as session:
         webhook_endpoints.remove(session, webhook_id)
-    return done("The webhook is deleted. What waited for it is not sent any more.", "webhooks")
+    return done("The webhook is deleted. Its pending deliveries are not sent.", "webhooks")
 
 
 def _check(form: forms.Form, chosen: list[str]) -> None:
     """Add the errors that the schema cannot find."""
     if not chosen:
-        form.refuse("events", "must be at least one")
+        form.refuse("events", "must include at least one")
     if form:
         try:
             webhook_endpoints.check_reach(form.data["url"])
@@ -103,7 +103,7 @@ def _create(form: forms.Form, chosen: list[str]) -> tuple[WebhookEndpoint, str] 
         with database.writing() as session:
             found = organizations.ids(session, [slug], within=None, keep=True) if slug is not None else {}
             if slug is not None and slug not in found:
-                form.refuse("organization", "is not one that exists")
+                form.refuse("organization", "with this slug does not exist")
                 return None
             return webhook_endpoints.create(
                 session, url=form.data["url"], events=chosen, organization_id=found.get(slug)
@@ -121,7 +121,7 @@ def _form(form: forms.Form, chosen: tuple[str, ...] | list[str], status: int = 2
         status,
         form=form,
         chosen=chosen,
-        tells=TELLS,
+        event_descriptions=EVENT_DESCRIPTIONS,
         slugs=slugs,
         ticket=form_tokens.ticket(),
     )

@@ -11,7 +11,7 @@ from tests.browser.keyboard import Keyboard
 from tests.browser.visitor import Pointer
 
 PERSON = demo.PEOPLE[0].id
-REFUSED = "Nothing was saved: see the marked fields."
+REFUSED = "Please correct the highlighted fields."
 
 # Pages and the action on each; signed in, except for the sign-in page.
 DEEDS = {

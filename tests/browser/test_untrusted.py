@@ -145,7 +145,7 @@ ASKED = {
     "account": (
         "Remove",
         HTML,
-        f"Remove {HTML}? Every browser of theirs is signed out, and every open invitation is withdrawn.",
+        f"Remove {HTML}? All their browsers are signed out, and all open invitations are withdrawn.",
     ),
     "keys": ("Revoke", HTML, f"Revoke {HTML} (alm_"),
     "webhooks": ("Delete", "<b>", f"Delete the webhook https://hooks.example.com/{LONG}?token=x&b=<b>?"),
@@ -167,7 +167,7 @@ def test_what_was_done_is_told_of_things_as_they_were_named(browser, shown, cont
     shown("/dashboard/account")
     visitor = Pointer(browser)
 
-    visitor.use("Remove", near=EMOJI).use("Remove", near="Every browser of theirs")
+    visitor.use("Remove", near=EMOJI).use("Remove", near="All their browsers")
     visitor.told(f"{EMOJI} is no longer an administrator. Open invitations are withdrawn.")
     shown("/dashboard/keys/new")
     visitor.write("Name", HTML).use("Create the key").at("Your new API key")
@@ -181,7 +181,7 @@ def test_a_form_that_is_refused_keeps_what_was_written(browser, shown, content):
     visitor = Pointer(browser)
 
     visitor.use("Create an organization").write("Name optional", HTML).write("Slug optional", RTL)
-    visitor.use("Create").told("Nothing was saved: see the marked fields.")
+    visitor.use("Create").told("Please correct the highlighted fields.")
 
     # The browser has logged only the status of the answer.
     (complaint,) = window.complaints(browser)

@@ -36,7 +36,7 @@ def test_a_new_user_is_connected_with_both_providers(
     visitor.told(f"{user} is registered. Connect a calendar next.")
 
     for title, email in ACCOUNTS.items():
-        visitor.pick(f"Ask {title} for", "Reading").use(f"Connect {title}")
+        visitor.pick(f"Access to request from {title}", "Reading").use(f"Connect {title}")
         visitor.at(f"Connect {title} for {user}").use("Open it here")
         visitor.at(f"Allow sandbox to use your {title} account?").choose(email).use("Allow").at(user)
         visitor.until(lambda _, said=f"{email} is connected with {title}. ": said in visitor.notices[0])
@@ -70,7 +70,7 @@ def test_an_ended_connection_is_found_and_connected_again(
 
     visitor.use("See the connection").at(ada)
     assert "This connection ended on" in visitor.text("section[aria-labelledby=connections] .notice")
-    assert f"nobody is offered a time with {ada}" in visitor.text("section[aria-labelledby=connections]")
+    assert f"no times are offered for {ada}" in visitor.text("section[aria-labelledby=connections]")
     visitor.use("Reconnect Google").at(f"Connect Google for {ada}").use("Open it here")
     visitor.at("Allow sandbox to use your Google account?").choose("ada@example.com").use("Allow").at(ada)
     visitor.until(lambda _: "ada@example.com is connected with Google." in visitor.notices[0])

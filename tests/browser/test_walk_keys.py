@@ -42,7 +42,7 @@ def test_from_the_first_start_to_a_call_with_the_first_key(new_web, browser, vis
     visitor.use("Become an administrator").at("Overview").told(f"Welcome, {NAME}.")
 
     visitor.use("API keys").at("API keys")
-    assert "No key in force" in visitor.text()
+    assert "No active keys" in visitor.text()
     visitor.use("Create a key").at("Create an API key")
     visitor.write("Name", "night train").choose("Read only").choose("30 days")
     visitor.use("Create the key").at("Your new API key").use("Copy the key")
@@ -51,7 +51,7 @@ def test_from_the_first_start_to_a_call_with_the_first_key(new_web, browser, vis
     assert copied() == key
     assert status(url, key) == 200
 
-    visitor.use("I have kept it: to the keys").at("API keys")
+    visitor.use("Done – I've saved the key").at("API keys")
     assert "night train" in visitor.text("tbody")
     assert key not in browser.page_source
     browser.back()
@@ -68,13 +68,13 @@ def test_a_key_is_revoked_when_that_was_meant(web, browser, sign_in, visitor, st
 
     visitor.use("Revoke", near=name)
     visible = visible_part(key, "alm_")
-    assert visitor.text("dialog").startswith(f"Revoke {name} ({visible}…)? Every program that uses it")
+    assert visitor.text("dialog").startswith(f"Revoke {name} ({visible}…)? Requests with it")
     visitor.use("Cancel").until(lambda each: not each.find_elements(By.TAG_NAME, "dialog"))
     assert status(web, key) == 200
     visitor.use("Revoke", near=name).use("Revoke", near="cannot be undone")
-    visitor.told(f"The key {visible}… is revoked: it is refused from now on.")
+    visitor.told(f"The key {visible}… is revoked. Requests with it are rejected.")
 
     assert (status(web, key), status(web, other)) == (401, 200)
     assert name not in visitor.text()
-    visitor.use("Show those that ended").until(lambda _: name in visitor.text("tbody"))
+    visitor.use("Show revoked and expired keys").until(lambda _: name in visitor.text("tbody"))
     assert window.complaints(browser) == []

@@ -44,16 +44,16 @@ def test_a_webhook_is_created_delivered_to_and_replayed_and_the_audit_log_names_
     visitor.use("Create a webhook").at("Create a webhook").write("URL", receiver.url)
     visitor.use("Create the webhook").at("Your new webhook")
     secret = visitor.text("#secret")
-    visitor.use("I have kept it: to the webhook").at(receiver.url)
+    visitor.use("Done – I've saved the secret").at(receiver.url)
     assert secret not in browser.page_source
-    assert "Nothing was sent yet" in visitor.text()
+    assert "No deliveries yet" in visitor.text()
 
     user = end_a_grant()
     reloaded_until(visitor, browser, "Delivered 1")
     assert f"connection.expired of {user}" in visitor.text(".deliveries")
     again = browser.find_element(By.CSS_SELECTOR, ".deliveries button").accessible_name
     assert again.startswith(f"Send again: connection.expired of {user}, ")
-    visitor.use(again).told("It is being sent again. Reload this page in a moment to see what became of it.")
+    visitor.use(again).told("It is being sent again. Reload this page in a moment to see the result.")
     # A replay starts its count of attempts at zero.
     visitor.until(lambda _: len(receiver.received) == 2)
     reloaded_until(visitor, browser, "Delivered 1")
@@ -64,7 +64,7 @@ def test_a_webhook_is_created_delivered_to_and_replayed_and_the_audit_log_names_
     assert first.verified(secret)["data"] == {"userId": user, "provider": "google"}
     endpoint = browser.current_url.rpartition("/")[2]
     visitor.use("Audit log").at("Audit log").write("Search the audit log", endpoint).use("Search")
-    visitor.until(lambda _: visitor.text("#deeds").startswith("Found"))
+    visitor.until(lambda _: visitor.text("#entries").startswith("Matching"))
     rows = browser.find_elements(By.CSS_SELECTOR, "tbody tr")
     deeds = [[each.text for each in row.find_elements(By.TAG_NAME, "td")[1:]] for row in rows]
     who = f"administrator {administrator.name}"

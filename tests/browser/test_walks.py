@@ -32,7 +32,7 @@ def test_from_the_first_start_to_the_first_administrator_out_and_in_again(new_we
     link = invitations.first_link(stores, url)
     window.opened(browser, f"{url}/dashboard")
     keys.at("Sign in")
-    assert "Nobody can sign in yet" in notices(browser)[0]
+    assert "There is no administrator yet" in notices(browser)[0]
 
     # The name has the focus already; after a mistake, the error has it.
     window.opened(browser, link)
@@ -40,7 +40,7 @@ def test_from_the_first_start_to_the_first_administrator_out_and_in_again(new_we
     keys.type(NAME)
     keys.to("Password").type(PASSWORD).to("Password again").type(PASSWORD + "x")
     keys.to("Become an administrator").press(Keys.ENTER)
-    keys.until(lambda each: notices(each) == ["Nothing was saved: see the marked fields."])
+    keys.until(lambda each: notices(each) == ["Please correct the highlighted fields."])
     keys.until(lambda _: keys.focused.get_attribute("role") == "alert")
     keys.to("Password").type(PASSWORD).to("Password again").type(PASSWORD)
     keys.press(Keys.ENTER)
@@ -89,7 +89,7 @@ def test_the_menu_of_a_phone(web, browser, sign_in, keys, administrator):
     assert not menu.is_displayed()
     keys.to("Menu").enter()
     assert (menu.is_displayed(), keys.focused.get_attribute("aria-expanded")) == (True, "true")
-    keys.to("Documents").press(Keys.ESCAPE)
+    keys.to("Documentation").press(Keys.ESCAPE)
     assert (keys.name, menu.is_displayed()) == ("Menu", False)
     keys.space().to(administrator.name).enter().at("Your account")
     assert not browser.find_element(By.ID, "menu").is_displayed()

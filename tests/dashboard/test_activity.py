@@ -44,13 +44,13 @@ def test_requests_and_reads_are_shown_as_soon_as_they_are_done(worker, api, sign
     def busy(page) -> list[int]:
         return [
             int(each.replace(",", ""))
-            for each in rows(page, "By kind of call").get("busy", ["0", "0", "0"])[:3]
+            for each in rows(page, "By group of routes").get("busy", ["0", "0", "0"])[:3]
         ]
 
-    earlier = busy(before) if before.html.find("h2", string="By kind of call") else [0, 0, 0]
+    earlier = busy(before) if before.html.find("h2", string="By group of routes") else [0, 0, 0]
     assert [now - then for now, then in zip(busy(page), earlier, strict=True)] == [2, 1, 0]
     assert bars(page, "Requests") >= 1
-    assert bars(page, "Calendars wanted") >= 1
+    assert bars(page, "Calendars requested") >= 1
 
 
 def test_failures_are_named_by_provider_and_reason(worker, api, signed_in, sandbox, new_user):
@@ -98,7 +98,7 @@ def test_without_any_counts_the_page_explains_itself(new_app, settings, browser_
         redis.terminate()
         redis.wait(timeout=30)
 
-    assert "Nothing has happened yet" in page.text
+    assert "No requests yet" in page.text
     assert figures(page)[0] == "0"
 
 

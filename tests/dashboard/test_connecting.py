@@ -238,7 +238,7 @@ def test_what_to_ask_for_is_one_of_three(signed_in, new_user):
 
     page = signed_in.do(f"/users/{user}/connect/google", {"scope": "everything"})
 
-    assert page.notices == ["Choose what the account is to be asked for."]
+    assert page.notices == ["Choose the access to request."]
     assert signed_in.post(f"/users/{user}/connect/yahoo", {"scope": "write"}).status in (404, 405)
 
 
@@ -254,7 +254,7 @@ def test_an_account_is_disconnected_as_the_api_does(
 
     page = signed_in.do(form["action"])
 
-    assert page.notices == ["Google is disconnected: its tokens and what was read are forgotten."]
+    assert page.notices == ["Google is disconnected: its tokens and cached data are deleted."]
     assert api.get(f"/users/{user}/oauth").json["data"] == []
     assert sandbox.requests().by_operation["google.revoke"] == 1
     assert records(stores, user)[0] == ("administrator ada", "deleteConnection", f"{user}/google")

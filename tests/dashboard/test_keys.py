@@ -117,7 +117,7 @@ def test_a_key_can_last_through_a_day_or_for_ever(signed_in, stores, unique):
     [
         ({"name": ""}, "name", "Name is required."),
         ({"name": "n" * 129}, "name", "Name must have 1 to 128 characters."),
-        ({"organization": "nowhere-at-all"}, "organization", "Organization is not one that exists."),
+        ({"organization": "nowhere-at-all"}, "organization", "Organization with this slug does not exist."),
         (
             {"organization": "No Slug"},
             "organization",
@@ -152,7 +152,7 @@ def test_a_revoked_key_is_refused_at_once_and_listed_with_those_that_ended(signe
 
     told = signed_in.do(form["action"])
 
-    assert told.notices == [f"The key {key[:12]}… is revoked: it is refused from now on."]
+    assert told.notices == [f"The key {key[:12]}… is revoked. Requests with it are rejected."]
     assert caller.get("/users", limit=1).status_code == 401
     assert row(told, name) is None
     ended = signed_in.get("/keys", show="ended")
@@ -167,7 +167,7 @@ def test_a_key_is_revoked_once(signed_in, stores, unique):
 
     again = signed_in.do(f"/keys/{key_id}/revoke")
 
-    assert again.notices == ["That key had ended before."]
+    assert again.notices == ["That key was already revoked or expired."]
 
 
 def test_expired_keys_have_ended_and_those_about_to_are_marked(signed_in, stores, unique):
@@ -180,7 +180,7 @@ def test_expired_keys_have_ended_and_those_about_to_are_marked(signed_in, stores
     assert "expired" in words(row(signed_in.get("/keys", show="ended"), gone))
     in_force = signed_in.get("/keys")
     assert row(in_force, gone) is None
-    assert "ends soon" in words(row(in_force, soon))
+    assert "expires soon" in words(row(in_force, soon))
 
 
 def test_keys_of_one_organization(signed_in, stores, new_organization, unique):
@@ -220,7 +220,7 @@ def test_names_are_text(signed_in, stores, name):
 
 
 def test_an_unknown_key_cannot_be_revoked(signed_in):
-    assert signed_in.do("/keys/0/revoke").notices == ["That key had ended before."]
+    assert signed_in.do("/keys/0/revoke").notices == ["That key was already revoked or expired."]
     assert signed_in.do("/keys/99999999999999999999/revoke").status in (404, 405)
 
 
@@ -228,12 +228,12 @@ def test_an_incomplete_form_is_refused_and_can_be_completed(signed_in, unique):
     page = signed_in.post("/keys/new", {"name": unique("bare"), "rights": "full", "lasts": "30"})
 
     assert page.status == 400
-    assert page.notices == ["This form came without its ticket: send it again as it is now."]
+    assert page.notices == ["This form had no one-time token. Send it again."]
     assert page.html.find("input", {"name": "ticket"})["value"]
     wrong = make(signed_in, unique("bare"), rights="everything", lasts="a while")
     assert [words(each) for each in wrong.html.select(".error")] == [
         "Rights must be one of full, read-only.",
-        "How long it works must be one of 30, 90, 365, until, ever.",
+        "Validity must be one of 30, 90, 365, until, ever.",
     ]
 
 

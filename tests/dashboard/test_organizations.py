@@ -137,7 +137,7 @@ def test_members_are_added_by_their_identifiers(signed_in, stores, new_organizat
     [
         (
             "{known} nobody-at-all",
-            "Users name nobody that is registered: nobody-at-all. Nobody was added; register them first.",
+            "Users are not registered: nobody-at-all. No user was added; register them first.",
         ),
         ("<b>", "Users do not all fit: <b> must have 3 to 128 letters"),
         (" ", "Users is required."),

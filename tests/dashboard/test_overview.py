@@ -79,9 +79,9 @@ def test_it_counts_what_there_is(here, world):
     assert figures(page) == {
         "Users": "3",
         "Organizations": "1",
-        "Connections alive": "1",
-        "API keys in force": "1",
-        "Webhooks waiting": "2",
+        "Active connections": "1",
+        "Active API keys": "1",
+        "Pending webhook deliveries": "2",
     }
     assert "Google: 1 alive, 2 ended" in words(page.html)
 
@@ -168,7 +168,7 @@ def test_the_parts_are_asked_after_the_page_is_there(signed_in):
     part = signed_in.get(place["hx-get"], headers={"HX-Request": "true"})
 
     states = [words(each) for each in part.html.select(".rows li")]
-    assert states[:3] == ["Database answers", "Redis answers", "Worker answers"]
+    assert states[:3] == ["Database healthy", "Redis healthy", "Worker healthy"]
     assert states[3].startswith("Beat ")
     assert part.html.find("h1") is None
     assert signed_in.get(place["hx-get"]).heading == "Health"
@@ -178,8 +178,8 @@ def test_a_part_that_does_not_answer_is_named_with_what_to_do(here):
     page = here.browser.get("/overview/health")
 
     *_, worker, beat = [words(each) for each in page.html.select(".rows li")]
-    assert worker == "Worker does not answer Start one: almanac worker. Without it no calendar is read."
-    assert beat.startswith("Beat does not answer Start exactly one: almanac beat.")
+    assert worker == "Worker not responding Start one: almanac worker. Without it no calendar is read."
+    assert beat.startswith("Beat not responding Start exactly one: almanac beat.")
 
 
 @pytest.mark.parametrize("path", ["/", "/overview/health"])
@@ -197,16 +197,16 @@ def test_an_open_circuit_breaker_is_shown_with_its_times(here, stores, shut):
     expires = (stores.redis.time()[0] + 60) * 1000
     stores.redis.zadd("breaker:microsoft:events:open", {"a": expires})
     google, microsoft = rows()
-    assert google.startswith("Google Calendar: busy periods is not asked Since ")
-    assert " UTC it has not been answering such calls. Until it does, they fail at once" in google
-    assert re.search(r"The first request in ([1-9]|10) seconds or later tries it again\.", google)
+    assert google.startswith("Google Calendar: busy periods calls paused The provider has not answered these calls since ")
+    assert " UTC. Until it answers, they fail at once" in google
+    assert re.search(r"The first request after ([1-9]|10) seconds tests the provider again\.", google)
     assert microsoft.startswith(
-        "Microsoft 365: events 1 account is not asked The provider answers, but not for it."
+        "Microsoft 365: events 1 account paused The provider answers, but not for it."
     )
     shut("google", seconds=-9)
-    assert "The next request tries it again." in rows()[0]
+    assert "The next request tests the provider again." in rows()[0]
     shut("google", seconds=-9, probed=60)
-    assert "It is being tried just now." in rows()[0]
+    assert "A request is testing the provider now." in rows()[0]
 
 
 def test_a_worker_that_cannot_reach_a_provider_is_named(here, stores):

@@ -185,7 +185,7 @@ def test_an_invalid_field_is_named(bare, changed, field, complaint):
 
     assert page.status == 400
     assert page.error_of(f"microsoft-{field}") == complaint
-    assert "Nothing was saved: see the marked fields." in page.notices
+    assert "Please correct the highlighted fields." in page.notices
     assert saved(bare) == {}
 
 

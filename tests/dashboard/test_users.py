@@ -39,7 +39,7 @@ def test_a_user_is_registered_and_the_next_step_is_named(signed_in, stores, new_
             {"id": "someone", "organization": "nowhere-at-all"},
             "organization",
             400,
-            "Organization is not one that exists.",
+            "Organization with this slug does not exist.",
         ),
     ],
 )
@@ -59,7 +59,7 @@ def test_users_are_found_by_identifier_or_address(signed_in, sandbox, new_user, 
     for text in (user[3:], address.upper(), address):
         rows = [words(each) for each in signed_in.get("/users", q=text).html.select("tbody tr")]
         assert [each for each in rows if each.startswith(f"{user} Google: connected {address}")], rows
-    assert "Nobody found" in signed_in.get("/users", q="no%body").text
+    assert "No users found" in signed_in.get("/users", q="no%body").text
 
 
 def test_users_are_paged(signed_in, new_user, unique):
@@ -184,7 +184,7 @@ def test_deleting_a_user_revokes_and_forgets_as_the_api_does(
 
     page = signed_in.do(form["action"])
 
-    assert page.notices == [f"{user} is deleted, and every token and calendar entry that was kept."]
+    assert page.notices == [f"{user} is deleted, with all tokens and cached calendar data."]
     assert api.get(f"/users/{user}").status_code == 404
     assert sandbox.requests().by_operation["google.revoke"] == 1
     assert records(stores, user)[:2] == [

@@ -60,7 +60,7 @@ def id_of(row) -> str:
 def told(page):
     """The deliveries of a page: the badge, and the text beside it."""
     listed = page.html.select(".deliveries > li")
-    return [(words(each.select_one(".badge")), words(each.select_one(".told"))) for each in listed]
+    return [(words(each.select_one(".badge")), words(each.select_one(".delivery"))) for each in listed]
 
 
 # --- endpoints
@@ -83,8 +83,8 @@ def test_endpoints_are_shown_with_the_counts_of_their_deliveries(here, world):
     page = here.browser.get("/webhooks")
 
     found = {id_of(row): [words(each) for each in row.find_all("td")] for row in rows(page)}
-    assert found[one][0] == "everybody"
-    assert found[one][2] == "in use"
+    assert found[one][0] == "all users"
+    assert found[one][2] == "enabled"
     assert found[one][3:6] == ["1", "1", "0"]
     assert found[two][:2] == ["own", "connection.expired"]
     assert found[two][2].startswith("disabled since ")
@@ -155,10 +155,10 @@ def test_a_webhook_of_an_organization_gets_only_events_of_its_members(here, new,
         ({"url": "http://hooks.example.com/"}, "url", "URL must be an https URL."),
         ({"url": "https://ada:pass@hooks.example.com/"}, "url", "URL must not hold a user or a password."),
         ({"url": "https://hooks.example.com/" + "x" * 2048}, "url", "URL must have 1 to 2048 characters."),
-        ({"organization": "nobody"}, "organization", "Organization is not one that exists."),
+        ({"organization": "nobody"}, "organization", "Organization with this slug does not exist."),
         ({"organization": "No Slug"}, "organization", None),
-        ({"events": []}, "events", "The events that it hears of must be at least one."),
-        ({"events": ["other.event"]}, "events", "The events that it hears of must be at least one."),
+        ({"events": []}, "events", "Events must include at least one."),
+        ({"events": ["other.event"]}, "events", "Events must include at least one."),
     ],
 )
 def test_an_invalid_field_is_named_and_nothing_is_created(here, new, changed, field, complaint):
@@ -213,7 +213,7 @@ def test_one_is_deleted_with_its_log(here, world):
 
     page = here.browser.do(row.find("form")["action"])
 
-    assert page.notices == ["The webhook is deleted. What waited for it is not sent any more."]
+    assert page.notices == ["The webhook is deleted. Its pending deliveries are not sent."]
     assert stored(here) == []
     assert world.waiting() == []
     assert actions(here.stores, actor=Installation.ACTOR)[-1] == ("deleteWebhook", endpoint)
@@ -234,7 +234,7 @@ def test_deliveries_are_shown_the_newest_first_with_their_results(here, world):
     page = here.browser.get(f"/webhooks/{endpoint}")
 
     newest, middle, oldest = told(page)
-    assert [newest[0], middle[0], oldest[0]] == ["on its way", "given up", "delivered"]
+    assert [newest[0], middle[0], oldest[0]] == ["pending", "failed", "delivered"]
     assert "connection.expired of eve" in newest[1]
     assert "0 attempts; next attempt" in newest[1]
     assert "1 attempt, the last" in middle[1]
@@ -242,7 +242,7 @@ def test_deliveries_are_shown_the_newest_first_with_their_results(here, world):
     assert "answered 204; delivered" in oldest[1]
     assert '"userId": "eve"' in page.html.select_one("details pre").get_text()
     filters = [words(each) for each in page.html.select(".filter a")]
-    assert filters == ["All 3", "On its way 1", "Delivered 1", "Given up 1"]
+    assert filters == ["All 3", "Pending 1", "Delivered 1", "Failed 1"]
 
 
 def test_a_refusal_without_a_text_shows_its_status_once(here, world):
@@ -266,7 +266,7 @@ def test_deliveries_of_one_status(here, world, status, count):
 
     assert len(told(page)) == count
     if not count:
-        assert words(page.html.select_one(".empty h2")) == "None of these"
+        assert words(page.html.select_one(".empty h2")) == "No deliveries"
 
 
 def test_deliveries_are_read_in_pages_and_the_filter_stays(here, world):
@@ -291,13 +291,13 @@ def test_a_delivery_is_sent_again_and_enables_its_endpoint(here, world):
         claimed = deliveries.claim(session, endpoint, until=now())
         deliveries.gone(session, claimed, deliveries.Answer(410, "it is gone"))
     page = here.browser.get(f"/webhooks/{endpoint}")
-    assert "it has answered 410" in page.notices[0]
-    assert told(page)[0][0] == "given up"
+    assert "the endpoint answered 410 Gone" in page.notices[0]
+    assert told(page)[0][0] == "failed"
 
     page = here.browser.do(page.html.select_one(".deliveries form")["action"])
 
-    assert page.notices == ["It is being sent again. Reload this page in a moment to see what became of it."]
-    assert told(page)[0][0] == "on its way"
+    assert page.notices == ["It is being sent again. Reload this page in a moment to see the result."]
+    assert told(page)[0][0] == "pending"
     assert actions(here.stores, actor=Installation.ACTOR)[-1] == (
         "replayDelivery",
         f"{endpoint}/{claimed.id}",
@@ -314,7 +314,7 @@ def test_a_delivery_about_a_former_member_is_not_sent_again(here, world):
     page = here.browser.do(action)
 
     assert page.notices == [
-        "Delivery not found: the log forgot it, or it tells of somebody who has left the organization."
+        "Delivery not found: it was deleted from the log, or its user has left the organization."
     ]
     assert actions(here.stores, actor=Installation.ACTOR)[-1][0] != "replayDelivery"
 

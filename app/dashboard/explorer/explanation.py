@@ -82,7 +82,7 @@ def reasons(question: Question, found: ExplorerData, sent: Mapping[str, str]) ->
         "at": at,
         "person": person,
         "moment": _minute(question, at),
-        "told": _explanations(question, found, at, person),
+        "explanations": _explanations(question, found, at, person),
         "span": lambda pair: explanation_text.span(pair, at, question.engine.zone),
         "question": question,
         "why_curl": question.explain_curl(base_url(), person, at),

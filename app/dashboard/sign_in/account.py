@@ -86,7 +86,7 @@ def invite() -> ResponseReturnValue:
     """Make a one-time link for another administrator and show it; it cannot be shown again."""
     form = forms.read(InviteForm)
     if not form:
-        return failed("This form came without its ticket: send it again as it is now.", "account")
+        return failed("This form had no one-time token. Send it again.", "account")
     if not form_tokens.use(form.data["ticket"]):
         return failed(SENT_BEFORE, "account")
     try:

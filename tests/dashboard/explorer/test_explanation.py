@@ -138,7 +138,7 @@ def test_the_explanation_names_days(ada, why):
     assert facts(page) == [
         ("Busy", "from 10:00 to 11:00, with padding from 09:50 to 11:10, in ada@example.com (Google)"),
         ("Hours", "from 09:00 to 11:10"),
-        ("Slot before", "from 09:00 to 09:30"),
+        ("Previous slot", "from 09:00 to 09:30"),
         ("Next slot", "from 09:00 to 09:30 on Friday 4 December"),
     ]
 

@@ -94,8 +94,8 @@ def test_a_new_password_signs_every_other_browser_out(browser_of, ada, somewhere
 @pytest.mark.parametrize(
     ("changed", "field", "complaint"),
     [
-        ({"current": "not mine at all"}, "current", "Password as it is is not your password."),
-        ({"current": ""}, "current", "Password as it is is required."),
+        ({"current": "not mine at all"}, "current", "Current password is not your password."),
+        ({"current": ""}, "current", "Current password is required."),
         (
             {"password": "short", "again": "short"},
             "password",
@@ -111,7 +111,7 @@ def test_an_invalid_new_password_changes_nothing(browser_of, ada, changed, field
 
     assert page.status == 400
     assert page.error_of(field) == complaint
-    assert page.notices == ["Nothing was saved: see the marked fields."]
+    assert page.notices == ["Please correct the highlighted fields."]
     assert NEW not in page.text
     assert there.get("/account").status == 200
     assert browser_of().sign_in(ada).status == 303
@@ -220,7 +220,7 @@ def test_a_form_without_a_ticket_makes_no_link(browser_of, ada, stores):
 
     page = browser_of(ada).do("/account/administrators/invite")
 
-    assert page.notices == ["This form came without its ticket: send it again as it is now."]
+    assert page.notices == ["This form had no one-time token. Send it again."]
     assert invitations_of(stores) == before
 
 
@@ -253,7 +253,7 @@ def remove(browser, name):
     forms = page.html.select("section[aria-labelledby=administrators] li form")
     (found,) = [form for form in forms if words(form.find_parent("li").find("strong")) == name]
     assert found["data-confirm"] == (
-        f"Remove {name}? Every browser of theirs is signed out, and every open invitation is withdrawn."
+        f"Remove {name}? All their browsers are signed out, and all open invitations are withdrawn."
     )
     return browser.do(found["action"])
 

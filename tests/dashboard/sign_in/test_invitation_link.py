@@ -33,7 +33,7 @@ def test_the_first_administrator_comes_by_the_link_that_the_service_prints(new_s
     browser = Browser(new_service.test_client())
 
     assert browser.get("/").location.startswith("/dashboard/sign-in")
-    assert "Nobody can sign in yet" in browser.get("/sign-in").notices[0]
+    assert "There is no administrator yet" in browser.get("/sign-in").notices[0]
     assert browser.get(link.removeprefix("http://localhost")).heading == "Welcome"
     page = browser.do(browser_path(link), form("ada"))
 
@@ -60,7 +60,7 @@ def test_a_link_works_once(visitor, browser_of, link, unique):
 
     other = browser_of()
     again = other.get(link)
-    assert (again.status, again.heading) == (404, "This link has ended")
+    assert (again.status, again.heading) == (404, "This link is no longer valid")
     assert "almanac admins invite" in again.text
     assert other.post(link, form(unique("bob"))).status == 404
     assert other.get("/").status == 303
@@ -75,7 +75,7 @@ def test_a_link_ends_after_a_day(visitor, link, monkeypatch, unique):
 
 
 def test_an_unknown_link_is_invalid(visitor):
-    assert visitor.get("/welcome/" + "x" * 43).heading == "This link has ended"
+    assert visitor.get("/welcome/" + "x" * 43).heading == "This link is no longer valid"
 
 
 def test_of_two_concurrent_uses_of_a_link_one_succeeds(new_service):
