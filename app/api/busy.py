@@ -29,7 +29,7 @@ from app.schemas.availability import (
 from scheduling.json_render import busy_json
 from scheduling.query import busy_union
 
-blp = Blueprint("busy", __name__, metric_group="busy", description="When somebody is busy")
+blp = Blueprint("busy", __name__, metric_group="busy", description="Busy periods")
 
 
 @blp.route("/users/<user_id:userId>/calendar/busy")
@@ -49,11 +49,11 @@ class UserBusy(MethodView):
         if not refs:
             raise NotFound(connections.NO_CALENDARS)
         selector = request.selector(query, primary_only=query["primaryOnly"])
-        picture = look_up([CalendarRequest(refs, selector)], start, end, request.freshness())
-        failures = Failures.of(picture)
+        result = look_up([CalendarRequest(refs, selector)], start, end, request.freshness())
+        failures = Failures.of(result)
         if failures and not failures.something_read:
             raise failures.error()
-        return _answer(picture, start, end, failedCalendars=failures.calendars())
+        return _answer(result, start, end, failedCalendars=failures.calendars())
 
 
 @blp.route("/organizations/<org_slug:orgSlug>/calendar/busy")
@@ -71,16 +71,16 @@ class OrganizationBusy(MethodView):
         start, end = request.time_range(query, header["zone"])
         members = connections.of_members(orgSlug)
         selector = request.selector(query, primary_only=query["primaryOnly"])
-        asks = {
+        calendar_requests = {
             user: CalendarRequest(request.of_provider(refs, query), selector)
             for user, refs in members.items()
         }
-        picture = look_up(list(asks.values()), start, end, request.freshness())
-        users = list(asks)
-        failed = [Failures.of(picture, n).user(users[n]) for n in sorted(picture.failing())]
-        return _answer(picture, start, end, failedUsers=failed)
+        result = look_up(list(calendar_requests.values()), start, end, request.freshness())
+        users = list(calendar_requests)
+        failed = [Failures.of(result, n).user(users[n]) for n in sorted(result.failing())]
+        return _answer(result, start, end, failedUsers=failed)
 
 
-def _answer(picture: BusyResult, start: int, end: int, **beside: Sequence[dict[str, Any]]) -> Response:
-    data = busy_json(busy_union(picture.busy, start, end))
-    return json_response(json_object({"data": data, **beside}), headers=request.age(picture))
+def _answer(result: BusyResult, start: int, end: int, **extra_fields: Sequence[dict[str, Any]]) -> Response:
+    data = busy_json(busy_union(result.busy, start, end))
+    return json_response(json_object({"data": data, **extra_fields}), headers=request.age(result))

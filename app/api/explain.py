@@ -70,18 +70,18 @@ class OrganizationExplanation(MethodView):
         """
         question = request.slot_query(query, header["zone"])
         at = query["at"].milliseconds(header["zone"])
-        everybody, users, picture = lookup.of_members(query, question, orgSlug, request.freshness())
-        known = dict(zip(users, explanation.of_all_requests(picture, question, at), strict=True))
-        nobody = explanation.of_no_calendars(question, at)
-        found = {user: known.get(user, nobody) for user in everybody}
+        members, users, result = lookup.of_members(query, question, orgSlug, request.freshness())
+        known = dict(zip(users, explanation.of_all_requests(result, question, at), strict=True))
+        no_calendars = explanation.of_no_calendars(question, at)
+        found = {user: known.get(user, no_calendars) for user in members}
         data = {
             "at": timestamp(at),
             "offeredBy": [user for user, explained in found.items() if explained.offered],
             "members": [{"userId": user, **_entry(explained)} for user, explained in found.items()],
             "options": request.options(query, question),
         }
-        failed = [Failures.of(picture, n).user(users[n]) for n in sorted(picture.failing())]
-        return json_response({"data": data, "failedUsers": failed}, headers=request.age(picture))
+        failed = [Failures.of(result, n).user(users[n]) for n in sorted(result.failing())]
+        return json_response({"data": data, "failedUsers": failed}, headers=request.age(result))
 
 
 def _one_user(
@@ -89,11 +89,11 @@ def _one_user(
 ) -> Response:
     question = request.slot_query(query, zone, schedules)
     at = query["at"].milliseconds(zone)
-    picture = lookup.of_user(query, question, user, request.freshness())
-    explained = explanation.of_request(picture, question, at, partial=query["onFailure"] == "partial")
+    result = lookup.of_user(query, question, user, request.freshness())
+    explained = explanation.of_request(result, question, at, partial=query["onFailure"] == "partial")
     data = {"at": timestamp(at), **_entry(explained), "options": request.options(query, question)}
-    body = {"data": data, "failedCalendars": Failures.of(picture).calendars()}
-    return json_response(body, headers=request.age(picture))
+    body = {"data": data, "failedCalendars": Failures.of(result).calendars()}
+    return json_response(body, headers=request.age(result))
 
 
 def _entry(explained: Explained) -> dict[str, Any]:

@@ -37,9 +37,7 @@ from scheduling.json_render import slots_json
 from scheduling.query import Query, slots
 from store.sql.queries import connections as connection_queries
 
-blp = Blueprint(
-    "scheduling", __name__, metric_group="scheduling", description="When somebody is free for a slot"
-)
+blp = Blueprint("scheduling", __name__, metric_group="scheduling", description="Available slots")
 
 
 @blp.route("/users/<user_id:userId>/scheduling")
@@ -96,31 +94,31 @@ class OrganizationScheduling(MethodView):
         A member with a calendar that could not be read has no slots and is in `failedUsers`.
         """
         question = request.slot_query(query, header["zone"])
-        _, users, picture = lookup.of_members(query, question, orgSlug, request.freshness())
-        failing = sorted(picture.failing())
+        _, users, result = lookup.of_members(query, question, orgSlug, request.freshness())
+        failing = sorted(result.failing())
         readable = np.delete(np.arange(len(users)), failing)
-        free = slots(question, *picture.of_requests(readable))
+        free = slots(question, *result.of_requests(readable))
         data = {
             "availableSlots": slots_json(free, [users[n] for n in readable.tolist()]),
             "options": request.options(query, question),
         }
-        failed = [Failures.of(picture, n).user(users[n]) for n in failing]
-        return _answer(json_object(data), picture, failedUsers=failed)
+        failed = [Failures.of(result, n).user(users[n]) for n in failing]
+        return _answer(json_object(data), result, failedUsers=failed)
 
 
 def _one_user(
     query: dict[str, Any], zone: ZoneInfo, schedules: Sequence[Mapping[str, Any]] | None, user: str
 ) -> Response:
     question = request.slot_query(query, zone, schedules)
-    picture = lookup.of_user(query, question, user, request.freshness())
-    failures = Failures.of(picture)
+    result = lookup.of_user(query, question, user, request.freshness())
+    failures = Failures.of(result)
     partial = query["onFailure"] == "partial"
     if failures and not (partial and failures.something_read):
         raise failures.error()
-    beside = {"failedCalendars": failures.calendars()} if partial else {}
-    free = slots(question, *picture.of_request(0))
+    extra_fields = {"failedCalendars": failures.calendars()} if partial else {}
+    free = slots(question, *result.of_request(0))
     data = {"availableSlots": slots_json(free), "options": request.options(query, question)}
-    return _answer(json_object(data), picture, **beside)
+    return _answer(json_object(data), result, **extra_fields)
 
 
 def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) -> Response:
@@ -130,47 +128,47 @@ def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) 
     request.check_size(Counter(questions))
     with services().stores.database.reading() as session:
         known = connection_queries.of_users(session, {user["id"] for user in wanted_users}, within=within())
-    asks = [
+    calendar_requests = [
         CalendarRequest(
             request.of_provider(known.get(user["id"], []), query), request.selector(user, primary_only=True)
         )
         for user in wanted_users
     ]
     opening, closing = questions[0].busy_range() if questions else (0, 1)
-    picture = look_up(asks, opening, closing, request.freshness())
+    result = look_up(calendar_requests, opening, closing, request.freshness())
     # Streamed: the entries are made after the request context has ended and must not use it.
     entries = (
-        _entry(user["id"], user["id"] in known, picture, n, query, questions[n], schedules[n])
+        _entry(user["id"], user["id"] in known, result, n, query, questions[n], schedules[n])
         for n, user in enumerate(wanted_users)
     )
-    return _answer(json_array(entries), picture)
+    return _answer(json_array(entries), result)
 
 
 def _entry(
     user: str,
     exists: bool,
-    picture: BusyResult,
-    ask: int,
+    result: BusyResult,
+    index: int,
     query: dict[str, Any],
     question: Query,
     schedules: Sequence[Mapping[str, Any]] | None,
 ) -> Iterator[bytes]:
     """One user's entry, as JSON."""
-    failures = Failures.of(picture, ask)
+    failures = Failures.of(result, index)
     if failures:
         return json_object({"userId": user, "status": "error", **failures.entry()})
-    indexes = picture.indexes(ask)
+    indexes = result.indexes(index)
     if not indexes:
         error = connections.NO_CALENDARS if exists else "User not found"
         return json_object({"userId": user, "status": "error", "error": error, "failedCalendars": []})
-    free = slots(question, *picture.of_request(ask))
+    free = slots(question, *result.of_request(index))
     return json_object(
         {
             "userId": user,
             "status": "ok",
             "availableSlots": slots_json(free),
             "options": request.options(query, question),
-            "calendarIds": [picture.targets[index].shown for index in indexes],
+            "calendarIds": [result.targets[n].shown for n in indexes],
             "schedules": request.echoed_schedules(schedules or ()),
             "failedCalendars": [],
         }
@@ -181,5 +179,5 @@ def _first_given(*values: Sequence[Mapping[str, Any]] | None) -> Sequence[Mappin
     return next((value for value in values if value is not None), None)
 
 
-def _answer(data: Iterator[bytes], picture: BusyResult, **beside: Sequence[dict[str, Any]]) -> Response:
-    return json_response(json_object({"data": data, **beside}), headers=request.age(picture))
+def _answer(data: Iterator[bytes], result: BusyResult, **extra_fields: Sequence[dict[str, Any]]) -> Response:
+    return json_response(json_object({"data": data, **extra_fields}), headers=request.age(result))

@@ -69,8 +69,8 @@ class UnifiedEvent(MethodView):
         An account whose copy could not be read is named in `failedCalendars`.
         """
         copies, failures = unified.get(connections.of_user(userId, query), metaId)
-        beside = {"failedCalendars": failures.calendars()} if failures else {}
-        return json_response({"data": unified_view(metaId, copies), **beside})
+        extra_fields = {"failedCalendars": failures.calendars()} if failures else {}
+        return json_response({"data": unified_view(metaId, copies), **extra_fields})
 
     @route_facts("changeUnifiedEvent", fails_with_provider=True, errors=(422,))
     @blp.arguments(ProviderQuery, location="query")

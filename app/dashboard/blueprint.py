@@ -10,6 +10,7 @@ from flask_wtf.csrf import CSRFProtect
 
 from app.dashboard import errors, static_files, template_filters
 from app.dashboard.sign_in import sessions
+from app.http.route_facts import facts_of_request
 from app.http.security_headers import PAGE_HEADERS
 
 blp = Blueprint(
@@ -24,9 +25,6 @@ errors.install(blp)
 static_files.install(blp)
 template_filters.install(blp)
 
-# Endpoints that need no sign-in.
-OPEN = frozenset({"dashboard.sign_in", "dashboard.welcome", static_files.ENDPOINT})
-
 
 @blp.before_request
 def _let_in() -> ResponseReturnValue | None:
@@ -37,7 +35,7 @@ def _let_in() -> ResponseReturnValue | None:
         _refuse_nul()
         csrf.protect()
     signed_in = sessions.recognise()
-    if signed_in or unknown or request.endpoint in OPEN:
+    if signed_in or unknown or not facts_of_request().needs_sign_in:
         return None
     if request.headers.get("HX-Request"):
         # htmx asked for a part of a page: send the whole page to the sign-in.

@@ -21,7 +21,7 @@ from store.sql.queries import webhooks as stored
 # For the form.
 EVENT_DESCRIPTIONS = {
     stored.Event.CALENDAR_CHANGED: "An event in a calendar was created, changed or deleted.",
-    stored.Event.CONNECTION_EXPIRED: "A user's grant has ended at the provider. The user has to connect again.",
+    stored.Event.CONNECTION_EXPIRED: "A user's grant has ended at the provider: the user must connect again.",
     stored.Event.CONNECTION_RESTORED: "A connection that had ended works again.",
 }
 

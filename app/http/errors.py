@@ -40,7 +40,7 @@ class Code(StrEnum):
 
 
 class ApiError(Exception):
-    """A response other than success. ``beside`` holds fields of the body besides ``data`` and ``error``.
+    """A response other than success. ``extra_fields`` are in the body besides ``data`` and ``error``.
 
     ``section`` is the anchor on the documentation page of errors; it defaults to the status.
     """
@@ -52,7 +52,7 @@ class ApiError(Exception):
         error: str,
         *,
         status: int | None = None,
-        beside: Mapping[str, Any] | None = None,
+        extra_fields: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         section: str | None = None,
         code: Code | None = None,
@@ -60,7 +60,7 @@ class ApiError(Exception):
         super().__init__(error)
         self.error = error
         self.status = status or self.status
-        self.beside = dict(beside or {})
+        self.extra_fields = dict(extra_fields or {})
         self.headers = dict(headers or {})
         self.section = section or str(self.status)
         self.code = code
@@ -68,7 +68,7 @@ class ApiError(Exception):
     def body(self) -> dict[str, Any]:
         """The body of the response."""
         code = {} if self.code is None else {"code": self.code}
-        return {"data": None, "error": self.error, **code, **self.beside}
+        return {"data": None, "error": self.error, **code, **self.extra_fields}
 
 
 class Invalid(ApiError):
@@ -122,9 +122,9 @@ class OutOfService(ApiError):
 
     status = 503
 
-    def __init__(self, beside: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, extra_fields: Mapping[str, Any] | None = None) -> None:
         sentence = "The service is not available for a moment; try again"
-        super().__init__(sentence, beside=beside, headers={"Retry-After": "1"})
+        super().__init__(sentence, extra_fields=extra_fields, headers={"Retry-After": "1"})
 
 
 def most_telling(failures: Iterable[Failed]) -> Failed:
@@ -147,26 +147,26 @@ def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = 
         return ApiError(
             failed.message,
             status=STATUS_OF_PROBLEM[failed.problem],
-            beside={"reason": failed.reason} if unclear else {},
+            extra_fields={"reason": failed.reason} if unclear else {},
             section="of-one-event",
         )
-    beside: dict[str, Any] = {} if valid_scopes is not None else {"reason": failed.reason}
+    extra_fields: dict[str, Any] = {} if valid_scopes is not None else {"reason": failed.reason}
     headers: dict[str, str] = {}
     if failed.reason is Reason.INSUFFICIENT_SCOPES and failed.operation:
-        beside["operation"] = failed.operation
+        extra_fields["operation"] = failed.operation
         if valid_scopes is not None:
-            beside["validScopes"] = list(valid_scopes)
+            extra_fields["validScopes"] = list(valid_scopes)
     limited = failed.reason is Reason.RATE_LIMITED
     if failed.retry_after is not None and (limited or not failed.asked):
         # Whole seconds, rounded up: a retry that comes too early is refused again.
         seconds = max(1, int(-(-failed.retry_after // 1)))
         headers["Retry-After"] = str(seconds)
         if limited:
-            beside["retryAfter"] = seconds
+            extra_fields["retryAfter"] = seconds
     return ApiError(
         failed.message,
         status=STATUS_OF_REASON[failed.reason],
-        beside=beside,
+        extra_fields=extra_fields,
         headers=headers,
         section=failed.reason.lower(),
     )

@@ -66,7 +66,7 @@ def cut_short_list(query: Mapping[str, Any], rows: Sequence[Row], identifier: st
 def cut_by_sort_key(
     query: Mapping[str, Any], rows: Sequence[Row], sort_key: Callable[[Row], SortKey]
 ) -> tuple[Sequence[Row], dict[str, str | None]]:
-    """The page from all rows, which are sorted by ``sort_key``, and the fields to put beside ``data``.
+    """The page from all rows, which are sorted by ``sort_key``, and the extra fields for the response.
 
     :raise Invalid: for a cursor of another list
     """

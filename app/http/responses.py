@@ -1,4 +1,4 @@
-"""JSON responses, built at once or streamed, and fields beside ``data``."""
+"""JSON responses, built at once or streamed, and extra fields in the envelope."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def json_array(items: Iterable[Iterable[bytes]]) -> Iterator[bytes]:
     yield b"[]" if between == b"[" else b"]"
 
 
-def extra_fields(**siblings: object) -> None:
-    """Add fields beside ``data`` to the response of this request."""
-    g.beside = siblings
+def extra_fields(**fields: object) -> None:
+    """Add these fields to the body of the response of this request."""
+    g.extra_fields = fields
 
 
 def _joined_or_streamed(pieces: Iterator[bytes]) -> bytes | Iterator[bytes]:

@@ -1,6 +1,6 @@
 """Facts about routes, declared on each view by ``@route_facts``.
 
-The facts are read for each request (authentication, idempotency) and for the OpenAPI document.
+The facts are read for each request (authentication, sign-in, idempotency) and for the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class RouteFacts:
     """Facts about one method of one route. The defaults are the restrictive ones.
 
     ``operation_id``: the id in the OpenAPI document, which is the method name in generated clients.
-    ``needs_key``: the route requires an API key.
+    ``needs_key``: the route requires an API key, if it is one of the API.
+    ``needs_sign_in``: the route requires a signed-in administrator, if it is one of the dashboard.
     ``writes``: a read-only key is rejected; None means that the HTTP method decides.
     ``verifies_version``: the view itself verifies the version of the cached rows, with a Redis read that it
     needs anyway. That saves one round trip before the view.
@@ -39,6 +40,7 @@ class RouteFacts:
 
     operation_id: str | None = None
     needs_key: bool = True
+    needs_sign_in: bool = True
     writes: bool | None = None
     verifies_version: bool = False
     replay_check: ReplayCheck | None = None
@@ -63,6 +65,7 @@ def route_facts(
     operation_id: str | None = None,
     *,
     needs_key: bool = True,
+    needs_sign_in: bool = True,
     writes: bool | None = None,
     verifies_version: bool = False,
     replay_check: ReplayCheck | None = None,
@@ -74,6 +77,7 @@ def route_facts(
     facts = RouteFacts(
         operation_id,
         needs_key,
+        needs_sign_in,
         writes,
         verifies_version,
         replay_check,

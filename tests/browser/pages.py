@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import SimpleNamespace
 from typing import cast
 
@@ -12,8 +13,8 @@ from werkzeug.routing import Rule
 
 from app import dashboard
 from app.cli import demo
-from app.dashboard.blueprint import OPEN
 from app.http import path_params
+from app.http.route_facts import declared_facts
 from store.config.settings import Settings
 from tests.dashboard.routes import path, rules
 
@@ -67,7 +68,7 @@ def views() -> Iterator[View]:
         if name in PARTS:
             continue
         for title, query in VIEWS.get(name, {"": ""}).items():
-            yield View(f"{name}-{title}".rstrip("-"), rule, query, rule.endpoint not in OPEN)
+            yield View(f"{name}-{title}".rstrip("-"), rule, query, needs_sign_in(rule.endpoint))
     yield View("not-found", None, "/dashboard/nothing/here", signed_in=True, status=404)
     yield View("not-found-stranger", None, "/dashboard/nothing/here", signed_in=False, status=404)
     yield View("stale-link", None, f"/dashboard/welcome/{'x' * 43}", signed_in=False, status=404)
@@ -78,6 +79,13 @@ def every_rule() -> dict[str, Rule]:
     return {rule.endpoint.removeprefix("dashboard."): rule for rule in rules(_application(), "GET")}
 
 
+def needs_sign_in(endpoint: str) -> bool:
+    """Whether a page requires a signed-in administrator."""
+    facts = declared_facts(_application(), endpoint, "GET")
+    return facts is None or facts.needs_sign_in
+
+
+@cache
 def _application() -> Flask:
     """The dashboard's routes without stores."""
     app = Flask("pages")

@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 import pytest
 from selenium.common.exceptions import NoAlertPresentException
 
-from app.dashboard.blueprint import OPEN
 from tests.browser import window
 from tests.browser.content import (
     ADDRESSES,
@@ -24,7 +23,7 @@ from tests.browser.content import (
     UNREADABLE,
     tomorrow,
 )
-from tests.browser.pages import every_rule
+from tests.browser.pages import every_rule, needs_sign_in
 from tests.browser.visitor import Pointer
 from tests.dashboard.routes import path
 
@@ -97,7 +96,7 @@ def shown(browser, web, content, sign_in):
     """Open a page with untrusted texts, signed in if the page requires it."""
 
     def opened(path, name=""):
-        if f"dashboard.{name}" not in OPEN:
+        if not name or needs_sign_in(f"dashboard.{name}"):
             sign_in()
         window.resize(browser, 1440)
         window.opened(browser, f"{web}{path}")

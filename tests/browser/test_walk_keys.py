@@ -51,7 +51,7 @@ def test_from_the_first_start_to_a_call_with_the_first_key(new_web, browser, vis
     assert copied() == key
     assert status(url, key) == 200
 
-    visitor.use("Done – I've saved the key").at("API keys")
+    visitor.use("Done \N{EN DASH} I've saved the key").at("API keys")
     assert "night train" in visitor.text("tbody")
     assert key not in browser.page_source
     browser.back()

@@ -44,7 +44,7 @@ def test_a_webhook_is_created_delivered_to_and_replayed_and_the_audit_log_names_
     visitor.use("Create a webhook").at("Create a webhook").write("URL", receiver.url)
     visitor.use("Create the webhook").at("Your new webhook")
     secret = visitor.text("#secret")
-    visitor.use("Done – I've saved the secret").at(receiver.url)
+    visitor.use("Done \N{EN DASH} I've saved the secret").at(receiver.url)
     assert secret not in browser.page_source
     assert "No deliveries yet" in visitor.text()
 

@@ -197,7 +197,9 @@ def test_an_open_circuit_breaker_is_shown_with_its_times(here, stores, shut):
     expires = (stores.redis.time()[0] + 60) * 1000
     stores.redis.zadd("breaker:microsoft:events:open", {"a": expires})
     google, microsoft = rows()
-    assert google.startswith("Google Calendar: busy periods calls paused The provider has not answered these calls since ")
+    assert google.startswith(
+        "Google Calendar: busy periods calls paused The provider has not answered these calls since "
+    )
     assert " UTC. Until it answers, they fail at once" in google
     assert re.search(r"The first request after ([1-9]|10) seconds tests the provider again\.", google)
     assert microsoft.startswith(

@@ -13,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, page
 from app.dashboard.sign_in import login_throttle, passwords, sessions
+from app.http.route_facts import route_facts
 from app.schemas.fields import CONTROL, Text
 from app.services import services
 from store.sql.models import Administrator
@@ -38,6 +39,7 @@ class NewAdministratorForm(SignInForm):
 
 
 @blp.route("/sign-in", methods=["GET", "POST"])
+@route_facts(needs_sign_in=False)
 def sign_in() -> ResponseReturnValue:
     """Sign in with name and password."""
     if sessions.administrator() is not None:
@@ -63,6 +65,7 @@ def sign_in() -> ResponseReturnValue:
 
 
 @blp.route("/welcome/<secret>", methods=["GET", "POST"])
+@route_facts(needs_sign_in=False)
 def welcome(secret: str) -> ResponseReturnValue:
     """Become an administrator by a one-time link."""
     with services().stores.database.reading() as session:

@@ -71,7 +71,7 @@ class Sickness:
     dead: bool = False
     alive: bool = True
     curable: bool = True
-    beside: Mapping[str, Any] = field(default_factory=dict)
+    extra_fields: Mapping[str, Any] = field(default_factory=dict)
     providers: tuple[str, ...] = PROVIDERS
 
     def __str__(self) -> str:
@@ -80,8 +80,8 @@ class Sickness:
 
 def fault(name: str, reason: str, /, *, providers: tuple[str, ...] = PROVIDERS, **fault: Any) -> Sickness:
     """A case that is one fault of the sandbox."""
-    beside = fault.pop("beside", {})
-    return Sickness(name, reason, (fault,), providers=providers, beside=beside)
+    extra_fields = fault.pop("extra_fields", {})
+    return Sickness(name, reason, (fault,), providers=providers, extra_fields=extra_fields)
 
 
 GOOGLE, MICROSOFT = ("google",), ("microsoft",)
@@ -95,8 +95,14 @@ SICKNESSES = [
     fault("truncated JSON", "providerError", body="truncated"),
     fault("reset connection", "providerError", body="reset"),
     fault("an empty object with 200", "providerError", status=200),
-    fault("429 that never ends", "rateLimited", status=429, retry_after=1, beside={"retryAfter": 1}),
-    fault("429 beyond the deadline", "rateLimited", status=429, retry_after=29.5, beside={"retryAfter": 30}),
+    fault("429 that never ends", "rateLimited", status=429, retry_after=1, extra_fields={"retryAfter": 1}),
+    fault(
+        "429 beyond the deadline",
+        "rateLimited",
+        status=429,
+        retry_after=29.5,
+        extra_fields={"retryAfter": 30},
+    ),
     fault("429 that names no time", "rateLimited", status=429),
     fault("403", "accessDenied", status=403),
     fault("403 rateLimitExceeded", "rateLimited", providers=GOOGLE, status=403, reason="rateLimitExceeded"),
@@ -115,7 +121,7 @@ SICKNESSES = [
         "insufficientScopes",
         providers=GOOGLE,
         reason="insufficientPermissions",
-        beside={"operation": "calendar.freebusy.query"},
+        extra_fields={"operation": "calendar.freebusy.query"},
     ),
     Sickness("no scope, we say", "insufficientScopes", connected={"scope": TOO_NARROW}, curable=False),
     Sickness(
@@ -129,7 +135,7 @@ SICKNESSES = [
         "rateLimited",
         ({"operation": "token", "status": 429, "retry_after": 40, "reason": "slow_down"},),
         {"expiresAt": LONG_AGO},
-        beside={"retryAfter": 40},
+        extra_fields={"retryAfter": 40},
     ),
     Sickness("401 of a grant that is gone", "authorizationInvalid", revoked=True, alive=False, curable=False),
     Sickness(
@@ -177,7 +183,7 @@ class World:
         """Send all requests in parallel."""
         calls: dict[str, Callable[[Api], TestResponse]] = {
             "slots": lambda api: api.get(f"/users/{self.alone}/scheduling", **MORNING),
-            "slots beside healthy": lambda api: api.get(
+            "slots with a healthy account": lambda api: api.get(
                 f"/users/{self.beside_healthy}/scheduling", **MORNING
             ),
             "scheduled": lambda api: api.post(
@@ -192,7 +198,9 @@ class World:
                 f"/users/{self.beside_healthy}/scheduling", **MORNING, onFailure="partial"
             ),
             "busy": lambda api: api.get(f"/users/{self.alone}/calendar/busy", **DAY),
-            "busy beside healthy": lambda api: api.get(f"/users/{self.beside_healthy}/calendar/busy", **DAY),
+            "busy with a healthy account": lambda api: api.get(
+                f"/users/{self.beside_healthy}/calendar/busy", **DAY
+            ),
             "organization busy": lambda api: api.get(f"/organizations/{self.slug}/calendar/busy", **DAY),
             "organization slots": lambda api: api.get(f"/organizations/{self.slug}/scheduling", **MORNING),
             "several": lambda api: api.post(
@@ -290,7 +298,7 @@ def status_and_body(world: World, name: str, answer: TestResponse | None = None)
     answer, sickness = answer or world.answers[name], world.sickness
     assert answer.status_code == STATUS[sickness.reason], answer.json
     assert answer.json["data"] is None
-    expected = dict(sickness.beside)
+    expected = dict(sickness.extra_fields)
     if "scope" in sickness.connected:
         operation = answer.json["operation"]
         scopes = list(valid_scopes(ProviderName(world.provider), operation))
@@ -311,7 +319,7 @@ def status_and_body(world: World, name: str, answer: TestResponse | None = None)
     assert answer.headers.get("Retry-After") == (None if seconds is None else str(seconds))
 
 
-@pytest.mark.parametrize("name", ["slots", "slots beside healthy", "scheduled", "nothing partial"])
+@pytest.mark.parametrize("name", ["slots", "slots with a healthy account", "scheduled", "nothing partial"])
 def test_slots_of_one_user_fail_closed(world, name):
     status_and_body(world, name)
     assert "availableSlots" not in world.answers[name].text
@@ -328,7 +336,7 @@ def test_busy_with_nothing_read_fails(world):
 
 
 def test_busy_lists_the_failed_calendars_with_the_read_periods(world):
-    answer = world.answers["busy beside healthy"]
+    answer = world.answers["busy with a healthy account"]
     assert periods(answer) == [("10:00", "11:00")]
     assert reasons(answer.json["failedCalendars"]) == [(world.provider, world.sickness.reason)]
 
