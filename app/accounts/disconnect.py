@@ -10,7 +10,7 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 from sqlalchemy.orm import Session
 
-from app.accounts.ownership import CONNECTION, own_user
+from app.http.auth import CONNECTION_OF_SHARED_USER, own_user
 from app.services import services
 from store.sql.models import User
 from store.sql.queries import audit, channels, connections
@@ -35,10 +35,10 @@ def forget_connections(custom_id: str, provider: str, *, actor: str, revoke: boo
     """
     database = services().stores.database
     with database.writing() as session:
-        own_user(session, custom_id, otherwise=CONNECTION)
+        own_user(session, custom_id, otherwise=CONNECTION_OF_SHARED_USER)
     stop_channels(custom_id, provider)
     with database.writing() as session:
-        user = own_user(session, custom_id, otherwise=CONNECTION)
+        user = own_user(session, custom_id, otherwise=CONNECTION_OF_SHARED_USER)
         removed = remove_connections(session, user, provider, actor=actor)
     clean_up(removed, revoke=revoke)
     return bool(removed)

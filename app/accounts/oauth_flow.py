@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 
 from flask import request
 
-from app.accounts.ownership import CONNECTION, own_user
-from app.http.auth import caller, within
+from app.http.auth import CONNECTION_OF_SHARED_USER, caller, own_user, within
 from app.http.errors import ApiError, Forbidden, Invalid, NotFound, whole_request_failed
 from app.services import services
 from providers.base import Failed
@@ -118,7 +117,7 @@ def _begin(
     redirect_uri, ours = _redirect(provider, options["redirectUrl"], options["returnUrl"])
     stores = services().stores
     with stores.database.writing() as session:
-        user_id = own_user(session, custom_id, otherwise=CONNECTION).id
+        user_id = own_user(session, custom_id, otherwise=CONNECTION_OF_SHARED_USER).id
         connected = connections.find(session, user_id, provider)
     offline = options["accessType"] == "offline"
     scopes = scopes_to_request(provider, options["scope"], offline=offline)
@@ -202,7 +201,7 @@ def check_reach(authorization: PendingConsent) -> None:
         user = users.by_number(session, authorization.user_id, within=within())
         if user is None:
             raise Invalid(STALE)
-        own_user(session, user.custom_id, otherwise=CONNECTION)
+        own_user(session, user.custom_id, otherwise=CONNECTION_OF_SHARED_USER)
 
 
 def finish(authorization: PendingConsent, code: str) -> None:

@@ -7,13 +7,15 @@ from collections.abc import Collection
 from sqlalchemy.orm import Session
 
 from app.accounts.disconnect import clean_up, remove_connections, stop_channels
-from app.accounts.ownership import MEMBERSHIP, own_user
 from app.accounts.unique_violations import conflict_on
-from app.http.auth import caller, within
+from app.http.auth import caller, own_user, within
 from app.http.errors import NotFound
 from app.services import services
 from store.sql.models import User
 from store.sql.queries import audit, organizations, users
+
+# What to do instead of changing a user who belongs to other organizations too.
+MEMBERSHIP = "remove the membership instead"
 
 
 def register(session: Session, custom_id: str, slugs: Collection[str]) -> None:

@@ -11,10 +11,9 @@ from flask import Response
 from flask.views import MethodView
 
 from app.accounts.disconnect import clean_up, forget_connections
-from app.accounts.ownership import CONNECTION, own_user
 from app.api import replay_access
 from app.http import paging
-from app.http.auth import caller, within
+from app.http.auth import CONNECTION_OF_SHARED_USER, caller, own_user, within
 from app.http.blueprint import Blueprint
 from app.http.errors import Forbidden, NotFound, whole_request_failed
 from app.http.route_facts import route_facts
@@ -100,7 +99,7 @@ class Connection(MethodView):
             row, replaced = connections.replace(
                 session,
                 stores.keyring,
-                user_id=own_user(session, userId, otherwise=CONNECTION).id,
+                user_id=own_user(session, userId, otherwise=CONNECTION_OF_SHARED_USER).id,
                 provider=provider,
                 email=body["email"],
                 scope=expand_levels(ProviderName(provider), body["scope"]),

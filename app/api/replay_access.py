@@ -13,8 +13,7 @@ from typing import Any
 from flask import request
 
 from app.accounts import connections, organizations, webhook_endpoints
-from app.accounts.ownership import CONNECTION, own_user
-from app.http.auth import within
+from app.http.auth import CONNECTION_OF_SHARED_USER, own_user, within
 from app.http.blueprint import Blueprint
 from app.http.errors import NotFound
 from app.schemas.calendars import ProviderQuery
@@ -48,7 +47,7 @@ def members(names: Names, _: Names) -> None:
 def connection(names: Names, _: Names) -> None:
     """The user of the stored connection."""
     with services().stores.database.writing() as session:
-        own_user(session, names["userId"], otherwise=CONNECTION)
+        own_user(session, names["userId"], otherwise=CONNECTION_OF_SHARED_USER)
 
 
 def event(names: Names, _: Names) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from flask import request
 from marshmallow import Schema, ValidationError
 
-from app.schemas.bodies import Body
+from app.schemas.fields import Body
 
 __all__ = ["Body", "Form", "blank", "read"]
 

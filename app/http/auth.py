@@ -1,4 +1,4 @@
-"""Authentication: the API key of a request, and the organization that it is bound to."""
+"""Authentication: the API key of a request, and the organization and users that it may change."""
 
 from __future__ import annotations
 
@@ -8,17 +8,22 @@ from typing import cast
 
 from flask import Flask, g, request
 from flask.typing import ResponseReturnValue
+from sqlalchemy.orm import Session
 
 from app.http import rate_limit
-from app.http.errors import Forbidden, Unauthenticated
+from app.http.errors import Forbidden, NotFound, Unauthenticated
 from app.http.route_facts import facts_of_request
 from app.services import services
 from store.cache.versioned_cache import CachedVersion
 from store.security.api_keys import digest
-from store.sql.queries import api_keys
+from store.sql.models import User
+from store.sql.queries import api_keys, users
 from store.sql.queries.api_keys import Caller
 
 PREFIX = "/v1/"
+
+# Ends the message of ``own_user`` for changes of a connection.
+CONNECTION_OF_SHARED_USER = "changing a connection needs an API key that is not bound to an organization"
 
 
 class Outdated(Exception):
@@ -73,6 +78,22 @@ def require_whole_service(doing: str) -> None:
     """
     if within() is not None:
         raise Forbidden(f"{doing} needs an API key that is not bound to an organization")
+
+
+def own_user(session: Session, custom_id: str, *, otherwise: str) -> User:
+    """A user that this key may change, locked for update.
+
+    A key that is bound to an organization may not change users who belong to another organization too.
+
+    :raise NotFound: when the key does not reach the user
+    :raise Forbidden: when the user belongs to another organization too; ``otherwise`` ends the message
+    """
+    row = users.find(session, custom_id, within=within(), to_change=True)
+    if row is None:
+        raise NotFound("User not found")
+    if within() is not None and users.organization_ids(session, row.id) != {within()}:
+        raise Forbidden(f"The user belongs to other organizations too; {otherwise}")
+    return row
 
 
 def verify_version(stamp: bytes | None) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields
 
 from app.schemas import records
-from app.schemas.bodies import Body
-from app.schemas.fields import Several, Text, TrueOrFalse, Word
+from app.schemas.fields import Body, Several, Text, TrueOrFalse, Word
 from app.schemas.records import MOST_SCOPES
 from providers.names import ProviderName
 from providers.scopes import LEVEL_NAMES, Level

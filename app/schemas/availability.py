@@ -9,10 +9,10 @@ from marshmallow import Schema, ValidationError, fields, pre_load, validates_sch
 
 from app.http.fast_args import QuerySchema
 from app.http.responses import WholeBody
-from app.schemas.bodies import Body, at_most
 from app.schemas.errors import REASON, FailedCalendarSchema, FailedUserSchema
 from app.schemas.fields import (
     USER_ID,
+    Body,
     Clock,
     Identifier,
     Instant,
@@ -23,6 +23,7 @@ from app.schemas.fields import (
     TrueOrFalse,
     Word,
     Zone,
+    at_most,
 )
 from providers.names import ProviderName
 

@@ -11,11 +11,11 @@ from marshmallow import Schema, ValidationError, fields
 from app.http.responses import WholeBody
 from app.schemas import timestamps
 from app.schemas.availability import CALENDAR_IDS, MOST_CALENDARS, ZoneQuery
-from app.schemas.bodies import Body, at_most
 from app.schemas.calendars import ORIGINAL, LongCursorQuery, ProviderQuery
 from app.schemas.errors import FailedCalendarSchema
 from app.schemas.fields import (
     CONTROL,
+    Body,
     Instant,
     JsonBoolean,
     Parsed,
@@ -26,6 +26,7 @@ from app.schemas.fields import (
     TrueOrFalse,
     Word,
     Zone,
+    at_most,
 )
 from app.schemas.records import Address
 from providers.events import ResponseStatus

@@ -1,4 +1,4 @@
-"""Marshmallow fields for the parameters of the specification. Error messages continue "<name> ..."."""
+"""Base of request bodies, and fields for the parameters of the API. Error messages continue "<name> ..."."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
-from marshmallow import ValidationError, fields
+from marshmallow import EXCLUDE, Schema, ValidationError, fields, validate
 
 from app.schemas import timestamps
 from providers.microsoft.zones import iana_zone
@@ -48,6 +48,20 @@ fields.Nested.default_error_messages = {
 
 
 Internal = TypeVar("Internal")
+
+
+class Body(Schema):
+    """A JSON object in a request; unknown fields are ignored at any depth."""
+
+    error_messages = {"type": "must be an object"}  # noqa: RUF012 - read by marshmallow, never changed
+
+    class Meta:
+        unknown = EXCLUDE
+
+
+def at_most(number: int) -> validate.Length:
+    """A validator for lists with at most this many elements."""
+    return validate.Length(max=number, error="must have at most {max} elements")
 
 
 class Parsed(fields.Field[Internal], ABC):

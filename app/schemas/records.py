@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from app.schemas.bodies import Body, at_most
 from app.schemas.fields import (
     SLUG,
     USER_ID,
+    Body,
     Identifier,
     Instant,
     IntegerText,
@@ -21,6 +21,7 @@ from app.schemas.fields import (
     Timestamp,
     TrueOrFalse,
     Word,
+    at_most,
 )
 from providers.names import ProviderName
 from store.sql.models import OAuthConnection, Organization, User

@@ -7,11 +7,11 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate
 
-from app.schemas.bodies import Body
 from app.schemas.fields import (
     DELIVERY_ID,
     USER_ID,
     WEBHOOK_ID,
+    Body,
     Identifier,
     IntegerText,
     Text,

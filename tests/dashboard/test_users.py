@@ -119,7 +119,7 @@ def test_a_user_shows_accounts_with_their_access_in_words(signed_in, sandbox, ne
     assert google.startswith("Google connected")
     assert "wide@example.com" in google
     assert "Calendars and events: reading and writing" in google
-    assert "renewed by itself" in google
+    assert "refreshed automatically" in google
     assert "narrow@example.com" in microsoft
     assert "Free and busy times only" in microsoft
     form = page.html.find("form", action=f"/dashboard/users/{user}/connect/google")
@@ -151,7 +151,7 @@ def test_a_token_that_cannot_be_refreshed_is_reported(signed_in, sandbox, new_us
     connection = words(signed_in.get(f"/users/{user}").html.select_one(".connection"))
 
     assert connection.startswith("Google run out")
-    assert "a new consent is needed then" in connection
+    assert "a new consent is needed when it expires" in connection
 
 
 def test_a_user_is_renamed(signed_in, api, stores, new_user, unique):
@@ -282,7 +282,7 @@ def test_an_account_that_shares_no_details_says_so(worker, signed_in, sandbox, n
 
     page = signed_in.get(f"/users/{user}/events", headers=PART)
 
-    assert "grant what is asked for" in page.notices[0]
+    assert "grant the requested access" in page.notices[0]
 
 
 def test_without_scripts_the_parts_are_pages(worker, signed_in, sandbox, new_user):
