@@ -24,9 +24,9 @@ def allowing(new_app: Callable[..., Flask], api: Api) -> Api:
     return Api(new_app(redirect_urls=(OWN, BELOW)).test_client(), api.key)
 
 
-def link(api: Api, user: str, provider: str, **asked) -> str:
+def link(api: Api, user: str, provider: str, **options) -> str:
     """The link that ``authorize`` makes."""
-    answer = api.post(f"/users/{user}/oauth/{provider}/authorize", asked)
+    answer = api.post(f"/users/{user}/oauth/{provider}/authorize", options)
     assert answer.status_code == 200, answer.json
     return answer.json["data"]["link"]
 

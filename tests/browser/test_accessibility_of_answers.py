@@ -39,7 +39,7 @@ DEEDS = {
             visitor.use("Create an organization")
             .write("Slug optional", "No slug")
             .use("Create")
-            .told(REFUSED)
+            .sees_notice(REFUSED)
         ),
     ),
     "question": ("/keys", lambda visitor: visitor.use("Revoke", near="reads")),
@@ -49,7 +49,7 @@ DEEDS = {
             visitor.write("Name", "nobody")
             .write("Password", "nothing of it")
             .use("Sign in")
-            .told("Name or password is wrong.")
+            .sees_notice("Name or password is wrong.")
         ),
     ),
 }

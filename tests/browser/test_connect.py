@@ -20,10 +20,10 @@ ADA = "ada@example.com"
 def open_link(web, api, browser):
     """Request a link by the API and open it in the browser."""
 
-    def opened(user, provider, **asked):
+    def opened(user, provider, **options):
         answer = requests.post(
             f"{web}/v1/users/{user}/oauth/{provider}/authorize",
-            json=asked,
+            json=options,
             headers={"Authorization": f"Bearer {api.key}"},
             timeout=10,
         )
@@ -63,9 +63,9 @@ def test_from_a_link_to_a_connection_that_is_read(sandbox, web, api, browser, op
     browser.find_element(By.CSS_SELECTOR, f"input[value='{ADA}']").click()
     press(browser, "allow")
 
-    told = arrived(browser, web)
-    assert "Connected" in told
-    assert ADA in told
+    outcome = arrived(browser, web)
+    assert "Connected" in outcome
+    assert ADA in outcome
     assert complaints(browser) == []
     made = connection(api, user, provider)
     assert (made["alive"], made["email"]) == (True, ADA)
@@ -100,9 +100,9 @@ def test_denied_consent_connects_nothing(sandbox, web, api, browser, open_link, 
 
     press(browser, "deny")
 
-    told = arrived(browser, web)
-    assert "Not connected" in told
-    assert "Access was not granted." in told
+    outcome = arrived(browser, web)
+    assert "Not connected" in outcome
+    assert "Access was not granted." in outcome
     (complaint,) = complaints(browser)
     assert "status of 400" in complaint
     assert api.get(f"/users/{user}/oauth").json["data"] == []

@@ -137,7 +137,7 @@ def test_an_error_replaces_the_picture_until_it_is_corrected(show, ada):
 
 def presses(browser, user):
     """The explanation of every kind of moment."""
-    told = {
+    endings = {
         "outside": press(browser, user, "08:30"),
         "busy": press(browser, user, "10:30"),
         "padding": press(browser, user, "11:07"),
@@ -151,7 +151,7 @@ def presses(browser, user):
         "remainder": "too short for another.",
         "offered": "it lies in the slot from 09:00 to 09:40.",
     }
-    assert {kind: each for kind, each in because.items() if not told[kind].endswith(each)} == {}, told
+    assert {kind: each for kind, each in because.items() if not endings[kind].endswith(each)} == {}, endings
 
 
 SLOTS = f"{DAY}&slotDuration=40&padding=10"
@@ -166,10 +166,10 @@ def test_a_press_where_nothing_is_drawn_is_a_press_too(show, ada):
     user = ada()
     browser = show(f"users={user}&{DAY}&window=weekly")
 
-    told = press(browser, user, "03:20")
+    sentence = press(browser, user, "03:20")
     # One pixel is two minutes.
-    assert told.startswith(("03:19", "03:20", "03:21"))
-    assert "it lies outside the weekly schedule, which is never open" in told
+    assert sentence.startswith(("03:19", "03:20", "03:21"))
+    assert "it lies outside the weekly schedule, which is never open" in sentence
 
 
 def test_a_press_in_a_lane_says_why(show, ada, new_user, new_organization):

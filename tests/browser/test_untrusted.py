@@ -33,7 +33,7 @@ RULES = every_rule()
 
 
 @dataclass(frozen=True)
-class Told:
+class Untrusted:
     """The untrusted ``texts`` that a page must show, with these path arguments and this query."""
 
     texts: Sequence[str] = ()
@@ -44,41 +44,41 @@ class Told:
 def at_nine() -> dict[str, str]:
     """A query for the explanation of the moment of the events with difficult names."""
     day = f"{tomorrow():%Y-%m-%d}"
-    asked = {"users": COLLECTOR, "day": day, "days": "1", "zone": "UTC", "person": COLLECTOR}
-    return {**asked, "moment": f"{day}T09:30", "calendar": "odd-0"}
+    query = {"users": COLLECTOR, "day": day, "days": "1", "zone": "UTC", "person": COLLECTOR}
+    return {**query, "moment": f"{day}T09:30", "calendar": "odd-0"}
 
 
-NOTHING = Told()
-IN_CALENDARS = Told(NAMES, {"custom_id": COLLECTOR})
+NOTHING = Untrusted()
+IN_CALENDARS = Untrusted(NAMES, {"custom_id": COLLECTOR})
 
 # Every page and every part of a page. A new page must be added here.
-PAGES: Mapping[str, Told] = {
-    "account": Told((HTML, *NAMES)),
+PAGES: Mapping[str, Untrusted] = {
+    "account": Untrusted((HTML, *NAMES)),
     "activity": NOTHING,
     "activity_plots": NOTHING,
-    "audit_log": Told(NAMES),
+    "audit_log": Untrusted(NAMES),
     # The page repeats only known sentences from its address.
-    "connected": Told(("it did not work this time",), query=lambda: {"error": HTML}),
-    "explorer": Told((f"{UNREAD_MAIL} (Google)",), query=lambda: {"show": "1", "users": UNREADABLE}),
-    "explorer_events": Told(NAMES, query=at_nine),
-    "explorer_grid": Told((f"{UNREAD_MAIL} (Google)",), query=lambda: {"users": UNREADABLE}),
-    "explorer_why": Told((str(ADDRESSES[0]),), query=at_nine),
-    "keys": Told(NAMES),
+    "connected": Untrusted(("it did not work this time",), query=lambda: {"error": HTML}),
+    "explorer": Untrusted((f"{UNREAD_MAIL} (Google)",), query=lambda: {"show": "1", "users": UNREADABLE}),
+    "explorer_events": Untrusted(NAMES, query=at_nine),
+    "explorer_grid": Untrusted((f"{UNREAD_MAIL} (Google)",), query=lambda: {"users": UNREADABLE}),
+    "explorer_why": Untrusted((str(ADDRESSES[0]),), query=at_nine),
+    "keys": Untrusted(NAMES),
     "new_key": NOTHING,
     "new_webhook": NOTHING,
-    "organization": Told((HTML, *MAILS), {"slug": "odd-0"}),
-    "organizations": Told(NAMES),
-    "overview": Told((ENDED,)),
+    "organization": Untrusted((HTML, *MAILS), {"slug": "odd-0"}),
+    "organizations": Untrusted(NAMES),
+    "overview": Untrusted((ENDED,)),
     "overview_health": NOTHING,
     "settings": NOTHING,
     "sign_in": NOTHING,
-    "user": Told((str(ADDRESSES[0]), *NAMES, UNREAD), {"custom_id": COLLECTOR}),
+    "user": Untrusted((str(ADDRESSES[0]), *NAMES, UNREAD), {"custom_id": COLLECTOR}),
     "user_calendars": IN_CALENDARS,
-    "user_events": Told((*NAMES, f"{UNREAD} (Google)"), {"custom_id": COLLECTOR}),
+    "user_events": Untrusted((*NAMES, f"{UNREAD} (Google)"), {"custom_id": COLLECTOR}),
     # Other tests register users too; these names share a prefix.
-    "users": Told((str(ADDRESSES[0]), *MAILS), query=lambda: {"q": "odd"}),
-    "webhook": Told((f"/{LONG}?token=x&b=<b>", HTML)),
-    "webhooks": Told((f"/{LONG}?token=x&b=<b>",)),
+    "users": Untrusted((str(ADDRESSES[0]), *MAILS), query=lambda: {"q": "odd"}),
+    "webhook": Untrusted((f"/{LONG}?token=x&b=<b>", HTML)),
+    "webhooks": Untrusted((f"/{LONG}?token=x&b=<b>",)),
     "welcome": NOTHING,
 }
 
@@ -117,14 +117,14 @@ def read(browser):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_untrusted_text_is_shown_unchanged(browser, shown, content, name):
-    told = PAGES[name]
-    query = urlencode(told.query())
-    shown(f"{path(RULES[name], {**content, **told.names})}?{query}", name)
+    expected = PAGES[name]
+    query = urlencode(expected.query())
+    shown(f"{path(RULES[name], {**content, **expected.names})}?{query}", name)
 
     text = read(browser)
 
-    assert [each for each in told.texts if " ".join(each.split()) not in text] == []
-    assert told.texts or "onmouseover" not in text
+    assert [each for each in expected.texts if " ".join(each.split()) not in text] == []
+    assert expected.texts or "onmouseover" not in text
 
 
 def test_every_page_is_tested():
@@ -167,7 +167,7 @@ def test_what_was_done_is_told_of_things_as_they_were_named(browser, shown, cont
     visitor = Pointer(browser)
 
     visitor.use("Remove", near=EMOJI).use("Remove", near="All their browsers")
-    visitor.told(f"{EMOJI} is no longer an administrator. Open invitations are withdrawn.")
+    visitor.sees_notice(f"{EMOJI} is no longer an administrator. Open invitations are withdrawn.")
     shown("/dashboard/keys/new")
     visitor.write("Name", HTML).use("Create the key").at("Your new API key")
 
@@ -180,7 +180,7 @@ def test_a_form_that_is_refused_keeps_what_was_written(browser, shown, content):
     visitor = Pointer(browser)
 
     visitor.use("Create an organization").write("Name optional", HTML).write("Slug optional", RTL)
-    visitor.use("Create").told("Please correct the highlighted fields.")
+    visitor.use("Create").sees_notice("Please correct the highlighted fields.")
 
     # The browser has logged only the status of the answer.
     (complaint,) = window.complaints(browser)

@@ -33,7 +33,7 @@ def test_a_new_user_is_connected_with_both_providers(
     if not browser.find_element(By.ID, "f-id").is_displayed():
         visitor.use("Register a user")
     visitor.write("Identifier", user).use("Register").at(user)
-    visitor.told(f"{user} is registered. Connect a calendar next.")
+    visitor.sees_notice(f"{user} is registered. Connect a calendar next.")
 
     for title, email in ACCOUNTS.items():
         visitor.pick(f"Access to request from {title}", "Reading").use(f"Connect {title}")
@@ -66,7 +66,7 @@ def test_an_ended_connection_is_found_and_connected_again(
     visitor.use("Find free times").at("Explorer")
     (notice,) = visitor.notices
     assert notice.startswith(f"{ada} could not be read, so nothing is offered: ")
-    assert {(told(each, ada), told(each, bruno)) for each in days(browser)} == {("unread", "slots")}
+    assert {(shown_of(each, ada), shown_of(each, bruno)) for each in days(browser)} == {("unread", "slots")}
 
     visitor.use("See the connection").at(ada)
     assert "This connection ended on" in visitor.text("section[aria-labelledby=connections] .notice")
@@ -82,7 +82,7 @@ def test_an_ended_connection_is_found_and_connected_again(
         window.settled(browser)
     assert slug in visitor.text("#picture")
     assert visitor.notices == []
-    assert {(told(each, ada), told(each, bruno)) for each in days(browser)} == {("slots", "slots")}
+    assert {(shown_of(each, ada), shown_of(each, bruno)) for each in days(browser)} == {("slots", "slots")}
     # The new picture has a new button, which keeps the focus after a press by keyboard.
     assert browser.switch_to.active_element.text == "Refresh"
 
@@ -92,7 +92,7 @@ def days(browser):
     return [each.accessible_name for each in browser.find_elements(By.CSS_SELECTOR, "svg.day")]
 
 
-def told(day, user):
+def shown_of(day, user):
     """The explanation of a day for a user."""
     rest = day.partition(f"{user}: ")[2]
     words = {"could not be read": "unread", "slots at": "slots", "no slots": "none"}

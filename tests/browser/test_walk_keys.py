@@ -20,8 +20,8 @@ def clipboard(browser):
 
     def allow(origin):
         for name in ("clipboard-read", "clipboard-write"):
-            asked = {"permission": {"name": name}, "setting": "granted", "origin": origin}
-            browser.execute_cdp_cmd("Browser.setPermission", asked)
+            permission = {"permission": {"name": name}, "setting": "granted", "origin": origin}
+            browser.execute_cdp_cmd("Browser.setPermission", permission)
         return lambda: browser.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
 
     yield allow
@@ -39,7 +39,7 @@ def test_from_the_first_start_to_a_call_with_the_first_key(new_web, browser, vis
     copied = clipboard(url)
     window.opened(browser, invitations.first_link(stores, url))
     visitor.at("Welcome").write("Name", NAME).write("Password", PASSWORD).write("Password again", PASSWORD)
-    visitor.use("Become an administrator").at("Overview").told(f"Welcome, {NAME}.")
+    visitor.use("Become an administrator").at("Overview").sees_notice(f"Welcome, {NAME}.")
 
     visitor.use("API keys").at("API keys")
     assert "No active keys" in visitor.text()
@@ -72,7 +72,7 @@ def test_a_key_is_revoked_when_that_was_meant(web, browser, sign_in, visitor, st
     visitor.use("Cancel").until(lambda each: not each.find_elements(By.TAG_NAME, "dialog"))
     assert status(web, key) == 200
     visitor.use("Revoke", near=name).use("Revoke", near="cannot be undone")
-    visitor.told(f"The key {visible}… is revoked. Requests with it are rejected.")
+    visitor.sees_notice(f"The key {visible}… is revoked. Requests with it are rejected.")
 
     assert (status(web, key), status(web, other)) == (401, 200)
     assert name not in visitor.text()

@@ -46,7 +46,7 @@ def ask(explorer, browser, visitor, api, ada):
     """Request an explanation in the explorer and by the API, and compare them; returns the reason."""
     explorer()
 
-    def asked(clock):
+    def explained_at(clock):
         browser.execute_script("document.getElementById('because').replaceChildren()")
         visitor.point(clock).until(lambda _: visitor.text(".verdict p"))
         moment = browser.execute_script("return document.getElementById('moment-field').value")[-5:]
@@ -57,7 +57,7 @@ def ask(explorer, browser, visitor, api, ada):
         assert visitor.text(".verdict p").startswith(f"{moment} on Thursday 3 December")
         return found["reason"]
 
-    return asked
+    return explained_at
 
 
 def test_the_page_explains_every_moment_as_the_api_does(ask, browser):

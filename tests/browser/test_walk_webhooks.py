@@ -53,7 +53,7 @@ def test_a_webhook_is_created_delivered_to_and_replayed_and_the_audit_log_names_
     assert f"connection.expired of {user}" in visitor.text(".deliveries")
     again = browser.find_element(By.CSS_SELECTOR, ".deliveries button").accessible_name
     assert again.startswith(f"Send again: connection.expired of {user}, ")
-    visitor.use(again).told("It is being sent again. Reload this page in a moment to see the result.")
+    visitor.use(again).sees_notice("It is being sent again. Reload this page in a moment to see the result.")
     # A replay starts its count of attempts at zero.
     visitor.until(lambda _: len(receiver.received) == 2)
     reloaded_until(visitor, browser, "Delivered 1")
@@ -66,9 +66,9 @@ def test_a_webhook_is_created_delivered_to_and_replayed_and_the_audit_log_names_
     visitor.use("Audit log").at("Audit log").write("Search the audit log", endpoint).use("Search")
     visitor.until(lambda _: visitor.text("#entries").startswith("Matching"))
     rows = browser.find_elements(By.CSS_SELECTOR, "tbody tr")
-    deeds = [[each.text for each in row.find_elements(By.TAG_NAME, "td")[1:]] for row in rows]
+    entries = [[each.text for each in row.find_elements(By.TAG_NAME, "td")[1:]] for row in rows]
     who = f"administrator {administrator.name}"
-    assert deeds == [
+    assert entries == [
         [who, "Replay delivery", f"{endpoint}/{first.id}"],
         [who, "Create webhook", endpoint],
     ]

@@ -123,7 +123,7 @@ def test_an_action_that_cannot_be_undone_needs_a_confirmation(web, browser, sign
 
 
 @pytest.mark.parametrize(
-    ("mistake", "told"),
+    ("mistake", "message"),
     [
         ("each.tabIndex = -1", "cannot be reached by Tab"),
         ("each.style.outline = 'none'", "nothing shows that the focus is here"),
@@ -133,11 +133,11 @@ def test_an_action_that_cannot_be_undone_needs_a_confirmation(web, browser, sign
         ("each.replaceChildren()", "cannot be reached by Tab"),
     ],
 )
-def test_a_control_that_cannot_be_reached_or_seen_ends_a_walk(web, browser, sign_in, keys, mistake, told):
+def test_a_control_that_cannot_be_reached_or_seen_ends_a_walk(web, browser, sign_in, keys, mistake, message):
     sign_in()
     window.opened(browser, f"{web}/dashboard/account")
     control = "[...document.querySelectorAll('main button')].find((each) => /Change/.test(each.textContent))"
     browser.execute_script(f"const each = {control}; {mistake}")
 
-    with pytest.raises(AssertionError, match=told):
+    with pytest.raises(AssertionError, match=message):
         keys.to("Change the password")

@@ -57,7 +57,7 @@ class Visitor(ABC):
         window.settled(self._browser)
         return self
 
-    def told(self, sentence: str) -> Self:
+    def sees_notice(self, sentence: str) -> Self:
         """Wait until the page shows this message at its top."""
         return self.until(lambda _: sentence in self.notices)
 

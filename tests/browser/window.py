@@ -91,16 +91,16 @@ def height(browser: Chrome) -> int:
     return int(browser.execute_script("return document.documentElement.scrollHeight"))
 
 
-def findings(browser: Chrome, asked: dict[str, Any]) -> list[str]:
+def findings(browser: Chrome, options: dict[str, Any]) -> list[str]:
     """The violations that axe-core finds, of any impact: a line for each element."""
     if not browser.execute_script("return 'axe' in window"):
         browser.execute_script(_axe())
     answer = browser.execute_async_script(
         """
-        const [asked, done] = arguments;
-        axe.run(document, asked).then((found) => done(found.violations), (error) => done(String(error)));
+        const [options, done] = arguments;
+        axe.run(document, options).then((found) => done(found.violations), (error) => done(String(error)));
         """,
-        asked,
+        options,
     )
     assert isinstance(answer, list), answer
     return [

@@ -30,9 +30,9 @@ def rows(page):
 def test_it_shows_actor_action_and_time_to_the_second(signed_in, record, unique):
     record(actor := unique("actor"), "deleteWebhook", "wh_1")
 
-    when, *deed = rows(signed_in.get("/audit"))[0]
+    when, *entry = rows(signed_in.get("/audit"))[0]
 
-    assert deed == [actor, "Delete webhook", "wh_1"]
+    assert entry == [actor, "Delete webhook", "wh_1"]
     assert re.fullmatch(r"\d{1,2} [A-Z][a-z]{2} \d{4}, \d\d:\d\d:\d\d UTC", when)
 
 
@@ -44,8 +44,8 @@ def test_it_is_read_in_pages_the_newest_first(signed_in, record, unique):
     first = signed_in.get("/audit", q=actor)
     rest = signed_in.get(first.html.find("a", rel="next")["href"])
 
-    told = [row[3] for row in rows(first) + rows(rest)]
-    assert told == [f"key {number}" for number in reversed(range(30))]
+    subjects = [row[3] for row in rows(first) + rows(rest)]
+    assert subjects == [f"key {number}" for number in reversed(range(30))]
     assert len(rows(first)) == 25
     assert rest.html.find("a", rel="next") is None
     assert words(rest.html.select_one(".pager")) == "To the first"

@@ -90,8 +90,8 @@ def test_a_link_for_this_browser_connects_nothing_in_another(worker, signed_in, 
     other.client.set_cookie(cookies[0].partition("=")[0], "guessed", path="/v1/oauth")
     answers = [arrive(Api(each.client, api.key), consent(first)) for each in (other, signed_in)]
 
-    told = query_of(answers[0].headers["Location"])
-    assert (told["connected"], told["error"]) == ("false", "This link was opened in another browser")
+    outcome = query_of(answers[0].headers["Location"])
+    assert (outcome["connected"], outcome["error"]) == ("false", "This link was opened in another browser")
     # Presenting a state uses it up.
     assert answers[1].status_code == 400
     assert api.get(f"/users/{user}/oauth").json["data"] == []
@@ -120,12 +120,12 @@ def test_a_browser_that_knows_the_service_by_another_name_is_not_locked_out(
 
 
 @pytest.mark.parametrize(
-    ("scope", "asked"),
+    ("scope", "expected_scope"),
     [("write", "Calendars.ReadWrite"), ("read", "Calendars.Read"), ("free-busy", "Calendars.ReadBasic")],
 )
-def test_the_account_is_asked_for_what_was_chosen(signed_in, new_user, scope, asked):
+def test_the_account_is_asked_for_what_was_chosen(signed_in, new_user, scope, expected_scope):
     for link in links(signed_in, new_user(), "microsoft", scope):
-        assert asked in query_of(link)["scope"].split()
+        assert expected_scope in query_of(link)["scope"].split()
 
 
 @BOTH
@@ -165,12 +165,12 @@ def test_an_older_connection_is_not_reported_as_new(signed_in, stores, sandbox, 
     with stores.database.reading() as session:
         number = users.ids(session, [user], within=None)[user]
 
-    def told(later):
+    def notice_after(later):
         monkeypatch.setattr(connecting, "now", lambda: now() + later)
         return signed_in.get(signed_in.get(f"/connected/{number}/google?connected=true").location).notices[0]
 
-    assert told(timedelta()).startswith("ada@example.com is connected with Google.")
-    assert told(connecting.JUST_NOW).startswith("Google is not connected: it did not work this time")
+    assert notice_after(timedelta()).startswith("ada@example.com is connected with Google.")
+    assert notice_after(connecting.JUST_NOW).startswith("Google is not connected: it did not work this time")
 
 
 def test_a_user_renamed_or_deleted_meanwhile_is_found_or_told(
@@ -204,13 +204,13 @@ def test_a_provider_that_is_not_set_up_says_where_to_do_that(
     browser, user = browser_of(administrator, at=bare), new_user()
 
     page = browser.get(f"/users/{user}")
-    told = browser.do(f"/users/{user}/connect/google", {"scope": "write"})
+    refused = browser.do(f"/users/{user}/connect/google", {"scope": "write"})
 
     google = page.html.select_one(".connection")
     assert "Google is not set up yet" in words(google)
     assert google.find("a", href="/dashboard/settings")
     assert google.find("select") is None
-    assert told.notices == ["Google is not set up yet: enter its client id and secret first."]
+    assert refused.notices == ["Google is not set up yet: enter its client id and secret first."]
 
 
 def test_a_service_that_does_not_know_its_address_says_so(browser_of, administrator, new_app, new_user):
@@ -229,8 +229,8 @@ def test_a_service_that_does_not_know_its_address_says_so(browser_of, administra
 
     assert answer.status_code == 303
     cookie = answer.headers["Set-Cookie"].partition(";")[0]
-    told = client.get(answer.headers["Location"], environ_overrides=elsewhere | {"HTTP_COOKIE": cookie})
-    assert "set ALMANAC_PUBLIC_URL" in told.get_data(as_text=True)
+    response = client.get(answer.headers["Location"], environ_overrides=elsewhere | {"HTTP_COOKIE": cookie})
+    assert "set ALMANAC_PUBLIC_URL" in response.get_data(as_text=True)
 
 
 def test_what_to_ask_for_is_one_of_three(signed_in, new_user):

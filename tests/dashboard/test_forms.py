@@ -65,7 +65,7 @@ def test_a_form_is_accepted_behind_a_proxy_with_another_host_name(signed_in):
     }
 
     for referer in ({"Referer": "https://almanac.example.com/dashboard/account"}, {}):
-        told, refused_one = (
+        accepted, refused_one = (
             client.post(
                 "/dashboard/account/sessions/nobodys/end",
                 data={"csrf_token": each},
@@ -74,7 +74,7 @@ def test_a_form_is_accepted_behind_a_proxy_with_another_host_name(signed_in):
             )
             for each in (token, "wrong")
         )
-        assert (told.status_code, refused_one.status_code) == (303, 400)
+        assert (accepted.status_code, refused_one.status_code) == (303, 400)
 
 
 def test_without_sign_in_only_open_pages_are_reachable(app, visitor, posts):

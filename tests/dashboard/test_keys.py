@@ -150,11 +150,11 @@ def test_a_revoked_key_is_refused_at_once_and_listed_with_those_that_ended(signe
     form = row(signed_in.get("/keys"), name).form
     assert form["data-confirm"].startswith(f"Revoke {name}")
 
-    told = signed_in.do(form["action"])
+    after = signed_in.do(form["action"])
 
-    assert told.notices == [f"The key {key[:12]}… is revoked. Requests with it are rejected."]
+    assert after.notices == [f"The key {key[:12]}… is revoked. Requests with it are rejected."]
     assert caller.get("/users", limit=1).status_code == 401
-    assert row(told, name) is None
+    assert row(after, name) is None
     ended = signed_in.get("/keys", show="ended")
     assert "revoked" in words(row(ended, name))
     assert row(ended, name).form is None

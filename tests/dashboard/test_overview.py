@@ -112,9 +112,9 @@ def test_connections_that_ended_last_are_named_with_the_reason(here, world):
 
     assert [words(row.find("a")) for row in rows] == [f"user-{number}" for number in (6, 5, 4, 3, 2)]
     assert rows[0].find("a")["href"] == "/dashboard/users/user-6"
-    told = [words(cell) for cell in rows[0].find_all("td")]
-    assert (told[1], told[3]) == ("Google: 6@example.com", "Reason 6")
-    assert told[2].endswith("UTC")
+    cells = [words(cell) for cell in rows[0].find_all("td")]
+    assert (cells[1], cells[3]) == ("Google: 6@example.com", "Reason 6")
+    assert cells[2].endswith("UTC")
 
 
 def test_what_a_provider_says_is_text(here, world):

@@ -64,8 +64,8 @@ def test_what_the_environment_has_is_shown_and_cannot_be_changed_here(signed_in,
 def test_what_the_environment_has_is_not_replaced(signed_in, provider):
     page = signed_in.do(f"/settings/{provider}", {"client_id": "ours", "client_secret": SECRET})
 
-    (told,) = page.notices
-    assert "is set by the environment: change ALMANAC_" in told
+    (notice,) = page.notices
+    assert "is set by the environment: change ALMANAC_" in notice
     assert page.html.select_one(".notice")["role"] == "alert"
 
 
@@ -141,8 +141,8 @@ def test_what_could_not_be_tried_is_saved_with_a_warning(bare, sandbox):
 
     page = save(bare)
 
-    (told,) = page.notices
-    assert told.startswith("Saved. Google could not be asked just now. Save again in a few minutes")
+    (notice,) = page.notices
+    assert notice.startswith("Saved. Google could not be asked just now. Save again in a few minutes")
     assert page.html.select_one(".notice")["class"] == ["notice", "warn"]
     assert list(saved(bare)) == ["google"]
 

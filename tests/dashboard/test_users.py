@@ -77,15 +77,15 @@ def test_users_are_paged(signed_in, new_user, unique):
 @pytest.fixture
 def redis_commands(monkeypatch):
     """The number of commands that this thread, which answers the test's requests, has sent to Redis."""
-    asked, here, send = [], threading.get_ident(), AbstractConnection.send_packed_command
+    commands, here, send = [], threading.get_ident(), AbstractConnection.send_packed_command
 
     def counted(connection, *arguments, **options):
         if threading.get_ident() == here:
-            asked.append(arguments)
+            commands.append(arguments)
         return send(connection, *arguments, **options)
 
     monkeypatch.setattr(AbstractConnection, "send_packed_command", counted)
-    return lambda: len(asked)
+    return lambda: len(commands)
 
 
 def test_a_longer_list_needs_no_more_round_trips(install, redis_commands):
@@ -136,9 +136,9 @@ def test_a_connection_that_ended_says_since_when_why_and_what_to_do(signed_in, s
 
     page = signed_in.get(f"/users/{user}")
 
-    told = words(page.html.select_one(".connection .notice"))
-    assert told.startswith("This connection ended on")
-    assert HTML in told
+    notice = words(page.html.select_one(".connection .notice"))
+    assert notice.startswith("This connection ended on")
+    assert HTML in notice
     assert words(page.html.select_one(".connection .badge")) == "ended"
     assert page.html.select_one(".connection button.primary").get_text() == "Reconnect Google"
 

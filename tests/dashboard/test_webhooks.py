@@ -57,7 +57,7 @@ def id_of(row) -> str:
     return row.find("a")["href"].rsplit("/", 1)[1]
 
 
-def told(page):
+def listed_deliveries(page):
     """The deliveries of a page: the badge, and the text beside it."""
     listed = page.html.select(".deliveries > li")
     return [(words(each.select_one(".badge")), words(each.select_one(".delivery"))) for each in listed]
@@ -233,7 +233,7 @@ def test_deliveries_are_shown_the_newest_first_with_their_results(here, world):
 
     page = here.browser.get(f"/webhooks/{endpoint}")
 
-    newest, middle, oldest = told(page)
+    newest, middle, oldest = listed_deliveries(page)
     assert [newest[0], middle[0], oldest[0]] == ["pending", "failed", "delivered"]
     assert "connection.expired of eve" in newest[1]
     assert "0 attempts; next attempt" in newest[1]
@@ -252,7 +252,7 @@ def test_a_refusal_without_a_text_shows_its_status_once(here, world):
         claimed = deliveries.claim(session, endpoint, until=now())
         deliveries.failed(session, claimed, deliveries.Answer(500, "answered 500"), again_at=None)
 
-    (row,) = told(here.browser.get(f"/webhooks/{endpoint}"))
+    (row,) = listed_deliveries(here.browser.get(f"/webhooks/{endpoint}"))
 
     assert row[1].count("answered 500") == 1
 
@@ -264,7 +264,7 @@ def test_deliveries_of_one_status(here, world, status, count):
 
     page = here.browser.get(f"/webhooks/{endpoint}", status=status)
 
-    assert len(told(page)) == count
+    assert len(listed_deliveries(page)) == count
     if not count:
         assert words(page.html.select_one(".empty h2")) == "No deliveries"
 
@@ -278,7 +278,7 @@ def test_deliveries_are_read_in_pages_and_the_filter_stays(here, world):
     onward = first.html.find("a", rel="next")["href"]
     rest = here.browser.get(onward)
 
-    assert (len(told(first)), len(told(rest))) == (25, 5)
+    assert (len(listed_deliveries(first)), len(listed_deliveries(rest))) == (25, 5)
     assert "status=pending" in onward
     ids = [words(each) for page in (first, rest) for each in page.html.select("details p code.wrapped")]
     assert ids == sorted((row.id for row in world.waiting()), reverse=True)
@@ -292,12 +292,12 @@ def test_a_delivery_is_sent_again_and_enables_its_endpoint(here, world):
         deliveries.gone(session, claimed, deliveries.Answer(410, "it is gone"))
     page = here.browser.get(f"/webhooks/{endpoint}")
     assert "the endpoint answered 410 Gone" in page.notices[0]
-    assert told(page)[0][0] == "failed"
+    assert listed_deliveries(page)[0][0] == "failed"
 
     page = here.browser.do(page.html.select_one(".deliveries form")["action"])
 
     assert page.notices == ["It is being sent again. Reload this page in a moment to see the result."]
-    assert told(page)[0][0] == "pending"
+    assert listed_deliveries(page)[0][0] == "pending"
     assert actions(here.stores, actor=Installation.ACTOR)[-1] == (
         "replayDelivery",
         f"{endpoint}/{claimed.id}",
@@ -327,7 +327,7 @@ def test_what_a_receiver_says_is_text(here, world):
 
     page = here.browser.get(f"/webhooks/{endpoint}")
 
-    assert ODD in told(page)[0][1]
+    assert ODD in listed_deliveries(page)[0][1]
     assert ODD in page.html.select_one("pre").get_text()
     assert page.html.find("b") is None
 

@@ -31,17 +31,17 @@ pytestmark = pytest.mark.long
 
 
 def test_each_line_is_there_when_its_check_is_done(installation, monkeypatch):
-    told: list[str] = []
+    lines: list[str] = []
     heard_by: dict[str, int] = {}
     monkeypatch.setattr(
         "app.cli.doctor.CHECKS",
         tuple(
-            Check(name, lambda _, name=name: (heard_by.update({name: len(told)}), (State.OK, "Fine", ""))[1])
+            Check(name, lambda _, name=name: (heard_by.update({name: len(lines)}), (State.OK, "Fine", ""))[1])
             for name in ("one", "two")
         ),
     )
 
-    assert report(lambda: installation.settings, told.append, as_json=False)
+    assert report(lambda: installation.settings, lines.append, as_json=False)
     # The line of the settings was printed before the first check.
     assert heard_by == {"one": 1, "two": 2}
 

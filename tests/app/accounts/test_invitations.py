@@ -57,10 +57,10 @@ def test_an_administrator_is_created_listed_and_removed(data):
 
 
 def test_the_password_is_asked_for_twice_and_never_shown(data):
-    asked = almanac("admins", "create", "ada", data=data, typed=f"{PASSWORD}\n{PASSWORD}\n")
+    result = almanac("admins", "create", "ada", data=data, typed=f"{PASSWORD}\n{PASSWORD}\n")
 
-    assert asked.exit_code == 0
-    assert PASSWORD not in asked.output
+    assert result.exit_code == 0
+    assert PASSWORD not in result.output
     ((stored,),) = rows(data, "SELECT password_hash FROM administrators")
     assert passwords.matches(PASSWORD, stored)
 
@@ -84,7 +84,7 @@ def test_a_name_that_exists_gets_another_password_and_is_signed_out(data):
 
 
 @pytest.mark.parametrize(
-    ("name", "password", "told"),
+    ("name", "password", "message"),
     [
         ("ada", "short", "The password must have at least 12 characters"),
         ("ada", "ababababababab", "The password must have at least 5 different characters"),
@@ -93,11 +93,11 @@ def test_a_name_that_exists_gets_another_password_and_is_signed_out(data):
         ("a\nb", PASSWORD, "The name must not contain control characters"),
     ],
 )
-def test_a_name_or_a_password_that_will_not_do_is_told_and_nobody_is_created(data, name, password, told):
+def test_a_name_or_a_password_that_will_not_do_is_told_and_nobody_is_created(data, name, password, message):
     refused = create(data, name, password)
 
     assert refused.exit_code == 2
-    assert told in refused.stderr
+    assert message in refused.stderr
     assert "Traceback" not in refused.stderr
     assert names(data) == []
 

@@ -73,7 +73,7 @@ def test_an_unknown_user_removes_nobody(api, new_user, new_organization):
 
 @pytest.mark.parametrize("method", ["POST", "DELETE"])
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ({}, "userIds is required"),
         ({"userIds": None}, "userIds must not be null"),
@@ -85,10 +85,10 @@ def test_an_unknown_user_removes_nobody(api, new_user, new_organization):
         ({"userIds": ["ada"] * 10_001}, "userIds must have at most 10000 elements"),
     ],
 )
-def test_a_bad_list_of_users_is_refused_with_the_place(api, new_organization, method, body, told):
+def test_a_bad_list_of_users_is_refused_with_the_place(api, new_organization, method, body, message):
     answer = api.call(method, f"/organizations/{new_organization()}/members", json=body)
 
-    assert error(answer, 400).startswith(told)
+    assert error(answer, 400).startswith(message)
 
 
 def test_ten_thousand_names_fit_into_one_request(api, new_organization):

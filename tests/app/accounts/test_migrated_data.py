@@ -97,8 +97,8 @@ def test_it_goes_down_to_the_first_revision_and_up_again(own, api, written, acco
     # The installation still works: its API key, its users, and tokens that decrypt.
     assert database.is_current()
     (ada,) = api.get("/organizations/acme/members").json["data"]
-    told = {each["provider"]: each["alive"] for each in ada["oauthConnections"]}
-    assert (ada["id"], told) == ("ada", {"google": True, "microsoft": False})
+    alive = {each["provider"]: each["alive"] for each in ada["oauthConnections"]}
+    assert (ada["id"], alive) == ("ada", {"google": True, "microsoft": False})
     assert {each["id"] for each in api.get("/users").json["data"]} == {"ada", "bob"}
     with database.reading() as session:
         ids = session.scalars(select(OAuthConnection.id)).all()

@@ -80,7 +80,7 @@ def test_the_end_of_a_token_is_read_like_every_timestamp_and_is_utc_without_an_o
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"accessToken": None}, "accessToken must not be null"),
         ({"accessToken": ""}, "accessToken must have 1 to 16384 characters"),
@@ -112,10 +112,10 @@ def test_the_end_of_a_token_is_read_like_every_timestamp_and_is_utc_without_an_o
         ({"scope": ["s"] * 201}, "scope must have 1 to 200 elements"),
     ],
 )
-def test_a_bad_body_stores_nothing_and_is_not_repeated(api, new_user, changed, told):
+def test_a_bad_body_stores_nothing_and_is_not_repeated(api, new_user, changed, message):
     user = new_user()
 
-    assert error(api.post(f"/users/{user}/oauth/google", BODY | changed), 400).startswith(told)
+    assert error(api.post(f"/users/{user}/oauth/google", BODY | changed), 400).startswith(message)
     assert api.get(f"/users/{user}/oauth").json["data"] == []
 
 

@@ -47,7 +47,7 @@ def test_a_name_may_be_absent(api, unique):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ({}, "slug is required"),
         ({"name": "N"}, "slug is required"),
@@ -65,17 +65,17 @@ def test_a_name_may_be_absent(api, unique):
         ({"slug": "design", "name": "a\x00b"}, "name must not contain control characters"),
     ],
 )
-def test_a_bad_body_creates_nothing(api, body, told):
-    assert error(api.post("/organizations", body), 400).startswith(told)
+def test_a_bad_body_creates_nothing(api, body, message):
+    assert error(api.post("/organizations", body), 400).startswith(message)
     assert api.get("/organizations/design").status_code == 404
 
 
 def test_a_slug_that_is_taken_is_409(api, new_organization):
     slug = new_organization()
 
-    told = error(api.post("/organizations", {"slug": slug, "name": "Other"}), 409)
+    message = error(api.post("/organizations", {"slug": slug, "name": "Other"}), 409)
 
-    assert told == "Organization with slug already exists"
+    assert message == "Organization with slug already exists"
     assert api.get(f"/organizations/{slug}").json["data"]["name"] is None
 
 

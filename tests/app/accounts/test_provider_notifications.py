@@ -346,8 +346,8 @@ def test_each_change_is_passed_on_to_webhooks(watched, api):
     finally:
         assert api.delete(f"/webhooks/{endpoint}").status_code == 200
     assert delivery["payload"]["type"] == "calendar.changed"
-    told = {"userId": ada.user, "provider": "google", "calendarId": "primary"}
-    assert delivery["payload"]["data"] == told
+    expected = {"userId": ada.user, "provider": "google", "calendarId": "primary"}
+    assert delivery["payload"]["data"] == expected
 
 
 @pytest.mark.parametrize("news", ["exists", "subscriptionRemoved"])

@@ -43,7 +43,7 @@ def test_ids_that_are_allowed(api, user):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ({}, "id is required"),
         ({"id": None}, "id must not be null"),
@@ -63,8 +63,8 @@ def test_ids_that_are_allowed(api, user):
         ({"id": "ada", "organizationSlugs": ["abc"] * 1001}, "organizationSlugs must have at most 1000"),
     ],
 )
-def test_a_bad_body_registers_nobody(api, body, told):
-    assert error(api.post("/users", body), 400).startswith(told)
+def test_a_bad_body_registers_nobody(api, body, message):
+    assert error(api.post("/users", body), 400).startswith(message)
     assert api.get("/users/ada").status_code == 404
 
 
@@ -172,8 +172,8 @@ def test_include_narrows_the_relations(api, new_user):
             answer = api.call(method, f"/users/{user}", query_string=query, **more)
             assert answer.json["data"].keys() - {"id", "createdAt"} == present, query
 
-    told = error(api.get(f"/users/{user}", include="members"), 400)
-    assert told.endswith("must be one of oauthConnections, organizations")
+    message = error(api.get(f"/users/{user}", include="members"), 400)
+    assert message.endswith("must be one of oauthConnections, organizations")
 
 
 def test_nobody_is_404(api):
@@ -234,15 +234,15 @@ def test_a_rename_to_the_same_id_is_nothing(api, new_user):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ({}, "userId is required"),
         ({"userId": None}, "userId must not be null"),
         ({"userId": "a b"}, "userId must match"),
     ],
 )
-def test_a_rename_needs_a_good_id(api, new_user, body, told):
-    assert error(api.put(f"/users/{new_user()}", body), 400).startswith(told)
+def test_a_rename_needs_a_good_id(api, new_user, body, message):
+    assert error(api.put(f"/users/{new_user()}", body), 400).startswith(message)
 
 
 # --- delete

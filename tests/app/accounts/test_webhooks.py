@@ -138,8 +138,8 @@ def test_a_secret_is_shown_once_and_kept_sealed(api, stores, caplog):
 def test_nothing_private_is_registered(new_app, new_api, url):
     made = new_app(webhooks_allow_private=False)
     strict = type(new_api())(made.test_client(), new_api().key)
-    told = "url must not lead to a private or loopback address"
-    assert error(strict.post("/webhooks", {"url": url}), 400) == told
+    message = "url must not lead to a private or loopback address"
+    assert error(strict.post("/webhooks", {"url": url}), 400) == message
     plain = strict.post("/webhooks", {"url": url.replace("https:", "http:")})
     assert error(plain, 400) == "url must be an https URL"
     assert strict.get("/webhooks").json["data"] == []
@@ -288,10 +288,10 @@ def test_a_receiver_that_is_down_gets_every_event_once_it_is_back(api, person, r
     )
     receiver.up()
     until(lambda: all(each["status"] == "delivered" for each in log(api, endpoint)), meanwhile=sweep)
-    told = {each.id: each.verified(endpoint["secret"]) for each in receiver.received}
-    assert len(receiver.received) == len(told) == 3
-    assert told == {each["id"]: each["payload"] for each in log(api, endpoint)}
-    assert {each["data"]["userId"] for each in told.values()} == {ada.user for ada in people}
+    payloads = {each.id: each.verified(endpoint["secret"]) for each in receiver.received}
+    assert len(receiver.received) == len(payloads) == 3
+    assert payloads == {each["id"]: each["payload"] for each in log(api, endpoint)}
+    assert {each["data"]["userId"] for each in payloads.values()} == {ada.user for ada in people}
     assert all(each["attempts"] > 1 for each in log(api, endpoint))
 
 

@@ -230,13 +230,13 @@ def test_reads_do_not_ask_again_at_once_after_a_failed_identification(provider, 
     reader, _ = of_one_mailbox(api, sandbox, unique, provider)
     sandbox.fault(operation=MAIN[provider], status=503)
     assert reader.busy(api) == []
-    asked = sandbox.requests().by_operation[MAIN[provider]]
-    assert asked > 0
+    calls = sandbox.requests().by_operation[MAIN[provider]]
+    assert calls > 0
 
     for _ in range(3):
         assert reader.busy(api, **{"Cache-Control": "no-cache"}) == []
 
-    assert sandbox.requests().by_operation[MAIN[provider]] == asked
+    assert sandbox.requests().by_operation[MAIN[provider]] == calls
 
 
 @pytest.mark.usefixtures("worker")

@@ -76,9 +76,9 @@ def test_a_stale_answer_comes_at_once_and_the_next_is_new(sandbox, lenient, user
 
 
 @pytest.mark.usefixtures("stale")
-@pytest.mark.parametrize("asked", ["no-cache", "max-age=0"])
-def test_a_no_cache_request_waits_for_the_provider(lenient, user, asked):
-    assert periods(busy(lenient, user, {"Cache-Control": asked})) == AFTER
+@pytest.mark.parametrize("directive", ["no-cache", "max-age=0"])
+def test_a_no_cache_request_waits_for_the_provider(lenient, user, directive):
+    assert periods(busy(lenient, user, {"Cache-Control": directive})) == AFTER
 
 
 @pytest.mark.usefixtures("stale")

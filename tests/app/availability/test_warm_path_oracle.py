@@ -253,11 +253,11 @@ def agree(api, people, random, queries):
     for _ in range(queries):
         slug, members = random.choice(list(people.items()))
         route = random.choice(("user", "user", "user", "users", "organization"))
-        asked = [random.choice(members)] if route == "user" else members
+        users = [random.choice(members)] if route == "user" else members
         query, headers = random_query(random)
 
-        answer = ask(api, route, slug, asked, query, headers)
-        expected = plain_answer(route, asked, query, headers)
+        answer = ask(api, route, slug, users, query, headers)
+        expected = plain_answer(route, users, query, headers)
 
         if expected is None:
             assert answer.status_code == 400, (query, headers)

@@ -20,15 +20,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_each_secret_is_made_once_and_no_other_user_of_the_host_enters(folder, tmp_path):
-    told = almanac("keys", "secrets", "--to", str(folder), data=tmp_path)
+    result = almanac("keys", "secrets", "--to", str(folder), data=tmp_path)
 
-    assert told.exit_code == 0, told.stderr
+    assert result.exit_code == 0, result.stderr
     assert {file.name for file in folder.iterdir()} == NAMES
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     # The containers run as users that do not exist on this host.
     assert {stat.S_IMODE(file.stat().st_mode) for file in folder.iterdir()} == {0o444}
     values = {file.name: file.read_text() for file in folder.iterdir()}
-    assert not any(value in told.output for value in values.values())
+    assert not any(value in result.output for value in values.values())
     assert len(set(values.values())) == len(NAMES)
 
 

@@ -206,9 +206,9 @@ def test_a_provider_failure_has_its_reason(sandbox, person, call, fault, status)
     assert answer.json["data"] is None
     assert ADA not in answer.json["error"]
     assert "http" not in answer.json["error"]
-    asked = 30 if status == 429 and "retry_after" in fault else None
-    assert answer.json.get("retryAfter") == asked
-    assert answer.headers.get("Retry-After") == (None if asked is None else str(asked))
+    seconds = 30 if status == 429 and "retry_after" in fault else None
+    assert answer.json.get("retryAfter") == seconds
+    assert answer.headers.get("Retry-After") == (None if seconds is None else str(seconds))
 
 
 @pytest.mark.parametrize("reason", ["rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded"])

@@ -331,10 +331,10 @@ def test_a_busy_read_sees_every_write_at_once(api, person):
     assert busy() == []
 
 
-@pytest.mark.parametrize(("asked", "expected"), [(None, False), (False, False), (True, True)])
-def test_google_notifies_guests_on_request(sandbox, new_person, asked, expected):
+@pytest.mark.parametrize(("requested", "expected"), [(None, False), (False, False), (True, True)])
+def test_google_notifies_guests_on_request(sandbox, new_person, requested, expected):
     person = new_person("google")
-    sent = {} if asked is None else {"sendNotifications": asked}
+    sent = {} if requested is None else {"sendNotifications": requested}
     made = person.made(attendees=[{"email": BOB}], **sent)
     one(person.update(made["id"], subject="New", **sent))
     person.delete(made["id"], **{name: str(value).lower() for name, value in sent.items()})

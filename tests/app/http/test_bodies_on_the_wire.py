@@ -33,10 +33,10 @@ def post(port: int, api: Api) -> Callable[..., tuple[int, str]]:
     """Send a body; returns the status and the error sentence."""
 
     def send_body(body: bytes, *headers: str, path: str = "/v1/users", length: int | None = None):
-        told = ["Host: x", f"Authorization: Bearer {api.key}", "Content-Type: application/json", *headers]
+        lines = ["Host: x", f"Authorization: Bearer {api.key}", "Content-Type: application/json", *headers]
         if length is not None:
-            told.append(f"Content-Length: {length}")
-        head = "\r\n".join([f"POST {path} HTTP/1.1", *told, "", ""])
+            lines.append(f"Content-Length: {length}")
+        head = "\r\n".join([f"POST {path} HTTP/1.1", *lines, "", ""])
         status, answered, found = send(port, head.encode() + body)
         assert answered["content-type"] == "application/json"
         answer: Any = json.loads(found)
@@ -129,8 +129,11 @@ LISTS = [
 
 @pytest.mark.parametrize(("path", "body", "field", "most"), LISTS, ids=[each[2] for each in LISTS])
 def test_a_list_that_is_too_long_is_refused_by_its_name(post, path, body, field, most):
-    told = json.dumps(body).encode()
-    assert post(told, path=path, length=len(told)) == (400, f"{field} must have at most {most} elements")
+    encoded = json.dumps(body).encode()
+    assert post(encoded, path=path, length=len(encoded)) == (
+        400,
+        f"{field} must have at most {most} elements",
+    )
 
 
 def test_an_answer_of_too_many_slots_is_refused_before_anybody_is_asked(post, new_user, sandbox):
@@ -158,8 +161,8 @@ def answered(connection: socket.socket) -> tuple[int, dict[str, str]]:
 
 def request_of(api: Api, path: str, body: bytes, *headers: str, key: str | None = None) -> bytes:
     """The bytes of a POST."""
-    told = ["Host: x", f"Authorization: Bearer {key or api.key}", *headers]
-    return "\r\n".join([f"POST {path} HTTP/1.1", *told, "", ""]).encode() + body
+    lines = ["Host: x", f"Authorization: Bearer {key or api.key}", *headers]
+    return "\r\n".join([f"POST {path} HTTP/1.1", *lines, "", ""]).encode() + body
 
 
 JSON = "Content-Type: application/json"
@@ -183,8 +186,8 @@ def test_a_refused_body_that_was_not_read_closes_the_connection_and_says_so(port
     key = "alm_none" if status == 401 else None
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         connection.sendall(request_of(api, path, body, *headers, key=key))
-        found, told = answered(connection)
-        assert (found, told["connection"]) == (status, "close")
+        found, response_headers = answered(connection)
+        assert (found, response_headers["connection"]) == (status, "close")
         # The server ends the connection without resetting it.
         assert connection.recv(1) == b""
 

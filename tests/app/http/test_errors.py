@@ -270,9 +270,9 @@ def test_an_empty_body_lacks_what_is_required(api):
 @pytest.mark.parametrize("control", ["\x00", "\n", "\x1b", "\x7f", "\x85", "\u2028"])
 def test_control_characters_in_strings_are_refused(api, unique, control):
     slug = unique("org")
-    told = refused(api.post("/organizations", {"slug": slug, "name": f"a{control}b"}), 400)
+    message = refused(api.post("/organizations", {"slug": slug, "name": f"a{control}b"}), 400)
 
-    assert told == "name must not contain control characters"
+    assert message == "name must not contain control characters"
     assert api.get(f"/organizations/{slug}").status_code == 404
 
 

@@ -97,9 +97,9 @@ def test_every_creation_is_done_once_and_answered_alike(
         assert (again.status_code, again.data) == (once.status_code, once.data)
         assert again.mimetype == once.mimetype == "application/json"
     assert api.delete(f"/webhooks/{once.json['data']['id']}").status_code == 200
-    asked = sandbox.requests().by_operation
-    assert asked["google.events.insert"] == 1
-    assert asked["microsoft.events.insert"] == 2
+    calls = sandbox.requests().by_operation
+    assert calls["google.events.insert"] == 1
+    assert calls["microsoft.events.insert"] == 2
 
 
 def test_the_rest_of_an_answer_is_its_own(api, key, unique):
@@ -155,7 +155,7 @@ def test_on_other_routes_the_header_means_nothing(api, stores, new_organization,
 def test_without_the_header_nothing_is_asked_of_the_database(app, api, unique):
     statements: list[str] = []
     engine = app.extensions[EXTENSION].stores.database.engine
-    listen = (engine, "before_cursor_execute", lambda *told: statements.append(told[2]))
+    listen = (engine, "before_cursor_execute", lambda *arguments: statements.append(arguments[2]))
     event.listen(*listen)
     try:
         assert api.post("/users", {"id": unique("user")}).status_code == 201

@@ -29,7 +29,7 @@ def limited(new_app: Callable[..., Flask], new_api: Callable[..., Api]) -> Calla
     return make
 
 
-def told(answer: TestResponse) -> list[str | None]:
+def limits(answer: TestResponse) -> list[str | None]:
     return [answer.headers.get(name) for name in HEADERS]
 
 
@@ -39,7 +39,7 @@ def test_who_asks_too_often_is_told_when_to_come_back(limited):
     answers = [api.get("/users") for _ in range(4)]
 
     assert [each.status_code for each in answers] == [200, 200, 200, 429]
-    assert [told(each)[:2] for each in answers] == [["3", "2"], ["3", "1"], ["3", "0"], ["3", "0"]]
+    assert [limits(each)[:2] for each in answers] == [["3", "2"], ["3", "1"], ["3", "0"], ["3", "0"]]
     refused = answers[-1]
     seconds = refused.json["retryAfter"]
     assert 0 < seconds <= 60
@@ -64,7 +64,7 @@ def test_every_route_that_takes_a_key_counts(new_app, new_api):
         api = Api(app.test_client(), new_api().key)
         # Each request fails with 404, and is counted exactly once.
         first = api.call(method, path)
-        assert (endpoint, *told(first)[:2]) == (endpoint, "1", "0")
+        assert (endpoint, *limits(first)[:2]) == (endpoint, "1", "0")
         assert first.status_code != 429, endpoint
         assert api.call(method, path).status_code == 429, endpoint
 
@@ -75,7 +75,7 @@ def test_what_takes_no_key_is_not_counted(new_app):
     for path in ("/healthz", "/metrics", "/v1/openapi.json", "/v1/docs", "/dashboard/sign-in"):
         answers = [client.get(path) for _ in range(3)]
         assert 429 not in [each.status_code for each in answers], path
-        assert told(answers[0]) == [None, None, None], path
+        assert limits(answers[0]) == [None, None, None], path
 
 
 def test_a_key_that_is_unknown_is_not_counted(limited):
@@ -83,7 +83,7 @@ def test_a_key_that_is_unknown_is_not_counted(limited):
     stranger = Api(api.client, "alm_unknown")
     answers = [stranger.get("/users") for _ in range(3)]
     assert {each.status_code for each in answers} == {401}
-    assert told(answers[0]) == [None, None, None]
+    assert limits(answers[0]) == [None, None, None]
 
 
 def test_a_read_only_key_counts_what_it_may_not_do(limited):
@@ -109,7 +109,7 @@ def test_an_answer_that_is_repeated_tells_what_is_left_now(limited, unique):
     again = api.post("/users", body, headers=headers)
     assert (first.status_code, again.status_code) == (201, 201)
     assert again.headers["Idempotency-Replayed"] == "true"
-    assert [told(each)[1] for each in (first, again)] == ["4", "3"]
+    assert [limits(each)[1] for each in (first, again)] == ["4", "3"]
     assert len(again.headers.getlist("RateLimit-Remaining")) == 1
 
 
@@ -128,7 +128,7 @@ def test_without_a_limit_nothing_is_counted(api, stores: Stores):
     before = set(stores.redis.scan_iter("quota:*"))
     answer = api.get("/users")
     assert answer.status_code == 200
-    assert told(answer) == [None, None, None]
+    assert limits(answer) == [None, None, None]
     assert set(stores.redis.scan_iter("quota:*")) == before
 
 
@@ -144,7 +144,7 @@ def test_without_redis_what_needs_none_is_answered(new_app, api, tmp_path, caplo
     answers = [caller.get("/users") for _ in range(4)]
 
     assert {each.status_code for each in answers} == {200}
-    assert told(answers[0]) == [None, None, None]
+    assert limits(answers[0]) == [None, None, None]
     # The cached version has a stamp from before, so Redis was reachable then.
     caller.client.application.extensions["almanac"].stores.versioned_cache._memory.version = b"of before"
     late = caller.get("/users/nobody/scheduling", **DAY)

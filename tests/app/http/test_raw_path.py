@@ -69,20 +69,20 @@ def segment(identifier: str) -> str:
 
 @pytest.mark.parametrize("identifier", IDS)
 def test_an_identifier_arrives_as_it_was_meant(identifier):
-    told = heard(f"/c/{segment(identifier)}/e/{segment(identifier[::-1])}")
+    response = heard(f"/c/{segment(identifier)}/e/{segment(identifier[::-1])}")
 
-    assert told.json == {"calendarId": identifier, "eventId": identifier[::-1]}
+    assert response.json == {"calendarId": identifier, "eventId": identifier[::-1]}
     assert heard(f"/m/{segment(identifier)}").json == {"metaId": identifier}
 
 
 @given(st.text(min_size=1, max_size=30), st.text(min_size=1, max_size=30))
 def test_any_text_arrives_as_it_was_meant_or_is_refused(calendar, event):
-    told = heard(f"/c/{segment(calendar)}/e/{segment(event)}")
+    response = heard(f"/c/{segment(calendar)}/e/{segment(event)}")
 
     if any(CONTROL.search(each) or each in (".", "..") for each in (calendar, event)):
-        assert told.status_code == 400
+        assert response.status_code == 400
     else:
-        assert told.json == {"calendarId": calendar, "eventId": event}
+        assert response.json == {"calendarId": calendar, "eventId": event}
 
 
 @pytest.mark.parametrize(

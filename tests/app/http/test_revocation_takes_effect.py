@@ -33,15 +33,15 @@ def test_a_revoked_key_is_refused_by_every_process_at_once(
 ):
     ada, here = new_user(account(sandbox, unique)), new_api()
     there = elsewhere(here)
-    asked = MORNING | {"at": MORNING["start"]}
+    query = MORNING | {"at": MORNING["start"]}
     for api in (here, there, there):
-        assert api.get(f"/users/{ada}/{route}", **asked).status_code == 200
+        assert api.get(f"/users/{ada}/{route}", **query).status_code == 200
 
     with stores.database.writing() as session:
         assert len(api_keys.revoke(session, here.key, prefix="alm_")) == 1
 
     for api in (here, there):
-        assert api.get(f"/users/{ada}/{route}", **asked).status_code == 401
+        assert api.get(f"/users/{ada}/{route}", **query).status_code == 401
         assert api.get(f"/users/{ada}/{route}").status_code == 401, "not even a fault is told"
 
 
@@ -121,12 +121,12 @@ def test_a_warm_request_costs_no_statement(worker, api, new_user, new_organizati
     ada = new_user(account(sandbox, unique), slugs=(slug,))
     paths = [f"/users/{ada}/scheduling", f"/organizations/{slug}/scheduling"]
     paths += [f"{path}/explain" for path in paths]
-    asked = MORNING | {"at": MORNING["start"]}
+    query = MORNING | {"at": MORNING["start"]}
     for path in paths * 2:
-        assert api.get(path, **asked).status_code == 200
+        assert api.get(path, **query).status_code == 200
     database = app.extensions[EXTENSION].stores.__dict__["database"]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(database, "reading", None)
         for path in paths:
-            assert api.get(path, **asked).status_code == 200
+            assert api.get(path, **query).status_code == 200

@@ -28,7 +28,7 @@ def silence():
         yield server.getsockname()[1]
 
 
-def asked(app):
+def readiness(app):
     """The shortest of three durations, because other processes share this machine."""
     client = app.test_client()
     took = []
@@ -52,27 +52,27 @@ def ticking(stores):
 def test_when_all_parts_are_ready_there_are_no_reasons(app):
     states = dict.fromkeys(("database", "redis", "worker", "beat"), "ok")
 
-    assert asked(app) == (200, {"status": "ok", **states, "reasons": {}})
+    assert readiness(app) == (200, {"status": "ok", **states, "reasons": {}})
 
 
 @pytest.mark.usefixtures("worker")
 def test_without_beat_the_service_is_still_ready(app, stores):
     stores.redis.delete(BEAT)
 
-    status, told = asked(app)
+    status, report = readiness(app)
 
-    assert (status, told["status"], told["beat"]) == (200, "ok", "unavailable")
-    assert told["reasons"] == {"beat": "has never ticked: is it running?"}
+    assert (status, report["status"], report["beat"]) == (200, "ok", "unavailable")
+    assert report["reasons"] == {"beat": "has never ticked: is it running?"}
 
 
 @pytest.mark.usefixtures("worker", "ticking")
 def test_a_beat_that_hangs_is_reported_by_the_age_of_its_tick(app, stores):
     stores.redis.set(BEAT, time.time() - 100)
 
-    status, told = asked(app)
+    status, report = readiness(app)
 
-    assert (status, told["beat"]) == (200, "unavailable")
-    assert told["reasons"]["beat"].startswith("last ticked 10")
+    assert (status, report["beat"]) == (200, "unavailable")
+    assert report["reasons"]["beat"].startswith("last ticked 10")
 
 
 @pytest.mark.usefixtures("ticking")
@@ -105,11 +105,11 @@ def test_a_part_that_is_down_is_named_with_its_fault(new_app, changed, reasons):
     app = new_app(**changed)
 
     # On a loaded machine, a refusal may take longer than the probe's time limit.
-    status, told = until(lambda: LATE not in (found := asked(app))[1]["reasons"].values() and found)
-    assert (status, told["status"]) == (503, "unavailable")
-    assert told["reasons"] == reasons
-    assert {part for part in ("database", "redis", "worker", "beat") if told[part] != "ok"} == set(reasons)
-    assert "planted" not in f"{told}"
+    status, report = until(lambda: LATE not in (found := readiness(app))[1]["reasons"].values() and found)
+    assert (status, report["status"]) == (503, "unavailable")
+    assert report["reasons"] == reasons
+    assert {part for part in ("database", "redis", "worker", "beat") if report[part] != "ok"} == set(reasons)
+    assert "planted" not in f"{report}"
 
 
 @pytest.mark.usefixtures("worker", "ticking")
@@ -124,11 +124,11 @@ def test_a_part_that_is_down_is_named_with_its_fault(new_app, changed, reasons):
     ids=["PostgreSQL", "Redis", "Redis broker", "RabbitMQ"],
 )
 def test_a_part_that_hangs_is_reported_within_a_second(new_app, silence, setting, url, parts):
-    status, told = asked(new_app(**{setting: url.format(silence)}))
+    status, report = readiness(new_app(**{setting: url.format(silence)}))
 
     assert status == 503
-    assert set(told["reasons"]) == parts
-    assert all(reason.startswith("does not answer") for reason in told["reasons"].values())
+    assert set(report["reasons"]) == parts
+    assert all(reason.startswith("does not answer") for reason in report["reasons"].values())
 
 
 @pytest.mark.long

@@ -132,9 +132,9 @@ def test_every_operation_with_a_key_may_be_one_too_many(document):
     }
     for name, operation in operations(document):
         if operation.get("security") != []:
-            told = operation["responses"]["429"]
+            documented = operation["responses"]["429"]
             # The list of events tells it by a bare string too, and in words of its own.
-            headers = refused["headers"] if "$ref" in told else told["headers"]
+            headers = refused["headers"] if "$ref" in documented else documented["headers"]
             assert headers == refused["headers"], name
 
 

@@ -165,15 +165,15 @@ def flower_process(environment: dict[str, str], worker: None) -> Iterator[Runnin
     with subprocess.Popen(command, env=ours, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            told = re.search(r"Flower: (\S+) .*with the password (\S+)\)", process.stdout.readline())
-            assert told is not None
-            asked = ["healthy", "flower", "--port", str(port), "--url-prefix", "/flower"]
+            line_found = re.search(r"Flower: (\S+) .*with the password (\S+)\)", process.stdout.readline())
+            assert line_found is not None
+            options = ["healthy", "flower", "--port", str(port), "--url-prefix", "/flower"]
             give_up = time.monotonic() + START_SECONDS
-            while almanac(*asked, data=Path("/")).exit_code:
+            while almanac(*options, data=Path("/")).exit_code:
                 assert process.poll() is None, "Flower ended by itself"
                 assert time.monotonic() < give_up, "Flower does not answer"
                 time.sleep(0.2)
-            yield Running(told[1], process, told[2])
+            yield Running(line_found[1], process, line_found[2])
         finally:
             process.terminate()
             process.wait(timeout=STOP_SECONDS)
@@ -249,10 +249,10 @@ def test_nothing_is_healthy_where_nothing_runs(tmp_path):
         refused = almanac("healthy", *part, data=tmp_path)
         assert refused.exit_code == 1
         assert f"port {port} does not answer" in refused.stderr
-    for part, told in (("worker", "the broker does not answer"), ("beat", "Redis does not answer")):
+    for part, reason in (("worker", "the broker does not answer"), ("beat", "Redis does not answer")):
         refused = almanac("healthy", part, data=tmp_path)
         assert refused.exit_code == 1
-        assert told in refused.stderr
+        assert reason in refused.stderr
 
 
 @pytest.mark.usefixtures("worker")
@@ -288,9 +288,9 @@ def test_flower_runs_beside_the_rest_when_asked_to(tmp_path):
         try:
             assert everything.stdout is not None
             line = next(line for line in everything.stdout if line.startswith("Flower"))
-            told = re.fullmatch(r"Flower: (\S+) \(sign in as almanac with the password (\S+)\)\n", line)
-            assert told is not None
-            assert workers_seen(told[1], ("almanac", told[2])) == {"worker1", "worker2"}
+            line_found = re.fullmatch(r"Flower: (\S+) \(sign in as almanac with the password (\S+)\)\n", line)
+            assert line_found is not None
+            assert workers_seen(line_found[1], ("almanac", line_found[2])) == {"worker1", "worker2"}
             # Beat has ticked by then, and its health check says so.
             assert almanac("healthy", "beat", data=tmp_path).exit_code == 0
         finally:

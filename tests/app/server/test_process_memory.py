@@ -45,11 +45,11 @@ before = libc.mallinfo2().uordblks
 together.wait()
 together.wait()
 kept = libc.mallinfo2().uordblks - before
-with tempfile.NamedTemporaryFile() as told:
-    stream = libc.fopen(told.name.encode(), b"w")
+with tempfile.NamedTemporaryFile() as output:
+    stream = libc.fopen(output.name.encode(), b"w")
     libc.malloc_info(0, stream)
     libc.fclose(stream)
-    print(told.read().count(b"<heap "), kept // 1024)
+    print(output.read().count(b"<heap "), kept // 1024)
 together.wait()
 """
 
@@ -102,7 +102,7 @@ print(len(made))
 """
 
 
-def told(*command: str, environment: Mapping[str, str] | None = None) -> list[int]:
+def memory_of(*command: str, environment: Mapping[str, str] | None = None) -> list[int]:
     """The numbers that a program prints."""
     printed = subprocess.check_output(command, env=environment, timeout=START_SECONDS)
     return [int(word) for word in printed.split()]
@@ -118,7 +118,7 @@ def commands(settings):
 def test_threads_share_few_heaps_and_release_freed_memory(settings, monkeypatch):
     monkeypatch.delenv(MALLOC, raising=False)
     for python in commands(settings):
-        heaps, kept = told(*python, "-c", THREADS)
+        heaps, kept = memory_of(*python, "-c", THREADS)
         assert heaps <= 2
         assert kept < 100
 
@@ -127,15 +127,15 @@ def test_threads_share_few_heaps_and_release_freed_memory(settings, monkeypatch)
 def test_the_operators_glibc_settings_are_kept(settings, monkeypatch):
     monkeypatch.setenv(MALLOC, "glibc.malloc.arena_max=4")
     for python in commands(settings):
-        heaps, kept = told(*python, "-c", THREADS)
+        heaps, kept = memory_of(*python, "-c", THREADS)
         assert heaps == 4
         assert kept > 1000
 
 
 def test_garbage_that_survives_a_collection_is_freed_by_a_later_one():
-    assert told(sys.executable, "-c", LOOKS)[0] <= 4
+    assert memory_of(sys.executable, "-c", LOOKS)[0] <= 4
 
 
 def test_a_worker_collects_garbage_before_there_is_much(environment, database):
-    (made,) = told(sys.executable, "-c", OBJECTS, environment=environment)
+    (made,) = memory_of(sys.executable, "-c", OBJECTS, environment=environment)
     assert made < 10_000

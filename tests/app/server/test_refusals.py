@@ -60,9 +60,9 @@ def test_errors_of_the_server_have_a_json_body_and_an_id(port, request_, status,
     assert answered == status
     assert headers["content-type"] == "application/json"
     assert headers["x-request-id"]
-    told = json.loads(body)
-    assert told["data"] is None
-    assert error in told["error"]
+    response = json.loads(body)
+    assert response["data"] is None
+    assert error in response["error"]
 
 
 def test_a_long_but_legal_query_reaches_the_application(port):
@@ -139,11 +139,11 @@ def test_it_opens_no_control_socket_and_sends_with_a_time_limit():
 def test_an_error_outside_the_application_is_logged_without_the_path(caplog):
     worker = Worker.__new__(Worker)
     worker.log = logging.getLogger("gunicorn.error")
-    asked = SimpleNamespace(method="GET", uri="/dashboard/welcome/planted-secret")
+    request = SimpleNamespace(method="GET", uri="/dashboard/welcome/planted-secret")
     ours, theirs = socket.socketpair()
 
     with ours, theirs:
-        worker.handle_error(asked, ours, ("127.0.0.1", 1), RuntimeError("broken"))
+        worker.handle_error(request, ours, ("127.0.0.1", 1), RuntimeError("broken"))
         answer = theirs.recv(65_536)
 
     assert answer.startswith(b"HTTP/1.1 500 ")

@@ -98,8 +98,8 @@ def test_each_verdict_is_a_sentence(ada, why, time, sent, because):
 
     page = why(user, time, **sent)
 
-    (told,) = sentences(page)
-    moment, _, rest = told.partition(" is ")
+    (sentence,) = sentences(page)
+    moment, _, rest = sentence.partition(" is ")
     assert moment == f"{time} on Thursday 3 December (UTC)"
     assert rest.startswith(because)
     sign = page.html.select_one(".verdict")["class"]
@@ -107,9 +107,9 @@ def test_each_verdict_is_a_sentence(ada, why, time, sent, because):
 
 
 def test_a_moment_outside_the_range(ada, why):
-    (told,) = sentences(why(ada(), "10:00", day="2026-12-05"))
+    (sentence,) = sentences(why(ada(), "10:00", day="2026-12-05"))
 
-    assert told.endswith("is not offered: the range asked for begins at 00:00 on Saturday 5 December.")
+    assert sentence.endswith("is not offered: the range asked for begins at 00:00 on Saturday 5 December.")
 
 
 def test_a_calendar_that_cannot_be_read_is_the_reason(sandbox, ada, why):
@@ -118,18 +118,18 @@ def test_a_calendar_that_cannot_be_read_is_the_reason(sandbox, ada, why):
 
     page = why(user, "10:10")
 
-    (told,) = sentences(page)
-    assert "is not offered: Microsoft's calendar primary could not be read (providerError)" in told
+    (sentence,) = sentences(page)
+    assert "is not offered: Microsoft's calendar primary could not be read (providerError)" in sentence
     # The calendars that were read still say what blocks.
     assert facts(page) == [("Busy", "from 10:00 to 10:30, in ada@example.com (Google)")]
 
 
 def test_a_user_without_calendars_and_an_unknown_user(new_user, why):
-    (told,) = sentences(why(new_user(), "10:10"))
-    assert told.endswith("is not offered: no calendar is connected, so nothing is offered.")
+    (sentence,) = sentences(why(new_user(), "10:10"))
+    assert sentence.endswith("is not offered: no calendar is connected, so nothing is offered.")
 
-    (told,) = sentences(why(NOBODY, "10:10"))
-    assert told.endswith("is not offered: there is no such user.")
+    (sentence,) = sentences(why(NOBODY, "10:10"))
+    assert sentence.endswith("is not offered: there is no such user.")
 
 
 def test_the_explanation_names_days(ada, why):
@@ -148,9 +148,9 @@ def test_without_a_person_every_user_is_explained(signed_in, ada, new_user):
     page = signed_in.get("/explorer/why", users=" ".join(users), at=at("10:10"), **DAY)
 
     assert words(page.html.select_one("p")) == "10:10 on Thursday 3 December (UTC):"
-    told = [words(each) for each in page.html.select(".verdict p")]
-    assert [each.split(" is ")[0] for each in told] == users
-    assert [each.split(": ")[1] for each in told] == [
+    verdicts = [words(each) for each in page.html.select(".verdict p")]
+    assert [each.split(" is ")[0] for each in verdicts] == users
+    assert [each.split(": ")[1] for each in verdicts] == [
         "ada@example.com is busy from 10:00 to 10:30.",
         "no calendar is connected, so nothing is offered.",
         "there is no such user.",
@@ -274,9 +274,9 @@ def test_the_events_behind_a_moment_are_named_as_text(ada, signed_in, why):
         calendar=[SHOWN["google"], SHOWN["microsoft"]],
     )
 
-    told = sorted(words(each) for each in page.html.select("li"))
+    listed = sorted(words(each) for each in page.html.select("li"))
     names = [subject or "(no title)" for subject in SUBJECTS]
-    assert told == sorted(
+    assert listed == sorted(
         [f"{name} , 10:00 to 10:30 in ada@example.com" for name in names]
         + [f"At Contoso , 10:15 to 10:45 in {SHOWN['microsoft']}"]
     )
@@ -301,9 +301,9 @@ def test_calendars_whose_events_may_not_be_read_say_so(sandbox, new_user, signed
 
     page = signed_in.get("/explorer/events", **sent)
 
-    (told,) = page.notices
-    assert told.startswith("eve@example.com : ")
-    assert len(told) > 30
+    (notice,) = page.notices
+    assert notice.startswith("eve@example.com : ")
+    assert len(notice) > 30
     assert page.html.select("li") == []
 
 

@@ -37,11 +37,11 @@ def read(app):
 
 def test_an_empty_form_is_office_hours_of_the_next_seven_days(app):
     with app.test_request_context():
-        asked = form.read(MultiDict(), date(2026, 12, 3))
+        question = form.read(MultiDict(), date(2026, 12, 3))
 
-    assert asked.is_empty
-    assert (asked.first, asked.days, asked.zone) == (THURSDAY, 7, ZoneInfo("UTC"))
-    engine = asked.engine
+    assert question.is_empty
+    assert (question.first, question.days, question.zone) == (THURSDAY, 7, ZoneInfo("UTC"))
+    engine = question.engine
     assert (engine.start, engine.end) == (START, START + 7 * DAY)
     assert (engine.duration, engine.padding, engine.max_overlaps) == (30 * MINUTE, 0, 0)
     assert (engine.step, engine.align_clock) == (None, False)
@@ -49,7 +49,7 @@ def test_an_empty_form_is_office_hours_of_the_next_seven_days(app):
 
 
 def test_each_field_is_read_as_the_api_reads_it(read):
-    asked = read(
+    question = read(
         users="ada, bruno;chen ada",
         zone="Europe/Berlin",
         days="14",
@@ -62,8 +62,8 @@ def test_each_field_is_read_as_the_api_reads_it(read):
         latestTimeEachDay="00:00",
     )
 
-    assert asked.users == ("ada", "bruno", "chen")
-    engine = asked.engine
+    assert question.users == ("ada", "bruno", "chen")
+    engine = question.engine
     assert (engine.start, engine.end) == (START - 3_600_000, START - 3_600_000 + 14 * DAY)
     assert (engine.duration, engine.padding, engine.max_overlaps) == (45 * MINUTE, 10 * MINUTE, 2)
     assert (engine.step, engine.align_clock, engine.zone) == (15 * MINUTE, True, "Europe/Berlin")
@@ -80,9 +80,9 @@ def test_commas_alone_name_no_users(read):
 
 
 def test_users_go_before_an_organization(read):
-    asked = read(users="ada", organization="acme")
+    question = read(users="ada", organization="acme")
 
-    assert (asked.users, asked.organization) == (("ada",), None)
+    assert (question.users, question.organization) == (("ada",), None)
 
 
 def test_a_windows_name_is_a_zone_too(read):
@@ -90,7 +90,7 @@ def test_a_windows_name_is_a_zone_too(read):
 
 
 def test_a_weekly_window_is_read_day_by_day(read):
-    asked = read(
+    question = read(
         users="ada",
         window="weekly",
         mondayFrom="09:00",
@@ -101,7 +101,7 @@ def test_a_weekly_window_is_read_day_by_day(read):
         sundayTo="02:00",
     )
 
-    assert asked.engine.windows == (
+    assert question.engine.windows == (
         Window(frozenset({0, 4}), 540, 720),
         Window(frozenset({6}), 1320, 120),
     )
@@ -116,9 +116,9 @@ def test_no_window_is_the_whole_day(read):
 
 
 def test_midnight_to_midnight_is_the_whole_day(read):
-    asked = read(users="ada", earliestTimeEachDay="00:00", latestTimeEachDay="00:00")
+    question = read(users="ada", earliestTimeEachDay="00:00", latestTimeEachDay="00:00")
 
-    assert asked.engine.each_day == Window.daily(0, 1440)
+    assert question.engine.each_day == Window.daily(0, 1440)
 
 
 def test_today_is_that_of_the_zone(app, monkeypatch):
@@ -236,7 +236,7 @@ def drawn_whole(browser, sent):
     return page
 
 
-ASKED = {
+CASES = {
     "daily": {},
     "zone": {"zone": "Asia/Kathmandu", "earliestTimeEachDay": "08:00"},
     "overnight": {"earliestTimeEachDay": "20:00", "latestTimeEachDay": "10:30", "slotDuration": "50"},
@@ -255,10 +255,10 @@ KINDS = ("organization", "one", "several", "many")
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.long
-@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_curl_command_gives_exactly_the_slots_of_the_picture(api, signed_in, who, kind, asked):
-    sent = {"day": "2026-12-02", "days": "5", **who(kind), **ASKED[asked]}
+def test_the_curl_command_gives_exactly_the_slots_of_the_picture(api, signed_in, who, kind, case):
+    sent = {"day": "2026-12-02", "days": "5", **who(kind), **CASES[case]}
     page = drawn_whole(signed_in, sent)
 
     answer = curl(api, page.html.find(id="curl").get_text())
@@ -269,12 +269,12 @@ def test_the_curl_command_gives_exactly_the_slots_of_the_picture(api, signed_in,
     assert drawn == {user: found.get(user, []) for user in drawn}
     assert set(found) <= set(drawn)
     assert words(page.html.select_one(".count")) == str(sum(map(len, found.values())))
-    assert (asked == "never") == (not any(found.values()))
+    assert (case == "never") == (not any(found.values()))
 
 
 @pytest.mark.usefixtures("worker")
 def test_the_weekly_hours_are_those_of_the_form(api, signed_in, who):
-    sent = {"day": "2026-12-02", **who("several"), **ASKED["weekly"]}
+    sent = {"day": "2026-12-02", **who("several"), **CASES["weekly"]}
     page = drawn_whole(signed_in, sent)
 
     answer = curl(api, page.html.find(id="curl").get_text())
@@ -292,10 +292,10 @@ MOMENTS = [START + minutes * MINUTE for minutes in (7 * 60, 9 * 60 + 40, 9 * 60 
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.long
-@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_curl_command_of_an_explanation_gives_the_sentence_of_the_page(api, signed_in, who, kind, asked):
-    sent = {"day": "2026-12-02", "days": "5", **who(kind), **ASKED[asked]}
+def test_the_curl_command_of_an_explanation_gives_the_sentence_of_the_page(api, signed_in, who, kind, case):
+    sent = {"day": "2026-12-02", "days": "5", **who(kind), **CASES[case]}
     grid = drawn_whole(signed_in, sent)
     person = next(iter(slots_of(grid)))
     for at in MOMENTS:
@@ -316,10 +316,10 @@ def test_one_call_explains_all_members_of_an_organization(api, signed_in, who):
 
     answer = curl(api, page.html.find(id="why-curl").get_text())
 
-    told = [words(each) for each in page.html.select(".verdict p")]
+    verdicts = [words(each) for each in page.html.select(".verdict p")]
     members = answer.json["data"]["members"]
     assert [(m["userId"], m["sentence"].partition(" is ")[2]) for m in members] == [
-        tuple(each.split(" is ", 1)) for each in told
+        tuple(each.split(" is ", 1)) for each in verdicts
     ]
 
 
@@ -338,18 +338,18 @@ EVIL = ["'; rm -rf ~; '", '"$(id)"', "a b\nc", "`id`", "\\", "$HOME", "--output=
 
 @pytest.mark.parametrize("evil", EVIL)
 def test_nothing_escapes_the_quoting_of_a_curl_command(read, evil):
-    asked = read(users="ada")
-    line = asked.explain_curl(f"http://ha{evil}st", evil, MOMENTS[0])
+    question = read(users="ada")
+    line = question.explain_curl(f"http://ha{evil}st", evil, MOMENTS[0])
 
-    told = parsed(line, "alm_x")
-    assert told.header == ["Authorization: Bearer alm_x", "x-timezone: UTC"]
-    assert told.url.startswith(f"http://ha{evil}st/v1/users/")
-    assert told.url.partition("/v1/users/")[2].count("/") == 2
+    command = parsed(line, "alm_x")
+    assert command.header == ["Authorization: Bearer alm_x", "x-timezone: UTC"]
+    assert command.url.startswith(f"http://ha{evil}st/v1/users/")
+    assert command.url.partition("/v1/users/")[2].count("/") == 2
 
 
 def test_the_curl_command_uses_the_public_address(new_app, browser_of, administrator):
     at = new_app(public_url="https://almanac.example/base")
     page = browser_of(administrator, at=at).get("/explorer/grid", users="nobody-here")
 
-    told = parsed(page.html.find(id="curl").get_text(), "alm_x")
-    assert told.url.startswith("https://almanac.example/base/v1/users/nobody-here/scheduling?start=")
+    command = parsed(page.html.find(id="curl").get_text(), "alm_x")
+    assert command.url.startswith("https://almanac.example/base/v1/users/nobody-here/scheduling?start=")

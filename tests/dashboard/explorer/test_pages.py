@@ -195,8 +195,8 @@ def test_an_organization_that_is_not_there_or_is_empty(signed_in, new_organizati
     page = signed_in.get("/explorer/grid", organization="nothing-here")
     assert page.notices == ["Organization not found. Fix this to see availability."]
 
-    (told,) = said(signed_in.get("/explorer/grid", organization=new_organization()))
-    assert told.startswith("This organization has no members yet")
+    (sentence,) = said(signed_in.get("/explorer/grid", organization=new_organization()))
+    assert sentence.startswith("This organization has no members yet")
 
 
 def test_without_users_the_page_asks_for_some(signed_in):
@@ -216,8 +216,8 @@ def test_of_a_large_organization_the_first_are_shown(api, signed_in, new_organiz
 
     rows = [words(each) for each in page.html.select(".lanes tbody th")]
     assert rows == users[:MOST_SHOWN]
-    told = f"The first {MOST_SHOWN} people are shown; 3 more are in the answer of the API."
-    assert any(words(each).startswith(told) for each in page.html.select("p"))
+    sentence = f"The first {MOST_SHOWN} people are shown; 3 more are in the answer of the API."
+    assert any(words(each).startswith(sentence) for each in page.html.select("p"))
 
 
 @pytest.mark.usefixtures("worker")

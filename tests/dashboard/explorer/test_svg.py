@@ -61,8 +61,8 @@ def near(found, expected, tolerance) -> None:
             assert abs(place - exact) <= tolerance, (one, other)
 
 
-def offered(asked, members) -> Groups:
-    found = slots(asked.engine, *laid(members))
+def offered(chosen, members) -> Groups:
+    found = slots(chosen.engine, *laid(members))
     of_each = [[] for _ in members]
     for start, member in zip(found.starts.tolist(), found.members.tolist(), strict=True):
         of_each[member].append((start, start + found.duration))
@@ -70,24 +70,24 @@ def offered(asked, members) -> Groups:
 
 
 @given(questions())
-def test_whole_days_are_the_range_without_a_gap(asked):
-    days = svg.days(asked, whole=True)
+def test_whole_days_are_the_range_without_a_gap(chosen):
+    days = svg.days(chosen, whole=True)
 
-    assert days[0].start == asked.engine.start
-    assert days[-1].end == asked.engine.end
+    assert days[0].start == chosen.engine.start
+    assert days[-1].end == chosen.engine.end
     assert all(one.end == other.start and one.date < other.date for one, other in pairwise(days))
     assert all((day.odd is None) == (day.end - day.start == DAY) for day in days)
 
 
 @given(questions())
-def test_days_cut_to_hours_lose_nothing_of_a_window(asked):
-    cut, whole = svg.days(asked, whole=False), svg.days(asked, whole=True)
+def test_days_cut_to_hours_lose_nothing_of_a_window(chosen):
+    cut, whole = svg.days(chosen, whole=False), svg.days(chosen, whole=True)
 
     assert {day.date for day in cut} <= {day.date for day in whole}
     assert all(one.end <= other.start for one, other in pairwise(cut))
     shown = set(minutes_shown(cut))
     assert shown <= set(minutes_shown(whole))
-    for start, end in asked.engine.within().pairs():
+    for start, end in chosen.engine.within().pairs():
         assert shown.issuperset(range(start, end, MINUTE))
 
 
@@ -123,34 +123,34 @@ def test_no_hour_of_a_day_that_was_left_out_is_shown_twice():
 
 
 def test_only_the_hours_around_the_windows_are_shown():
-    asked = question("Europe/Berlin", date(2026, 12, 3), 1, (Window.daily(9 * 60, 16 * 60 + 30),))
-    (day,) = svg.days(asked, whole=False)
+    chosen = question("Europe/Berlin", date(2026, 12, 3), 1, (Window.daily(9 * 60, 16 * 60 + 30),))
+    (day,) = svg.days(chosen, whole=False)
 
-    labels = [label for _, label in svg.hour_labels(day, asked.zone)]
+    labels = [label for _, label in svg.hour_labels(day, chosen.zone)]
     assert (labels[0], labels[-1]) == ("08:00", "17:00")
     assert day.hours == 10
 
 
 def test_a_window_after_a_jump_of_two_hours_is_shown():
     """In Troll, clocks jump from 01:00 to 03:00: the cut must not skip time after the jump."""
-    asked = question("Antarctica/Troll", date(2026, 3, 29), 1, (Window.daily(3 * 60, 5 * 60),))
-    (day,) = svg.days(asked, whole=False)
+    chosen = question("Antarctica/Troll", date(2026, 3, 29), 1, (Window.daily(3 * 60, 5 * 60),))
+    (day,) = svg.days(chosen, whole=False)
 
-    assert day.start <= asked.engine.within().pairs()[0][0]
+    assert day.start <= chosen.engine.within().pairs()[0][0]
 
 
 def test_an_overnight_window_shows_whole_days():
-    asked = question("UTC", date(2026, 12, 3), 3, (Window.daily(22 * 60, 6 * 60),))
+    chosen = question("UTC", date(2026, 12, 3), 3, (Window.daily(22 * 60, 6 * 60),))
 
-    assert [day.hours for day in svg.days(asked, whole=False)] == [24, 24, 24]
+    assert [day.hours for day in svg.days(chosen, whole=False)] == [24, 24, 24]
 
 
 @given(asked_with_members(), st.booleans())
 def test_every_stroke_of_a_lane_is_where_its_time_is(case, whole):
-    asked, members = case
-    days = svg.days(asked, whole=whole)
+    chosen, members = case
+    days = svg.days(chosen, whole=whole)
     ruler, shown = Ruler.of(days), minutes_shown(days)
-    layer = layers(asked.engine, *laid(members))
+    layer = layers(chosen.engine, *laid(members))
     minute = ruler.per_hour * UNITS / 60
 
     for groups in (layer.padded, layer.tolerated, layer.busy):
@@ -162,8 +162,8 @@ def test_every_stroke_of_a_lane_is_where_its_time_is(case, whole):
 
 
 @given(questions())
-def test_each_day_begins_where_its_first_minute_is_drawn(asked):
-    days = svg.days(asked, whole=False)
+def test_each_day_begins_where_its_first_minute_is_drawn(chosen):
+    days = svg.days(chosen, whole=False)
     ruler = Ruler.of(days)
     (path,) = ruler.paths(Groups.of([[(day.start, day.start + MINUTE) for day in days]]))
 
@@ -173,15 +173,17 @@ def test_each_day_begins_where_its_first_minute_is_drawn(asked):
 
 
 @given(questions(), st.booleans())
-def test_above_lanes_hours_are_named_where_they_begin(asked, whole):
-    days = svg.days(asked, whole=whole)
+def test_above_lanes_hours_are_named_where_they_begin(chosen, whole):
+    days = svg.days(chosen, whole=whole)
     ruler, place = Ruler.of(days), {at: n for n, at in enumerate(minutes_shown(days))}
-    heads = ruler.heads(asked.zone)
+    heads = ruler.heads(chosen.zone)
     room = 3 * ruler.per_hour >= svg.LEAST_BETWEEN_HOURS
 
     assert [(head.day, head.left) for head in heads] == list(zip(days, ruler.lefts(), strict=True))
     for day, _, hours in heads:
-        clocks = {at: datetime.fromtimestamp(at / 1000, asked.zone) for at in range(day.start, day.end, HOUR)}
+        clocks = {
+            at: datetime.fromtimestamp(at / 1000, chosen.zone) for at in range(day.start, day.end, HOUR)
+        }
         named = [at for at, wall in clocks.items() if f"{wall:%H:%M}" in svg.NAMED_HOURS and at > day.start]
         assert [hour for _, hour in hours] == [clocks[at].hour for at in named if room]
         expected = [place[at] * ruler.per_hour / 60 for at in named if room]
@@ -190,20 +192,20 @@ def test_above_lanes_hours_are_named_where_they_begin(asked, whole):
 
 @given(asked_with_members())
 def test_dashes_are_the_slots(case):
-    asked, members = case
-    days = svg.days(asked, whole=False)
+    chosen, members = case
+    days = svg.days(chosen, whole=False)
     ruler = Ruler.of(days)
     place = {at: n for n, at in enumerate(minutes_shown(days))}
     minute = ruler.per_hour * UNITS / 60
-    found = offered(asked, members)
-    rows = svg.rows_of_slots(found, asked.engine.stride, days)
-    pattern = svg.dashes(asked, ruler)
+    found = offered(chosen, members)
+    rows = svg.rows_of_slots(found, chosen.engine.stride, days)
+    pattern = svg.dashes(chosen, ruler)
 
     for n, path in enumerate(ruler.paths(rows)):
         drawn = dashed(path, pattern)
         expected = [place[start] * minute for start, _ in found.group(n).pairs()]
-        if asked.engine.stride >= asked.engine.duration:
-            length = max(1.0, asked.engine.duration // MINUTE * minute - GAP)
+        if chosen.engine.stride >= chosen.engine.duration:
+            length = max(1.0, chosen.engine.duration // MINUTE * minute - GAP)
             near([each for row in drawn for each in row], [(at, at + length) for at in expected], 2 * ROUNDED)
         else:
             # Slots that overlap cover their whole time, with a mark at the start of each.
@@ -214,20 +216,20 @@ def test_dashes_are_the_slots(case):
 
 
 def test_slots_of_a_minute_are_drawn_without_a_gap():
-    asked = question("UTC", date(2026, 12, 3), 14, None, duration=MINUTE)
-    ruler = Ruler.of(svg.days(asked, whole=True))
+    chosen = question("UTC", date(2026, 12, 3), 14, None, duration=MINUTE)
+    ruler = Ruler.of(svg.days(chosen, whole=True))
 
-    dash, gap = map(float, svg.dashes(asked, ruler).split())
+    dash, gap = map(float, svg.dashes(chosen, ruler).split())
     assert gap == 0
     assert dash == pytest.approx(ruler.per_hour * UNITS / 60)
 
 
-def data_of(asked, members) -> ExplorerData:
+def data_of(chosen, members) -> ExplorerData:
     lanes = [Lane(f"user-{n}", n) for n in range(len(members))]
-    layer = layers(asked.engine, *laid(members))
-    within = asked.engine.within().pairs()
-    outside = Intervals.of(minus((asked.engine.start, asked.engine.end), within))
-    return ExplorerData(lanes, layer, offered(asked, members), outside, 0, None, 0.0, None, {})
+    layer = layers(chosen.engine, *laid(members))
+    within = chosen.engine.within().pairs()
+    outside = Intervals.of(minus((chosen.engine.start, chosen.engine.end), within))
+    return ExplorerData(lanes, layer, offered(chosen, members), outside, 0, None, 0.0, None, {})
 
 
 def minus(whole, holes) -> list[tuple[int, int]]:
@@ -249,12 +251,12 @@ def extents(blocks) -> list[tuple[float, float]]:
 
 @given(asked_with_members(), st.booleans())
 def test_every_block_of_a_column_is_where_its_time_is(case, whole):
-    asked, members = case
-    shown = data_of(asked, members)
+    chosen, members = case
+    shown = data_of(chosen, members)
     layer = shown.layers
-    for day in svg.days(asked, whole=whole):
+    for day in svg.days(chosen, whole=whole):
         near(extents(svg.outside_blocks(shown, day)), pixels(shown.outside.pairs(), day), 2 * PIXEL)
-        columns = svg.columns(asked, shown, day)
+        columns = svg.columns(chosen, shown, day)
         assert [column.lane for column in columns] == shown.lanes
         for n, column in enumerate(columns):
             for name in ("padded", "tolerated", "busy"):
@@ -264,14 +266,14 @@ def test_every_block_of_a_column_is_where_its_time_is(case, whole):
 
 @given(asked_with_members())
 def test_every_slot_stands_in_its_columns_with_its_time_once(case):
-    asked, members = case
-    shown, days = data_of(asked, members), svg.days(asked, whole=False)
-    drawn = [svg.columns(asked, shown, day) for day in days]
+    chosen, members = case
+    shown, days = data_of(chosen, members), svg.days(chosen, whole=False)
+    drawn = [svg.columns(chosen, shown, day) for day in days]
 
     for n in range(len(members)):
         found = shown.slots.group(n).pairs()
         labels = [block.label for of_day in drawn for block in of_day[n].layers["slots"] if block.label]
-        assert labels == [f"{datetime.fromtimestamp(s / 1000, asked.zone):%H:%M}" for s, _ in found]
+        assert labels == [f"{datetime.fromtimestamp(s / 1000, chosen.zone):%H:%M}" for s, _ in found]
         for day, of_day in zip(days, drawn, strict=True):
             blocks = of_day[n].layers["slots"]
             expected = pixels(found, day)
@@ -282,23 +284,23 @@ def test_every_slot_stands_in_its_columns_with_its_time_once(case):
 
 
 def test_columns_share_the_width():
-    asked = question("UTC", date(2026, 12, 3), 1, None)
-    shown = data_of(asked, [[], [], []])
-    (day,) = svg.days(asked, whole=True)
+    chosen = question("UTC", date(2026, 12, 3), 1, None)
+    shown = data_of(chosen, [[], [], []])
+    (day,) = svg.days(chosen, whole=True)
 
-    columns = svg.columns(asked, shown, day)
+    columns = svg.columns(chosen, shown, day)
 
     assert [round(column.left + column.width, 6) for column in columns] == [33.333333, 66.666667, 100]
 
 
 def test_an_unread_user_has_a_column_without_blocks():
-    asked = question("UTC", date(2026, 12, 3), 1, None)
+    chosen = question("UTC", date(2026, 12, 3), 1, None)
     lane = Lane("ada", failed=[{"calendarId": "x"}])
-    shown = data_of(asked, [])
+    shown = data_of(chosen, [])
     shown = ExplorerData([lane], shown.layers, shown.slots, shown.outside, 0, None, 0.0, None, {})
-    (day,) = svg.days(asked, whole=True)
+    (day,) = svg.days(chosen, whole=True)
 
-    assert [column.layers for column in svg.columns(asked, shown, day)] == [{}]
+    assert [column.layers for column in svg.columns(chosen, shown, day)] == [{}]
 
 
 @pytest.mark.parametrize(
@@ -311,10 +313,10 @@ def test_an_unread_user_has_a_column_without_blocks():
     ],
 )
 def test_hours_are_those_that_the_clock_shows(zone, day, expected):
-    asked = question(zone, day, 1, None)
-    (shown,) = svg.days(asked, whole=True)
+    chosen = question(zone, day, 1, None)
+    (shown,) = svg.days(chosen, whole=True)
 
-    labels = svg.hour_labels(shown, asked.zone)
+    labels = svg.hour_labels(shown, chosen.zone)
 
     assert [label for _, label in labels][: len(expected)] == expected
     assert [top for top, _ in labels[:3]] == [0, HOUR_HEIGHT, 2 * HOUR_HEIGHT]

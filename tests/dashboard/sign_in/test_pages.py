@@ -93,14 +93,14 @@ def test_a_name_from_a_form_is_text(browser_of, somewhere):
 @pytest.mark.parametrize("after", ["/dashboard/account", "/dashboard/account?x=1", "/dashboard"])
 def test_signing_in_leads_to_the_requested_page(browser_of, administrator, after):
     browser = browser_of()
-    asked = browser.get(after)
+    redirect = browser.get(after)
 
-    assert parse_qs(urlsplit(asked.location).query) == {"after": [after]}
-    browser.get(asked.location)
-    page = browser.post(asked.location, {"name": administrator.name, "password": administrator.password})
+    assert parse_qs(urlsplit(redirect.location).query) == {"after": [after]}
+    browser.get(redirect.location)
+    page = browser.post(redirect.location, {"name": administrator.name, "password": administrator.password})
     assert (page.status, page.location) == (303, after)
     # A signed-in browser is redirected at once.
-    assert browser.get(asked.location).location == after
+    assert browser.get(redirect.location).location == after
 
 
 @pytest.mark.parametrize(
@@ -437,8 +437,8 @@ def test_a_lockout_behind_an_undeclared_proxy_names_the_setting(
 
     assert browser.sign_in(Person(new_administrator().name, "wrong")).status == 401
 
-    told = [each for each in caplog.messages if "ALMANAC_TRUSTED_PROXIES" in each]
-    assert [proxy in each for each in told] == [True] * warned
+    hints = [each for each in caplog.messages if "ALMANAC_TRUSTED_PROXIES" in each]
+    assert [proxy in each for each in hints] == [True] * warned
 
 
 # Stored data
