@@ -96,15 +96,15 @@ def own_user(session: Session, custom_id: str, *, otherwise: str) -> User:
     return row
 
 
-def verify_version(stamp: bytes | None) -> None:
-    """Check that the cached rows of this request have the version ``stamp``, read from Redis after it began.
+def verify_version(version: bytes | None) -> None:
+    """Check that the cached rows of this request have this version, read from Redis after it began.
 
     :raise Outdated: if their version is another one; the view then runs again
     """
-    services().stores.versioned_cache.under(stamp)
+    services().stores.versioned_cache.under(version)
     found = _authentication()
-    # Without a stamp the version is unknown: Redis may have been flushed.
-    if not found.verified and (stamp is None or found.cached.version != stamp):
+    # Without a version, nothing is known: Redis may have been flushed.
+    if not found.verified and (version is None or found.cached.version != version):
         raise Outdated
     _mark_verified(found)
 

@@ -45,7 +45,7 @@ def count(key: int, cached: CachedVersion) -> None:
     :raise TooMany: if the limit is exceeded
     """
     limiter = services().stores.api_rate_limiter
-    # Without a stamp, Redis was unreachable or has not been read yet; in the second case this runs again.
+    # Without a version, Redis was unreachable or has not been read yet; in the second case this runs again.
     if limiter is None or cached.version is None or "quota" in g:
         return
     try:

@@ -54,9 +54,9 @@ def metrics() -> Response:
     if counts is None:
         # All counters are in Redis: without them there is nothing to report.
         return Response(f"# Redis {found['counts'].reason}\n", 503, content_type="text/plain; charset=utf-8")
-    counted, present, breakers = counts
+    counted, present, circuit_breakers = counts
     encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-    exposition = Exposition(Snapshot(version("almanac"), counted, present, breakers, records, queues))
+    exposition = Exposition(Snapshot(version("almanac"), counted, present, circuit_breakers, records, queues))
     return Response(encode(exposition), content_type=content_type)
 
 

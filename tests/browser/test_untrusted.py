@@ -162,7 +162,7 @@ def test_a_question_names_things_as_they_were_named(browser, shown, content, nam
     assert question in read(browser)
 
 
-def test_what_was_done_is_told_of_things_as_they_were_named(browser, shown, content):
+def test_messages_show_names_as_they_were_entered(browser, shown, content):
     shown("/dashboard/account")
     visitor = Pointer(browser)
 

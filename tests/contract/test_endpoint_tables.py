@@ -203,7 +203,7 @@ def test_every_operation_is_503_while_our_own_stores_are_down(new_world, documen
         assert answer.headers["Retry-After"] == "1"
 
 
-def test_every_operation_that_asks_for_a_key_is_429_beyond_its_limit(new_world, document, operations):
+def test_every_operation_that_requires_a_key_is_429_beyond_its_limit(new_world, document, operations):
     world = new_world("google")
     world.names |= {"eventId": "x"}
     world.api = type(world.api)(world.new_app(rate_limit=1).test_client(), world.api.key)

@@ -99,5 +99,5 @@ def test_an_odd_page_is_the_first_or_the_last(signed_in, record, unique, before)
     assert (rows(page) == []) == (before == "0")
 
 
-def test_nobody_else_sees_it(visitor):
+def test_it_requires_a_sign_in(visitor):
     assert visitor.get("/audit").location == "/dashboard/sign-in?after=/dashboard/audit"

@@ -123,7 +123,7 @@ def test_a_browser_that_knows_the_service_by_another_name_is_not_locked_out(
     ("scope", "expected_scope"),
     [("write", "Calendars.ReadWrite"), ("read", "Calendars.Read"), ("free-busy", "Calendars.ReadBasic")],
 )
-def test_the_account_is_asked_for_what_was_chosen(signed_in, new_user, scope, expected_scope):
+def test_the_link_requests_the_chosen_access(signed_in, new_user, scope, expected_scope):
     for link in links(signed_in, new_user(), "microsoft", scope):
         assert expected_scope in query_of(link)["scope"].split()
 
@@ -173,7 +173,7 @@ def test_an_older_connection_is_not_reported_as_new(signed_in, stores, sandbox, 
     assert notice_after(connecting.JUST_NOW).startswith("Google is not connected: it did not work this time")
 
 
-def test_a_user_renamed_or_deleted_meanwhile_is_found_or_told(
+def test_a_user_renamed_or_deleted_meanwhile_is_found_or_reported(
     worker, signed_in, api, sandbox, new_user, unique
 ):
     sandbox.account("google", "ada@example.com")

@@ -161,7 +161,7 @@ def test_steps_that_are_done_are_marked_and_go_with_the_last(here, world):
 
 
 @pytest.mark.usefixtures("worker")
-def test_the_parts_are_asked_after_the_page_is_there(signed_in):
+def test_the_health_checks_run_after_the_page_has_loaded(signed_in):
     place = section(signed_in.get("/"), "health").find(attrs={"hx-get": True})
     assert place["hx-trigger"] == "load"
 

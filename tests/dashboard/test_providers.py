@@ -248,6 +248,6 @@ def test_a_form_without_its_token_changes_nothing(bare, path):
     assert saved(bare) == {}
 
 
-def test_nobody_else_sees_it(visitor):
+def test_it_requires_a_sign_in(visitor):
     assert visitor.get("/settings").location == "/dashboard/sign-in?after=/dashboard/settings"
     assert visitor.post("/settings/google", {"client_id": "ours"}).location == "/dashboard/sign-in"

@@ -346,5 +346,5 @@ def test_a_form_without_its_token_does_nothing(signed_in, deed):
 
 
 @pytest.mark.parametrize("path", ["/webhooks", "/webhooks/new", f"/webhooks/{NOBODY}"])
-def test_nobody_else_sees_them(visitor, path):
+def test_they_require_a_sign_in(visitor, path):
     assert visitor.get(path).location == f"/dashboard/sign-in?after=/dashboard{path}"

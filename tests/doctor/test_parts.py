@@ -79,7 +79,7 @@ def test_a_broker_that_is_down_is_distinguished_from_redis(installation, stores)
     assert "planted" not in json.dumps(found)
 
 
-def test_without_a_worker_nothing_is_asked_of_providers(installation, stores):
+def test_without_a_worker_the_provider_checks_are_skipped(installation, stores):
     found = installation.found()
 
     assert found["workers"]["state"] == "wrong"
@@ -239,7 +239,7 @@ def test_a_clock_that_is_off_is_wrong(examination, monkeypatch, off, state):
     assert "Redis" in diagnosis.sentence
 
 
-def test_the_clock_of_postgresql_is_asked_too(installation, stores):
+def test_the_clock_of_postgresql_is_checked_too(installation, stores):
     services.postgresql().require()
     with own_postgresql() as url:
         diagnosis = check_with(replace(installation.settings, database_url=url), "clock")

@@ -65,7 +65,7 @@ def test_a_provider_without_a_registration_is_a_warning(working, stores):
     assert "ALMANAC_MICROSOFT_CLIENT_ID" in found["microsoft"]["advice"]
 
 
-def test_a_provider_that_cannot_be_asked_just_now_is_a_warning(working, sandbox, stores):
+def test_a_provider_that_cannot_be_reached_is_a_warning(working, sandbox, stores):
     sandbox.fault(provider="google", status=503)
 
     found = working.found()

@@ -82,7 +82,7 @@ def dict_of(links) -> dict[str, str]:
     return {each["provider"]: each["link"] for each in links}
 
 
-def test_a_link_says_what_is_asked_for_and_hides_the_verifier(api, new_user, environment):
+def test_a_link_names_the_requested_access_and_hides_the_verifier(api, new_user, environment):
     user = new_user()
     google = query_of(link(api, user, "google"))
     assert google.pop("state")
@@ -153,7 +153,7 @@ def test_a_user_renamed_meanwhile_is_connected_all_the_same(api, sandbox, new_us
     assert connected(api, other, "google")["alive"]
 
 
-def test_who_asked_for_a_connection_is_written_down(api, sandbox, new_user, stores):
+def test_the_requester_of_a_connection_is_audited(api, sandbox, new_user, stores):
     sandbox.account("google", ADA)
     user = new_user()
     arrive(api, consent(link(api, user, "google")))
@@ -236,7 +236,7 @@ def test_a_return_url_has_no_use_beside_a_redirect_url(allowing, new_user):
 # --- the page
 
 
-def test_the_page_asks_no_other_host_and_runs_nothing(api, sandbox, new_user):
+def test_the_page_calls_no_other_host_and_runs_no_script(api, sandbox, new_user):
     sandbox.account("google", ADA)
     page = arrive(api, consent(link(api, new_user(), "google")))
 
@@ -276,7 +276,7 @@ def test_nothing_of_the_query_is_repeated(api, new_user):
         ("something_new", 400, "Microsoft refused."),
     ],
 )
-def test_what_the_provider_says_in_place_of_a_code_is_told_to_people(api, new_user, word, status, message):
+def test_a_provider_error_in_place_of_a_code_is_shown_on_the_page(api, new_user, word, status, message):
     user = new_user()
     state = query_of(link(api, user, "microsoft"))["state"]
 

@@ -183,7 +183,7 @@ def test_a_token_that_cannot_be_refreshed_just_now_is_502_and_kills_nothing(new_
     assert connected(teller, user, "google")["alive"]
 
 
-def test_a_token_of_nobody_is_404(new_api, new_user):
+def test_a_token_of_an_unknown_user_is_404(new_api, new_user):
     teller, user = new_api(shows_tokens=True), new_user()
 
     assert error(teller.get(f"/users/{user}/oauth/google/token"), 404) == "OAuth connection not found"
@@ -277,7 +277,7 @@ def test_a_caller_with_an_address_of_its_own_needs_none_of_ours(new_app, stores,
     assert parse_qs(urlsplit(answer.json["data"]["link"]).query)["redirect_uri"] == [address]
 
 
-def test_answers_that_may_show_tokens_are_kept_by_nobody(new_api, new_user, sandbox):
+def test_answers_that_may_show_tokens_are_not_cached(new_api, new_user, sandbox):
     user = new_user(sandbox.account("google", "ada@example.com"))
     api = new_api(shows_tokens=True)
     for path in ("", "/google", "/google/token"):

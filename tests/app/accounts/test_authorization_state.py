@@ -145,7 +145,7 @@ def test_a_bad_verification_is_refused_before_anything_is_used_up(
 
 
 @BOTH
-def test_a_code_that_the_provider_does_not_take_connects_nobody(allowing, sandbox, new_user, provider):
+def test_a_code_that_the_provider_rejects_connects_no_account(allowing, sandbox, new_user, provider):
     sandbox.account(provider, ADA)
     user = new_user()
     first = query_of(consent(link(allowing, user, provider, redirectUrl=OWN)))
@@ -206,7 +206,7 @@ def test_a_user_deleted_meanwhile_is_404(allowing, sandbox, new_user):
 
 
 @BOTH
-def test_what_was_granted_counts_and_not_what_was_asked_for(api, sandbox, new_user, provider):
+def test_the_granted_scope_counts_and_not_the_requested_one(api, sandbox, new_user, provider):
     sandbox.account(provider, ADA, events=[meeting("09:00", "10:00")])
     user = new_user()
     url = link(api, user, provider, scope="read")

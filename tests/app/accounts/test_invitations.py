@@ -56,7 +56,7 @@ def test_an_administrator_is_created_listed_and_removed(data):
     ]
 
 
-def test_the_password_is_asked_for_twice_and_never_shown(data):
+def test_the_password_is_prompted_twice_and_never_shown(data):
     result = almanac("admins", "create", "ada", data=data, typed=f"{PASSWORD}\n{PASSWORD}\n")
 
     assert result.exit_code == 0
@@ -93,7 +93,7 @@ def test_a_name_that_exists_gets_another_password_and_is_signed_out(data):
         ("a\nb", PASSWORD, "The name must not contain control characters"),
     ],
 )
-def test_a_name_or_a_password_that_will_not_do_is_told_and_nobody_is_created(data, name, password, message):
+def test_an_invalid_name_or_password_is_reported_and_creates_no_administrator(data, name, password, message):
     refused = create(data, name, password)
 
     assert refused.exit_code == 2

@@ -40,7 +40,7 @@ def test_adding_members_again_is_200(api, new_user, new_organization, everybody)
     assert (answer.status_code, answer.json["data"]) == (200, f"All users are already members of {slug}")
 
 
-def test_an_unknown_user_adds_nobody(api, new_user, new_organization):
+def test_an_unknown_user_adds_no_member(api, new_user, new_organization):
     slug, user = new_organization(), new_user()
 
     answer = api.post(f"/organizations/{slug}/members", {"userIds": [user, "nobody"]})
@@ -61,7 +61,7 @@ def test_members_are_removed_and_the_users_stay(api, new_user, new_organization)
     assert api.get(f"/users/{gone}").json["data"]["organizations"] == []
 
 
-def test_an_unknown_user_removes_nobody(api, new_user, new_organization):
+def test_an_unknown_user_removes_no_member(api, new_user, new_organization):
     slug = new_organization()
     user = new_user(slugs=(slug,))
 

@@ -328,7 +328,7 @@ def test_the_addresses_are_those_of_the_public_url_where_there_is_one(new_app):
     assert shown.push_address == "https://calendar.example.com/v1/push/google"
 
 
-def test_a_host_that_may_be_anybodys_is_not_told_as_our_address(web):
+def test_an_untrusted_host_header_is_not_shown_as_our_address(web):
     assert overview(web, base_url="http://evil.example.com")[GOOGLE].redirect_url is None
 
 

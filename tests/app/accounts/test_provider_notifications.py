@@ -321,7 +321,7 @@ def test_what_may_have_been_missed_empties(watched, event):
     assert ada.watches()
 
 
-def test_what_is_told_beside_a_forgery_counts(watched):
+def test_valid_notifications_beside_a_forged_one_count(watched):
     ada = watched("microsoft")
     ada.busy()
     ada.reads()
@@ -351,7 +351,7 @@ def test_each_change_is_passed_on_to_webhooks(watched, api):
 
 
 @pytest.mark.parametrize("news", ["exists", "subscriptionRemoved"])
-def test_what_cannot_be_recorded_is_to_be_told_again(watched, api, app, monkeypatch, news):
+def test_a_notification_that_cannot_be_recorded_is_to_be_sent_again(watched, api, app, monkeypatch, news):
     ada = watched("microsoft")
     endpoint = api.post("/webhooks", {"url": "http://127.0.0.1:9/hook"}).json["data"]["id"]
 

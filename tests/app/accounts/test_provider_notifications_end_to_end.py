@@ -250,7 +250,7 @@ def test_a_read_does_not_wait_for_its_channel(person, provider):
     until(ada.is_watched)
 
 
-def test_the_watch_is_set_anew_when_redis_has_lost_it(person, installation):
+def test_the_watch_is_restored_when_redis_has_lost_it(person, installation):
     ada = person("google")
     ada.settle()
     channel = ada.channel

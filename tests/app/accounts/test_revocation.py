@@ -103,7 +103,7 @@ def test_a_posted_connection_of_the_account_keeps_the_grant(api, sandbox, consen
     assert works(y)
 
 
-def test_two_accounts_with_the_same_address_are_told_apart_by_their_ids(
+def test_two_accounts_with_the_same_address_are_distinguished_by_their_ids(
     api, sandbox, consented, stores, email
 ):
     sandbox.account("google", email)

@@ -63,7 +63,7 @@ def test_ids_that_are_allowed(api, user):
         ({"id": "ada", "organizationSlugs": ["abc"] * 1001}, "organizationSlugs must have at most 1000"),
     ],
 )
-def test_a_bad_body_registers_nobody(api, body, message):
+def test_a_bad_body_registers_no_user(api, body, message):
     assert error(api.post("/users", body), 400).startswith(message)
     assert api.get("/users/ada").status_code == 404
 
@@ -176,7 +176,7 @@ def test_include_narrows_the_relations(api, new_user):
     assert message.endswith("must be one of oauthConnections, organizations")
 
 
-def test_nobody_is_404(api):
+def test_an_unknown_user_is_404(api):
     for call in (
         api.get("/users/nobody"),
         api.put("/users/nobody", {"userId": "somebody"}),

@@ -202,7 +202,7 @@ def test_a_change_through_the_api_arrives_without_anybody_sweeping(api, person, 
 
 
 @pytest.mark.usefixtures("worker")
-def test_whoever_is_told_of_a_change_sees_it(api, person, receiver):
+def test_a_read_after_a_notification_sees_the_change(api, person, receiver):
     ada = person()
     seen = []
 
@@ -243,7 +243,7 @@ def test_what_was_refused_changed_nothing(api, person, receiver):
 
 
 @pytest.mark.usefixtures("worker")
-def test_what_may_have_been_done_is_told(api, person, receiver, sandbox):
+def test_a_write_of_unknown_outcome_is_notified(api, person, receiver, sandbox):
     endpoint = register(api, receiver.url)
     ada = person()
     sandbox.fault(operation="google.events.insert", status=503, times=50)
@@ -253,7 +253,7 @@ def test_what_may_have_been_done_is_told(api, person, receiver, sandbox):
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("provider", ["google", "microsoft"])
-def test_a_grant_that_ends_and_comes_back_is_told_once_each(api, person, receiver, sandbox, provider):
+def test_a_grant_that_ends_and_is_restored_is_notified_once_each(api, person, receiver, sandbox, provider):
     ada = person(provider)
     endpoint = register(api, receiver.url)
     sandbox.revoke(ada.account.email)
@@ -340,7 +340,7 @@ def test_the_log_is_paged_from_the_newest_on(api, person, receiver):
     assert (len(ids), rest["nextCursor"]) == (3, None)
 
 
-def test_a_broker_that_is_down_costs_nobody_an_answer(new_app, new_api, api, sandbox, new_user, receiver):
+def test_a_broker_that_is_down_fails_no_request(new_app, new_api, api, sandbox, new_user, receiver):
     endpoint = register(api, receiver.url)
     user = new_user(sandbox.account("google", "ada@example.com"))
     broken = new_app(broker_url="redis://127.0.0.1:1/0")

@@ -200,7 +200,7 @@ def test_a_connection_that_only_writes_is_seen_by_one_that_only_reads(first, pro
 
 @pytest.mark.usefixtures("worker")
 @pytest.mark.parametrize("provider", PROVIDERS)
-def test_an_account_is_asked_for_its_main_calendar_once(provider, api, sandbox, unique):
+def test_the_main_calendar_of_an_account_is_read_once(provider, api, sandbox, unique):
     readers = of_one_mailbox(api, sandbox, unique, provider)
     for _ in range(3):
         for reader in readers:

@@ -213,7 +213,7 @@ def test_a_revoked_grant_is_401_and_not_used_again(api, sandbox, new_user, provi
 
 
 @BOTH
-def test_a_grant_too_narrow_is_refused_before_the_provider_is_asked(api, sandbox, new_user, provider):
+def test_a_grant_too_narrow_is_refused_before_the_provider_call(api, sandbox, new_user, provider):
     user = new_user()
     connect(api, user, sandbox.account(provider, ADA[provider]), scope=["openid"])
     answer = api.get(f"/users/{user}/calendar")

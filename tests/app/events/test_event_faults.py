@@ -52,7 +52,7 @@ def ask(person, call, event_id="AAMk1", calendar="primary"):
 
 @BOTH
 @pytest.mark.parametrize("call", NEEDS)
-def test_a_grant_too_narrow_is_403_before_the_provider_is_asked(api, sandbox, person, call):
+def test_a_grant_too_narrow_is_403_before_the_provider_call(api, sandbox, person, call):
     operation, level = NEEDS[call]
     name = ProviderName(person.provider)
     connect(api, person.user, person.account, scope=level_scopes(name, ONE_LEVEL_LESS[level]))

@@ -331,5 +331,5 @@ def test_a_meeting_has_a_url_that_can_be_opened(person, url):
 
 @EITHER
 @pytest.mark.parametrize("meta_id", [".", ".."])
-def test_a_metaid_can_be_asked_for_by_its_path(person, meta_id):
+def test_a_metaid_can_be_read_by_its_path(person, meta_id):
     assert error(person.create(metaId=meta_id), 400) == "metaId must not be . or .."

@@ -90,7 +90,7 @@ def test_an_account_that_may_not_be_listed_is_named_with_its_reason(api, sandbox
     ],
     ids=str,
 )
-def test_when_nothing_could_be_read_the_request_fails_in_the_form_it_was_asked(
+def test_when_nothing_could_be_read_the_request_fails_in_the_requested_form(
     api, sandbox, new_user, provider, fault, status
 ):
     user = new_user(sandbox.account(provider, ADA[provider]))

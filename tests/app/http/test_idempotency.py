@@ -152,7 +152,7 @@ def test_on_other_routes_the_header_means_nothing(api, stores, new_organization,
     assert len(rows(stores)) == before
 
 
-def test_without_the_header_nothing_is_asked_of_the_database(app, api, unique):
+def test_without_the_header_no_statement_is_sent_to_the_database(app, api, unique):
     statements: list[str] = []
     engine = app.extensions[EXTENSION].stores.database.engine
     listen = (engine, "before_cursor_execute", lambda *arguments: statements.append(arguments[2]))

@@ -87,7 +87,7 @@ def test_a_key_that_is_too_weak_for_a_request_is_used_all_the_same(app, new_api,
     assert last_use(reader) is not None
 
 
-def test_what_comes_without_a_key_is_nobodys_use(app, stores, last_use, new_api):
+def test_a_request_without_a_key_counts_for_no_key(app, stores, last_use, new_api):
     api = new_api()
     stranger = Api(app.test_client(), api.key[:12])
 

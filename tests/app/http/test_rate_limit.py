@@ -33,7 +33,7 @@ def limits(answer: TestResponse) -> list[str | None]:
     return [answer.headers.get(name) for name in HEADERS]
 
 
-def test_who_asks_too_often_is_told_when_to_come_back(limited):
+def test_requests_over_the_limit_get_retry_after(limited):
     api = limited(3)
 
     answers = [api.get("/users") for _ in range(4)]

@@ -113,7 +113,7 @@ def test_every_operation_has_what_a_reader_looks_for(document):
     assert len(ids) == len(set(ids))
 
 
-def test_every_error_is_told_in_the_envelope(document):
+def test_every_error_has_the_envelope(document):
     for response in document["components"]["responses"].values():
         schema = response["content"]["application/json"]["schema"]
         assert schema == {"$ref": "#/components/schemas/Error"}
@@ -239,7 +239,7 @@ def test_the_page_takes_everything_from_our_own_host(app):
     assert '"/v1/openapi.json"' in page.text
 
 
-def test_every_route_but_the_open_ones_asks_for_a_key(app):
+def test_every_route_but_the_open_ones_requires_a_key(app):
     found = list(routes(app))
     protected = [route for route in found if facts_of(app, route).needs_key]
 

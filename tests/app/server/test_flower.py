@@ -179,7 +179,7 @@ def flower_process(environment: dict[str, str], worker: None) -> Iterator[Runnin
             process.wait(timeout=STOP_SECONDS)
 
 
-def test_what_it_shows_of_tasks_are_ids_and_instants(flower_process, api, sandbox, new_user):
+def test_tasks_are_shown_with_ids_and_timestamps_only(flower_process, api, sandbox, new_user):
     account = sandbox.account("google", "planted-address@example.com")
     user = new_user(account)
     (worker,) = flower_process.get("/api/workers", params={"refresh": "1"}).json()
@@ -227,7 +227,7 @@ def ended(flower: Running) -> dict[str, Any]:
     raise AssertionError(f"no drain has ended: {tasks}")
 
 
-def test_it_asks_for_the_password_and_changes_nothing(flower_process):
+def test_it_needs_the_password_and_is_read_only(flower_process):
     url = flower_process.url
     (worker,) = flower_process.get("/api/workers", params={"refresh": "1"}).json()
 
@@ -280,7 +280,7 @@ def workers_seen(url: str, auth: tuple[str, str]) -> set[str]:
         time.sleep(0.2)
 
 
-def test_flower_runs_beside_the_rest_when_asked_to(tmp_path):
+def test_flower_runs_with_the_other_processes_on_request(tmp_path):
     ports = {name: free_port() for name in ("--port", "--flower-port")}
     command = [str(ALMANAC), "up", "--flower", "--data", str(tmp_path)]
     command += [str(each) for option in ports.items() for each in option]

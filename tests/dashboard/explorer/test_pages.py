@@ -199,7 +199,7 @@ def test_an_organization_that_is_not_there_or_is_empty(signed_in, new_organizati
     assert sentence.startswith("This organization has no members yet")
 
 
-def test_without_users_the_page_asks_for_some(signed_in):
+def test_without_users_the_page_says_to_choose_some(signed_in):
     for page in (signed_in.get("/explorer/grid"), signed_in.get("/explorer", show="1", organization="")):
         assert page.status == 200
         assert said(page)[0].startswith("Whose time is it?")
