@@ -27,7 +27,9 @@ _NEXT = {
     400: "Nothing has changed. To connect, ask for a new link and open it within ten minutes.",
     404: "Nothing has changed.",
 }
-_LATER = "Nothing has changed. Ask for a new link in a few minutes; if that fails too, tell whoever runs it."
+_LATER = (
+    "Nothing has changed. Ask for a new link in a few minutes; if that fails too, contact the administrator."
+)
 
 
 def stale(provider: ProviderName) -> Response:

@@ -29,8 +29,8 @@ from store.sql.queries import audit, connections, users
 JUST_NOW = timedelta(minutes=2)
 
 NO_ADDRESS = (
-    "A provider sends people back to this service, which does not know its own address: set "
-    "ALMANAC_PUBLIC_URL and start it again."
+    "Providers redirect people back to this service, so it needs its public address: set "
+    "ALMANAC_PUBLIC_URL and restart it."
 )
 
 
@@ -104,7 +104,7 @@ def connected(number: int, provider: str) -> ResponseReturnValue:
             custom_id=user.custom_id,
         )
     return failed(
-        f"{_failure(title, provider)}. What was connected before stays as it was.",
+        f"{_failure(title, provider)}. Accounts connected before are unchanged.",
         "user",
         custom_id=user.custom_id,
     )
@@ -116,7 +116,7 @@ def disconnect(custom_id: str, provider: str) -> ResponseReturnValue:
     known(custom_id)
     title = connection_badge.title(provider)
     if not forget_connections(custom_id, provider, actor=sessions.actor()):
-        return failed(f"{title} was not connected any more.", "user", custom_id=custom_id)
+        return failed(f"{title} was already disconnected.", "user", custom_id=custom_id)
     return done(
         f"{title} is disconnected: its tokens and cached data are deleted.", "user", custom_id=custom_id
     )

@@ -41,9 +41,9 @@ class _Future(fields.Date):
     def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> date:
         day = super()._deserialize(value, attr, data, **kwargs)
         if day < now().date():
-            raise ValidationError("must not lie in the past")
+            raise ValidationError("must not be in the past")
         if day.year > LAST_YEAR:
-            raise ValidationError(f"must lie before the year {LAST_YEAR + 1}")
+            raise ValidationError(f"must be before the year {LAST_YEAR + 1}")
         return day
 
 

@@ -79,7 +79,7 @@ def remove_member(slug: str) -> ResponseReturnValue:
         audit.record(
             session, actor=sessions.actor(), action="removeMember", subject=f"{custom_id} from {slug}"
         )
-    return done(f"{custom_id} is not a member any more.", "organization", slug=slug)
+    return done(f"{custom_id} is no longer a member.", "organization", slug=slug)
 
 
 def _unknown(custom_ids: list[str]) -> str:

@@ -62,7 +62,7 @@ def create_organization() -> ResponseReturnValue:
     except Conflict:
         form.refuse("slug", TAKEN)
         return _list(form, 409)
-    return done(f"The organization {slug} is there. Add its members next.", "organization", slug=slug)
+    return done(f"The organization {slug} is created. Add its members next.", "organization", slug=slug)
 
 
 @blp.get("/organizations/<slug>")

@@ -109,7 +109,7 @@ def _create(form: forms.Form, chosen: list[str]) -> tuple[WebhookEndpoint, str] 
                 session, url=form.data["url"], events=chosen, organization_id=found.get(slug)
             )
     except Conflict as error:
-        form.refuse("", f"{error.error}: delete one that is not needed any more, then send this again.")
+        form.refuse("", f"{error.error}: delete one that you no longer need, then send this again.")
         return None
 
 

@@ -139,7 +139,7 @@ def test_a_refusal_is_shown_by_a_known_sentence(signed_in, api, new_user, provid
     assert page.heading == user
     assert page.notices == [
         f"{provider.title()} is not connected: Access was not granted. "
-        "What was connected before stays as it was."
+        "Accounts connected before are unchanged."
     ]
 
 
@@ -156,7 +156,7 @@ def test_the_query_of_the_redirect_is_not_trusted(signed_in, stores, new_user):
         page = signed_in.get(signed_in.get(f"/connected/{number}/google", **query).location)
         assert page.notices == [
             "Google is not connected: it did not work this time; make a new link and try again. "
-            "What was connected before stays as it was."
+            "Accounts connected before are unchanged."
         ]
 
 
@@ -258,7 +258,7 @@ def test_an_account_is_disconnected_as_the_api_does(
     assert api.get(f"/users/{user}/oauth").json["data"] == []
     assert sandbox.requests().by_operation["google.revoke"] == 1
     assert records(stores, user)[0] == ("administrator ada", "deleteConnection", f"{user}/google")
-    assert signed_in.do(form["action"]).notices == ["Google was not connected any more."]
+    assert signed_in.do(form["action"]).notices == ["Google was already disconnected."]
 
 
 def test_links_are_never_listed_or_cached(signed_in, new_user, caplog):

@@ -125,8 +125,8 @@ def test_a_key_can_last_through_a_day_or_for_ever(signed_in, stores, unique):
         ),
         ({"lasts": "until"}, "until", "Last day is required."),
         ({"lasts": "until", "until": "soon"}, "until", "Last day must be a date, like 2027-01-31."),
-        ({"lasts": "until", "until": "2020-01-01"}, "until", "Last day must not lie in the past."),
-        ({"lasts": "until", "until": "9999-12-31"}, "until", "Last day must lie before the year 2200."),
+        ({"lasts": "until", "until": "2020-01-01"}, "until", "Last day must not be in the past."),
+        ({"lasts": "until", "until": "9999-12-31"}, "until", "Last day must be before the year 2200."),
     ],
 )
 def test_a_refusal_stands_beside_its_field_and_the_form_can_be_sent_again(

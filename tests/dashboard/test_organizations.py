@@ -29,7 +29,7 @@ def test_an_organization_is_created_with_the_slug_that_its_name_suggests(signed_
 
     slug = suggestion(name)
     assert page.heading == name
-    assert page.notices == [f"The organization {slug} is there. Add its members next."]
+    assert page.notices == [f"The organization {slug} is created. Add its members next."]
     assert records(stores, slug) == [("administrator ada", "createOrganization", slug)]
     assert "No members yet" in page.text
 
@@ -163,7 +163,7 @@ def test_a_member_is_removed_and_stays_a_user(signed_in, api, stores, new_organi
 
     page = signed_in.do(form["action"], {"userId": user})
 
-    assert page.notices == [f"{user} is not a member any more."]
+    assert page.notices == [f"{user} is no longer a member."]
     assert members(page) == []
     assert api.get(f"/users/{user}").status_code == 200
     assert records(stores, slug)[0] == ("administrator ada", "removeMember", f"{user} from {slug}")

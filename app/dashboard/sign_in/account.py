@@ -110,7 +110,7 @@ def remove_administrator(administrator_id: int) -> ResponseReturnValue:
             administrators.remove(session, administrator_id)
             _record(session, "removeAdministrator", found)
     if found is None:
-        return failed("There is no such administrator any more.", "account")
+        return failed("This administrator no longer exists.", "account")
     return done(f"{found} is no longer an administrator. Open invitations are withdrawn.", "account")
 
 

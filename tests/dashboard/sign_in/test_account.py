@@ -304,7 +304,7 @@ def test_administrators_cannot_remove_themselves(browser_of, ada, stores):
 def test_removing_a_removed_administrator_is_reported(browser_of, ada, nobody, stores):
     page = browser_of(ada).do(f"/account/administrators/{nobody}/remove")
 
-    assert page.notices == ["There is no such administrator any more."]
+    assert page.notices == ["This administrator no longer exists."]
     assert "removeAdministrator" not in dict(actions(stores, actor=f"administrator {ada.name}"))
 
 
