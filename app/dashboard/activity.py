@@ -34,7 +34,7 @@ SPANS = {
     "30d": Span("30 days", 30 * DAY, 8 * HOUR),
 }
 ORDINARY = "3h"
-REASON_LOOKS = ("four", "three", "five", "two", "one")
+REASON_STYLES = ("four", "three", "five", "two", "one")
 # Shown when there is no number.
 NONE = "\N{EN DASH}"
 
@@ -86,8 +86,8 @@ def _points(span: Span) -> list[Point]:
 def _charts(points: Sequence[Point]) -> list[Chart]:
     counts = [point.counts for point in points]
 
-    def series(name: str, look: str, value: Callable[[Counts], float | None]) -> Series:
-        return Series(name, look, [value(each) for each in counts])
+    def series(name: str, style: str, value: Callable[[Counts], float | None]) -> Series:
+        return Series(name, style, [value(each) for each in counts])
 
     answers = [
         series("answered", "one", lambda each: _total(each, "2xx") + _total(each, "3xx")),
@@ -111,8 +111,8 @@ def _charts(points: Sequence[Point]) -> list[Chart]:
     reasons = sorted({reason for each in counts for _, reason in each.failed})
     failed = [each.failures() for each in counts]
     failures = [
-        Series(reason, look, [each.get(reason, 0) for each in failed])
-        for reason, look in zip(reasons, cycle(REASON_LOOKS), strict=False)
+        Series(reason, style, [each.get(reason, 0) for each in failed])
+        for reason, style in zip(reasons, cycle(REASON_STYLES), strict=False)
     ]
     charts = [
         Chart("Requests", answers, "", stacked=True),

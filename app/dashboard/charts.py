@@ -16,10 +16,10 @@ BETWEEN = 0.18
 
 
 class Series(NamedTuple):
-    """A line or a colour of bars: one value for each bucket, None without data. ``look`` is the CSS class."""
+    """A line or a colour of bars: one value for each bucket, None without data; ``style`` is a CSS class."""
 
     name: str
-    look: str
+    style: str
     values: Sequence[float | None]
 
 
@@ -33,7 +33,7 @@ class Tick(NamedTuple):
 class Bar(NamedTuple):
     """One series' part of a bucket's bar; ``x`` and ``width`` in percent."""
 
-    look: str
+    style: str
     x: float
     width: float
     y: float
@@ -81,7 +81,7 @@ class Chart:
                 if value:
                     high, low = self._y(below[n] + value), self._y(below[n])
                     x = round((n + BETWEEN / 2) * width, 3)
-                    bars.append(Bar(series.look, x, round(width * (1 - BETWEEN), 3), high, low - high))
+                    bars.append(Bar(series.style, x, round(width * (1 - BETWEEN), 3), high, low - high))
                     below[n] += value
         return bars
 

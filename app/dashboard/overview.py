@@ -172,5 +172,7 @@ def _steps(figures: Figures, registrations: list[Registration]) -> list[Step]:
     ]
     if all(step.done for step in steps):
         return []
-    look = Step("Open the explorer", "See who is free when, and why.", url_for("dashboard.explorer"), False)
-    return [*steps, look]
+    explore = Step(
+        "Open the explorer", "See who is free when, and why.", url_for("dashboard.explorer"), False
+    )
+    return [*steps, explore]

@@ -16,7 +16,7 @@ measured = st.lists(st.none() | st.floats(0.01, 20_000), min_size=1, max_size=40
 
 
 def chart(rows, *, stacked: bool) -> Chart:
-    return Chart("", [Series(str(n), f"look-{n}", row) for n, row in enumerate(rows)], "", stacked)
+    return Chart("", [Series(str(n), f"style-{n}", row) for n, row in enumerate(rows)], "", stacked)
 
 
 def value_of(found: Chart, height: float) -> float:
@@ -37,7 +37,7 @@ def test_each_bar_is_as_high_as_its_number_and_stands_on_the_one_below(rows):
             if not value:
                 continue
             bar = next(bars)
-            assert bar.look == f"look-{n}"
+            assert bar.style == f"style-{n}"
             assert place * step <= bar.x < bar.x + bar.width <= (place + 1) * step + 0.01
             assert value_of(found, bar.height) == pytest.approx(value, abs=fine)
             assert bar.y + bar.height == pytest.approx(stands_on[place], abs=0.02)

@@ -30,17 +30,17 @@ NOTHING_CONNECTED = "No calendar is connected"
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One user. ``place`` is the index into the groups; if it is None, ``failed`` or ``note`` says why."""
+    """One user. ``group_index`` is the index of the group; if it is None, ``failed`` or ``note`` says why."""
 
     user: str
-    place: int | None = None
+    group_index: int | None = None
     failed: Sequence[Mapping[str, Any]] = ()
     note: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExplorerData:
-    """The answer to a question: ``layers`` and ``slots`` have one group for each lane that has a ``place``.
+    """The answer to a question: ``layers`` and ``slots`` have one group for each lane with a ``group_index``.
 
     ``hidden`` is the number of members beyond ``MOST_SHOWN``. ``indexes`` has the index of each user in
     ``result``. ``age`` is that of the oldest read, in seconds; ``took`` is the duration in milliseconds.
@@ -75,8 +75,8 @@ def load(question: Question, *, fresh: bool = False) -> ExplorerData:
     readable = [user for user, index in indexes.items() if index not in failing]
     busy = result.of_requests(np.array([indexes[user] for user in readable], np.int64))
     parts, offered = layers(question.engine, *busy), slots_of_each(question.engine, *busy)
-    places = {user: place for place, user in enumerate(readable)}
-    lanes = [_lane(user, refs, places, result, indexes) for user, refs in people.items()]
+    group_indexes = {user: group_index for group_index, user in enumerate(readable)}
+    lanes = [_lane(user, refs, group_indexes, result, indexes) for user, refs in people.items()]
     oldest = result.oldest_read
     age = None if oldest is None else max(0, now() - oldest) // 1000
     took = (time.perf_counter() - began) * 1000
@@ -99,12 +99,12 @@ def _people(question: Question) -> tuple[dict[str, Sequence[ConnectionRef] | Non
 def _lane(
     user: str,
     refs: Sequence[ConnectionRef] | None,
-    places: Mapping[str, int],
+    group_indexes: Mapping[str, int],
     result: BusyResult,
     indexes: Mapping[str, int],
 ) -> Lane:
-    if user in places:
-        return Lane(user, places[user])
+    if user in group_indexes:
+        return Lane(user, group_indexes[user])
     if user in indexes:
         return Lane(user, failed=Failures.of(result, indexes[user]).calendars())
     return Lane(user, note=NOT_KNOWN if refs is None else NOTHING_CONNECTED)

@@ -184,8 +184,8 @@ def rows(question: Question, found: ExplorerData, ruler: Ruler) -> list[Row]:
         *map(ruler.paths, (layers.padded, layers.tolerated, layers.busy, offered)),
         strict=True,
     )
-    # The places of the lanes are in the order of the lanes.
-    return [Row(lane) if lane.place is None else Row(lane, *next(drawn)) for lane in found.lanes]
+    # The group indexes of the lanes are in the order of the lanes.
+    return [Row(lane) if lane.group_index is None else Row(lane, *next(drawn)) for lane in found.lanes]
 
 
 def rows_of_slots(slots: Groups, stride: int, days: Sequence[Day]) -> Groups:
@@ -234,7 +234,7 @@ def columns(question: Question, found: ExplorerData, day: Day) -> list[Column]:
     """The users' parts of a day, side by side; ``left`` and ``width`` are percent of the day's width."""
     width = 100 / max(1, len(found.lanes))
     return [
-        Column(lane, n * width, width, _blocks(question, found, lane.place, day))
+        Column(lane, n * width, width, _blocks(question, found, lane.group_index, day))
         for n, lane in enumerate(found.lanes)
     ]
 
@@ -252,13 +252,15 @@ def hour_labels(day: Day, zone: ZoneInfo) -> Sequence[tuple[float, str]]:
     )
 
 
-def _blocks(question: Question, found: ExplorerData, place: int | None, day: Day) -> dict[str, list[Block]]:
-    if place is None:
+def _blocks(
+    question: Question, found: ExplorerData, group_index: int | None, day: Day
+) -> dict[str, list[Block]]:
+    if group_index is None:
         return {}
     layers = found.layers
     by_name = {"tolerated": layers.tolerated, "padded": layers.padded, "busy": layers.busy}
-    blocks = {name: _cut(each.group(place), day) for name, each in by_name.items()}
-    blocks["slots"] = list(_slots(question, found.slots.group(place), day))
+    blocks = {name: _cut(each.group(group_index), day) for name, each in by_name.items()}
+    blocks["slots"] = list(_slots(question, found.slots.group(group_index), day))
     return blocks
 
 
