@@ -100,7 +100,7 @@ class Connection(MethodView):
             row, replaced = connections.replace(
                 session,
                 stores.keyring,
-                user_id=own_user(session, userId, otherwise=CONNECTION).id,
+                user_id=own_user(session, caller(), userId, otherwise=CONNECTION).id,
                 provider=provider,
                 email=body["email"],
                 scope=expand_levels(ProviderName(provider), body["scope"]),
@@ -123,7 +123,7 @@ class Connection(MethodView):
         by POST are never revoked. An API key that is bound to an organization may do this for users who
         belong to no other.
         """
-        if not forget_connections(userId, provider, actor=caller().visible, revoke=query["revoke"]):
+        if not forget_connections(caller(), userId, provider, revoke=query["revoke"]):
             raise NotFound("OAuth connection not found")
         return {"success": True}
 
