@@ -10,10 +10,11 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.availability import request
-from app.availability.failures import error_of
+from app.availability.failures import error_of, sufficient_scopes
 from app.availability.selection import precheck
 from app.http.authentication import Authentication
 from app.http.errors import ApiError, NotFound
+from app.http.provider_failures import one_calendar_failed
 from app.services import services
 from providers.base import Failed
 from providers.errors import Reason
@@ -140,6 +141,4 @@ def _invalidate(
 
 def error(ref: ConnectionRef, failed: Failed) -> ApiError:
     """The error for a failed read of a single calendar, or a failed write of an event in it."""
-    if failed.reason is Reason.NOT_FOUND and failed.problem is None:
-        return NotFound("Calendar not found")
-    return error_of(ref, failed)
+    return one_calendar_failed(failed, sufficient_scopes(ref, failed))

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from app.accounts.ownership import CONNECTION, own_user
-from app.http.errors import ApiError, Forbidden, Invalid, NotFound, whole_request_failed
+from app.http.errors import ApiError, Forbidden, Invalid, NotFound
+from app.http.provider_failures import consent_failed
 from app.services import services
-from providers.base import Failed
-from providers.errors import Reason
 from providers.names import ProviderName
 from providers.oauth.consent import ConsentRequest, new_verifier, scopes_to_request
 from providers.registry import Provider
@@ -232,7 +231,7 @@ def finish(authorization: PendingConsent, code: str) -> None:
     # The state is consumed: after a rejection by admission, the person would have to start again.
     (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline, finishing=True)
     if reply.failed is not None:
-        raise _failed(reply.failed)
+        raise consent_failed(reply.failed)
 
 
 def refusal(provider: ProviderName, word: str) -> ApiError:
@@ -262,13 +261,6 @@ def granted(authorization: PendingConsent) -> tuple[str | None, Sequence[str]]:
     with services().stores.database.reading() as session:
         row = connections.find(session, authorization.user_id, authorization.provider)
     return (row.email, row.scope) if row else (None, ())
-
-
-def _failed(failed: Failed) -> ApiError:
-    if failed.reason is Reason.AUTHORIZATION_INVALID:
-        # The provider rejected the code; no connection is affected.
-        return Invalid(failed.message)
-    return whole_request_failed(failed)
 
 
 def _redirect(own: str | None, redirect_url: str | None, return_url: str | None) -> tuple[str, bool]:

@@ -16,7 +16,8 @@ from app.api import replay_access
 from app.http import paging
 from app.http.auth import caller, within
 from app.http.blueprint import Blueprint
-from app.http.errors import Forbidden, NotFound, whole_request_failed
+from app.http.errors import Forbidden, NotFound
+from app.http.provider_failures import whole_request_failed
 from app.http.route_facts import route_facts
 from app.schemas.authorization import AccessTokenSchema, RevokeQuery
 from app.schemas.records import (
@@ -30,7 +31,7 @@ from app.schemas.records import (
 from app.schemas.timestamps import EPOCH, MILLISECOND, Moment
 from app.services import services
 from providers.base import Failed
-from providers.errors import Reason
+from providers.errors import Reason, connection_ended
 from providers.names import ProviderName
 from providers.scopes import expand_levels
 from store.sql.models import OAuthConnection
@@ -141,8 +142,9 @@ class AccessToken(MethodView):
         _check_shows_tokens(True)
         row = _find(userId, provider)
         if not row.alive:
-            message = f"{provider.title()} says that this connection has ended"
-            raise whole_request_failed(Failed(Reason.AUTHORIZATION_INVALID, message))
+            raise whole_request_failed(
+                Failed(Reason.AUTHORIZATION_INVALID, connection_ended(provider.title()))
+            )
         if ends_soon(row.expires_at):
             _refresh(row.id)
             row = _find(userId, provider)

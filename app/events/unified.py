@@ -17,7 +17,8 @@ from app.availability.failures import Failures, account_failure
 from app.availability.selection import precheck
 from app.events import creates as event_creates
 from app.events.drafts import draft, notified
-from app.http.errors import ApiError, Code, Conflict, NotFound, OutOfService, most_telling
+from app.http.errors import ApiError, Code, Conflict, NotFound, OutOfService
+from app.http.provider_failures import most_telling
 from app.services import services
 from providers.base import PRIMARY, Failed
 from providers.contents import has_content
