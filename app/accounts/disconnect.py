@@ -16,7 +16,7 @@ from store.sql.models import User
 from store.sql.queries import audit, channels, connections
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.connections import RemovedConnection
-from workers.execution.disconnect import forget_cached, revocation_of
+from workers.execution import disconnect
 from workers.fanout.jobs import Revoke, StopChannels
 from workers.queues import Queue
 
@@ -68,10 +68,9 @@ def remove_connections(
 def clean_up(removed: Sequence[RemovedConnection], *, revoke: bool = True) -> None:
     """Evict the cached data of removed connections, and revoke grants that no other connection uses."""
     stores = services().stores
-    forget_cached(stores, [each.id for each in removed])
-    revocations = [revocation_of(stores, each) for each in removed] if revoke else []
+    revocations = disconnect.clean_up(stores, removed, revoke=revoke)
     try:
-        jobs = [Revoke(stores.oauth_states.hand_over_revocation(each)) for each in revocations if each]
+        jobs = [Revoke(stores.oauth_states.hand_over_revocation(each)) for each in revocations]
     except RedisError as error:
         log.warning("grants not revoked: %s", type(error).__name__)
         return
