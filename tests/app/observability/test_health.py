@@ -9,9 +9,11 @@ import threading
 import time
 
 import pytest
+from sqlalchemy import text
 
 from app.observability.probes import Fault, Probes
 from app.server import commands
+from app.services import EXTENSION
 from store.coordination.heartbeats import BEAT
 from tests.conftest import START_SECONDS, STOP_SECONDS
 from tests.observability.installation import installed
@@ -110,6 +112,20 @@ def test_a_part_that_is_down_is_named_with_its_fault(new_app, changed, reasons):
     assert told["reasons"] == reasons
     assert {part for part in ("database", "redis", "worker", "beat") if told[part] != "ok"} == set(reasons)
     assert "planted" not in f"{told}"
+
+
+@pytest.mark.usefixtures("worker", "ticking")
+def test_a_database_of_a_later_version_is_named_as_such(new_app, tmp_path):
+    app = new_app(database_url=f"sqlite:///{tmp_path}/later.db")
+    database = app.extensions[EXTENSION].stores.database
+    database.upgrade()
+    with database.engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+
+    status, told = asked(app)
+
+    assert (status, told["database"]) == (503, "unavailable")
+    assert told["reasons"]["database"] == "has been migrated by a later version: start that version here too"
 
 
 @pytest.mark.usefixtures("worker", "ticking")
