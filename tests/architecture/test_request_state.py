@@ -28,7 +28,7 @@ STATELESS = {"authentication", "errors", "provider_failures"}
 
 
 def reads_of_state(code: str) -> Iterator[str]:
-    """What a module imports that reads the state of a request, directly or behind a function."""
+    """The imports of a module that give it the state of a request, directly or behind a function."""
     for each in ast.walk(ast.parse(code)):
         if isinstance(each, ast.Import):
             yield from (alias.name for alias in each.names if alias.name.split(".")[0] == "flask")
