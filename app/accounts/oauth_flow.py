@@ -20,8 +20,7 @@ from providers.registry import Provider
 from store.security import redirect_allowlist
 from store.security.api_keys import digest
 from store.security.oauth_states import PendingConsent, PendingExchange
-from store.sql.queries import connections, users
-from store.sql.queries import consents as consents_by_now
+from store.sql.queries import connections, consents, users
 from store.sql.queries.api_keys import Caller
 from store.sql.queries.consents import Refusal
 from workers.execution.code_exchange import NO_CALENDARS, OTHER_ACCOUNT, REVOKED_MEANWHILE, UNNAMED_ACCOUNT
@@ -196,7 +195,7 @@ def check_still_allowed(authorization: PendingConsent) -> None:
     :raise Forbidden: when other organizations share the user
     """
     with services().stores.database.writing() as session:
-        found = consents_by_now.check(session, authorization)
+        found = consents.check(session, authorization)
     if found is Refusal.USER_GONE:
         raise NotFound(found.value)
     if found is Refusal.KEY_GONE:

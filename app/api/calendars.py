@@ -34,6 +34,6 @@ class Calendars(MethodView):
         failures = found.failures
         if failures and not failures.something_read:
             raise failures.error()
-        page, beside = paging.cut_by_sort_key(query, found.calendars, calendars.place)
+        page, extra = paging.cut_by_sort_key(query, found.calendars, calendars.sort_key)
         named = {"failedCalendars": failures.calendars()} if failures else {}
-        return json_response({"data": [calendar_view(each) for each in page], **named, **beside})
+        return json_response({"data": [calendar_view(each) for each in page], **named, **extra})

@@ -79,8 +79,8 @@ class Events(MethodView):
         failed = found.failures.calendars()
         if bare:
             return json_response(_views(found.events), headers=_headers(failed))
-        page, beside = paging.cut_by_sort_key(query, found.events, lists.place)
-        return json_response({"data": _views(page), "failedCalendars": failed, **beside})
+        page, extra = paging.cut_by_sort_key(query, found.events, lists.sort_key)
+        return json_response({"data": _views(page), "failedCalendars": failed, **extra})
 
 
 @blp.route("/users/<user_id:userId>/calendar/events/<provider:provider>/<calendar_id:calendarId>")

@@ -74,8 +74,8 @@ class UnifiedEvent(MethodView):
         An account whose copy could not be read is named in `failedCalendars`.
         """
         copies, failures = unified.get(connections.of_user(authentication(), userId, query), metaId)
-        beside = {"failedCalendars": failures.calendars()} if failures else {}
-        return json_response({"data": unified_view(metaId, copies), **beside})
+        extra = {"failedCalendars": failures.calendars()} if failures else {}
+        return json_response({"data": unified_view(metaId, copies), **extra})
 
     @route_facts("changeUnifiedEvent", fails_with_provider=True, errors=(422,))
     @blp.arguments(ProviderQuery, location="query")

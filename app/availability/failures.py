@@ -89,7 +89,7 @@ class Failures:
         failure = self._most_telling()
         error = error_of(failure.connection, failure.failed)
         if failure.failed.problem is None:
-            error.beside |= {"reason": failure.failed.reason, "failedCalendars": self.calendars()}
+            error.extra_fields |= {"reason": failure.failed.reason, "failedCalendars": self.calendars()}
         return error
 
     def _accounts_only(self) -> bool:

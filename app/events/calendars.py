@@ -33,9 +33,9 @@ def find(refs: Sequence[ConnectionRef]) -> Found:
         [account_failure(ref, failed) for ref in refs if (failed := replies[ref.id].failed)],
         something_read=any(reply.failed is None for reply in replies.values()),
     )
-    return Found(sorted((each for ref in refs for each in replies[ref.id].calendars), key=place), failures)
+    return Found(sorted((each for ref in refs for each in replies[ref.id].calendars), key=sort_key), failures)
 
 
-def place(calendar: Calendar) -> tuple[str | int, ...]:
+def sort_key(calendar: Calendar) -> tuple[str | int, ...]:
     """The sort key: Google's calendars first, in each account the main calendar first, then by name."""
     return calendar.provider, not calendar.primary, calendar.subject, calendar.id

@@ -49,7 +49,7 @@ def error(ref: ConnectionRef, failed: Failed, *, repeatable: bool) -> ApiError:
     return ApiError(
         sentence,
         status=answer.status,
-        beside=answer.beside,
+        extra_fields=answer.extra_fields,
         section=answer.section,
         code=Code.OUTCOME_UNKNOWN,
     )

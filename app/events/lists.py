@@ -61,11 +61,11 @@ def find(
     failures += [Failure(t.shown, t.connection, each) for t, each in read if isinstance(each, Failed)]
     calendars = [(t.shown, each) for t, each in read if not isinstance(each, Failed)]
     events = [(shown, event) for shown, each in calendars for event in each]
-    events.sort(key=place)
+    events.sort(key=sort_key)
     return Found(events, Failures(failures, something_read=bool(calendars)))
 
 
-def place(found: tuple[str, Event]) -> tuple[str | int, ...]:
+def sort_key(found: tuple[str, Event]) -> tuple[str | int, ...]:
     """The sort key of an event with the shown id of its calendar."""
     calendar_id, event = found
     return event.start, event.end, event.id, event.provider, calendar_id

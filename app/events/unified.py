@@ -136,7 +136,7 @@ def _present(
         raise Conflict(
             f"The event {meta_id} exists in {_named(different)} with other content. "
             "Change or delete that copy, and repeat the request",
-            beside={"metaId": meta_id},
+            extra_fields={"metaId": meta_id},
         )
     return {ref.id for ref, _ in outcomes.done}
 
@@ -221,8 +221,8 @@ def _require_success(outcomes: Outcomes, done: str) -> Outcomes:
         f"The event was {done} in {reached}, but not in {missed}: {error.error}. Repeat the request to finish"
     )
     failures = Failures([account_failure(*each) for each in outcomes.failed], something_read=True)
-    beside = {**error.beside, "failedCalendars": failures.calendars()}
-    raise ApiError(sentence, status=error.status, beside=beside, headers=error.headers)
+    extra_fields = {**error.extra_fields, "failedCalendars": failures.calendars()}
+    raise ApiError(sentence, status=error.status, extra_fields=extra_fields, headers=error.headers)
 
 
 def _most_telling_error(failed: Sequence[tuple[ConnectionRef, Failed]]) -> ApiError:
@@ -278,7 +278,7 @@ def _not_created(outcomes: Outcomes, left: Sequence[ConnectionRef], meta_id: str
     return ApiError(
         f"{error.error}. {outcome}",
         status=error.status,
-        beside={**error.beside, "metaId": meta_id},
+        extra_fields={**error.extra_fields, "metaId": meta_id},
         headers=error.headers,
         code=Code.OUTCOME_UNKNOWN if left else None,
     )

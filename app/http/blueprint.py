@@ -37,7 +37,7 @@ class Blueprint(flask_smorest.Blueprint):
 
     @staticmethod
     def _prepare_response_content(data: Any) -> dict[str, Any]:
-        return {"data": data, **g.pop("beside", {})}
+        return {"data": data, **g.pop("extra_fields", {})}
 
     @staticmethod
     def _make_doc_response_schema(schema: Schema | None) -> Schema | None:

@@ -16,7 +16,7 @@ class Code(StrEnum):
 
 
 class ApiError(Exception):
-    """A response other than success. ``beside`` holds fields of the body besides ``data`` and ``error``.
+    """A response other than success. ``extra_fields`` are added to ``data`` and ``error`` in the body.
 
     ``section`` is the anchor on the documentation page of errors; it defaults to the status.
     """
@@ -28,7 +28,7 @@ class ApiError(Exception):
         error: str,
         *,
         status: int | None = None,
-        beside: Mapping[str, Any] | None = None,
+        extra_fields: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         section: str | None = None,
         code: Code | None = None,
@@ -36,7 +36,7 @@ class ApiError(Exception):
         super().__init__(error)
         self.error = error
         self.status = status or self.status
-        self.beside = dict(beside or {})
+        self.extra_fields = dict(extra_fields or {})
         self.headers = dict(headers or {})
         self.section = section or str(self.status)
         self.code = code
@@ -44,7 +44,7 @@ class ApiError(Exception):
     def body(self) -> dict[str, Any]:
         """The body of the response."""
         code = {} if self.code is None else {"code": self.code}
-        return {"data": None, "error": self.error, **code, **self.beside}
+        return {"data": None, "error": self.error, **code, **self.extra_fields}
 
 
 class Invalid(ApiError):
@@ -98,6 +98,6 @@ class OutOfService(ApiError):
 
     status = 503
 
-    def __init__(self, beside: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, extra_fields: Mapping[str, Any] | None = None) -> None:
         sentence = "The service is not available for a moment; try again"
-        super().__init__(sentence, beside=beside, headers={"Retry-After": "1"})
+        super().__init__(sentence, extra_fields=extra_fields, headers={"Retry-After": "1"})

@@ -57,26 +57,26 @@ def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = 
         return ApiError(
             failed.message,
             status=STATUS_OF_PROBLEM[failed.problem],
-            beside={"reason": failed.reason} if unclear else {},
+            extra_fields={"reason": failed.reason} if unclear else {},
             section="of-one-event",
         )
-    beside: dict[str, Any] = {} if valid_scopes is not None else {"reason": failed.reason}
+    extra_fields: dict[str, Any] = {} if valid_scopes is not None else {"reason": failed.reason}
     headers: dict[str, str] = {}
     if failed.reason is Reason.INSUFFICIENT_SCOPES and failed.operation:
-        beside["operation"] = failed.operation
+        extra_fields["operation"] = failed.operation
         if valid_scopes is not None:
-            beside["validScopes"] = list(valid_scopes)
+            extra_fields["validScopes"] = list(valid_scopes)
     limited = failed.reason is Reason.RATE_LIMITED
     if failed.retry_after is not None and (limited or not failed.asked):
         # Whole seconds, rounded up: a retry that comes too early is refused again.
         seconds = max(1, int(-(-failed.retry_after // 1)))
         headers["Retry-After"] = str(seconds)
         if limited:
-            beside["retryAfter"] = seconds
+            extra_fields["retryAfter"] = seconds
     return ApiError(
         failed.message,
         status=STATUS_OF_REASON[failed.reason],
-        beside=beside,
+        extra_fields=extra_fields,
         headers=headers,
         section=failed.reason.lower(),
     )

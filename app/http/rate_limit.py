@@ -26,7 +26,7 @@ class TooMany(ApiError):
     def __init__(self, quota: Quota) -> None:
         super().__init__(
             f"This API key is limited to {quota.limit} requests a minute; try again in {quota.reset} s",
-            beside={"retryAfter": quota.reset},
+            extra_fields={"retryAfter": quota.reset},
             headers={"Retry-After": str(quota.reset)},
         )
 

@@ -77,7 +77,7 @@ def json_array(items: Iterable[Iterable[bytes]]) -> Iterator[bytes]:
 
 def extra_fields(**siblings: object) -> None:
     """Add fields beside ``data`` to the response of this request."""
-    g.beside = siblings
+    g.extra_fields = siblings
 
 
 def _joined_or_streamed(pieces: Iterator[bytes]) -> bytes | Iterator[bytes]:
