@@ -18,6 +18,7 @@ from store.coordination.heartbeats import BEAT
 from tests.conftest import START_SECONDS, STOP_SECONDS
 from tests.observability.installation import installed
 from tests.waiting import until
+from workers import broker
 
 NOWHERE = "redis://127.0.0.1:1/0"
 LATE = "does not answer in time"
@@ -211,3 +212,12 @@ def test_liveness_ignores_parts_that_are_down(new_app):
     down = new_app(redis_url=NOWHERE, broker_url=NOWHERE, database_url="sqlite:////nowhere/at/all.db")
 
     assert down.test_client().get("/healthz").json == {"status": "ok"}
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_worker_of_another_host_does_not_answer_for_this_one(app):
+    services = app.extensions[EXTENSION]
+    celery, settings = services.celery, services.settings
+
+    assert broker.any_worker(celery, settings, seconds=10, host=socket.gethostname())
+    assert not broker.any_worker(celery, settings, seconds=1, host="elsewhere")
