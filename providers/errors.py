@@ -191,3 +191,11 @@ class ProviderNotConfigured(ProviderError):
 
 class Misconfigured(ProviderError):
     """The provider rejects our OAuth client; existing connections remain valid."""
+
+
+def connection_ended(title: str) -> str:
+    """The message for a revoked grant; ``title`` is that of the provider.
+
+    A worker learns it from the provider. The web tier repeats it for later requests, without a call.
+    """
+    return f"{title} says that this connection has ended"

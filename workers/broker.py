@@ -13,7 +13,7 @@ from store.config.settings import Settings
 from workers.celery_app import Almanac
 from workers.queues import Queue
 
-# Timeout of each step, in seconds.
+# Default timeout of each step, in seconds.
 PATIENCE = 1.0
 
 # Between two attempts to connect, in seconds.
@@ -33,10 +33,23 @@ def lengths(settings: Settings) -> dict[Queue, int]:
         return {queue: _length(connection, queue) for queue in Queue}
 
 
-def any_worker(celery: Almanac, settings: Settings, *, seconds: float) -> bool:
-    """Whether any worker answers a ping within ``seconds``; raises like ``lengths``."""
-    with _connected(settings) as connection:
-        return bool(celery.control.ping(timeout=seconds, limit=1, connection=connection))
+def any_worker(celery: Almanac, settings: Settings, *, seconds: float, host: str | None = None) -> bool:
+    """Whether any worker, or one of this ``host``, answers a ping in ``seconds``; raises like ``lengths``."""
+    only = {} if host is None else {"pattern": f"*@{host}", "matcher": "glob"}
+    with _connected(settings, max(PATIENCE, seconds)) as connection:
+        return bool(celery.control.ping(timeout=seconds, limit=1, connection=connection, **only))
+
+
+def queues_by_worker(celery: Almanac, *, seconds: float) -> dict[str, set[str]]:
+    """The queues that each worker takes tasks from, of the workers that answer within ``seconds``."""
+    taken = celery.control.inspect(timeout=seconds).active_queues() or {}
+    return {worker: {queue["name"] for queue in queues} for worker, queues in taken.items()}
+
+
+def transport(settings: Settings, *, seconds: float) -> str:
+    """The kind of the broker, once it has accepted a connection; raises like ``lengths``."""
+    with _connected(settings, seconds) as connection:
+        return str(connection.transport.driver_type)
 
 
 def wait_for(settings: Settings, seconds: float) -> None:
@@ -58,19 +71,19 @@ def wait_for(settings: Settings, seconds: float) -> None:
 
 
 @contextmanager
-def _connected(settings: Settings) -> Iterator[Any]:
-    with _connection(settings) as connection:
-        connection.ensure_connection(max_retries=1, timeout=PATIENCE)
+def _connected(settings: Settings, patience: float = PATIENCE) -> Iterator[Any]:
+    with _connection(settings, patience) as connection:
+        connection.ensure_connection(max_retries=1, timeout=patience)
         yield connection
 
 
 @contextmanager
-def _connection(settings: Settings) -> Iterator[Any]:
+def _connection(settings: Settings, patience: float = PATIENCE) -> Iterator[Any]:
     timeouts = ("socket_timeout", "socket_connect_timeout")
     if settings.broker_url.startswith("amqp"):
         timeouts = ("read_timeout", "write_timeout")
-    options = dict.fromkeys(timeouts, PATIENCE)
-    with Connection(settings.broker_url, connect_timeout=PATIENCE, transport_options=options) as connection:
+    options = dict.fromkeys(timeouts, patience)
+    with Connection(settings.broker_url, connect_timeout=patience, transport_options=options) as connection:
         yield connection
 
 

@@ -10,10 +10,11 @@ from typing import Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.availability import request
-from app.availability.failures import error_of
+from app.availability.failures import error_of, sufficient_scopes
 from app.availability.selection import precheck
-from app.http.auth import cached_version, within
+from app.http.authentication import Authentication
 from app.http.errors import ApiError, NotFound
+from app.http.provider_failures import one_calendar_failed
 from app.services import services
 from providers.base import Failed
 from providers.errors import Reason
@@ -30,29 +31,29 @@ log = logging.getLogger(__name__)
 NO_CALENDARS = "User has no connected calendars"
 
 
-def of_user(custom_id: str, query: Mapping[str, Any]) -> list[ConnectionRef]:
+def of_user(authentication: Authentication, custom_id: str, query: Mapping[str, Any]) -> list[ConnectionRef]:
     """The user's connections, filtered by ``provider`` of the query, Google's first.
 
     :raise NotFound: for a user that the key does not reach
     """
-    only = within()
+    only = authentication.within
 
     def load() -> list[ConnectionRef] | None:
         with services().stores.database.reading() as session:
             return connections.of_user(session, custom_id, within=only)
 
-    refs = cached_version().get_or_load(("user", custom_id, only), load)
+    refs = authentication.cached.get_or_load(("user", custom_id, only), load)
     if refs is None:
         raise NotFound("User not found")
     return request.of_provider(refs, query)
 
 
-def of_members(slug: str) -> Mapping[str, Sequence[ConnectionRef]]:
+def of_members(authentication: Authentication, slug: str) -> Mapping[str, Sequence[ConnectionRef]]:
     """The connections of every member of an organization, by user, in the order of responses.
 
     :raise NotFound: for an organization that the key does not reach
     """
-    only = within()
+    only = authentication.within
 
     def load() -> dict[str, list[ConnectionRef]] | None:
         with services().stores.database.reading() as session:
@@ -61,7 +62,7 @@ def of_members(slug: str) -> Mapping[str, Sequence[ConnectionRef]]:
                 return None
             return dict(sorted(connections.of_members(session, found[slug]).items()))
 
-    members = cached_version().get_or_load(("members", slug, only), load, weight=_connections)
+    members = authentication.cached.get_or_load(("members", slug, only), load, weight=_connections)
     if members is None:
         raise NotFound("Organization not found")
     return members
@@ -71,12 +72,12 @@ def _connections(members: Mapping[str, Sequence[ConnectionRef]] | None) -> int:
     return 1 if members is None else len(members) + sum(map(len, members.values()))
 
 
-def one_of_user(custom_id: str, provider: str) -> ConnectionRef:
+def one_of_user(authentication: Authentication, custom_id: str, provider: str) -> ConnectionRef:
     """The user's connection with one provider.
 
     :raise NotFound: for a user that the key does not reach, or without such a connection
     """
-    for ref in of_user(custom_id, {"provider": [provider]}):
+    for ref in of_user(authentication, custom_id, {"provider": [provider]}):
         return ref
     raise NotFound("OAuth connection not found")
 
@@ -140,6 +141,4 @@ def _invalidate(
 
 def error(ref: ConnectionRef, failed: Failed) -> ApiError:
     """The error for a failed read of a single calendar, or a failed write of an event in it."""
-    if failed.reason is Reason.NOT_FOUND and failed.problem is None:
-        return NotFound("Calendar not found")
-    return error_of(ref, failed)
+    return one_calendar_failed(failed, sufficient_scopes(ref, failed))

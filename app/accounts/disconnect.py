@@ -10,12 +10,13 @@ from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 from sqlalchemy.orm import Session
 
-from app.http.auth import CONNECTION_OF_SHARED_USER, own_user
+from app.accounts.ownership import CONNECTION, own_user
 from app.services import services
 from store.sql.models import User
 from store.sql.queries import audit, channels, connections
+from store.sql.queries.api_keys import Caller
 from store.sql.queries.connections import RemovedConnection
-from workers.execution.disconnect import forget_cached, revocation_of
+from workers.execution import disconnect
 from workers.fanout.jobs import Revoke, StopChannels
 from workers.queues import Queue
 
@@ -25,21 +26,21 @@ log = logging.getLogger(__name__)
 REVOKE_SECONDS = 5.0
 
 
-def forget_connections(custom_id: str, provider: str, *, actor: str, revoke: bool = True) -> bool:
+def forget_connections(caller: Caller, custom_id: str, provider: str, *, revoke: bool = True) -> bool:
     """Delete a user's connection with a provider; returns whether there was one.
 
-    ``actor`` is named in the audit log. Without ``revoke`` the grant stays valid at the provider. Do not call
-    this within a transaction, because it waits for a provider.
+    The audit log names the caller. Without ``revoke`` the grant stays valid at the provider. Do not call this
+    within a transaction, because it waits for a provider.
 
-    :raise ApiError: for a user that this key does not reach, or may not change
+    :raise ApiError: for a user that the caller does not reach, or may not change
     """
     database = services().stores.database
     with database.writing() as session:
-        own_user(session, custom_id, otherwise=CONNECTION_OF_SHARED_USER)
+        own_user(session, caller, custom_id, otherwise=CONNECTION)
     stop_channels(custom_id, provider)
     with database.writing() as session:
-        user = own_user(session, custom_id, otherwise=CONNECTION_OF_SHARED_USER)
-        removed = remove_connections(session, user, provider, actor=actor)
+        user = own_user(session, caller, custom_id, otherwise=CONNECTION)
+        removed = remove_connections(session, caller, user, provider)
     clean_up(removed, revoke=revoke)
     return bool(removed)
 
@@ -54,23 +55,22 @@ def stop_channels(custom_id: str, provider: str | None = None) -> None:
 
 
 def remove_connections(
-    session: Session, user: User, provider: str | None = None, *, actor: str
+    session: Session, caller: Caller, user: User, provider: str | None = None
 ) -> list[RemovedConnection]:
     """Remove the rows of a user's connections; call ``clean_up`` after the transaction has committed."""
     removed = connections.remove_of_user(session, user.id, provider)
     for each in removed:
         subject = f"{user.custom_id}/{each.provider}"
-        audit.record(session, actor=actor, action="deleteConnection", subject=subject)
+        audit.record(session, actor=caller.visible, action="deleteConnection", subject=subject)
     return removed
 
 
 def clean_up(removed: Sequence[RemovedConnection], *, revoke: bool = True) -> None:
     """Evict the cached data of removed connections, and revoke grants that no other connection uses."""
     stores = services().stores
-    forget_cached(stores, [each.id for each in removed])
-    revocations = [revocation_of(stores, each) for each in removed] if revoke else []
+    revocations = disconnect.clean_up(stores, removed, revoke=revoke)
     try:
-        jobs = [Revoke(stores.oauth_states.hand_over_revocation(each)) for each in revocations if each]
+        jobs = [Revoke(stores.oauth_states.hand_over_revocation(each)) for each in revocations]
     except RedisError as error:
         log.warning("grants not revoked: %s", type(error).__name__)
         return

@@ -86,20 +86,26 @@ class FieldRefused(Invalid):
         self.complaint = complaint
 
 
-def overview() -> list[Registration]:
-    """The registration with each provider."""
+def overview(site: str | None) -> list[Registration]:
+    """The registration with each provider; ``site`` is the base URL of this service, if it is known."""
     with services().stores.database.reading() as session:
         rows = provider_clients.load(session)
-    return [_registration(provider, rows.get(provider)) for provider in ProviderName]
+    return [_registration(provider, rows.get(provider), site) for provider in ProviderName]
 
 
 def check_and_save(
-    provider: ProviderName, client_id: str, client_secret: str, tenant: str | None = None, *, actor: str
+    provider: ProviderName,
+    client_id: str,
+    client_secret: str,
+    tenant: str | None = None,
+    *,
+    site: str | None,
+    actor: str,
 ) -> Finding:
     """Probe a registration at its provider, and save it unless the provider rejects it.
 
     The next request uses it, and every worker within a second. If ``tenant`` is None or empty, the setting
-    applies. ``actor`` is named in the audit log.
+    applies. ``site`` is the base URL of this service, if it is known; ``actor`` is named in the audit log.
 
     :raise FieldRefused: for an invalid client id, secret or tenant
     :raise Conflict: if the environment sets the registration
@@ -107,7 +113,7 @@ def check_and_save(
     if services().celery.runtime.registrations.set_by_environment(provider):
         raise Conflict(_environment_counts(provider))
     client = _client(provider, client_id, client_secret, tenant)
-    finding = _check(provider, client)
+    finding = _check(provider, client, site)
     if finding.verdict is not Verdict.WRONG:
         stores = services().stores
         with stores.database.writing() as session:
@@ -121,13 +127,13 @@ def variables(provider: ProviderName) -> tuple[str, str]:
     return f"ALMANAC_{provider.upper()}_CLIENT_ID", f"ALMANAC_{provider.upper()}_CLIENT_SECRET"
 
 
-def check(provider: ProviderName) -> Finding | None:
+def check(provider: ProviderName, *, site: str | None) -> Finding | None:
     """Probe the registration in force at its provider; None if there is none.
 
     :raise Undecipherable: if no encryption key decrypts it
     """
     client = _in_force(provider)
-    return None if client is None else _check(provider, client)
+    return None if client is None else _check(provider, client, site)
 
 
 def remove(provider: ProviderName, *, actor: str) -> None:
@@ -141,7 +147,7 @@ def remove(provider: ProviderName, *, actor: str) -> None:
         audit.record(session, actor=actor, action="removeRegistration", subject=provider)
 
 
-def _registration(provider: ProviderName, row: SealedClient | None) -> Registration:
+def _registration(provider: ProviderName, row: SealedClient | None, site: str | None) -> Registration:
     settings, known = services().settings, oauth_flow.providers()[provider]
     source, client_id, updated_at = Source.NOWHERE, None, None
     if services().celery.runtime.registrations.set_by_environment(provider):
@@ -159,7 +165,7 @@ def _registration(provider: ProviderName, row: SealedClient | None) -> Registrat
         client_id=client_id,
         tenant=tenant,
         updated_at=updated_at,
-        redirect_url=oauth_flow.callback(provider),
+        redirect_url=oauth_flow.callback(provider, site),
         push_address=settings.push_address(provider),
         console=CONSOLES[provider],
         scopes=every_scope(provider),
@@ -200,10 +206,10 @@ def _in_force(provider: ProviderName) -> StoredClient | None:
     return None if row is None else provider_clients.open_client(row, stores.keyring)
 
 
-def _check(provider: ProviderName, client: StoredClient) -> Finding:
+def _check(provider: ProviderName, client: StoredClient, site: str | None) -> Finding:
     """The result of a worker's probe of a registration at its provider."""
     stores, settings = services().stores, services().settings
-    redirect_uri = oauth_flow.callback(provider) or _NOWHERE
+    redirect_uri = oauth_flow.callback(provider, site) or _NOWHERE
     trial = RegistrationTrial(provider, client.client_id, client.secret, client.tenant, redirect_uri)
     job = CheckRegistration(stores.registration_trials.hand_over(trial))
     deadline = time.monotonic() + settings.fanout_deadline_seconds

@@ -10,21 +10,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from flask import request
-
-from app.http.auth import CONNECTION_OF_SHARED_USER, caller, own_user, within
-from app.http.errors import ApiError, Forbidden, Invalid, NotFound, whole_request_failed
+from app.accounts.ownership import CONNECTION, own_user
+from app.http.errors import ApiError, Forbidden, Invalid, NotFound
+from app.http.provider_failures import consent_failed
 from app.services import services
-from providers.base import Failed
-from providers.errors import Reason
 from providers.names import ProviderName
 from providers.oauth.consent import ConsentRequest, new_verifier, scopes_to_request
 from providers.registry import Provider
 from store.security import redirect_allowlist
 from store.security.api_keys import digest
 from store.security.oauth_states import PendingConsent, PendingExchange
-from store.sql.queries import connections, users
-from store.sql.queries import consents as consents_by_now
+from store.sql.queries import connections, consents, users
+from store.sql.queries.api_keys import Caller
 from store.sql.queries.consents import Refusal
 from workers.execution.code_exchange import NO_CALENDARS, OTHER_ACCOUNT, REVOKED_MEANWHILE, UNNAMED_ACCOUNT
 from workers.fanout.jobs import ExchangeCode
@@ -80,25 +77,35 @@ class Begun(NamedTuple):
     cookie: BrowserCookie | None
 
 
-def begin(custom_id: str, name: str, options: Mapping[str, Any]) -> str:
+def begin(caller: Caller, custom_id: str, name: str, options: Mapping[str, Any], *, site: str | None) -> str:
     """The link with which a user connects an account; ``options`` as in ``LinkQuery``.
 
-    :raise ApiError: for a user that this key may not change, a provider that is not configured, or a URL
+    ``site`` is the base URL of this service, None if it is unknown.
+
+    :raise ApiError: for a user that the caller may not change, a provider that is not configured, or a URL
         that is not allowed
     """
-    return _begin(custom_id, name, options, back=None, browser=None).link
+    return _begin(caller, custom_id, name, options, site=site, back=None, browser=None).link
 
 
-def begin_here(custom_id: str, name: str, options: Mapping[str, Any], *, back: str) -> Begun:
+def begin_here(
+    caller: Caller,
+    custom_id: str,
+    name: str,
+    options: Mapping[str, Any],
+    *,
+    site: str | None,
+    host_url: str,
+    back: str,
+) -> Begun:
     """As ``begin``, for this browser; afterwards it is redirected to ``back``, a path of this service.
 
-    Only this browser can finish the consent, if the callback has the host that this browser uses now.
-    Otherwise it would not send the cookie to the callback, and any browser can finish the consent.
+    Only this browser can finish the consent, if the callback has the host of ``host_url``, which this browser
+    uses now. Otherwise it would not send the cookie to the callback, and any browser can finish the consent.
     """
-    browser = secrets.token_urlsafe(COOKIE_BYTES)
-    own = callback(ProviderName(name))
-    sends_cookie = own is not None and _same_host(own, request.host_url)
-    return _begin(custom_id, name, options, back=back, browser=browser if sends_cookie else None)
+    sends_cookie = site is not None and _same_host(site, host_url)
+    browser = secrets.token_urlsafe(COOKIE_BYTES) if sends_cookie else None
+    return _begin(caller, custom_id, name, options, site=site, back=back, browser=browser)
 
 
 def _same_host(one: str, other: str) -> bool:
@@ -107,17 +114,24 @@ def _same_host(one: str, other: str) -> bool:
 
 
 def _begin(
-    custom_id: str, name: str, options: Mapping[str, Any], *, back: str | None, browser: str | None
+    caller: Caller,
+    custom_id: str,
+    name: str,
+    options: Mapping[str, Any],
+    *,
+    site: str | None,
+    back: str | None,
+    browser: str | None,
 ) -> Begun:
     provider = ProviderName(name)
     registered = providers()[provider]
     oauth = registered.oauth
     if not registered.configured:
         raise NotFound(f"{oauth.title} is not configured: this installation is not registered there")
-    redirect_uri, ours = _redirect(provider, options["redirectUrl"], options["returnUrl"])
+    redirect_uri, ours = _redirect(callback(provider, site), options["redirectUrl"], options["returnUrl"])
     stores = services().stores
     with stores.database.writing() as session:
-        user_id = own_user(session, custom_id, otherwise=CONNECTION_OF_SHARED_USER).id
+        user_id = own_user(session, caller, custom_id, otherwise=CONNECTION).id
         connected = connections.find(session, user_id, provider)
     offline = options["accessType"] == "offline"
     scopes = scopes_to_request(provider, options["scope"], offline=offline)
@@ -131,11 +145,11 @@ def _begin(
             redirect_uri=redirect_uri,
             ours=ours,
             return_url=back or options["returnUrl"],
-            asked_by=caller().visible,
-            within=within(),
+            asked_by=caller.visible,
+            within=caller.organization_id,
             verifier=verifier,
             # An administrator has no key.
-            key_id=caller().id or None,
+            key_id=caller.id or None,
             expected_email=options["expectedEmail"],
             browser_digest=None if browser is None else digest(browser),
         )
@@ -150,10 +164,9 @@ def cookie_name(state: str) -> str:
     return f"almanac-consent-{digest(state)[:16]}"
 
 
-def callback(provider: ProviderName) -> str | None:
-    """The URL of the callback for a provider; None if the public URL of this service is unknown."""
-    base = services().settings.public_url or _this_machine()
-    return None if base is None else f"{base}{CALLBACK.format(provider=provider)}"
+def callback(provider: ProviderName, site: str | None) -> str | None:
+    """The URL of the callback for a provider; None if ``site``, the base URL of this service, is unknown."""
+    return None if site is None else f"{site}{CALLBACK.format(provider=provider)}"
 
 
 def take(state: str, provider: str) -> PendingConsent | None:
@@ -162,14 +175,14 @@ def take(state: str, provider: str) -> PendingConsent | None:
     return authorization if authorization is not None and authorization.provider == provider else None
 
 
-def check_browser(authorization: PendingConsent, state: str) -> None:
-    """Reject a browser other than the one that the consent is bound to, if any.
+def check_browser(authorization: PendingConsent, state: str, cookies: Mapping[str, str]) -> None:
+    """Reject a browser, by its cookies, other than the one that the consent is bound to, if any.
 
     :raise Invalid: for another browser
     """
     if authorization.browser_digest is None:
         return
-    cookie = request.cookies.get(cookie_name(state), "")
+    cookie = cookies.get(cookie_name(state), "")
     if not hmac.compare_digest(digest(cookie), authorization.browser_digest):
         raise Invalid(OTHER_BROWSER)
 
@@ -182,7 +195,7 @@ def check_still_allowed(authorization: PendingConsent) -> None:
     :raise Forbidden: when other organizations share the user
     """
     with services().stores.database.writing() as session:
-        found = consents_by_now.check(session, authorization)
+        found = consents.check(session, authorization)
     if found is Refusal.USER_GONE:
         raise NotFound(found.value)
     if found is Refusal.KEY_GONE:
@@ -191,17 +204,17 @@ def check_still_allowed(authorization: PendingConsent) -> None:
         raise Forbidden(found.value)
 
 
-def check_reach(authorization: PendingConsent) -> None:
+def check_reach(caller: Caller, authorization: PendingConsent) -> None:
     """Reject a key that may not change the user of an authorization.
 
     :raise Invalid: when the key does not reach the user; the error is that of an unknown state
     :raise Forbidden: when other organizations share the user
     """
     with services().stores.database.writing() as session:
-        user = users.by_number(session, authorization.user_id, within=within())
+        user = users.by_number(session, authorization.user_id, within=caller.organization_id)
         if user is None:
             raise Invalid(STALE)
-        own_user(session, user.custom_id, otherwise=CONNECTION_OF_SHARED_USER)
+        own_user(session, caller, user.custom_id, otherwise=CONNECTION)
 
 
 def finish(authorization: PendingConsent, code: str) -> None:
@@ -217,7 +230,7 @@ def finish(authorization: PendingConsent, code: str) -> None:
     # The state is consumed: after a rejection by admission, the person would have to start again.
     (reply,) = services().fanout.gather([job], queue=Queue.WRITES, deadline=deadline, finishing=True)
     if reply.failed is not None:
-        raise _failed(reply.failed)
+        raise consent_failed(reply.failed)
 
 
 def refusal(provider: ProviderName, word: str) -> ApiError:
@@ -249,17 +262,9 @@ def granted(authorization: PendingConsent) -> tuple[str | None, Sequence[str]]:
     return (row.email, row.scope) if row else (None, ())
 
 
-def _failed(failed: Failed) -> ApiError:
-    if failed.reason is Reason.AUTHORIZATION_INVALID:
-        # The provider rejected the code; no connection is affected.
-        return Invalid(failed.message)
-    return whole_request_failed(failed)
-
-
-def _redirect(provider: ProviderName, redirect_url: str | None, return_url: str | None) -> tuple[str, bool]:
-    """The URL that the provider sends the code to, and whether it is our callback."""
+def _redirect(own: str | None, redirect_url: str | None, return_url: str | None) -> tuple[str, bool]:
+    """The URL that the provider sends the code to, and whether it is ``own``, our callback."""
     settings = services().settings
-    own = callback(provider)
     target = own if redirect_url is None else redirect_url
     if target is None:
         raise Invalid("redirectUrl is required: this installation has no ALMANAC_PUBLIC_URL of its own")
@@ -270,16 +275,3 @@ def _redirect(provider: ProviderName, redirect_url: str | None, return_url: str 
         if url is not None and not redirect_allowlist.allowed(url, settings.redirect_urls):
             raise Invalid(f"{name} is not an address that ALMANAC_REDIRECT_URLS allows")
     return target, ours
-
-
-def _this_machine() -> str | None:
-    """The base URL of this request if its host is this machine; otherwise None.
-
-    Other hosts are not trusted: a client could send any ``Host`` and have people redirected there.
-    """
-    parts = urlsplit(request.url_root)
-    return (
-        f"{parts.scheme}://{parts.netloc}"
-        if redirect_allowlist.is_this_machine(parts.hostname or "")
-        else None
-    )

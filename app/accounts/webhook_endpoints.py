@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from app.http.auth import caller, within
 from app.http.errors import Conflict, Invalid, NotFound
 from app.services import services
 from store.sql.models import WebhookDelivery, WebhookEndpoint
 from store.sql.queries import audit, deliveries, webhooks
+from store.sql.queries.api_keys import Caller
 from workers.webhooks import ssrf_guard
 
 
@@ -30,7 +30,7 @@ def check_reach(url: str) -> None:
 
 
 def create(
-    session: Session, *, url: str, events: Sequence[str], organization_id: int | None
+    session: Session, caller: Caller, *, url: str, events: Sequence[str], organization_id: int | None
 ) -> tuple[WebhookEndpoint, str]:
     """Register an endpoint whose ``url`` passed ``check_reach``; returns it with its secret.
 
@@ -43,39 +43,39 @@ def create(
         )
     except webhooks.TooMany as error:
         raise Conflict(f"There are {webhooks.MOST_ENDPOINTS} webhooks already") from error
-    audit.record(session, actor=caller().visible, action="createWebhook", subject=row.id)
+    audit.record(session, actor=caller.visible, action="createWebhook", subject=row.id)
     return row, secret
 
 
-def find(session: Session, endpoint_id: str) -> WebhookEndpoint:
+def find(session: Session, caller: Caller, endpoint_id: str) -> WebhookEndpoint:
     """An endpoint that the caller reaches.
 
     :raise NotFound: when there is none
     """
-    row = webhooks.find(session, endpoint_id, within=within())
+    row = webhooks.find(session, endpoint_id, within=caller.organization_id)
     if row is None:
         raise NotFound("Webhook not found")
     return row
 
 
-def remove(session: Session, endpoint_id: str) -> None:
+def remove(session: Session, caller: Caller, endpoint_id: str) -> None:
     """Delete an endpoint with its pending deliveries and its log.
 
     :raise NotFound: when there is none that the caller reaches
     """
-    webhooks.remove(session, find(session, endpoint_id).id)
-    audit.record(session, actor=caller().visible, action="deleteWebhook", subject=endpoint_id)
+    webhooks.remove(session, find(session, caller, endpoint_id).id)
+    audit.record(session, actor=caller.visible, action="deleteWebhook", subject=endpoint_id)
 
 
-def replay(session: Session, endpoint_id: str, delivery_id: str) -> WebhookDelivery:
+def replay(session: Session, caller: Caller, endpoint_id: str, delivery_id: str) -> WebhookDelivery:
     """Send a delivery again after the session has committed; this enables a disabled endpoint.
 
     :raise NotFound: when there is no such endpoint, or its log shows no such delivery
     """
-    row = deliveries.replay(session, find(session, endpoint_id).id, delivery_id)
+    row = deliveries.replay(session, find(session, caller, endpoint_id).id, delivery_id)
     if row is None:
         raise NotFound("Delivery not found")
     audit.record(
-        session, actor=caller().visible, action="replayDelivery", subject=f"{endpoint_id}/{delivery_id}"
+        session, actor=caller.visible, action="replayDelivery", subject=f"{endpoint_id}/{delivery_id}"
     )
     return row

@@ -8,6 +8,8 @@ from flask import Response, request
 from flask.views import MethodView
 
 from app.accounts import oauth_flow, oauth_result_page
+from app.http.auth import caller
+from app.http.base_url import base_url
 from app.http.blueprint import Blueprint
 from app.http.errors import ApiError, Invalid
 from app.http.route_facts import route_facts
@@ -61,7 +63,7 @@ class Authorize(MethodView):
         replaces one of the same provider: a user has at most one with each. The link stops working when this
         API key is revoked or expires.
         """
-        return {"link": oauth_flow.begin(userId, provider, body)}
+        return {"link": oauth_flow.begin(caller(), userId, provider, body, site=base_url())}
 
 
 @blp.route("/users/<user_id:userId>/oauth/<provider:provider>/link")
@@ -71,7 +73,7 @@ class Link(MethodView):
     @blp.response(200, LinkSchema)
     def get(self, query: dict[str, Any], userId: str, provider: str) -> dict[str, str]:
         """Make a link to connect an account, by query"""
-        return {"link": oauth_flow.begin(userId, provider, query)}
+        return {"link": oauth_flow.begin(caller(), userId, provider, query, site=base_url())}
 
 
 @blp.route("/users/<user_id:userId>/oauth/links")
@@ -82,7 +84,7 @@ class Links(MethodView):
     def get(self, query: dict[str, Any], userId: str) -> list[dict[str, str]]:
         """Make a link for each configured provider"""
         return [
-            {"provider": name, "link": oauth_flow.begin(userId, name, query)}
+            {"provider": name, "link": oauth_flow.begin(caller(), userId, name, query, site=base_url())}
             for name, provider in oauth_flow.providers().items()
             if provider.configured
         ]
@@ -102,7 +104,7 @@ class Verify(MethodView):
         authorization = oauth_flow.take(body["state"], provider)
         if authorization is None:
             raise Invalid(oauth_flow.STALE)
-        oauth_flow.check_reach(authorization)
+        oauth_flow.check_reach(caller(), authorization)
         oauth_flow.finish(authorization, body["code"])
         return {"success": True}
 
@@ -129,7 +131,7 @@ class Callback(MethodView):
 
 
 def _finish(authorization: PendingConsent, state: str) -> None:
-    oauth_flow.check_browser(authorization, state)
+    oauth_flow.check_browser(authorization, state, request.cookies)
     if word := request.args.get("error"):
         raise oauth_flow.refusal(ProviderName(authorization.provider), word)
     code = request.args.get("code")

@@ -10,11 +10,13 @@ from flask import Response
 from flask.views import MethodView
 
 from app.accounts import connections
+from app.api import cache_control
 from app.availability import request
 from app.availability.failures import Failures
 from app.availability.lookup import look_up
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
+from app.http.auth import authentication
 from app.http.blueprint import Blueprint
 from app.http.errors import NotFound
 from app.http.responses import json_object, json_response
@@ -45,11 +47,13 @@ class UserBusy(MethodView):
         none could be read, the request fails.
         """
         start, end = request.time_range(query, header["zone"])
-        refs = connections.of_user(userId, query)
+        refs = connections.of_user(authentication(), userId, query)
         if not refs:
             raise NotFound(connections.NO_CALENDARS)
         selector = request.selector(query, primary_only=query["primaryOnly"])
-        result = look_up([CalendarRequest(refs, selector)], start, end, request.freshness())
+        result = look_up(
+            authentication(), [CalendarRequest(refs, selector)], start, end, cache_control.freshness()
+        )
         failures = Failures.of(result)
         if failures and not failures.something_read:
             raise failures.error()
@@ -69,13 +73,15 @@ class OrganizationBusy(MethodView):
         count.
         """
         start, end = request.time_range(query, header["zone"])
-        members = connections.of_members(orgSlug)
+        members = connections.of_members(authentication(), orgSlug)
         selector = request.selector(query, primary_only=query["primaryOnly"])
         calendar_requests = {
             user: CalendarRequest(request.of_provider(refs, query), selector)
             for user, refs in members.items()
         }
-        result = look_up(list(calendar_requests.values()), start, end, request.freshness())
+        result = look_up(
+            authentication(), list(calendar_requests.values()), start, end, cache_control.freshness()
+        )
         users = list(calendar_requests)
         failed = [Failures.of(result, n).user(users[n]) for n in sorted(result.failing())]
         return _answer(result, start, end, failedUsers=failed)

@@ -10,6 +10,7 @@ from flask.views import MethodView
 from app.accounts import connections
 from app.events import calendars
 from app.http import paging
+from app.http.auth import authentication
 from app.http.blueprint import Blueprint
 from app.http.responses import json_response
 from app.http.route_facts import route_facts
@@ -29,7 +30,7 @@ class Calendars(MethodView):
         Over all accounts. An account that could not be read is named in `failedCalendars`; when none could
         be read, the request fails.
         """
-        found = calendars.find(connections.of_user(userId, query))
+        found = calendars.find(connections.of_user(authentication(), userId, query))
         failures = found.failures
         if failures and not failures.something_read:
             raise failures.error()

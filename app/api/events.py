@@ -13,13 +13,14 @@ from flask.views import MethodView
 
 from app.accounts import connections
 from app.accounts.calendar_names import calendar_name
-from app.api import replay_access
+from app.api import cache_control, replay_access
 from app.availability import request as availability_request
 from app.availability.selection import CalendarSelector
 from app.events import creates, lists
 from app.events.drafts import changes, draft
 from app.events.views import event_view
-from app.http import paging
+from app.http import idempotency, paging
+from app.http.auth import authentication
 from app.http.blueprint import Blueprint
 from app.http.errors import Invalid, NotFound
 from app.http.responses import json_response
@@ -68,11 +69,11 @@ class Events(MethodView):
         """
         bare = _is_bare()
         start, end = _range(query, header.get("zone"), bare=bare)
-        refs = connections.of_user(userId, query)
+        refs = connections.of_user(authentication(), userId, query)
         if not refs:
             raise NotFound(NOT_CONNECTED if bare else connections.NO_CALENDARS)
         wanted = CalendarSelector(tuple(query["calendarIds"]), primary_only=False)
-        found = lists.find(refs, wanted, start, end, availability_request.freshness())
+        found = lists.find(refs, wanted, start, end, cache_control.freshness())
         if found.failures and not found.failures.something_read:
             raise found.failures.error()
         failed = found.failures.calendars()
@@ -97,12 +98,15 @@ class CalendarEvents(MethodView):
         error `outcomeUnknown` means that the event may exist although the provider's answer was lost.
         """
         content = changes(body, header.get("zone"))
-        ref = connections.one_of_user(userId, provider)
+        ref = connections.one_of_user(authentication(), userId, provider)
         connections.require(ref, Operation.INSERT_EVENT)
-        job = CreateEvent(ref.id, calendarId, draft(content, ref, calendarId, body.get("id")))
+        key = idempotency.key()
+        new = draft(content, ref, calendarId, body.get("id"), idempotency_key=key)
+        job = CreateEvent(ref.id, calendarId, new)
         reply = creates.write({ref.id: job}, deadline=connections.deadline())[ref.id]
         if reply.failed is not None:
-            raise creates.error(ref, reply.failed, repeatable=content.meta_id is not None)
+            repeatable = content.meta_id is not None or key is not None
+            raise creates.error(ref, reply.failed, repeatable=repeatable)
         return _one_event(ref, reply, status=201)
 
 
@@ -114,7 +118,7 @@ class CalendarEvent(MethodView):
     @blp.response(200, EventAnswer)
     def get(self, userId: str, provider: str, calendarId: str, eventId: str) -> Response:
         """Read an event"""
-        ref = connections.one_of_user(userId, provider)
+        ref = connections.one_of_user(authentication(), userId, provider)
         connections.require(ref, Operation.GET_EVENT)
         job = GetEvent(ref.id, calendarId, eventId)
         return _one_event(ref, _read(ref, job))
@@ -137,7 +141,7 @@ class CalendarEvent(MethodView):
         Only what is sent is written. `attendees` replace the list; who stays on it keeps their answer.
         """
         content = changes(body, header.get("zone"))
-        ref = connections.one_of_user(userId, provider)
+        ref = connections.one_of_user(authentication(), userId, provider)
         connections.require(ref, Operation.UPDATE_EVENT)
         job = UpdateEvent(ref.id, calendarId, eventId, content)
         return _one_event(ref, _write(ref, job))
@@ -149,7 +153,7 @@ class CalendarEvent(MethodView):
         self, query: dict[str, Any], userId: str, provider: str, calendarId: str, eventId: str
     ) -> dict[str, bool]:
         """Delete an event"""
-        ref = connections.one_of_user(userId, provider)
+        ref = connections.one_of_user(authentication(), userId, provider)
         connections.require(ref, Operation.DELETE_EVENT)
         job = DeleteEvent(ref.id, calendarId, eventId, query.get("sendNotifications"))
         _raise_failure(ref, _write(ref, job).failed)

@@ -9,9 +9,11 @@ from zoneinfo import ZoneInfo
 from flask import Response
 from flask.views import MethodView
 
+from app.api import cache_control
 from app.availability import explanation, lookup, request
 from app.availability.explanation import Blocking, Explained
 from app.availability.failures import Failures
+from app.http.auth import authentication
 from app.http.blueprint import Blueprint
 from app.http.responses import json_response
 from app.http.route_facts import route_facts
@@ -70,7 +72,9 @@ class OrganizationExplanation(MethodView):
         """
         question = request.slot_query(query, header["zone"])
         at = query["at"].milliseconds(header["zone"])
-        members, users, result = lookup.of_members(query, question, orgSlug, request.freshness())
+        members, users, result = lookup.of_members(
+            authentication(), query, question, orgSlug, cache_control.freshness()
+        )
         known = dict(zip(users, explanation.of_all_requests(result, question, at), strict=True))
         no_calendars = explanation.of_no_calendars(question, at)
         found = {user: known.get(user, no_calendars) for user in members}
@@ -89,7 +93,7 @@ def _one_user(
 ) -> Response:
     question = request.slot_query(query, zone, schedules)
     at = query["at"].milliseconds(zone)
-    result = lookup.of_user(query, question, user, request.freshness())
+    result = lookup.of_user(authentication(), query, question, user, cache_control.freshness())
     explained = explanation.of_request(result, question, at, partial=query["onFailure"] == "partial")
     data = {"at": timestamp(at), **_entry(explained), "options": request.options(query, question)}
     body = {"data": data, "failedCalendars": Failures.of(result).calendars()}

@@ -11,11 +11,13 @@ from flask import Response
 from flask.views import MethodView
 
 from app.accounts.disconnect import clean_up, forget_connections
+from app.accounts.ownership import CONNECTION, own_user
 from app.api import replay_access
 from app.http import paging
-from app.http.auth import CONNECTION_OF_SHARED_USER, caller, own_user, within
+from app.http.auth import caller, within
 from app.http.blueprint import Blueprint
-from app.http.errors import Forbidden, NotFound, whole_request_failed
+from app.http.errors import Forbidden, NotFound
+from app.http.provider_failures import whole_request_failed
 from app.http.route_facts import route_facts
 from app.schemas.authorization import AccessTokenSchema, RevokeQuery
 from app.schemas.records import (
@@ -29,7 +31,7 @@ from app.schemas.records import (
 from app.schemas.timestamps import EPOCH, MILLISECOND, Moment
 from app.services import services
 from providers.base import Failed
-from providers.errors import Reason
+from providers.errors import Reason, connection_ended
 from providers.names import ProviderName
 from providers.scopes import expand_levels
 from store.sql.models import OAuthConnection
@@ -99,7 +101,7 @@ class Connection(MethodView):
             row, replaced = connections.replace(
                 session,
                 stores.keyring,
-                user_id=own_user(session, userId, otherwise=CONNECTION_OF_SHARED_USER).id,
+                user_id=own_user(session, caller(), userId, otherwise=CONNECTION).id,
                 provider=provider,
                 email=body["email"],
                 scope=expand_levels(ProviderName(provider), body["scope"]),
@@ -122,7 +124,7 @@ class Connection(MethodView):
         by POST are never revoked. An API key that is bound to an organization may do this for users who
         belong to no other.
         """
-        if not forget_connections(userId, provider, actor=caller().visible, revoke=query["revoke"]):
+        if not forget_connections(caller(), userId, provider, revoke=query["revoke"]):
             raise NotFound("OAuth connection not found")
         return {"success": True}
 
@@ -140,8 +142,9 @@ class AccessToken(MethodView):
         _check_shows_tokens(True)
         row = _find(userId, provider)
         if not row.alive:
-            message = f"{provider.title()} says that this connection has ended"
-            raise whole_request_failed(Failed(Reason.AUTHORIZATION_INVALID, message))
+            raise whole_request_failed(
+                Failed(Reason.AUTHORIZATION_INVALID, connection_ended(provider.title()))
+            )
         if ends_soon(row.expires_at):
             _refresh(row.id)
             row = _find(userId, provider)

@@ -11,7 +11,7 @@ from marshmallow import fields
 from app.accounts import organizations
 from app.api import replay_access
 from app.http import paging
-from app.http.auth import within
+from app.http.auth import caller, within
 from app.http.blueprint import Blueprint
 from app.http.responses import WholeBody, json_response
 from app.http.route_facts import route_facts
@@ -60,8 +60,8 @@ class Organizations(MethodView):
     def post(self, body: dict[str, Any]) -> dict[str, Any]:
         """Create an organization"""
         with services().stores.database.writing() as session:
-            organizations.create(session, body["slug"], body["name"])
-            return organization_view(organizations.find(session, body["slug"]))
+            organizations.create(session, caller(), body["slug"], body["name"])
+            return organization_view(organizations.find(session, caller(), body["slug"]))
 
 
 @blp.route("/organizations/<org_slug:orgSlug>")
@@ -71,7 +71,7 @@ class OrganizationBySlug(MethodView):
     def get(self, orgSlug: str) -> dict[str, Any]:
         """Read an organization"""
         with services().stores.database.reading() as session:
-            return organization_view(organizations.find(session, orgSlug))
+            return organization_view(organizations.find(session, caller(), orgSlug))
 
     @route_facts("changeOrganization", errors=(409,))
     @blp.arguments(OrganizationChangeBody)
@@ -82,7 +82,7 @@ class OrganizationBySlug(MethodView):
         Fields that are not in the body stay unchanged.
         """
         with services().stores.database.writing() as session:
-            return organization_view(organizations.change(session, orgSlug, body))
+            return organization_view(organizations.change(session, caller(), orgSlug, body))
 
     @route_facts("deleteOrganization")
     @blp.response(200, OrganizationSchema)
@@ -92,7 +92,7 @@ class OrganizationBySlug(MethodView):
         Answers with the deleted organization. Its users stay; API keys that are bound to it end.
         """
         with services().stores.database.writing() as session:
-            return organization_view(organizations.delete(session, orgSlug))
+            return organization_view(organizations.delete(session, caller(), orgSlug))
 
 
 @blp.route("/organizations/<org_slug:orgSlug>/members")
@@ -110,7 +110,7 @@ class Members(MethodView):
         with services().stores.database.reading() as session:
             page = user_queries.page(
                 session,
-                within=organizations.number(session, orgSlug),
+                within=organizations.number(session, caller(), orgSlug),
                 include=include,
                 after=paging.after(query),
                 limit=paging.one_more(query),
@@ -129,7 +129,7 @@ class Members(MethodView):
         If any user is unknown, no user is added.
         """
         with services().stores.database.writing() as session:
-            added = organizations.add_members(session, orgSlug, body["userIds"])
+            added = organizations.add_members(session, caller(), orgSlug, body["userIds"])
         if not added:
             return json_response({"data": f"All users are already members of {orgSlug}"})
         return json_response({"data": f"{added} users added successfully to {orgSlug}"}, 201)
@@ -143,5 +143,5 @@ class Members(MethodView):
         The users stay. If any user is unknown, no user is removed.
         """
         with services().stores.database.writing() as session:
-            organizations.remove_members(session, orgSlug, body["userIds"])
+            organizations.remove_members(session, caller(), orgSlug, body["userIds"])
         return json_response({"data": f"Users removed successfully from {orgSlug}"})

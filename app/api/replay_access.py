@@ -13,7 +13,8 @@ from typing import Any
 from flask import request
 
 from app.accounts import connections, organizations, webhook_endpoints
-from app.http.auth import CONNECTION_OF_SHARED_USER, own_user, within
+from app.accounts.ownership import CONNECTION, own_user
+from app.http.auth import authentication, caller, within
 from app.http.blueprint import Blueprint
 from app.http.errors import NotFound
 from app.schemas.calendars import ProviderQuery
@@ -34,32 +35,32 @@ def user(names: Names, _: Names) -> None:
 def organization(names: Names, _: Names) -> None:
     """The created organization."""
     with services().stores.database.reading() as session:
-        organizations.number(session, names["slug"])
+        organizations.number(session, caller(), names["slug"])
 
 
 def members(names: Names, _: Names) -> None:
     """The organization and the added users."""
     with services().stores.database.reading() as session:
-        organizations.number(session, names["orgSlug"])
-        organizations.require_users(session, names["userIds"])
+        organizations.number(session, caller(), names["orgSlug"])
+        organizations.require_users(session, caller(), names["userIds"])
 
 
 def connection(names: Names, _: Names) -> None:
     """The user of the stored connection."""
     with services().stores.database.writing() as session:
-        own_user(session, names["userId"], otherwise=CONNECTION_OF_SHARED_USER)
+        own_user(session, caller(), names["userId"], otherwise=CONNECTION)
 
 
 def event(names: Names, _: Names) -> None:
     """The connection that the event was created with."""
-    ref = connections.one_of_user(names["userId"], names["provider"])
+    ref = connections.one_of_user(authentication(), names["userId"], names["provider"])
     connections.require(ref, Operation.INSERT_EVENT)
 
 
 def unified_event(names: Names, _: Names) -> None:
     """The connections that the unified event was created with."""
     query = Blueprint.ARGUMENTS_PARSER.parse(ProviderQuery(), request, location="query")
-    refs = connections.of_user(names["userId"], query)
+    refs = connections.of_user(authentication(), names["userId"], query)
     if not refs:
         raise NotFound(connections.NO_CALENDARS)
     for ref in refs:
@@ -69,4 +70,4 @@ def unified_event(names: Names, _: Names) -> None:
 def webhook(_: Names, kept: Names) -> None:
     """The created webhook endpoint."""
     with services().stores.database.reading() as session:
-        webhook_endpoints.find(session, kept["data"]["id"])
+        webhook_endpoints.find(session, caller(), kept["data"]["id"])

@@ -12,12 +12,13 @@ from flask import Response
 from flask.views import MethodView
 
 from app.accounts import connections
+from app.api import cache_control
 from app.availability import lookup, request
 from app.availability.failures import Failures
 from app.availability.lookup import look_up
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest
-from app.http.auth import within
+from app.http.auth import authentication, within
 from app.http.blueprint import Blueprint
 from app.http.responses import json_array, json_object, json_response
 from app.http.route_facts import route_facts
@@ -94,7 +95,9 @@ class OrganizationScheduling(MethodView):
         A member with a calendar that could not be read has no slots and is in `failedUsers`.
         """
         question = request.slot_query(query, header["zone"])
-        _, users, result = lookup.of_members(query, question, orgSlug, request.freshness())
+        _, users, result = lookup.of_members(
+            authentication(), query, question, orgSlug, cache_control.freshness()
+        )
         failing = sorted(result.failing())
         readable = np.delete(np.arange(len(users)), failing)
         free = slots(question, *result.of_requests(readable))
@@ -110,7 +113,7 @@ def _one_user(
     query: dict[str, Any], zone: ZoneInfo, schedules: Sequence[Mapping[str, Any]] | None, user: str
 ) -> Response:
     question = request.slot_query(query, zone, schedules)
-    result = lookup.of_user(query, question, user, request.freshness())
+    result = lookup.of_user(authentication(), query, question, user, cache_control.freshness())
     failures = Failures.of(result)
     partial = query["onFailure"] == "partial"
     if failures and not (partial and failures.something_read):
@@ -135,7 +138,7 @@ def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) 
         for user in wanted_users
     ]
     opening, closing = questions[0].busy_range() if questions else (0, 1)
-    result = look_up(calendar_requests, opening, closing, request.freshness())
+    result = look_up(authentication(), calendar_requests, opening, closing, cache_control.freshness())
     # Streamed: the entries are made after the request context has ended and must not use it.
     entries = (
         _entry(user["id"], user["id"] in known, result, n, query, questions[n], schedules[n])

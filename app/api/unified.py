@@ -14,6 +14,7 @@ from app.events import unified
 from app.events.drafts import changes, new_meta_id
 from app.events.views import unified_view
 from app.http import idempotency
+from app.http.auth import authentication
 from app.http.blueprint import Blueprint
 from app.http.responses import json_response
 from app.http.route_facts import route_facts
@@ -48,10 +49,14 @@ class UnifiedEvents(MethodView):
         repeated request with the same `metaId` creates no second copy. If an existing copy has other content,
         missing copies are not created and the status is 409.
         """
-        refs = connections.of_user(userId, query)
-        others = [ref for ref in connections.of_user(userId, {"provider": []}) if ref not in refs]
-        content = changes({"metaId": new_meta_id(), **body}, header.get("zone"))
-        by_chance = "metaId" not in body and idempotency.key() is None
+        key = idempotency.key()
+        refs = connections.of_user(authentication(), userId, query)
+        everything = connections.of_user(authentication(), userId, {"provider": []})
+        others = [ref for ref in everything if ref not in refs]
+        content = changes({"metaId": new_meta_id(key), **body}, header.get("zone"))
+        by_chance = "metaId" not in body and key is None
+        # From here on, even a request that fails may have had an effect.
+        idempotency.note_work()
         copies = unified.create(
             refs, content, body.get("sendNotificationsFor"), meta_id_is_new=by_chance, others=others
         )
@@ -68,7 +73,7 @@ class UnifiedEvent(MethodView):
 
         An account whose copy could not be read is named in `failedCalendars`.
         """
-        copies, failures = unified.get(connections.of_user(userId, query), metaId)
+        copies, failures = unified.get(connections.of_user(authentication(), userId, query), metaId)
         extra_fields = {"failedCalendars": failures.calendars()} if failures else {}
         return json_response({"data": unified_view(metaId, copies), **extra_fields})
 
@@ -90,7 +95,7 @@ class UnifiedEvent(MethodView):
         Only what is sent is written. When some accounts fail, the error names them in `failedCalendars`,
         and the request can be repeated.
         """
-        refs = connections.of_user(userId, query)
+        refs = connections.of_user(authentication(), userId, query)
         content = changes(body, header.get("zone"))
         copies = unified.update(refs, metaId, content, body.get("sendNotificationsFor"))
         return json_response({"data": unified_view(content.meta_id or metaId, copies)})
@@ -103,5 +108,7 @@ class UnifiedEvent(MethodView):
 
         When some accounts fail, the error names them in `failedCalendars`, and the request can be repeated.
         """
-        unified.delete(connections.of_user(userId, query), metaId, query.get("sendNotificationsFor"))
+        unified.delete(
+            connections.of_user(authentication(), userId, query), metaId, query.get("sendNotificationsFor")
+        )
         return {"success": True}

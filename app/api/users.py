@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from app.accounts import users
 from app.api import replay_access
 from app.http import paging
-from app.http.auth import within
+from app.http.auth import caller, within
 from app.http.blueprint import Blueprint
 from app.http.errors import NotFound
 from app.http.route_facts import route_facts
@@ -68,7 +68,7 @@ class Users(MethodView):
         With an API key that is bound to an organization, the user becomes its member.
         """
         with services().stores.database.writing() as session:
-            users.register(session, body["id"], body["organizationSlugs"])
+            users.register(session, caller(), body["id"], body["organizationSlugs"])
             return _view(session, body["id"])
 
 
@@ -93,7 +93,7 @@ class UserById(MethodView):
         """
         new_id: str = body["userId"] if "userId" in body else body["id"]
         with services().stores.database.writing() as session:
-            users.rename(session, userId, new_id)
+            users.rename(session, caller(), userId, new_id)
             return _view(session, new_id, query["include"])
 
     @route_facts("deleteUser")
@@ -107,7 +107,7 @@ class UserById(MethodView):
         """
         with services().stores.database.reading() as session:
             view = _view(session, userId, query["include"])
-        users.delete(userId)
+        users.delete(caller(), userId)
         return view
 
 

@@ -10,7 +10,7 @@ from flask.views import MethodView
 from app.accounts import webhook_endpoints
 from app.api import replay_access
 from app.http import paging
-from app.http.auth import within
+from app.http.auth import caller, within
 from app.http.blueprint import Blueprint
 from app.http.route_facts import route_facts
 from app.schemas.records import PageQuery, SuccessSchema
@@ -70,7 +70,7 @@ class Webhooks(MethodView):
         webhook_endpoints.check_reach(body["url"])
         with services().stores.database.writing() as session:
             row, secret = webhook_endpoints.create(
-                session, url=body["url"], events=body["events"], organization_id=within()
+                session, caller(), url=body["url"], events=body["events"], organization_id=within()
             )
         return {**webhook_view(row), "secret": secret}
 
@@ -85,7 +85,7 @@ class WebhookById(MethodView):
         Pending deliveries are not sent any more, and the delivery log is deleted too.
         """
         with services().stores.database.writing() as session:
-            webhook_endpoints.remove(session, webhookId)
+            webhook_endpoints.remove(session, caller(), webhookId)
         return {"success": True}
 
 
@@ -102,7 +102,7 @@ class Deliveries(MethodView):
         with services().stores.database.reading() as session:
             rows = deliveries.page(
                 session,
-                webhook_endpoints.find(session, webhookId).id,
+                webhook_endpoints.find(session, caller(), webhookId).id,
                 before=paging.after(query),
                 limit=paging.one_more(query),
             )
@@ -119,5 +119,5 @@ class Replay(MethodView):
         With the same `webhook-id`, whatever its status. A disabled endpoint is enabled.
         """
         with services().stores.database.writing() as session:
-            row = webhook_endpoints.replay(session, webhookId, deliveryId)
+            row = webhook_endpoints.replay(session, caller(), webhookId, deliveryId)
         return delivery_view(row)

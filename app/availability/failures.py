@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from app.availability.result import BusyResult
 from app.availability.selection import main_calendar
-from app.http.errors import ApiError, most_telling, whole_request_failed
+from app.http.errors import ApiError
+from app.http.provider_failures import most_telling, reason_and_message, whole_request_failed
 from providers.base import Failed
 from providers.errors import Reason
 from providers.names import ProviderName
@@ -61,8 +62,7 @@ class Failures:
             {
                 "calendarId": failure.calendar_id,
                 "provider": failure.connection.provider,
-                "reason": failure.failed.reason,
-                "message": failure.failed.message,
+                **reason_and_message(failure.failed),
             }
             for failure in self._failures
         ]
@@ -72,8 +72,7 @@ class Failures:
         failed = self._most_telling().failed
         return {
             "customId": custom_id,
-            "reason": failed.reason,
-            "message": failed.message,
+            **reason_and_message(failed),
             "failedCalendars": self.calendars() if self.something_read or not self._accounts_only() else [],
         }
 
@@ -103,11 +102,11 @@ class Failures:
 
 def error_of(connection: ConnectionRef, failed: Failed) -> ApiError:
     """The error answer of a request that fails because one account did."""
-    return whole_request_failed(failed, _sufficient_scopes(connection, failed))
+    return whole_request_failed(failed, sufficient_scopes(connection, failed))
 
 
-def _sufficient_scopes(connection: ConnectionRef, failed: Failed) -> tuple[str, ...] | None:
-    """The scopes that the user has to grant; None if the scopes are not the reason, or were sufficient."""
+def sufficient_scopes(connection: ConnectionRef, failed: Failed) -> tuple[str, ...] | None:
+    """The scopes of which the user has to grant one; None if the granted scopes are not the reason."""
     operation = failed.operation
     if failed.reason is not Reason.INSUFFICIENT_SCOPES or operation is None:
         return None

@@ -5,12 +5,28 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from werkzeug.datastructures import RequestCacheControl
+from werkzeug.http import parse_cache_control_header
+
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
     """An answer uses no read from before ``newer_than``, in milliseconds; None allows any cached read."""
 
     newer_than: int | None = None
+
+
+def required_freshness(cache_control: str | None) -> Freshness:
+    """The freshness that a client requires by the header ``Cache-Control``; None if it sent none."""
+    if cache_control is None:
+        return Freshness()
+    # Directives are case-insensitive, but the parser only knows lower case.
+    control = parse_cache_control_header(cache_control.lower(), cls=RequestCacheControl)
+    if control.no_cache:
+        return Freshness(newer_than=now())
+    if control.max_age is not None:
+        return Freshness(newer_than=now() - max(0, control.max_age) * 1000)
+    return Freshness()
 
 
 def now() -> int:

@@ -25,7 +25,7 @@ from app.availability.selection import (
     reads_main_only,
     unlisted_accounts,
 )
-from app.http import auth
+from app.http.authentication import Authentication
 from app.http.errors import NotFound
 from app.services import services
 from providers.base import PRIMARY
@@ -54,36 +54,54 @@ class Members(NamedTuple):
     result: BusyResult
 
 
-def look_up(requests: Sequence[CalendarRequest], start: int, end: int, freshness: Freshness) -> BusyResult:
+def look_up(
+    authentication: Authentication,
+    requests: Sequence[CalendarRequest],
+    start: int,
+    end: int,
+    freshness: Freshness,
+) -> BusyResult:
     """The busy periods of every calendar of each request, over ``[start, end)`` in milliseconds.
 
     One deadline holds for all providers: a calendar that is not read by then has failed.
     """
-    return _AvailabilityLookup(requests, start, end, freshness).result()
+    return _AvailabilityLookup(authentication, requests, start, end, freshness).result()
 
 
-def of_user(query: Mapping[str, Any], question: Query, user: str, freshness: Freshness) -> BusyResult:
+def of_user(
+    authentication: Authentication,
+    query: Mapping[str, Any],
+    question: Query,
+    user: str,
+    freshness: Freshness,
+) -> BusyResult:
     """The busy periods that decide a user's slots.
 
     :raise Invalid: for a range that could hold too many slots
     :raise NotFound: for a user that the key does not reach, or without calendars
     """
     parsed.check_size({question: 1})
-    refs = accounts.of_user(user, query)
+    refs = accounts.of_user(authentication, user, query)
     if not refs:
         raise NotFound(accounts.NO_CALENDARS)
     request = CalendarRequest(refs, parsed.selector(query, primary_only=True))
-    return look_up([request], *question.busy_range(), freshness)
+    return look_up(authentication, [request], *question.busy_range(), freshness)
 
 
-def of_members(query: Mapping[str, Any], question: Query, slug: str, freshness: Freshness) -> Members:
+def of_members(
+    authentication: Authentication,
+    query: Mapping[str, Any],
+    question: Query,
+    slug: str,
+    freshness: Freshness,
+) -> Members:
     """The busy periods that decide the slots of an organization's members.
 
     :raise Invalid: for a range that could hold too many slots
     :raise NotFound: for an organization that the key does not reach, or without members
     """
     selector = parsed.selector(query, primary_only=True)
-    members = accounts.of_members(slug)
+    members = accounts.of_members(authentication, slug)
     if not members:
         raise NotFound("Organization has no members")
     requests = {
@@ -92,7 +110,7 @@ def of_members(query: Mapping[str, Any], question: Query, slug: str, freshness: 
         if (refs := parsed.of_provider(connected, query))
     }
     parsed.check_size({question: len(requests)})
-    result = look_up(list(requests.values()), *question.busy_range(), freshness)
+    result = look_up(authentication, list(requests.values()), *question.busy_range(), freshness)
     return Members(list(members), list(requests), result)
 
 
@@ -100,8 +118,14 @@ class _AvailabilityLookup:
     """One lookup: select the calendars, load the cache, have workers read the rest, build the result."""
 
     def __init__(
-        self, requests: Sequence[CalendarRequest], start: int, end: int, freshness: Freshness
+        self,
+        authentication: Authentication,
+        requests: Sequence[CalendarRequest],
+        start: int,
+        end: int,
+        freshness: Freshness,
     ) -> None:
+        self._authentication = authentication
         self._requests = requests
         self._start, self._end = start, end
         self._freshness = freshness
@@ -121,7 +145,7 @@ class _AvailabilityLookup:
         known = self._stores.busy.load(
             keys, self._start, self._end, newer_than=self._freshness.newer_than, beside=VERSION_KEY
         )
-        auth.verify_version(known.beside)
+        self._authentication.verify_version(known.beside)
         unlisted = self._unlisted_jobs(lists)
         jobs = read_jobs(keys, known.missing) | unlisted
         stale = refresh.stale_calendars(keys, known)
@@ -142,7 +166,7 @@ class _AvailabilityLookup:
         requests = [each for each in self._requests if each.selector.ids or each.selector.everything]
         if not requests:
             return {}
-        auth.verify_version_now()
+        self._authentication.verify_version_now()
         ids = [each.id for request in requests for each in self._readable(request.connections)]
         known = self._stores.calendar_lists.load(ids, newer_than=self._freshness.newer_than)
         # The accounts without a cached list, and whether every request for one wants all its calendars.

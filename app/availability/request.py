@@ -8,11 +8,7 @@ from datetime import timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from flask import request
-from werkzeug.datastructures import RequestCacheControl
-from werkzeug.http import parse_cache_control_header
-
-from app.availability.freshness import Freshness, now
+from app.availability.freshness import now
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarSelector
 from app.http.errors import Invalid
@@ -47,20 +43,6 @@ def _local_days(start: int, end: int, zone: ZoneInfo) -> float:
     """The length of a range in days of the local clock; one day may last 23 or 25 hours."""
     first, last = (from_milliseconds(edge).written.astimezone(zone) for edge in (start, end))
     return (last.replace(tzinfo=None) - first.replace(tzinfo=None)) / timedelta(days=1)
-
-
-def freshness() -> Freshness:
-    """The freshness that the client requires in ``Cache-Control``."""
-    header = request.headers.get("Cache-Control")
-    if header is None:
-        return Freshness()
-    # Directives are case-insensitive, but the parser only knows lower case.
-    control = parse_cache_control_header(header.lower(), cls=RequestCacheControl)
-    if control.no_cache:
-        return Freshness(newer_than=now())
-    if control.max_age is not None:
-        return Freshness(newer_than=now() - max(0, control.max_age) * 1000)
-    return Freshness()
 
 
 def age(result: BusyResult) -> dict[str, str]:

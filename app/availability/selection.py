@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from providers.base import PRIMARY, Failed
-from providers.errors import ProviderError, Reason
+from providers.errors import ProviderError, Reason, connection_ended
 from providers.names import ProviderName
 from providers.scopes import Operation, allows, require
 from store.cache.busy_cache import CalendarKey
@@ -61,9 +61,7 @@ def _precheck(
     provider: str, scope: frozenset[str], alive: bool, operations: tuple[Operation, ...]
 ) -> Failed | None:
     if not alive:
-        # The same message as in the worker, which learned it from the provider.
-        message = f"{provider.title()} says that this connection has ended"
-        return Failed(Reason.AUTHORIZATION_INVALID, message)
+        return Failed(Reason.AUTHORIZATION_INVALID, connection_ended(provider.title()))
     try:
         for operation in operations:
             require(ProviderName(provider), scope, operation)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from urllib.error import URLError
-from urllib.request import ProxyHandler, build_opener
 
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 
+from app.server import local_http
 from store.config.settings import read_settings
 from store.coordination.heartbeats import BEAT_SECONDS
 from store.stores import Stores
@@ -37,26 +36,23 @@ def check(part: str, port: int | None, prefix: str = "", data: Path | None = Non
 
 
 def _http(port: int, path: str) -> None:
-    # Ignore the environment's proxies: the request stays on this host.
-    opener = build_opener(ProxyHandler({}))
-    try:
-        with opener.open(f"http://127.0.0.1:{port}{path}", timeout=SECONDS):
-            return
-    except (URLError, OSError) as error:
-        raise NotAlive(f"port {port} does not answer {path} as it should ({error})") from error
+    fault = local_http.fault(f"http://127.0.0.1:{port}{path}", seconds=SECONDS)
+    if fault is not None:
+        raise NotAlive(f"port {port} does not answer {path} as it should ({fault})")
 
 
 def _worker(data: Path | None) -> None:
     # Imported here: the other checks run often and need no Celery.
+    from workers import broker
     from workers.celery_app import create_celery
 
-    pattern = f"*@{socket.gethostname()}"
-    with create_celery(read_settings(data)) as celery:
+    settings = read_settings(data)
+    with create_celery(settings) as celery:
         try:
-            replies = celery.control.ping(timeout=SECONDS, limit=1, pattern=pattern, matcher="glob")
+            answers = broker.any_worker(celery, settings, seconds=SECONDS, host=socket.gethostname())
         except (BrokerError, OSError) as error:
             raise NotAlive(f"the broker does not answer ({type(error).__name__})") from error
-    if not replies:
+    if not answers:
         raise NotAlive(f"no worker of this host answers within {SECONDS:.0f} seconds")
 
 

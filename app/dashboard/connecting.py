@@ -15,6 +15,8 @@ from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.connection_badge import LEVELS
 from app.dashboard.sign_in import sessions
 from app.dashboard.users import known
+from app.http.auth import caller
+from app.http.base_url import base_url
 from app.http.errors import Invalid
 from app.schemas.authorization import AuthorizeBody
 from app.schemas.fields import Word
@@ -55,8 +57,10 @@ def connect(custom_id: str, provider: str) -> ResponseReturnValue:
     body = AuthorizeBody().load(form.data)
     back = url_for("dashboard.connected", number=user.id, provider=provider)
     try:
-        to_open = oauth_flow.begin_here(custom_id, provider, body, back=back)
-        to_send = oauth_flow.begin(custom_id, provider, body)
+        to_open = oauth_flow.begin_here(
+            caller(), custom_id, provider, body, site=base_url(), host_url=request.host_url, back=back
+        )
+        to_send = oauth_flow.begin(caller(), custom_id, provider, body, site=base_url())
     except Invalid:
         return failed(NO_ADDRESS, "user", custom_id=custom_id)
     with services().stores.database.writing() as session:
@@ -115,7 +119,7 @@ def disconnect(custom_id: str, provider: str) -> ResponseReturnValue:
     """Delete a connection; its grant is revoked under the rules of the API."""
     known(custom_id)
     title = connection_badge.title(provider)
-    if not forget_connections(custom_id, provider, actor=sessions.actor()):
+    if not forget_connections(caller(), custom_id, provider):
         return failed(f"{title} was already disconnected.", "user", custom_id=custom_id)
     return done(
         f"{title} is disconnected: its tokens and cached data are deleted.", "user", custom_id=custom_id

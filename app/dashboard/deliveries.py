@@ -11,6 +11,7 @@ from flask.typing import ResponseReturnValue
 from app.accounts import webhook_endpoints
 from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.pagination import ResultPage
+from app.http.auth import caller
 from app.http.errors import NotFound
 from app.schemas.fields import DELIVERY_ID
 from app.services import services
@@ -31,7 +32,7 @@ def webhook(webhook_id: str) -> ResponseReturnValue:
     """An endpoint with its deliveries, the newest first, of one status or of all."""
     status = _status()
     with services().stores.database.reading() as session:
-        endpoint = webhook_endpoints.find(session, webhook_id)
+        endpoint = webhook_endpoints.find(session, caller(), webhook_id)
         bound = endpoint.organization_id
         organization = None if bound is None else organizations.slug_of(session, bound)
         counts = deliveries.counts(session, [webhook_id])[webhook_id]
@@ -58,7 +59,7 @@ def replay_delivery(webhook_id: str, delivery_id: str) -> ResponseReturnValue:
     """Send a delivery again."""
     try:
         with services().stores.database.writing() as session:
-            webhook_endpoints.replay(session, webhook_id, delivery_id)
+            webhook_endpoints.replay(session, caller(), webhook_id, delivery_id)
     except NotFound as error:
         return failed(
             f"{error.error}: it was deleted from the log, or its user has left the organization.",

@@ -14,6 +14,7 @@ from app.dashboard.blueprint import blp, done
 from app.dashboard.identifiers import UserId
 from app.dashboard.organizations import one
 from app.dashboard.sign_in import sessions
+from app.http.auth import caller
 from app.http.errors import NotFound
 from app.schemas.fields import USER_ID
 from app.schemas.records import MOST_AT_ONCE
@@ -57,7 +58,7 @@ def add_members(slug: str) -> ResponseReturnValue:
             if unknown := [each for each in user_ids if each not in known]:
                 form.refuse("userIds", _unknown(unknown))
             else:
-                added = organizations.add_members(session, slug, user_ids)
+                added = organizations.add_members(session, caller(), slug, user_ids)
                 audit.record(
                     session, actor=sessions.actor(), action="addMembers", subject=f"{added} to {slug}"
                 )
@@ -75,7 +76,7 @@ def remove_member(slug: str) -> ResponseReturnValue:
     if not USER_ID.fullmatch(custom_id):
         raise NotFound("User not found")
     with services().stores.database.writing() as session:
-        organizations.remove_members(session, slug, [custom_id])
+        organizations.remove_members(session, caller(), slug, [custom_id])
         audit.record(
             session, actor=sessions.actor(), action="removeMember", subject=f"{custom_id} from {slug}"
         )

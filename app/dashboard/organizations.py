@@ -15,6 +15,7 @@ from app.dashboard.blueprint import blp, done, page
 from app.dashboard.identifiers import Slug
 from app.dashboard.pagination import ResultPage, after, searched
 from app.dashboard.sign_in import sessions
+from app.http.auth import caller
 from app.http.errors import Conflict, NotFound
 from app.schemas.fields import SLUG, Text
 from app.services import services
@@ -57,7 +58,7 @@ def create_organization() -> ResponseReturnValue:
     slug = form.data["slug"]
     try:
         with services().stores.database.writing() as session:
-            accounts.create(session, slug, form.data["name"])
+            accounts.create(session, caller(), slug, form.data["name"])
             audit.record(session, actor=sessions.actor(), action="createOrganization", subject=slug)
     except Conflict:
         form.refuse("slug", TAKEN)
@@ -80,7 +81,7 @@ def rename_organization(slug: str) -> ResponseReturnValue:
     new_slug = form.data["slug"]
     try:
         with services().stores.database.writing() as session:
-            accounts.change(session, slug, form.data)
+            accounts.change(session, caller(), slug, form.data)
             subject = slug if slug == new_slug else f"{slug} to {new_slug}"
             audit.record(session, actor=sessions.actor(), action="changeOrganization", subject=subject)
     except Conflict:
@@ -93,7 +94,7 @@ def rename_organization(slug: str) -> ResponseReturnValue:
 def delete_organization(slug: str) -> ResponseReturnValue:
     """Delete an organization with its keys and webhooks."""
     with services().stores.database.writing() as session:
-        accounts.delete(session, slug)
+        accounts.delete(session, caller(), slug)
     return done(f"The organization {slug} is deleted. Its users are still there.", "organizations")
 
 

@@ -14,6 +14,7 @@ from app.accounts import oauth_clients
 from app.accounts.oauth_clients import Registration
 from app.dashboard.blueprint import blp, page
 from app.dashboard.providers import badge_of
+from app.http.base_url import base_url
 from app.observability import health
 from app.observability.metrics import CIRCUIT_KEYS
 from app.services import services
@@ -90,7 +91,7 @@ def overview() -> ResponseReturnValue:
     with services().stores.database.reading() as session:
         figures = _figures(session)
         ended = connections.dead(session, limit=MOST_ENDED)
-    registrations = oauth_clients.overview()
+    registrations = oauth_clients.overview(base_url())
     return page(
         "overview.html",
         figures=figures,

@@ -13,6 +13,7 @@ from app.accounts.oauth_clients import FieldRefused, Registration, Source
 from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page, warned
 from app.dashboard.sign_in import sessions
+from app.http.base_url import base_url
 from app.http.errors import Conflict, NotFound
 from app.services import services
 from providers.names import ProviderName
@@ -111,7 +112,12 @@ def _check_and_save(provider: ProviderName, form: forms.Form) -> Finding | None:
         return None
     try:
         finding = oauth_clients.check_and_save(
-            provider, form.data["client_id"], secret, form.data["tenant"], actor=sessions.actor()
+            provider,
+            form.data["client_id"],
+            secret,
+            form.data["tenant"],
+            site=base_url(),
+            actor=sessions.actor(),
         )
     except FieldRefused as error:
         form.refuse(error.field, error.complaint)
@@ -123,7 +129,7 @@ def _check_and_save(provider: ProviderName, form: forms.Form) -> Finding | None:
 
 
 def _cards(sent: Mapping[ProviderName, forms.Form], status: int = 200) -> ResponseReturnValue:
-    cards = [_card(each, sent.get(each.provider)) for each in oauth_clients.overview()]
+    cards = [_card(each, sent.get(each.provider)) for each in oauth_clients.overview(base_url())]
     default = services().settings.providers.microsoft_tenant
     return page("settings.html", status, cards=cards, default_tenant=default)
 

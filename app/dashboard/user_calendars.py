@@ -20,6 +20,7 @@ from app.dashboard import connection_badge
 from app.dashboard.blueprint import blp, page
 from app.dashboard.users import known
 from app.events import calendars, lists
+from app.http.auth import authentication
 from app.schemas.timestamps import EPOCH, MILLISECOND
 from providers.base import Calendar
 from providers.errors import Reason
@@ -75,7 +76,7 @@ class Entry:
 def user_calendars(custom_id: str) -> ResponseReturnValue:
     """The calendars of a user's accounts."""
     known(custom_id)
-    found = calendars.find(connections.of_user(custom_id, {"provider": ()}))
+    found = calendars.find(connections.of_user(authentication(), custom_id, {"provider": ()}))
     return page(
         "user_calendars.html",
         id=custom_id,
@@ -91,7 +92,7 @@ def user_calendars(custom_id: str) -> ResponseReturnValue:
 def user_events(custom_id: str) -> ResponseReturnValue:
     """The events of the next days in a user's calendars."""
     known(custom_id)
-    refs = connections.of_user(custom_id, {"provider": ()})
+    refs = connections.of_user(authentication(), custom_id, {"provider": ()})
     listed = calendars.find(refs)
     start = int(time.time() * 1000)
     selector = CalendarSelector((), primary_only=False)

@@ -12,6 +12,7 @@ from app.dashboard.blueprint import blp, done, page
 from app.dashboard.identifiers import Slug, UserId
 from app.dashboard.pagination import LONGEST_CHOICE, ResultPage, after, searched
 from app.dashboard.sign_in import sessions
+from app.http.auth import caller
 from app.http.errors import Conflict, NotFound
 from app.schemas.fields import USER_ID
 from app.services import services
@@ -49,7 +50,7 @@ def create_user() -> ResponseReturnValue:
     custom_id, slug = form.data["id"], form.data["organization"]
     try:
         with services().stores.database.writing() as session:
-            accounts.register(session, custom_id, [slug] if slug is not None else [])
+            accounts.register(session, caller(), custom_id, [slug] if slug is not None else [])
             audit.record(session, actor=sessions.actor(), action="createUser", subject=custom_id)
     except Conflict:
         form.refuse("id", "is taken by another user")
@@ -75,7 +76,7 @@ def rename_user(custom_id: str) -> ResponseReturnValue:
     new_id = form.data["id"]
     try:
         with services().stores.database.writing() as session:
-            accounts.rename(session, custom_id, new_id)
+            accounts.rename(session, caller(), custom_id, new_id)
             audit.record(
                 session, actor=sessions.actor(), action="renameUser", subject=f"{custom_id} to {new_id}"
             )
@@ -92,7 +93,7 @@ def rename_user(custom_id: str) -> ResponseReturnValue:
 @blp.post("/users/<custom_id>/delete")
 def delete_user(custom_id: str) -> ResponseReturnValue:
     """Delete a user and all data stored for the user."""
-    accounts.delete(custom_id)
+    accounts.delete(caller(), custom_id)
     return done(f"{custom_id} is deleted, with all tokens and cached calendar data.", "users")
 
 

@@ -10,6 +10,7 @@ from app.dashboard import form_tokens, forms
 from app.dashboard.blueprint import blp, done, page
 from app.dashboard.identifiers import Slug
 from app.dashboard.pagination import LONGEST_CHOICE, ResultPage, after
+from app.http.auth import caller
 from app.http.errors import Conflict, Invalid
 from app.schemas.fields import Text
 from app.schemas.webhooks import EVENTS, WebhookUrl
@@ -81,7 +82,7 @@ def create_webhook() -> ResponseReturnValue:
 def delete_webhook(webhook_id: str) -> ResponseReturnValue:
     """Delete an endpoint with its pending deliveries and its log."""
     with services().stores.database.writing() as session:
-        webhook_endpoints.remove(session, webhook_id)
+        webhook_endpoints.remove(session, caller(), webhook_id)
     return done("The webhook is deleted. Its pending deliveries are not sent.", "webhooks")
 
 
@@ -106,7 +107,7 @@ def _create(form: forms.Form, chosen: list[str]) -> tuple[WebhookEndpoint, str] 
                 form.refuse("organization", "with this slug does not exist")
                 return None
             return webhook_endpoints.create(
-                session, url=form.data["url"], events=chosen, organization_id=found.get(slug)
+                session, caller(), url=form.data["url"], events=chosen, organization_id=found.get(slug)
             )
     except Conflict as error:
         form.refuse("", f"{error.error}: delete one that you no longer need, then send this again.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.accounts import connections
-from app.http import idempotency
 from app.http.errors import ApiError, Code
 from providers.base import Failed
 from providers.errors import Problem
@@ -34,14 +33,14 @@ def may_exist(failed: Failed) -> bool:
 def error(ref: ConnectionRef, failed: Failed, *, repeatable: bool) -> ApiError:
     """The error answer to a failed create.
 
-    ``repeatable``: the request has a metaId, so that the client can safely repeat it.
+    ``repeatable``: the request has a metaId or an idempotency key, so that the client can safely repeat it.
     """
     answer = connections.error(ref, failed)
     cut_off = failed.problem is Problem.OUT_OF_SERVICE and failed.repeated
     if not (cut_off or failed.problem is Problem.OUTCOME_UNKNOWN):
         return answer
     advice = "it is safe to repeat the request with the same Idempotency-Key or metaId"
-    if not repeatable and idempotency.key() is None:
+    if not repeatable:
         advice = (
             "look for it before you repeat the request, which had neither an Idempotency-Key nor a metaId: "
             "with one of them a request is safe to repeat"

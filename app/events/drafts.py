@@ -11,7 +11,6 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from app.http import idempotency
 from app.http.errors import Invalid
 from app.schemas.timestamps import Moment as Written
 from providers.base import PRIMARY
@@ -59,15 +58,16 @@ def draft(
     calendar: str,
     own_id: str | None = None,
     *,
+    idempotency_key: str | None = None,
     meta_id_is_new: bool = False,
 ) -> Draft:
     """A new event, with a key that makes a repeated write find the first event.
 
-    The key is derived from the metaId, else from the request's idempotency key; otherwise it is random.
+    The key is derived from the metaId, else from the request's ``idempotency_key``; otherwise it is random.
     """
     if content.meta_id is not None:
         source = f"metaId {content.meta_id}"
-    elif (idempotency_key := idempotency.key()) is not None:
+    elif idempotency_key is not None:
         source = f"idempotency {idempotency_key}"
     else:
         source = f"once {secrets.token_hex(32)}"
@@ -77,10 +77,9 @@ def draft(
     return Draft(content, key, _digest(key, body), id=own_id, meta_id_is_new=meta_id_is_new)
 
 
-def new_meta_id() -> str:
+def new_meta_id(idempotency_key: str | None) -> str:
     """A metaId for a unified event without one in the request; a repeated request gets the same metaId."""
-    key = idempotency.key()
-    return secrets.token_hex(16) if key is None else _digest("metaId", key)[:32]
+    return secrets.token_hex(16) if idempotency_key is None else _digest("metaId", idempotency_key)[:32]
 
 
 def _edge(written: Written | None, zone: ZoneInfo | None) -> When | None:

@@ -17,8 +17,8 @@ from app.availability.failures import Failures, account_failure
 from app.availability.selection import precheck
 from app.events import creates as event_creates
 from app.events.drafts import draft, notified
-from app.http import idempotency
-from app.http.errors import ApiError, Code, Conflict, NotFound, OutOfService, most_telling
+from app.http.errors import ApiError, Code, Conflict, NotFound, OutOfService
+from app.http.provider_failures import most_telling
 from app.services import services
 from providers.base import PRIMARY, Failed
 from providers.contents import has_content
@@ -84,8 +84,6 @@ def create(
     _require_some(refs)
     _require_all(refs, Operation.INSERT_EVENT, Operation.DELETE_EVENT)
     meta_id, seconds = str(content.meta_id), services().settings.fanout_deadline_seconds
-    # From here on, even a request that fails may have had an effect.
-    idempotency.note_work()
     try:
         redis = services().stores.redis
         # Long enough to create the copies and to delete them again.

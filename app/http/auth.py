@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import cast
 
 from flask import Flask, g, request
 from flask.typing import ResponseReturnValue
-from sqlalchemy.orm import Session
 
 from app.http import rate_limit
-from app.http.errors import Forbidden, NotFound, Unauthenticated
+from app.http.authentication import Authentication
+from app.http.errors import Forbidden, Unauthenticated
 from app.http.route_facts import facts_of_request
 from app.services import services
 from store.cache.versioned_cache import CachedVersion
 from store.security.api_keys import digest
-from store.sql.models import User
-from store.sql.queries import api_keys, users
+from store.sql.queries import api_keys
 from store.sql.queries.api_keys import Caller
 
 PREFIX = "/v1/"
-
-# Ends the message of ``own_user`` for changes of a connection.
-CONNECTION_OF_SHARED_USER = "changing a connection needs an API key that is not bound to an organization"
-
-
-class Outdated(Exception):
-    """The version under which the request loaded cached rows is no longer the current one."""
 
 
 def install(app: Flask) -> None:
@@ -36,87 +27,30 @@ def install(app: Flask) -> None:
     app.dispatch_request = _verifying(app.dispatch_request)  # type: ignore[method-assign]
 
 
-@dataclass(slots=True)
-class _Authentication:
-    """The caller of a request, the cached rows it was found in, and whether their version was verified."""
-
-    caller: Caller
-    cached: CachedVersion
-    verified: bool
-
-
 def authenticate_as(found: Caller, cached: CachedVersion) -> None:
     """Authenticate a request by other means than an API key; ``cached`` is the version as it begins."""
-    g.authentication = _Authentication(found, cached, verified=True)
+    g.authentication = Authentication(found, cached, verified=True)
 
 
 def known_caller() -> Caller | None:
     """The caller of this request; None for requests without a key."""
-    found: _Authentication | None = g.get("authentication")
+    found: Authentication | None = g.get("authentication")
     return None if found is None else found.caller
+
+
+def authentication() -> Authentication:
+    """How this request was authenticated."""
+    return cast(Authentication, g.authentication)
 
 
 def caller() -> Caller:
     """The caller of this request."""
-    return _authentication().caller
-
-
-def cached_version() -> CachedVersion:
-    """The cached database rows, as they were when this request began."""
-    return _authentication().cached
+    return authentication().caller
 
 
 def within() -> int | None:
     """The internal id of the organization that the key is bound to; None if it reaches all."""
     return caller().organization_id
-
-
-def require_whole_service(doing: str) -> None:
-    """Reject a key that is bound to one organization.
-
-    :raise Forbidden: with ``doing``, the attempted action, in its message
-    """
-    if within() is not None:
-        raise Forbidden(f"{doing} needs an API key that is not bound to an organization")
-
-
-def own_user(session: Session, custom_id: str, *, otherwise: str) -> User:
-    """A user that this key may change, locked for update.
-
-    A key that is bound to an organization may not change users who belong to another organization too.
-
-    :raise NotFound: when the key does not reach the user
-    :raise Forbidden: when the user belongs to another organization too; ``otherwise`` ends the message
-    """
-    row = users.find(session, custom_id, within=within(), to_change=True)
-    if row is None:
-        raise NotFound("User not found")
-    if within() is not None and users.organization_ids(session, row.id) != {within()}:
-        raise Forbidden(f"The user belongs to other organizations too; {otherwise}")
-    return row
-
-
-def verify_version(version: bytes | None) -> None:
-    """Check that the cached rows of this request have this version, read from Redis after it began.
-
-    :raise Outdated: if their version is another one; the view then runs again
-    """
-    services().stores.versioned_cache.under(version)
-    found = _authentication()
-    # Without a version, nothing is known: Redis may have been flushed.
-    if not found.verified and (version is None or found.cached.version != version):
-        raise Outdated
-    _mark_verified(found)
-
-
-def verify_version_now() -> None:
-    """As ``verify_version``, in a round trip of its own."""
-    if not _authentication().verified:
-        verify_version(services().stores.versioned_cache.current().version)
-
-
-def _authentication() -> _Authentication:
-    return cast(_Authentication, g.authentication)
 
 
 def _authenticate() -> None:
@@ -137,7 +71,7 @@ def _verifying(dispatch: Callable[[], ResponseReturnValue]) -> Callable[[], Resp
     """
 
     def respond() -> ResponseReturnValue:
-        found: _Authentication | None = g.get("authentication")
+        found: Authentication | None = g.get("authentication")
         if found is None or found.verified:
             return dispatch()
         try:
@@ -160,19 +94,12 @@ def _authenticate_key(cached: CachedVersion, *, verified: bool) -> None:
     :raise ApiError: if the key is not valid, used up its rate limit, or may not write
     """
     found = _caller(request.headers.get("Authorization", ""), cached)
-    g.authentication = authentication = _Authentication(found, cached, verified=False)
+    g.authentication = authenticated = Authentication(found, cached, verified=False)
     rate_limit.count(found.id, cached)
     if verified:
-        _mark_verified(authentication)
+        authenticated.mark_verified()
     if found.read_only and facts_of_request().writes_by(request.method):
         raise Forbidden("This API key is read-only")
-
-
-def _mark_verified(found: _Authentication) -> None:
-    """Mark the version as verified, and count the use of the key, which is now known to be in force."""
-    if not found.verified:
-        found.verified = True
-        services().stores.key_usage.note(found.caller.id)
 
 
 def _caller(header: str, cached: CachedVersion) -> Caller:

@@ -2,35 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from providers.base import Failed
-from providers.errors import Problem, Reason
 from workers.fanout.admission import NoWorker, Overloaded
-
-# The order is a ranking: of several failures, the one whose reason comes first decides the status.
-STATUS_OF_REASON = {
-    Reason.INVALID_CALENDAR_ID: 400,
-    Reason.TOO_MANY_CALENDARS: 400,
-    Reason.AUTHORIZATION_INVALID: 401,
-    Reason.ACCESS_DENIED: 403,
-    Reason.MAILBOX_UNAVAILABLE: 403,
-    Reason.INSUFFICIENT_SCOPES: 403,
-    Reason.NOT_FOUND: 404,
-    Reason.PROVIDER_NOT_CONFIGURED: 404,
-    Reason.RATE_LIMITED: 429,
-    Reason.PROVIDER_ERROR: 502,
-}
-STATUS_OF_PROBLEM = {
-    Problem.EVENT_NOT_FOUND: 404,
-    Problem.EVENT_EXISTS: 409,
-    Problem.EVENT_REFUSED: 400,
-    Problem.EVENT_UNREADABLE: 422,
-    Problem.OUTCOME_UNKNOWN: 502,
-}
-_RANK = {reason: rank for rank, reason in enumerate(STATUS_OF_REASON)}
 
 
 class Code(StrEnum):
@@ -40,7 +16,7 @@ class Code(StrEnum):
 
 
 class ApiError(Exception):
-    """A response other than success. ``extra_fields`` are in the body besides ``data`` and ``error``.
+    """A response other than success. ``extra_fields`` are added to ``data`` and ``error`` in the body.
 
     ``section`` is the anchor on the documentation page of errors; it defaults to the status.
     """
@@ -125,48 +101,3 @@ class OutOfService(ApiError):
     def __init__(self, extra_fields: Mapping[str, Any] | None = None) -> None:
         sentence = "The service is not available for a moment; try again"
         super().__init__(sentence, extra_fields=extra_fields, headers={"Retry-After": "1"})
-
-
-def most_telling(failures: Iterable[Failed]) -> Failed:
-    """The failure of highest rank, which decides the error for all of them."""
-    return min(failures, key=lambda failed: _RANK[failed.reason])
-
-
-def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = None) -> ApiError:
-    """The error for a request that read nothing or too little, or could not write an event.
-
-    ``valid_scopes`` is set when the request was refused before a provider call: the specification defines
-    that body. Otherwise the body contains the ``reason`` of the failure.
-    """
-    if failed.problem is Problem.EVENT_NOT_FOUND:
-        return NotFound("Event not found")
-    if failed.problem is Problem.OUT_OF_SERVICE:
-        return OutOfService()
-    if failed.problem is not None:
-        unclear = failed.problem is Problem.OUTCOME_UNKNOWN
-        return ApiError(
-            failed.message,
-            status=STATUS_OF_PROBLEM[failed.problem],
-            extra_fields={"reason": failed.reason} if unclear else {},
-            section="of-one-event",
-        )
-    extra_fields: dict[str, Any] = {} if valid_scopes is not None else {"reason": failed.reason}
-    headers: dict[str, str] = {}
-    if failed.reason is Reason.INSUFFICIENT_SCOPES and failed.operation:
-        extra_fields["operation"] = failed.operation
-        if valid_scopes is not None:
-            extra_fields["validScopes"] = list(valid_scopes)
-    limited = failed.reason is Reason.RATE_LIMITED
-    if failed.retry_after is not None and (limited or not failed.asked):
-        # Whole seconds, rounded up: a retry that comes too early is refused again.
-        seconds = max(1, int(-(-failed.retry_after // 1)))
-        headers["Retry-After"] = str(seconds)
-        if limited:
-            extra_fields["retryAfter"] = seconds
-    return ApiError(
-        failed.message,
-        status=STATUS_OF_REASON[failed.reason],
-        extra_fields=extra_fields,
-        headers=headers,
-        section=failed.reason.lower(),
-    )

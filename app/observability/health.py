@@ -11,6 +11,7 @@ from flask import Flask, Response
 from app.http.responses import json_response
 from app.observability.probes import Fault
 from app.services import Services, services
+from store.sql.database import Standing
 from workers import broker
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,12 @@ NEEDED = ("database", "redis", "worker")
 PARTS = (*NEEDED, "beat")
 
 OK, UNAVAILABLE = "ok", "unavailable"
+
+_DATABASE_FAULTS = {
+    Standing.CURRENT: None,
+    Standing.OLDER: Fault("lacks migrations: run `almanac db upgrade`"),
+    Standing.NEWER: Fault("has been migrated by a later version: start that version here too"),
+}
 
 
 def install(app: Flask) -> None:
@@ -69,8 +76,7 @@ def faults() -> dict[str, Fault | None]:
 
 
 def _database(services: Services) -> Fault | None:
-    current = services.stores.database.is_current()
-    return None if current else Fault("lacks migrations: run `almanac db upgrade`")
+    return _DATABASE_FAULTS[services.stores.database.standing()]
 
 
 def _redis(services: Services) -> Fault | None:

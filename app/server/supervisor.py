@@ -13,9 +13,8 @@ from types import FrameType, TracebackType
 from typing import Self
 
 import click
-import requests
 
-from app.server import commands, flower
+from app.server import commands, flower, local_http
 from store.config import embedded_redis
 from store.config.settings import Settings, make_data_dir, read_settings
 from store.stores import Stores
@@ -28,6 +27,8 @@ WORKER_PROCESSES = 2
 
 START_SECONDS = 60.0
 STOP_SECONDS = 10.0
+# For one answer of a part that starts.
+ANSWER_SECONDS = 5.0
 
 
 class Supervisor:
@@ -146,7 +147,7 @@ class Supervisor:
             urls.append(f"{self.sandbox_url}/sandbox/health")
         if self._flower_port is not None:
             urls.append(f"http://{HOST}:{self._flower_port}/healthcheck")
-        while not all(_answers(url) for url in urls):
+        while any(local_http.fault(url, seconds=ANSWER_SECONDS) for url in urls):
             self._check()
             if time.monotonic() > give_up:
                 raise click.ClickException(f"not ready after {START_SECONDS:.0f} seconds; the log is above")
@@ -156,13 +157,6 @@ class Supervisor:
         for name, part in self._running.items():
             if part.poll() is not None:
                 raise click.ClickException(f"{name} ended by itself (status {part.returncode}); see above")
-
-
-def _answers(url: str) -> bool:
-    try:
-        return requests.get(url, timeout=5).ok
-    except requests.RequestException:
-        return False
 
 
 def _require_free(port: int, option: str) -> None:

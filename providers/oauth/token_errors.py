@@ -9,6 +9,7 @@ from providers.errors import (
     ProviderError,
     RateLimited,
     Unavailable,
+    connection_ended,
 )
 from providers.http.send import Reply
 
@@ -34,7 +35,7 @@ def error_for(reply: Reply) -> ProviderError:
     if word in GONE and LOOP in error_codes(reply):
         return RateLimited(f"{reply.provider} asks us to slow down", **call, retry_after=LOOP_PAUSE)
     if word in GONE:
-        return GrantGone(f"{reply.provider} says that this connection has ended", **call)
+        return GrantGone(connection_ended(reply.provider), **call)
     if word == "invalid_token":
         return AuthorizationInvalid(f"{reply.provider} does not know this token", **call)
     if word in MISCONFIGURED:

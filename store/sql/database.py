@@ -107,10 +107,6 @@ class Database:
                 if sqlite:
                     _sqlite_foreign_keys(connection, "ON")
 
-    def is_current(self) -> bool:
-        """Whether every migration has run."""
-        return self.standing() is Standing.CURRENT
-
     def standing(self) -> Standing:
         """Compare the migrations that have run with the ones of this version."""
         from alembic.runtime.migration import MigrationContext

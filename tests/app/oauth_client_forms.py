@@ -13,6 +13,7 @@ from sqlalchemy import select
 
 from app.accounts import oauth_clients
 from app.accounts.oauth_clients import Registration
+from app.http.base_url import base_url
 from app.services import EXTENSION, Services
 from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding
@@ -22,6 +23,7 @@ from store.sql.queries.provider_clients import SealedClient, StoredClient
 from tests.conftest import Api
 
 ACTOR = "administrator ada"
+SITE = "http://127.0.0.1:8080"
 
 # In an application's config: the id of the last audit record before the test.
 AUDITED = "AUDITED"
@@ -41,8 +43,10 @@ def services_of(app: Flask) -> Services:
 def save(
     app: Flask, provider: str, client_id: str = "ours", secret: str = "planted", tenant: str | None = None
 ) -> Finding:
-    with app.test_request_context(base_url="http://127.0.0.1:8080"):
-        return oauth_clients.check_and_save(ProviderName(provider), client_id, secret, tenant, actor=ACTOR)
+    with app.app_context():
+        return oauth_clients.check_and_save(
+            ProviderName(provider), client_id, secret, tenant, site=SITE, actor=ACTOR
+        )
 
 
 def remove(app: Flask, provider: str) -> None:
@@ -50,9 +54,9 @@ def remove(app: Flask, provider: str) -> None:
         oauth_clients.remove(ProviderName(provider), actor=ACTOR)
 
 
-def overview(app: Flask, base_url: str = "http://127.0.0.1:8080") -> dict[ProviderName, Registration]:
-    with app.test_request_context(base_url=base_url):
-        return {each.provider: each for each in oauth_clients.overview()}
+def overview(app: Flask, host_url: str = SITE) -> dict[ProviderName, Registration]:
+    with app.test_request_context(base_url=host_url):
+        return {each.provider: each for each in oauth_clients.overview(base_url())}
 
 
 def saved(app: Flask) -> dict[str, SealedClient]:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from app.http.error_handlers import READABLE_STATUS
-from app.http.errors import STATUS_OF_PROBLEM, STATUS_OF_REASON
+from app.http.provider_failures import STATUS_OF_PROBLEM, STATUS_OF_REASON
 from app.schemas.errors import STATUS_DESCRIPTIONS
 from providers.errors import Reason
 from tests.docs.fences import ROOT

@@ -268,6 +268,13 @@ def test_a_missing_public_url_is_a_warning(installation):
     assert at(installation, "").state is State.WARNING
 
 
+def test_a_registration_is_checked_without_a_public_url(installation, stores):
+    alone = replace(installation.settings, public_url="", fanout_deadline_seconds=0.5)
+
+    # No worker takes the check, which needs a redirect URI all the same.
+    assert check_with(alone, "google").state is State.WARNING
+
+
 def test_an_address_for_others_that_is_not_https_is_wrong(installation):
     diagnosis = at(installation, "http://calendar.example.com")
 

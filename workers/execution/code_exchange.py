@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 
 from redis.exceptions import RedisError
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from providers.base import Failed, Grant
@@ -20,7 +21,7 @@ from store.security.oauth_states import PendingConsent, PendingExchange
 from store.sql.queries import audit, connections, consents
 from store.sql.queries.connections import ProviderAccount, RemovedConnection, Tokens
 from store.sql.queries.consents import Refusal
-from workers.execution.disconnect import BUSY, forget_cached, revocation_of, revoke_unused
+from workers.execution.disconnect import BUSY, clean_up, revoke_unused
 from workers.execution.registrations import log_refused_registration
 from workers.fanout.jobs import ExchangeCode, Reply
 from workers.runtime import Runtime
@@ -121,7 +122,7 @@ def _store(
             subject = f"{user.custom_id}/{consent.provider}"
             audit.record(session, actor=consent.asked_by, action="connect", subject=subject)
     if replaced is not None:
-        _clean_up(runtime, replaced, deadline)
+        _revoke_replaced(runtime, replaced, deadline)
     return None
 
 
@@ -147,18 +148,15 @@ def _replace(
     return replaced
 
 
-def _clean_up(runtime: Runtime, replaced: RemovedConnection, deadline: float) -> None:
-    """Forget what was read with a replaced connection, and revoke its grant if no connection uses it."""
-    forget_cached(runtime.stores, [replaced.id])
-    revocation = revocation_of(runtime.stores, replaced)
-    if revocation is None:
-        return
-    # The connection is stored: its answer must not miss the deadline for this.
-    now = time.monotonic()
-    try:
-        revoke_unused(runtime, revocation, now + (deadline - now) / 2)
-    except (LockTimeout, ProviderError, RedisError) as error:
-        log.warning("the grant of a replaced connection is not revoked: %s", type(error).__name__)
+def _revoke_replaced(runtime: Runtime, replaced: RemovedConnection, deadline: float) -> None:
+    """Clean up after a replaced connection. A failure here does not fail the stored consent."""
+    for revocation in clean_up(runtime.stores, [replaced]):
+        # Half of the remaining time, so that the reply does not miss the deadline.
+        now = time.monotonic()
+        try:
+            revoke_unused(runtime, revocation, now + (deadline - now) / 2)
+        except (LockTimeout, ProviderError, RedisError, SQLAlchemyError) as error:
+            log.warning("the grant of a replaced connection is not revoked: %s", type(error).__name__)
 
 
 def _refresh_token_so_far(

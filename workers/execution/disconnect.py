@@ -32,7 +32,20 @@ LOST = Failed(Reason.PROVIDER_ERROR, "The grant to revoke was lost on the way to
 BUSY = Failed(Reason.PROVIDER_ERROR, "Another consent or revocation of the account took too long")
 
 
-def forget_cached(stores: Stores, connection_ids: Sequence[str]) -> None:
+def clean_up(
+    stores: Stores, removed: Sequence[RemovedConnection], *, revoke: bool = True
+) -> list[PendingRevocation]:
+    """Evict the cached data of removed connections; returns the revocations of their grants that are due.
+
+    The caller has committed the removal. A worker passes each revocation to ``revoke_unused``; the web tier,
+    which calls no provider, sends a ``Revoke`` job. Without ``revoke`` the grants stay valid.
+    """
+    _forget_cached(stores, [each.id for each in removed])
+    due = (_revocation_of(stores, each) for each in removed if revoke)
+    return [each for each in due if each is not None]
+
+
+def _forget_cached(stores: Stores, connection_ids: Sequence[str]) -> None:
     """Drop everything that is cached for removed connections.
 
     Their ids are never used again: what stays in a Redis that is down is never read.
@@ -45,7 +58,7 @@ def forget_cached(stores: Stores, connection_ids: Sequence[str]) -> None:
         log.warning("cached data of removed connections stays until it expires: %s", type(error).__name__)
 
 
-def revocation_of(stores: Stores, removed: RemovedConnection) -> PendingRevocation | None:
+def _revocation_of(stores: Stores, removed: RemovedConnection) -> PendingRevocation | None:
     """The revocation of a removed connection's grant; None for a grant that the service must not revoke.
 
     Tokens that a caller posted are the caller's. A dead grant is gone at the provider.

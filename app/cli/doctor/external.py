@@ -67,7 +67,7 @@ def proxies(examination: Examination) -> CheckResult:
 def _provider(examination: Examination, name: ProviderName) -> CheckResult:
     try:
         with examination.app.app_context():
-            finding = oauth_clients.check(name)
+            finding = oauth_clients.check(name, site=examination.settings.public_url or None)
     except Undecipherable:
         return State.UNKNOWN, "Not looked at, because of: encryption keys", ""
     if finding is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.cli.doctor.diagnosis import SECONDS, CheckResult, Examination, State
+from workers import broker as broker_health
 from workers.execution.call_policy import TITLES
 from workers.queues import Queue
 
@@ -12,17 +13,13 @@ WORKERS_SECONDS = 2.0
 
 def broker(examination: Examination) -> CheckResult:
     """The broker accepts connections."""
-    with examination.services.celery.connection_for_write() as connection:
-        connection.ensure_connection(max_retries=1, timeout=SECONDS)
-        return State.OK, f"The broker answers ({connection.transport.driver_type})", ""
+    kind = broker_health.transport(examination.settings, seconds=SECONDS)
+    return State.OK, f"The broker answers ({kind})", ""
 
 
 def workers(examination: Examination) -> CheckResult:
     """Every queue has a worker."""
-    inspect = examination.services.celery.control.inspect(timeout=WORKERS_SECONDS)
-    queues = {
-        name: {queue["name"] for queue in taken} for name, taken in (inspect.active_queues() or {}).items()
-    }
+    queues = broker_health.queues_by_worker(examination.services.celery, seconds=WORKERS_SECONDS)
     if not queues:
         return State.WRONG, "No worker answers", "Start one with almanac worker"
     missing = sorted(set(Queue) - set().union(*queues.values()))

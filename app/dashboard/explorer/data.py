@@ -16,6 +16,7 @@ from app.availability.lookup import look_up
 from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest, CalendarSelector
 from app.dashboard.explorer.form import MOST_SHOWN, Question
+from app.http.auth import authentication
 from app.http.errors import NotFound
 from app.services import services
 from scheduling.intervals import Groups, Intervals
@@ -67,6 +68,7 @@ def load(question: Question, *, fresh: bool = False) -> ExplorerData:
     indexes = {user: n for n, user in enumerate(user for user, refs in people.items() if refs)}
     selector = CalendarSelector()
     result = look_up(
+        authentication(),
         [CalendarRequest(people[user] or (), selector) for user in indexes],
         *question.engine.busy_range(),
         Freshness(newer_than=now() if fresh else None),
@@ -86,7 +88,7 @@ def load(question: Question, *, fresh: bool = False) -> ExplorerData:
 def _people(question: Question) -> tuple[dict[str, Sequence[ConnectionRef] | None], int]:
     """The connections of each user, None for an unknown user; and the number of members left out."""
     if question.organization is not None:
-        members = accounts.of_members(question.organization)
+        members = accounts.of_members(authentication(), question.organization)
         first = dict(list(members.items())[:MOST_SHOWN])
         return dict(first), len(members) - len(first)
     if not question.users:

@@ -21,6 +21,7 @@ from app.dashboard.explorer import data, form
 from app.dashboard.explorer.data import NOT_KNOWN, ExplorerData
 from app.dashboard.explorer.form import Question
 from app.events import lists
+from app.http.auth import authentication
 from app.http.errors import ApiError, Invalid
 from app.schemas import timestamps
 from app.services import services
@@ -57,7 +58,7 @@ def explorer_events() -> ResponseReturnValue:
     try:
         question = form.read(request.args, form.today(request.args))
         at = _moment(question, request.args)
-        refs = connections.of_user(request.args.get("person", ""), {"provider": []})
+        refs = connections.of_user(authentication(), request.args.get("person", ""), {"provider": []})
         selector = CalendarSelector(ids=tuple(request.args.getlist("calendar")))
         padding = question.engine.padding
         found = lists.find(refs, selector, at - padding, at + padding + 1, Freshness())

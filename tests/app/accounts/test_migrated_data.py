@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from app.accounts import invitations
 from store.cache.busy_cache import CalendarKey
-from store.sql.database import alembic_config
+from store.sql.database import Standing, alembic_config
 from store.sql.models import Base, OAuthConnection, now
 from store.sql.queries import administrators, api_keys, channels, connections, provider_clients
 from store.sql.queries.provider_clients import StoredClient
@@ -95,7 +95,7 @@ def test_it_goes_down_to_the_first_revision_and_up_again(own, api, written, acco
     assert not any(kept for table, kept in before.items() if table not in first)
 
     # The installation still works: its API key, its users, and tokens that decrypt.
-    assert database.is_current()
+    assert database.standing() is Standing.CURRENT
     (ada,) = api.get("/organizations/acme/members").json["data"]
     alive = {each["provider"]: each["alive"] for each in ada["oauthConnections"]}
     assert (ada["id"], alive) == ("ada", {"google": True, "microsoft": False})

@@ -329,7 +329,7 @@ def test_the_addresses_are_those_of_the_public_url_where_there_is_one(new_app):
 
 
 def test_an_untrusted_host_header_is_not_shown_as_our_address(web):
-    assert overview(web, base_url="http://evil.example.com")[GOOGLE].redirect_url is None
+    assert overview(web, host_url="http://evil.example.com")[GOOGLE].redirect_url is None
 
 
 def test_a_secret_that_no_key_opens_is_shown_as_saved_and_not_configured(web, bare_settings):

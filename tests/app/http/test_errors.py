@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from werkzeug.test import TestResponse
 
-from app.http.errors import whole_request_failed
+from app.http.provider_failures import whole_request_failed
 from store.sql.queries import api_keys
 from tests.app.routes import facts_of, routes
 from tests.conftest import Api

@@ -9,13 +9,16 @@ import threading
 import time
 
 import pytest
+from sqlalchemy import text
 
 from app.observability.probes import Fault, Probes
 from app.server import commands
+from app.services import EXTENSION
 from store.coordination.heartbeats import BEAT
 from tests.conftest import START_SECONDS, STOP_SECONDS
 from tests.observability.installation import installed
 from tests.waiting import until
+from workers import broker
 
 NOWHERE = "redis://127.0.0.1:1/0"
 LATE = "does not answer in time"
@@ -113,6 +116,22 @@ def test_a_part_that_is_down_is_named_with_its_fault(new_app, changed, reasons):
 
 
 @pytest.mark.usefixtures("worker", "ticking")
+def test_a_database_of_a_later_version_is_named_as_such(new_app, tmp_path):
+    app = new_app(database_url=f"sqlite:///{tmp_path}/later.db")
+    database = app.extensions[EXTENSION].stores.database
+    database.upgrade()
+    with database.engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+
+    status, report = readiness(app)
+
+    assert (status, report["database"]) == (503, "unavailable")
+    assert (
+        report["reasons"]["database"] == "has been migrated by a later version: start that version here too"
+    )
+
+
+@pytest.mark.usefixtures("worker", "ticking")
 @pytest.mark.parametrize(
     ("setting", "url", "parts"),
     [
@@ -195,3 +214,12 @@ def test_liveness_ignores_parts_that_are_down(new_app):
     down = new_app(redis_url=NOWHERE, broker_url=NOWHERE, database_url="sqlite:////nowhere/at/all.db")
 
     assert down.test_client().get("/healthz").json == {"status": "ok"}
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_worker_of_another_host_does_not_answer_for_this_one(app):
+    services = app.extensions[EXTENSION]
+    celery, settings = services.celery, services.settings
+
+    assert broker.any_worker(celery, settings, seconds=10, host=socket.gethostname())
+    assert not broker.any_worker(celery, settings, seconds=1, host="elsewhere")

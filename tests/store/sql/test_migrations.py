@@ -21,18 +21,18 @@ from sqlalchemy import (
     inspect,
 )
 
-from store.sql.database import Database, alembic_config
+from store.sql.database import Database, Standing, alembic_config
 from store.sql.models import Administrator, ApiKey, Base, Membership, Organization, User, UtcDateTime
 from tests.databases import new_database, opened
 from tests.store.migrating import every_revision, lost, rows
 
 
 def test_migrations_make_the_tables_of_the_models(empty_database: Database):
-    assert not empty_database.is_current()
+    assert empty_database.standing() is Standing.OLDER
 
     empty_database.upgrade()
 
-    assert empty_database.is_current()
+    assert empty_database.standing() is Standing.CURRENT
     with empty_database.engine.begin() as connection:
         # Raises when the models have anything that the migrations lack, or the other way round.
         command.check(alembic_config(connection))

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import requests
 from sqlalchemy import delete, select
+from sqlalchemy.exc import OperationalError
 
 from providers.base import Token
 from providers.errors import Reason
@@ -366,6 +367,22 @@ def test_what_was_read_with_the_connection_that_is_replaced_is_forgotten(
 
     assert not redis.exists(f"calendars:{old}")
     assert runtime.stores.channel_usage.used([key]) == [False]
+
+
+def test_a_database_that_fails_after_the_connection_is_stored_does_not_fail_the_consent(
+    sandbox, consented, run, stored, monkeypatch
+):
+    sandbox.account("google", ADA)
+    assert run(consented("google")).failed is None
+    first, _ = stored("google")
+
+    def fail(*_: object, **__: object) -> None:
+        raise OperationalError("SELECT", {}, Exception("gone"))
+
+    monkeypatch.setattr(connections, "uses_account", fail)
+
+    assert run(consented("google")).failed is None
+    assert stored("google")[0].id != first.id
 
 
 @BOTH

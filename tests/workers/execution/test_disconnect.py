@@ -14,7 +14,7 @@ from store.security.oauth_states import REVOCATION_SECONDS, PendingRevocation
 from store.sql.models import OAuthConnection, User
 from store.sql.queries import connections
 from store.sql.queries.connections import ProviderAccount, Tokens
-from workers.execution.disconnect import LOST, revocation_of, revoke, revoke_unused
+from workers.execution.disconnect import LOST, clean_up, revoke, revoke_unused
 from workers.execution.writes import perform
 from workers.fanout.jobs import Revoke
 
@@ -63,8 +63,7 @@ def disconnect(runtime):
         sandbox.forget_requests()
         with runtime.stores.database.writing() as session:
             (removed,) = connections.remove_of_user(session, user_id)
-        revocation = revocation_of(runtime.stores, removed)
-        if revocation is not None:
+        for revocation in clean_up(runtime.stores, [removed]):
             name = runtime.stores.oauth_states.hand_over_revocation(revocation)
             assert perform(runtime, Revoke(name), None, time.monotonic() + 5).failed is None
         return sandbox.requests().by_operation == {"google.revoke": 1}
@@ -123,6 +122,14 @@ def test_a_connection_without_a_name_in_the_place_of_the_removed_one_keeps_the_g
         assert not connections.uses_account(session, opened, or_user=user_id + 1)
 
 
+def test_a_client_that_keeps_the_grant_has_nothing_revoked(sandbox, put, runtime):
+    user_id = put(sandbox.account("google", ADA))
+    with runtime.stores.database.writing() as session:
+        removed = connections.remove_of_user(session, user_id)
+
+    assert clean_up(runtime.stores, removed, revoke=False) == []
+
+
 def test_two_connections_of_one_account_deleted_at_once_leave_no_grant(sandbox, put, runtime):
     account = sandbox.account("google", ADA)
     users = [put(account, account_id="1"), put(account, account_id="1")]
@@ -131,7 +138,8 @@ def test_two_connections_of_one_account_deleted_at_once_leave_no_grant(sandbox, 
     def end(user_id):
         with runtime.stores.database.writing() as session:
             (removed,) = connections.remove_of_user(session, user_id)
-        name = runtime.stores.oauth_states.hand_over_revocation(revocation_of(runtime.stores, removed))
+        (revocation,) = clean_up(runtime.stores, [removed])
+        name = runtime.stores.oauth_states.hand_over_revocation(revocation)
         return revoke(runtime, Revoke(name), time.monotonic() + 5)
 
     with ThreadPoolExecutor(2) as threads:
