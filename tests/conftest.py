@@ -35,6 +35,7 @@ from store.sql.queries import api_keys, organizations
 from store.stores import Stores
 from tests import people, services
 from tests.databases import new_database, opened
+from tests.receiver import Receiver, receiving
 from workers.celery_app import create_celery
 
 # The time that a busy machine may need to start or to end a process.
@@ -234,6 +235,13 @@ def stores(settings: Settings, database: Database) -> Iterator[Stores]:
     """Stores of the test's own, on the same database and Redis."""
     with Stores(settings) as stores:
         yield stores
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """Where webhooks and providers' notifications arrive."""
+    with receiving() as receiver:
+        yield receiver
 
 
 @pytest.fixture

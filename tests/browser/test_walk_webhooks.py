@@ -9,16 +9,14 @@ from sqlalchemy import delete
 from store.sql.models import WebhookEndpoint
 from tests.app.days import DAY
 from tests.browser import window
-from tests.webhook_receiver import Receiver
+from tests.receiver import receiving
 
 
 @pytest.fixture
 def receiver(stores):
     """A receiver of webhooks; its endpoints are deleted afterwards."""
-    receiver = Receiver()
-    receiver.up()
-    yield receiver
-    receiver.down()
+    with receiving() as receiver:
+        yield receiver
     with stores.database.writing() as session:
         session.execute(delete(WebhookEndpoint))
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import ssl
 import subprocess
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 from click.testing import Result
 
@@ -22,6 +19,7 @@ from app.server import commands
 from store.config.settings import Settings, new_secrets
 from tests.app.cli.test_commands import almanac
 from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
+from tests.http_server import Handler, serving
 from workers.celery_app import create_celery
 from workers.queues import Queue
 
@@ -66,24 +64,12 @@ def answering(
 ) -> Iterator[str]:
     """A server on this machine with the same answer for every request."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class SameAnswer(Handler):
         def do_GET(self) -> None:
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(body)
+            self.reply(status, body)
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    if tls is not None:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(SameAnswer, tls) as url:
+        yield url
 
 
 def production() -> dict[str, str]:

@@ -18,8 +18,8 @@ from store.config.settings import new_secrets
 from tests import services
 from tests.databases import own_postgresql
 from tests.observability.installation import Installation, installed
+from tests.receiver import Receiver, receiving
 from tests.soak.model import MINUTE, START, Calendar, Period, Person, text
-from tests.webhook_receiver import Receiver
 
 PROVIDERS = ("google", "microsoft")
 # Seconds for which the cache may show the state before a change made elsewhere.
@@ -63,9 +63,7 @@ def house(people: int, clients: int, seed: int) -> Iterator[House]:
             "ALMANAC_GOOGLE_PER_MINUTE_AND_USER": "1000000",
             "ALMANAC_MICROSOFT_PER_MAILBOX": "10000000",
         }
-        receiver = Receiver()
-        receiver.up()
-        stack.callback(receiver.down)
+        receiver = stack.enter_context(receiving())
         made = stack.enter_context(
             installed(environment, folder, web=2, workers=("worker1", "worker2"), beat=True)
         )

@@ -26,7 +26,7 @@ from store.sql.queries.connections import Credentials, Tokens
 from store.sql.queries.webhooks import Event
 from tests import people
 from tests.conftest import settings_of
-from tests.receiver import Receiver, receiving
+from tests.receiver import Receiver
 from tests.workers.fake_provider import Provider, providing
 from workers.celery_app import Almanac, create_celery
 from workers.fanout.client import Fanout
@@ -200,17 +200,9 @@ class ServingThread(threading.Thread):
 
 
 @pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """Where providers' notifications arrive."""
-    with receiving() as receiver:
-        yield receiver
-
-
-@pytest.fixture
 def reached(runtime: Runtime, receiver: Receiver) -> Runtime:
     """The runtime of an installation that providers reach."""
-    base = receiver.url.removesuffix("/push")
-    runtime.settings = runtime.stores.settings = replace(runtime.settings, public_url=base)
+    runtime.settings = runtime.stores.settings = replace(runtime.settings, public_url=receiver.origin)
     with runtime.stores.database.writing() as session:
         session.execute(delete(Channel))
     return runtime

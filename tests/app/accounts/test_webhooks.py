@@ -14,7 +14,6 @@ from tests.app.answers import error
 from tests.app.at_provider import NINE, AtProvider, Person
 from tests.conftest import connect
 from tests.waiting import until
-from tests.webhook_receiver import Receiver
 
 EVENTS = ["calendar.changed", "connection.expired", "connection.restored"]
 NOWHERE = "http://127.0.0.1:9/hook"
@@ -27,14 +26,6 @@ def nobody_listens_afterwards(stores) -> Iterator[None]:
     yield
     with stores.database.writing() as session:
         session.execute(delete(WebhookEndpoint))
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    receiver = Receiver()
-    receiver.up()
-    yield receiver
-    receiver.down()
 
 
 @pytest.fixture
