@@ -21,7 +21,7 @@ from tests.faults.questions import Question, about
 from tests.faults.servers import Server
 from tests.faults.truth import Period
 from tests.faults.witness import Witness
-from tests.observability.installation import Installation, installed
+from tests.installation.builder import Installation, installed
 from tests.waiting import until
 
 PROVIDERS = ("google", "microsoft")

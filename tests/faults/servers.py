@@ -19,7 +19,7 @@ import redis
 
 from store.config import embedded_redis
 from tests.conftest import START_SECONDS, STOP_SECONDS
-from tests.observability.installation import free_port
+from tests.installation.builder import free_port
 from tests.services import Service
 
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")

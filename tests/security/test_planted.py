@@ -24,8 +24,8 @@ from store.config.settings import new_secrets
 from store.sql.models import OAuthConnection
 from tests.app.cli.test_commands import almanac
 from tests.conftest import START_SECONDS, STOP_SECONDS
+from tests.installation.builder import Installation, free_port, installed
 from tests.observability.collector import Collector, collecting
-from tests.observability.installation import Installation, free_port, installed
 from tests.security import planted
 from tests.security.echo import STATUSES, echoing
 from tests.waiting import until

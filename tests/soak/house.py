@@ -17,7 +17,7 @@ from providers.sandbox.process import running
 from store.config.settings import new_secrets
 from tests import services
 from tests.databases import own_postgresql
-from tests.observability.installation import Installation, installed
+from tests.installation.builder import Installation, installed
 from tests.receiver import Receiver, receiving
 from tests.soak.model import MINUTE, START, Calendar, Period, Person, text
 

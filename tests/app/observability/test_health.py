@@ -14,7 +14,7 @@ from app.observability.probes import Fault, Probes
 from app.server import commands
 from store.coordination.heartbeats import BEAT
 from tests.conftest import START_SECONDS, STOP_SECONDS
-from tests.observability.installation import installed
+from tests.installation.builder import installed
 from tests.waiting import until
 
 NOWHERE = "redis://127.0.0.1:1/0"
