@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import ssl
-import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,19 +13,18 @@ from click.testing import Result
 
 from app.cli.doctor import CHECKS, Diagnosis
 from app.cli.doctor.diagnosis import Examination
-from app.server import commands
 from store.config.settings import Settings, new_secrets
 from tests.app.cli.test_commands import almanac
-from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
+from tests.conftest import settings_of
 from tests.http_server import Handler, serving
-from workers.celery_app import create_celery
+from tests.installation.processes import Process, running_worker
 from workers.queues import Queue
 
 
 class Installation:
     """An installation with a separate Redis and worker; ``doctor`` runs with changed settings."""
 
-    def __init__(self, environment: dict[str, str], redis: subprocess.Popen[bytes]) -> None:
+    def __init__(self, environment: dict[str, str], redis: Process) -> None:
         self.environment = {name: value for name, value in environment.items() if name.startswith("ALMANAC_")}
         self.whole = environment
         self.settings = settings_of(environment)
@@ -46,16 +43,8 @@ class Installation:
 
     @contextmanager
     def worker(self, *queues: Queue) -> Iterator[None]:
-        command = commands.worker(self.settings, "doctored", queues or tuple(Queue))
-        with subprocess.Popen(command, env=self.whole) as process:
-            celery = create_celery(self.settings)
-            give_up = time.monotonic() + START_SECONDS
-            while not celery.control.ping(timeout=0.5, limit=1):
-                assert process.poll() is None, "the worker ended by itself"
-                assert time.monotonic() < give_up, "the worker does not answer"
+        with running_worker(self.settings, self.whole, "doctored", queues=queues or tuple(Queue)):
             yield
-            process.terminate()
-            process.wait(timeout=STOP_SECONDS)
 
 
 @contextmanager

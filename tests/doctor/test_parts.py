@@ -19,10 +19,11 @@ from store.sql.queries import connections, provider_clients, webhooks
 from store.sql.queries.connections import Tokens
 from store.sql.queries.provider_clients import StoredClient
 from tests import services
-from tests.app.cli.test_commands import almanac, free_port
+from tests.app.cli.test_commands import almanac
 from tests.certificates import issue
 from tests.databases import own_postgresql
 from tests.doctor.installation import Installation, answering, check_with, production, run_check
+from tests.installation.processes import free_port
 from workers.queues import Queue
 
 # Starts a whole installation, which is too slow for the default run.

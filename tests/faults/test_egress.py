@@ -17,7 +17,7 @@ from app.server.supervisor import sandbox_environment
 from tests.faults import proxy
 from tests.faults.measured import AT_ONCE, BACK
 from tests.faults.questions import Verdict
-from tests.installation.builder import free_port
+from tests.installation.processes import free_port
 from tests.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]

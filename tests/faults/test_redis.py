@@ -6,7 +6,7 @@ import pytest
 
 from tests.faults import proxy
 from tests.faults.measured import AFTER_SILENCE, AT_ONCE, BACK
-from tests.installation.builder import free_port
+from tests.installation.processes import free_port
 from tests.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]

@@ -22,10 +22,10 @@ import requests
 from app.server.supervisor import sandbox_environment
 from store.config.settings import new_secrets
 from tests import services
-from tests.app.cli.test_commands import free_port
-from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
+from tests.conftest import settings_of
 from tests.databases import own_postgresql
 from tests.docs.fences import blocks
+from tests.installation.processes import START_SECONDS, STOP_SECONDS, free_port
 from tests.packaging.files import ROOT
 from workers.celery_app import create_celery
 

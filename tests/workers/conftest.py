@@ -26,6 +26,8 @@ from store.sql.queries.connections import Credentials, Tokens
 from store.sql.queries.webhooks import Event
 from tests import people
 from tests.conftest import settings_of
+from tests.databases import opened as opened_database
+from tests.installation.processes import running_redis
 from tests.receiver import Receiver
 from tests.workers.fake_provider import Provider, providing
 from workers.celery_app import Almanac, create_celery
@@ -46,13 +48,10 @@ DAY = 86_400_000
 def apart(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """Settings of an installation with a running Redis and no workers."""
     settings = settings_of(environment | {"ALMANAC_DATA_DIR": str(tmp_path_factory.mktemp("apart"))})
-    redis = start_redis(settings)
-    runtime = Runtime(settings)
-    runtime.stores.database.upgrade()
-    runtime.stores.database.close()
-    yield settings
-    redis.terminate()
-    redis.wait(timeout=5)
+    with running_redis(settings.data_dir, settings.redis_socket):
+        with opened_database(settings.database_url) as database:
+            database.upgrade()
+        yield settings
 
 
 def start_redis(settings: Settings) -> subprocess.Popen[bytes]:

@@ -11,9 +11,9 @@ import pytest
 import requests
 
 from app.server.supervisor import sandbox_environment
-from tests.app.cli.test_commands import ALMANAC, clean_environment, free_port
-from tests.conftest import STOP_SECONDS
+from tests.app.cli.test_commands import ALMANAC, clean_environment
 from tests.docs.fences import ROOT, blocks
+from tests.installation.processes import STOP_SECONDS, free_port
 from tests.waiting import until
 
 QUICKSTART = ROOT / "docs/quickstart.md"

@@ -22,8 +22,9 @@ from app.server.flower import SignIn, sign_in
 from store.config.flower_settings import FlowerSettings, read_flower_settings
 from store.config.settings import SettingsError, socket_path
 from store.coordination import heartbeats
-from tests.app.cli.test_commands import ALMANAC, almanac, clean_environment, free_port
-from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
+from tests.app.cli.test_commands import ALMANAC, almanac, clean_environment
+from tests.conftest import settings_of
+from tests.installation.processes import START_SECONDS, STOP_SECONDS, free_port
 
 # Starts a whole installation, which is too slow for the default run.
 pytestmark = pytest.mark.long
