@@ -22,8 +22,7 @@ from tests.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
-NAMED = "names what it could not read"
-LATE = {"502", NAMED}
+LATE = {"502", Verdict.PARTIAL}
 THIRD = "worker3"
 
 # Seconds after which a worker that cannot reach the providers must be noticed, and the time looked at then.
