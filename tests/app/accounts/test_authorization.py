@@ -6,24 +6,12 @@ import pytest
 from sqlalchemy import select
 
 from store.sql.models import AuditRecord
-from tests.app import consenting
 from tests.app.answers import connections_of, error
-from tests.app.consenting import (
-    ADA,
-    BOTH,
-    OWN,
-    arrive,
-    connected,
-    consent,
-    link,
-    nothing_connected,
-    query_of,
-)
+from tests.app.consenting import ADA, BOTH, OWN, arrive, connected, consent, link, nothing_connected, query_of
 from tests.app.days import DAY, meeting, periods
 from tests.conftest import Api
 
 pytestmark = pytest.mark.usefixtures("worker")
-allowing = consenting.allowing
 
 WRITE = {"google": "https://www.googleapis.com/auth/calendar", "microsoft": "Calendars.ReadWrite"}
 

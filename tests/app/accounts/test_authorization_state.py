@@ -8,24 +8,12 @@ import pytest
 import requests
 
 from store.security.oauth_states import STATE_SECONDS
-from tests.app import consenting
 from tests.app.answers import OF_PROVIDER, error
-from tests.app.consenting import (
-    ADA,
-    BOTH,
-    OWN,
-    arrive,
-    connected,
-    consent,
-    link,
-    nothing_connected,
-    query_of,
-)
+from tests.app.consenting import ADA, BOTH, OWN, arrive, connected, consent, link, nothing_connected, query_of
 from tests.app.days import DAY, meeting, periods
 from tests.conftest import Api
 
 pytestmark = pytest.mark.usefixtures("worker")
-allowing = consenting.allowing
 
 STALE = "state is unknown, expired or already used"
 CODE_REFUSED = "The code is no longer valid; start again"

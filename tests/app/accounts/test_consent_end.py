@@ -10,24 +10,12 @@ from sqlalchemy import update
 
 from store.sql.models import ApiKey, now
 from store.sql.queries import organizations, users
-from tests.app import consenting
 from tests.app.answers import connections_of, error
-from tests.app.consenting import (
-    ADA,
-    BOTH,
-    OWN,
-    arrive,
-    connected,
-    consent,
-    link,
-    nothing_connected,
-    query_of,
-)
+from tests.app.consenting import ADA, BOTH, OWN, arrive, connected, consent, link, nothing_connected, query_of
 from tests.app.days import DAY, meeting, periods
 from tests.conftest import Api, stores_of
 
 pytestmark = pytest.mark.usefixtures("worker")
-allowing = consenting.allowing
 
 EVE = "eve@example.com"
 KEY_GONE = "The API key that made this link is no longer in force"
