@@ -140,12 +140,8 @@ class Installation:
         made = self._stack.enter_context(
             installed(environment, folder, web=WEB_PROCESSES, workers=WORKERS, start=False)
         )
-        self._made, self.environment, self.key, self.redis = (
-            made,
-            made.environment,
-            made.key,
-            made.stores.redis,
-        )
+        self._made, self.environment = made, made.environment
+        self.key, self.redis = made.key, made.stores.redis
         self._fill()
 
     def _fill(self) -> None:

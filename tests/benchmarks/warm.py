@@ -39,6 +39,7 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
         (folder / "keys").write_bytes(b"\n".join(keys))
         (folder / "body").write_bytes(body)
         environment = house.environment | {
+            "ALMANAC_REDIS_URL": house.settings().redis_url,
             "BENCH_KEYS": str(folder / "keys"),
             "BENCH_BODY": str(folder / "body"),
         }

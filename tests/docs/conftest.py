@@ -19,7 +19,7 @@ from store.stores import Stores
 from tests import services
 from tests.conftest import settings_of
 from tests.docs.shell import Shell
-from tests.installation.processes import free_port, running, wait_until
+from tests.installation.processes import free_port, ready, running, wait_until
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
     url = f"http://127.0.0.1:{port}"
     log = Path(environment["ALMANAC_DATA_DIR"]) / "up.log"
     with log.open("wb") as output, running(command, environment, output) as process:
-        wait_until(lambda: _ready(url), [process], output=log.read_text)
+        wait_until(lambda: ready(url), [process], output=log.read_text)
         with Stores(settings_of(environment)) as stores, stores.database.writing() as session:
             key = api_keys.create(session, prefix="alm_", name="reader", shows_tokens=True)
         yield Installation(url, Sandbox(f"http://127.0.0.1:{sandbox_port}"), key, environment)
@@ -81,10 +81,3 @@ def new_shell(installation: Installation, tmp_path: Path) -> Callable[[], Shell]
         return Shell(tmp_path, addresses, installation.environment | own)
 
     return make
-
-
-def _ready(url: str) -> bool:
-    try:
-        return requests.get(f"{url}/readyz", timeout=5).ok
-    except requests.RequestException:
-        return False

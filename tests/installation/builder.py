@@ -101,10 +101,7 @@ class Installation:
 
     def ready(self) -> bool:
         """Whether the web server answers that everything it needs is there, workers included."""
-        try:
-            return self.session.get(f"{self.url}/readyz", timeout=10).ok
-        except requests.ConnectionError:
-            return False
+        return processes.ready(self.url)
 
     @contextmanager
     def running(

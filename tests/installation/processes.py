@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import requests
+
 from app.server import commands
 from store.config import embedded_redis
 from store.config.settings import Settings
@@ -31,6 +33,16 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def ready(url: str) -> bool:
+    """Whether the web server at a URL answers that everything it needs is there, workers included."""
+    with requests.Session() as session:
+        session.trust_env = False
+        try:
+            return session.get(f"{url}/readyz", timeout=10).ok
+        except requests.RequestException:
+            return False
 
 
 def listens(port: int) -> bool:
@@ -85,9 +97,10 @@ def running(
     command: Sequence[str],
     environment: Mapping[str, str],
     output: IO[bytes] | int | None = None,
+    folder: Path | None = None,
 ) -> Iterator[Process]:
     """A process that is stopped at the end."""
-    process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
+    process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, cwd=folder)
     try:
         yield process
     finally:
