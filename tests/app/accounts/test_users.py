@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from sqlalchemy import event
 
 from app.services import EXTENSION
 from tests.app.answers import cached, connections_of, error, pages
 from tests.app.routes import routes
+from tests.store.statements import recorded
 
 RANGE = {"start": "2026-12-03", "end": "2026-12-04"}
 
@@ -43,7 +43,7 @@ def test_ids_that_are_allowed(api, user):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ({}, "id is required"),
         ({"id": None}, "id must not be null"),
@@ -63,8 +63,8 @@ def test_ids_that_are_allowed(api, user):
         ({"id": "ada", "organizationSlugs": ["abc"] * 1001}, "organizationSlugs must have at most 1000"),
     ],
 )
-def test_a_bad_body_registers_nobody(api, body, told):
-    assert error(api.post("/users", body), 400).startswith(told)
+def test_a_bad_body_registers_nobody(api, body, message):
+    assert error(api.post("/users", body), 400).startswith(message)
     assert api.get("/users/ada").status_code == 404
 
 
@@ -172,8 +172,8 @@ def test_include_narrows_the_relations(api, new_user):
             answer = api.call(method, f"/users/{user}", query_string=query, **more)
             assert answer.json["data"].keys() - {"id", "createdAt"} == present, query
 
-    told = error(api.get(f"/users/{user}", include="members"), 400)
-    assert told.endswith("must be one of oauthConnections, organizations")
+    message = error(api.get(f"/users/{user}", include="members"), 400)
+    assert message.endswith("must be one of oauthConnections, organizations")
 
 
 def test_nobody_is_404(api):
@@ -234,15 +234,15 @@ def test_a_rename_to_the_same_id_is_nothing(api, new_user):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ({}, "userId is required"),
         ({"userId": None}, "userId must not be null"),
         ({"userId": "a b"}, "userId must match"),
     ],
 )
-def test_a_rename_needs_a_good_id(api, new_user, body, told):
-    assert error(api.put(f"/users/{new_user()}", body), 400).startswith(told)
+def test_a_rename_needs_a_good_id(api, new_user, body, message):
+    assert error(api.put(f"/users/{new_user()}", body), 400).startswith(message)
 
 
 # --- delete
@@ -358,8 +358,6 @@ def test_a_page_holds_one_to_a_thousand(api, limit):
 
 def test_the_list_costs_the_same_statements_for_three_and_for_thirty(racing_app, racer, unique):
     database = racing_app.extensions[EXTENSION].stores.database
-    statements = []
-    event.listen(database.engine, "before_cursor_execute", lambda *call: statements.append(call[2]))
     slugs = [unique("org"), unique("org")]
     for slug in slugs:
         racer.post("/organizations", {"slug": slug, "name": None})
@@ -373,8 +371,8 @@ def test_the_list_costs_the_same_statements_for_three_and_for_thirty(racing_app,
     counts = []
     for more in (3, 27):
         grow(more)
-        statements.clear()
-        assert racer.get("/users").status_code == 200
+        with recorded(database) as statements:
+            assert racer.get("/users").status_code == 200
         counts.append(Counter(statement.split()[0] for statement in statements))
 
     assert counts[0] == counts[1]

@@ -12,18 +12,18 @@ from datetime import timedelta
 import flask
 import pytest
 from flask import Flask
-from sqlalchemy import event, select
+from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 from werkzeug.test import TestResponse
 
 from app.http import idempotency
-from app.services import EXTENSION
 from store.sql.models import IdempotencyKey, now
 from tests.app.answers import error
 from tests.app.at_provider import INSERT
 from tests.app.routes import idempotent_endpoints, routes
 from tests.app.two_accounts import Both
-from tests.conftest import Api
+from tests.conftest import Api, stores_of
+from tests.store.statements import recorded
 
 # POST routes that create nothing: they only read, or return something that is used once.
 MAKES_NOTHING = {
@@ -97,9 +97,9 @@ def test_every_creation_is_done_once_and_answered_alike(
         assert (again.status_code, again.data) == (once.status_code, once.data)
         assert again.mimetype == once.mimetype == "application/json"
     assert api.delete(f"/webhooks/{once.json['data']['id']}").status_code == 200
-    asked = sandbox.requests().by_operation
-    assert asked["google.events.insert"] == 1
-    assert asked["microsoft.events.insert"] == 2
+    calls = sandbox.requests().by_operation
+    assert calls["google.events.insert"] == 1
+    assert calls["microsoft.events.insert"] == 2
 
 
 def test_the_rest_of_an_answer_is_its_own(api, key, unique):
@@ -153,16 +153,10 @@ def test_on_other_routes_the_header_means_nothing(api, stores, new_organization,
 
 
 def test_without_the_header_nothing_is_asked_of_the_database(app, api, unique):
-    statements: list[str] = []
-    engine = app.extensions[EXTENSION].stores.database.engine
-    listen = (engine, "before_cursor_execute", lambda *told: statements.append(told[2]))
-    event.listen(*listen)
-    try:
+    with recorded(stores_of(app).database) as statements:
         assert api.post("/users", {"id": unique("user")}).status_code == 201
         unkeyed = list(statements)
         assert api.post("/users", {"id": unique("user")}, headers=keyed(unique("key"))).status_code == 201
-    finally:
-        event.remove(*listen)
     assert unkeyed
     assert not any("idempotency" in each for each in unkeyed)
     assert sum("idempotency" in each for each in statements) == 2
