@@ -20,9 +20,9 @@ from scheduling.intervals import Intervals
 from store.config import embedded_redis
 from store.config.settings import Settings
 from store.coordination.single_flight import SingleFlight
-from store.sql.models import Channel, OAuthConnection, User, WebhookEndpoint
+from store.sql.models import Channel, OAuthConnection, WebhookEndpoint
 from store.sql.queries import connections, webhooks
-from store.sql.queries.connections import Credentials, Tokens
+from store.sql.queries.connections import Credentials
 from store.sql.queries.webhooks import Event
 from tests import people
 from tests.conftest import settings_of
@@ -75,25 +75,10 @@ def connected(runtime: Runtime, unique: Callable[[str], str]) -> Callable[..., s
     """Store a connection, of a sandbox account or of an invented one; returns its id."""
 
     def make(account: SandboxAccount | None = None, **changed: Any) -> str:
-        tokens: dict[str, Any] = {
-            "access_token": account.access_token if account else "planted-access",
-            "refresh_token": account.refresh_token if account else "planted-refresh",
-            "expires_at": account.expires_at if account else None,
-        } | changed
-        scope = account.scope.split() if account else ["https://www.googleapis.com/auth/calendar"]
+        stored = replace(account or people.INVENTED, **changed)
         with runtime.stores.database.writing() as session:
-            user = User(custom_id=unique("user"))
-            session.add(user)
-            session.flush()
-            row, _ = connections.replace(
-                session,
-                runtime.stores.keyring,
-                user_id=user.id,
-                provider=account.provider if account else "google",
-                email=account.email if account else "nobody@example.com",
-                scope=scope,
-                tokens=Tokens(**tokens),
-            )
+            user = people.add_user(session, unique("user"))
+            row = people.add_connection(session, runtime.stores.keyring, user, stored)
             if account is not None:
                 people.identify(session, row.id, account)
             else:
