@@ -59,8 +59,10 @@ def test_the_three_ways_to_a_link_are_one(api, sandbox, new_user, provider):
 
     found = [by_query.json["data"]["link"], by_body, dict_of(listed)[provider]]
     changing = {"state", "code_challenge"}
-    told = [{name: value for name, value in query_of(each).items() if name not in changing} for each in found]
-    assert told[0] == told[1] == told[2]
+    parameters = [
+        {name: value for name, value in query_of(each).items() if name not in changing} for each in found
+    ]
+    assert parameters[0] == parameters[1] == parameters[2]
     assert len({query_of(each)["state"] for each in found}) == 3
 
 
@@ -92,9 +94,9 @@ def test_a_link_says_what_is_asked_for_and_hides_the_verifier(api, new_user, env
 def test_the_callback_is_at_the_public_address_when_there_is_one(new_app, api, new_user):
     behind_a_proxy = Api(new_app(public_url="https://calendar.example.com").test_client(), api.key)
 
-    asked = query_of(link(behind_a_proxy, new_user(), "google"))
+    query = query_of(link(behind_a_proxy, new_user(), "google"))
 
-    assert asked["redirect_uri"] == "https://calendar.example.com/v1/oauth/google/callback"
+    assert query["redirect_uri"] == "https://calendar.example.com/v1/oauth/google/callback"
 
 
 @BOTH
@@ -251,7 +253,7 @@ def test_nothing_of_the_query_is_repeated(api, new_user):
 
 
 @pytest.mark.parametrize(
-    ("word", "status", "told"),
+    ("word", "status", "message"),
     [
         ("access_denied", 400, "Access was not granted."),
         ("admin_policy_enforced", 400, "The administrator of this account does not allow it."),
@@ -262,14 +264,14 @@ def test_nothing_of_the_query_is_repeated(api, new_user):
         ("something_new", 400, "Microsoft refused."),
     ],
 )
-def test_what_the_provider_says_in_place_of_a_code_is_told_to_people(api, new_user, word, status, told):
+def test_what_the_provider_says_in_place_of_a_code_is_told_to_people(api, new_user, word, status, message):
     user = new_user()
     state = query_of(link(api, user, "microsoft"))["state"]
 
     page = api.client.get("/v1/oauth/microsoft/callback", query_string={"state": state, "error": word})
 
     assert (page.status_code, page.mimetype) == (status, "text/html")
-    assert f'<p role="alert">{told}</p>' in page.text
+    assert f'<p role="alert">{message}</p>' in page.text
     assert nothing_connected(api, user)
 
 

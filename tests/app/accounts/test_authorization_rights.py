@@ -186,14 +186,14 @@ def test_a_registration_that_the_provider_refuses_is_502_and_kills_nothing(api, 
     user = new_user(sandbox.account(provider, ADA, expires_in=0))
     landed = consent(link(api, user, provider))
     sandbox.fault(operation=f"{provider}.token", status=401, reason="invalid_client")
-    told = f"{provider.title()} refuses the registration of this installation"
+    message = f"{provider.title()} refuses the registration of this installation"
 
     page = arrive(api, landed)
     read = api.get(f"/users/{user}/calendar/busy", **DAY)
 
     assert page.status_code == 502
-    assert told in page.text
-    assert error(read, 502) == told
+    assert message in page.text
+    assert error(read, 502) == message
     assert connected(api, user, provider)["alive"]
     sandbox.clear_faults()
     assert periods(api.get(f"/users/{user}/calendar/busy", **DAY)) == []
@@ -245,8 +245,8 @@ def test_a_host_that_is_not_this_machine_is_not_believed(new_app, stores, new_us
     with stores.database.writing() as session:
         key = api_keys.create(session, prefix="alm_", name="host")
     api, user = Api(app.test_client(), key), new_user()
-    asked = {"headers": {"Host": "evil.example"}}
-    refused = api.get(f"/users/{user}/oauth/google/link", **asked)
+    options = {"headers": {"Host": "evil.example"}}
+    refused = api.get(f"/users/{user}/oauth/google/link", **options)
     assert refused.status_code == 400
     assert "ALMANAC_PUBLIC_URL" in refused.json["error"]
     assert api.get(f"/users/{user}/oauth/google/link").status_code == 200

@@ -109,7 +109,7 @@ def test_a_key_that_does_not_reach_the_user_uses_a_state_up(allowing, sandbox, n
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"code": None}, "code must not be null"),
         ({"code": ""}, "code must have 1 to 8192 characters"),
@@ -119,11 +119,13 @@ def test_a_key_that_does_not_reach_the_user_uses_a_state_up(allowing, sandbox, n
         ({"scope": [5]}, "scope must be a string or an array of strings"),
     ],
 )
-def test_a_bad_verification_is_refused_before_anything_is_used_up(allowing, sandbox, new_user, changed, told):
+def test_a_bad_verification_is_refused_before_anything_is_used_up(
+    allowing, sandbox, new_user, changed, message
+):
     sandbox.account("google", ADA)
     body = query_of(consent(link(allowing, new_user(), "google", redirectUrl=OWN)))
 
-    assert error(allowing.post("/users/oauth/google/verify", body | changed), 400).startswith(told)
+    assert error(allowing.post("/users/oauth/google/verify", body | changed), 400).startswith(message)
     assert allowing.post("/users/oauth/google/verify", body).status_code == 200
 
 
@@ -148,7 +150,7 @@ def test_a_code_that_the_provider_does_not_take_connects_nobody(allowing, sandbo
 
 @BOTH
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "message"),
     [
         ({"status": 503}, "is not available just now"),
         ({"body": "truncated"}, ""),
@@ -158,7 +160,7 @@ def test_a_code_that_the_provider_does_not_take_connects_nobody(allowing, sandbo
     ids=["503", "truncated", "html", "slow"],
 )
 def test_a_provider_that_fails_is_502_and_its_code_is_sent_once(
-    api, sandbox, new_user, provider, fault, told
+    api, sandbox, new_user, provider, fault, message
 ):
     sandbox.account(provider, ADA)
     user = new_user()
@@ -169,7 +171,7 @@ def test_a_provider_that_fails_is_502_and_its_code_is_sent_once(
     page = arrive(api, landed)
 
     assert page.status_code == 502
-    assert told in page.text
+    assert message in page.text
     assert "a few minutes" in page.text
     assert sandbox.requests().by_operation == {f"{provider}.token": 1}
     assert nothing_connected(api, user)
@@ -200,10 +202,10 @@ def test_what_was_granted_counts_and_not_what_was_asked_for(api, sandbox, new_us
         "google": "openid email calendar.freebusy calendar.calendarlist.readonly",
         "microsoft": "openid email profile offline_access Calendars.ReadBasic",
     }
-    asked = url.replace(urlsplit(url).query, "")
+    endpoint = url.replace(urlsplit(url).query, "")
     narrowed = query_of(url) | {"scope": levels[provider]}
     landed = requests.get(
-        asked, params=narrowed | {"login_hint": ADA}, allow_redirects=False, timeout=10
+        endpoint, params=narrowed | {"login_hint": ADA}, allow_redirects=False, timeout=10
     ).headers["Location"]
 
     page = arrive(api, landed)
@@ -234,7 +236,7 @@ def test_a_caller_may_choose_the_scopes(api, sandbox, new_user, provider):
 
 
 @pytest.mark.parametrize(
-    ("scope", "told"),
+    ("scope", "message"),
     [
         ("admin", "scope must be one of free-busy, read, write, edit"),
         ("", "scope must be one of"),
@@ -246,20 +248,20 @@ def test_a_caller_may_choose_the_scopes(api, sandbox, new_user, provider):
         (None, "scope must not be null"),
     ],
 )
-def test_a_scope_that_is_none_is_refused(api, new_user, scope, told):
+def test_a_scope_that_is_none_is_refused(api, new_user, scope, message):
     answer = api.post(f"/users/{new_user()}/oauth/google/authorize", {"scope": scope})
 
-    assert error(answer, 400).startswith(told)
+    assert error(answer, 400).startswith(message)
 
 
 @pytest.mark.parametrize("level", ["write", "edit", "read", "free-busy", None])
 def test_the_levels_are_taken_by_body_and_by_query(api, new_user, level):
     user = new_user()
-    asked = {} if level is None else {"scope": level}
+    options = {} if level is None else {"scope": level}
 
-    by_query = api.get(f"/users/{user}/oauth/google/link", **asked)
+    by_query = api.get(f"/users/{user}/oauth/google/link", **options)
 
-    scope = query_of(link(api, user, "google", **asked))["scope"]
+    scope = query_of(link(api, user, "google", **options))["scope"]
     assert query_of(by_query.json["data"]["link"])["scope"] == scope
     assert ("auth/calendar openid" in scope) == (level in ("write", "edit", None))
 

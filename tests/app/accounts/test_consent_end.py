@@ -111,14 +111,14 @@ def test_a_link_ends_with_the_organization_of_its_key(api, new_api, sandbox, new
 
 
 @pytest.mark.parametrize(
-    ("change", "status", "told"),
+    ("change", "status", "message"),
     [
         ("leaves", 404, "User not found"),
         ("joins another", 403, "The user belongs to other organizations too"),
     ],
 )
 def test_whose_the_user_is_counts_when_the_consent_ends(
-    api, new_api, allowing, sandbox, new_user, new_organization, change, status, told
+    api, new_api, allowing, sandbox, new_user, new_organization, change, status, message
 ):
     sandbox.account("google", ADA)
     own, other = new_organization(), new_organization()
@@ -136,8 +136,8 @@ def test_whose_the_user_is_counts_when_the_consent_ends(
     # A key of the whole service presents it: the rights of the key that made the link count.
     verified = allowing.post("/users/oauth/google/verify", at_theirs)
 
-    assert (page.status_code, told in page.text) == (status, True)
-    assert error(verified, status) == told
+    assert (page.status_code, message in page.text) == (status, True)
+    assert error(verified, status) == message
     assert sandbox.requests().total == 0
     assert nothing_connected(api, user)
 
@@ -166,8 +166,8 @@ def test_another_account_than_the_expected_one_changes_nothing(allowing, sandbox
     with stores.database.reading() as session:
         before = session.scalars(connections_of(user)).one().id
     at_ours = chosen(link(allowing, user, provider, expectedEmail=ADA), EVE)
-    asked = link(allowing, user, provider, expectedEmail=ADA, redirectUrl=OWN)
-    at_theirs = query_of(chosen(asked, EVE))
+    url = link(allowing, user, provider, expectedEmail=ADA, redirectUrl=OWN)
+    at_theirs = query_of(chosen(url, EVE))
 
     page = arrive(allowing, at_ours)
     verified = allowing.post(f"/users/oauth/{provider}/verify", at_theirs)

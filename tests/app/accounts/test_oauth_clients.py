@@ -161,7 +161,7 @@ def test_refreshes_follow_what_is_saved_changed_and_removed(web, caller, sandbox
 
 @pytest.mark.usefixtures("worker_log")
 @pytest.mark.parametrize(
-    ("provider", "entered", "told"),
+    ("provider", "entered", "message"),
     [
         ("google", {"secret": "wrong"}, "Google does not accept this client id with this secret"),
         ("google", {"client_id": "wrong"}, "Google does not accept this client id with this secret"),
@@ -170,14 +170,14 @@ def test_refreshes_follow_what_is_saved_changed_and_removed(web, caller, sandbox
     ],
 )
 def test_what_the_provider_refuses_is_not_saved_and_what_was_there_stays(
-    web, sandbox, provider, entered, told
+    web, sandbox, provider, entered, message
 ):
     save(web, provider, "before")
     kept = saved(web), audited(web)
 
     found = save(web, provider, **entered)
 
-    assert (found.verdict, found.sentence) == (Verdict.WRONG, told)
+    assert (found.verdict, found.sentence) == (Verdict.WRONG, message)
     assert found.advice
     assert (saved(web), audited(web)) == kept
 
@@ -220,7 +220,7 @@ def test_without_a_worker_it_is_saved_with_a_warning(new_app, settings, sandbox,
 
 
 @pytest.mark.parametrize(
-    ("provider", "field", "entered", "told"),
+    ("provider", "field", "entered", "message"),
     [
         ("google", "client_id", {"client_id": ""}, "Client ID must have 1 to 512 characters"),
         ("google", "client_id", {"client_id": " \n"}, "Client ID must have 1 to 512 characters"),
@@ -237,14 +237,14 @@ def test_without_a_worker_it_is_saved_with_a_warning(new_app, settings, sandbox,
     ],
 )
 def test_a_field_that_cannot_be_right_is_named_and_nothing_is_tried_or_saved(
-    web, sandbox, provider, field, entered, told
+    web, sandbox, provider, field, entered, message
 ):
     with pytest.raises(FieldRefused) as refused:
         save(web, provider, **entered)
 
     assert refused.value.field == field
     assert refused.value.status == 400
-    assert refused.value.error.startswith(told)
+    assert refused.value.error.startswith(message)
     assert sandbox.requests().total == 0
     assert saved(web) == {}
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-from sqlalchemy import delete
 
 from app.services import EXTENSION
 from store.sql.models import WebhookEndpoint
@@ -19,13 +18,7 @@ EVENTS = ["calendar.changed", "connection.expired", "connection.restored"]
 NOWHERE = "http://127.0.0.1:9/hook"
 RANGE = {"start": "2026-12-03", "end": "2026-12-04"}
 
-
-@pytest.fixture(autouse=True)
-def nobody_listens_afterwards(stores) -> Iterator[None]:
-    """Delete the webhook endpoints that a test has registered."""
-    yield
-    with stores.database.writing() as session:
-        session.execute(delete(WebhookEndpoint))
+pytestmark = pytest.mark.usefixtures("no_webhook_endpoints")
 
 
 @pytest.fixture
@@ -129,8 +122,8 @@ def test_a_secret_is_shown_once_and_kept_sealed(api, stores, caplog):
 def test_nothing_private_is_registered(new_app, new_api, url):
     made = new_app(webhooks_allow_private=False)
     strict = type(new_api())(made.test_client(), new_api().key)
-    told = "url must not lead to a private or loopback address"
-    assert error(strict.post("/webhooks", {"url": url}), 400) == told
+    message = "url must not lead to a private or loopback address"
+    assert error(strict.post("/webhooks", {"url": url}), 400) == message
     plain = strict.post("/webhooks", {"url": url.replace("https:", "http:")})
     assert error(plain, 400) == "url must be an https URL"
     assert strict.get("/webhooks").json["data"] == []
@@ -182,13 +175,13 @@ def test_a_change_through_the_api_arrives_without_anybody_sweeping(api, person, 
     ada.made(subject="Salary review")
     until(lambda: log(api, endpoint)[-1]["status"] == "delivered")
     (received,) = receiver.received
-    said = received.verified(endpoint["secret"])
-    assert said["type"] == "calendar.changed"
+    payload = received.verified(endpoint["secret"])
+    assert payload["type"] == "calendar.changed"
     # Google's id would be the person's address.
     named = "primary" if provider == "google" else ada.main
-    assert said["data"] == {"userId": ada.user, "provider": provider, "calendarId": named}
+    assert payload["data"] == {"userId": ada.user, "provider": provider, "calendarId": named}
     (delivery,) = log(api, endpoint)
-    assert (delivery["id"], delivery["payload"]) == (received.id, said)
+    assert (delivery["id"], delivery["payload"]) == (received.id, payload)
     assert (delivery["attempts"], delivery["lastStatus"], delivery["lastError"]) == (1, 204, None)
 
 
@@ -279,10 +272,10 @@ def test_a_receiver_that_is_down_gets_every_event_once_it_is_back(api, person, r
     )
     receiver.up()
     until(lambda: all(each["status"] == "delivered" for each in log(api, endpoint)), meanwhile=sweep)
-    told = {each.id: each.verified(endpoint["secret"]) for each in receiver.received}
-    assert len(receiver.received) == len(told) == 3
-    assert told == {each["id"]: each["payload"] for each in log(api, endpoint)}
-    assert {each["data"]["userId"] for each in told.values()} == {ada.user for ada in people}
+    events = {each.id: each.verified(endpoint["secret"]) for each in receiver.received}
+    assert len(receiver.received) == len(events) == 3
+    assert events == {each["id"]: each["payload"] for each in log(api, endpoint)}
+    assert {each["data"]["userId"] for each in events.values()} == {ada.user for ada in people}
     assert all(each["attempts"] > 1 for each in log(api, endpoint))
 
 

@@ -102,20 +102,20 @@ def test_a_key_may_expire(tmp_path: Path, written: str, kept: str):
 
 
 @pytest.mark.parametrize(
-    ("written", "told"),
+    ("written", "message"),
     [
         ("2020-01-01", "must lie in the future"),
         ("tomorrow", "must be an ISO 8601 date"),
         ("2027-02-30", "does not exist"),
     ],
 )
-def test_a_key_that_expires_at_no_time_or_in_the_past_is_not_made(tmp_path: Path, written: str, told: str):
+def test_a_key_that_expires_at_no_time_or_in_the_past_is_not_made(tmp_path: Path, written: str, message: str):
     almanac("db", "upgrade", data=tmp_path)
 
     refused = almanac("keys", "create", "guest", "--expires", written, data=tmp_path)
 
     assert refused.exit_code == 2
-    assert told in refused.stderr
+    assert message in refused.stderr
     assert almanac("keys", "list", data=tmp_path).stdout == ""
 
 
