@@ -327,14 +327,7 @@ def new_user(api: Api, unique: Callable[[str], str]) -> Callable[..., str]:
 
 def connect(api: Api, user: str, account: SandboxAccount, **changed: Any) -> None:
     """Connect an account of the sandbox to a user."""
-    body = {
-        "accessToken": account.access_token,
-        "refreshToken": account.refresh_token,
-        "email": account.email,
-        "expiresAt": account.expires_at.isoformat(),
-        "scope": account.scope.split(),
-    }
-    made = api.post(f"/users/{user}/oauth/{account.provider}", body | changed)
+    made = api.post(f"/users/{user}/oauth/{account.provider}", people.posted(account) | changed)
     assert made.status_code == 201, made.json
 
 

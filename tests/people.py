@@ -33,6 +33,17 @@ def identify(session: Session, connection: str, account: SandboxAccount) -> None
         )
 
 
+def posted(account: SandboxAccount) -> dict[str, Any]:
+    """The body of the request that connects an account by its tokens."""
+    return {
+        "accessToken": account.access_token,
+        "refreshToken": account.refresh_token,
+        "email": account.email,
+        "expiresAt": account.expires_at.isoformat(),
+        "scope": account.scope.split(),
+    }
+
+
 def add_user(session: Session, custom_id: str) -> User:
     """A new user without connections."""
     user = User(custom_id=custom_id)

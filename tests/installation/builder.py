@@ -19,6 +19,7 @@ from providers.sandbox.client import SandboxAccount
 from store.config.settings import Settings
 from store.sql.queries import api_keys
 from store.stores import Stores
+from tests import people
 from tests.conftest import settings_of
 from tests.installation import processes
 from tests.installation.processes import START_SECONDS, STOP_SECONDS, Process
@@ -53,14 +54,7 @@ class Installation:
         """Register a user with accounts connected."""
         assert self.call("POST", "/users", json={"id": name}).status_code == 201
         for account in accounts:
-            body = {
-                "accessToken": account.access_token,
-                "refreshToken": account.refresh_token,
-                "email": account.email,
-                "expiresAt": account.expires_at.isoformat(),
-                "scope": account.scope.split(),
-            }
-            made = self.call("POST", f"/users/{name}/oauth/{account.provider}", json=body)
+            made = self.call("POST", f"/users/{name}/oauth/{account.provider}", json=people.posted(account))
             assert made.status_code == 201, made.text
         return name
 

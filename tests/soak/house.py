@@ -26,6 +26,8 @@ PROVIDERS = ("google", "microsoft")
 TTL = 4
 DEADLINE = 3
 MEETINGS = 12
+# Seconds for the start of everything, also on a busy machine.
+START_SECONDS = 300.0
 
 
 @dataclass
@@ -65,7 +67,9 @@ def house(people: int, clients: int, seed: int) -> Iterator[House]:
         }
         receiver = stack.enter_context(receiving())
         made = stack.enter_context(
-            installed(environment, folder, web=2, workers=("worker1", "worker2"), beat=True)
+            installed(
+                environment, folder, web=2, workers=("worker1", "worker2"), beat=True, patience=START_SECONDS
+            )
         )
         answer = made.call("POST", "/webhooks", json={"url": receiver.url})
         assert answer.status_code == 201, answer.text

@@ -12,7 +12,7 @@ from sqlalchemy import event, insert
 from app.schemas.records import OrganizationSchema
 from store.sql.models import Membership, Organization, User
 from store.sql.queries import api_keys, organizations
-from tests.app.answers import pages
+from tests.app.answers import INCLUDED, pages
 from tests.conftest import Api, stores_of
 from tests.store.statements import recorded
 
@@ -141,14 +141,7 @@ def test_a_single_user_and_an_organization_stay_whole(lists, racer):
 
 def test_include_narrows_every_list_of_users(lists, racer):
     slug, _ = lists(2)
-    both = {"oauthConnections", "organizations"}
-    for query, present in {
-        "": both,
-        "include=oauthConnections": {"oauthConnections"},
-        "include[]=organizations": {"organizations"},
-        "include=organizations,oauthConnections": both,
-        "include=": both,
-    }.items():
+    for query, present in INCLUDED.items():
         for path in ("/users", f"/organizations/{slug}/members"):
             answer = racer.call("GET", path, query_string=query)
             assert {frozenset(user) for user in answer.json["data"]} == {

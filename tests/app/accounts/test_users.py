@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from app.services import EXTENSION
-from tests.app.answers import cached, connections_of, error, pages
+from tests.app.answers import INCLUDED, cached, connections_of, error, pages
 from tests.app.routes import routes
 from tests.store.statements import recorded
 
@@ -159,14 +159,7 @@ def test_renaming_and_deleting_at_once_never_fails_on_our_side(at_once, racer, u
 
 def test_include_narrows_the_relations(api, new_user):
     user = new_user()
-    both = {"oauthConnections", "organizations"}
-    for query, present in {
-        "": both,
-        "include=oauthConnections": {"oauthConnections"},
-        "include[]=organizations": {"organizations"},
-        "include=organizations,oauthConnections": both,
-        "include=": both,
-    }.items():
+    for query, present in INCLUDED.items():
         for method, body in (("GET", None), ("PUT", {"userId": user})):
             more = {} if body is None else {"json": body}
             answer = api.call(method, f"/users/{user}", query_string=query, **more)

@@ -19,12 +19,11 @@ from store.coordination.heartbeats import WORKERS
 from store.sql.queries import api_keys
 from tests.app.days import DAY, meeting
 from tests.conftest import Api, application, connect, settings_of
-from tests.databases import opened
+from tests.installation.builder import installed
 from tests.installation.processes import (
     START_SECONDS,
     free_port,
     listens,
-    running_redis,
     running_worker,
     wait_until,
 )
@@ -43,19 +42,15 @@ DEADLINE = 90
 def apart(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment of an installation with small queues; tests may kill its processes. Redis runs."""
     folder = tmp_path_factory.mktemp("full")
-    ours = environment | {
-        "ALMANAC_DATA_DIR": str(folder),
+    changed = {
         "ALMANAC_FANOUT_DEADLINE": str(DEADLINE),
         "ALMANAC_BUSY_TTL": "3600",
         "ALMANAC_WAITING_READS": str(READS),
         "ALMANAC_WAITING_WRITES": str(WRITES),
         "ALMANAC_WORKER_MEMORY": "200",
     }
-    settings = settings_of(ours)
-    with running_redis(folder, settings.redis_socket):
-        with opened(settings.database_url) as database:
-            database.upgrade()
-        yield ours
+    with installed(environment, folder, web=0, workers=(), **changed) as made:
+        yield made.environment
 
 
 @pytest.fixture

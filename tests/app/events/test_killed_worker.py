@@ -14,8 +14,8 @@ from app.services import EXTENSION, Services
 from store.sql.queries import api_keys
 from tests.app.days import PROVIDERS
 from tests.conftest import Api, application, connect, settings_of
-from tests.databases import opened
-from tests.installation.processes import running_redis, running_worker
+from tests.installation.builder import installed
+from tests.installation.processes import running_worker
 from tests.providers.sandbox import callers
 
 EVENTS = 200
@@ -26,12 +26,8 @@ AT_ONCE = 24
 def apart(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment of an installation whose worker the test may kill; its Redis runs."""
     folder = tmp_path_factory.mktemp("killed")
-    ours = environment | {"ALMANAC_DATA_DIR": str(folder)}
-    settings = settings_of(ours)
-    with running_redis(folder, settings.redis_socket):
-        with opened(settings.database_url) as database:
-            database.upgrade()
-        yield ours
+    with installed(environment, folder, web=0, workers=()) as made:
+        yield made.environment
 
 
 @pytest.fixture
