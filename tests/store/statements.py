@@ -13,7 +13,7 @@ from store.sql.database import Database
 
 @contextmanager
 def recorded(database: Database, *beginnings: str) -> Iterator[list[str]]:
-    """The statements of the block; with ``beginnings`` such as ``"SELECT"``, only those that begin so."""
+    """The statements of the block; with ``beginnings`` such as ``"SELECT"``, no others."""
     received: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:

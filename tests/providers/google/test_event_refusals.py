@@ -111,7 +111,7 @@ BAD_ID = {"error": {"errors": [{"reason": "invalid", "message": "Invalid resourc
 def test_a_calendar_id_that_google_cannot_read_is_invalid(script, scripted_account, is_fit_for_people, call):
     script.say(400, BAD_ID)
     with pytest.raises(ProviderError) as raised:
-        every_call(scripted(script, scripted_account))[call]()
+        every_call(scripted(script, scripted_account), NO_EVENT)[call]()
     assert type(raised.value) is InvalidCalendarId
     is_fit_for_people(raised.value)
 
@@ -121,7 +121,7 @@ def test_an_event_id_that_google_cannot_read_is_of_no_event(script, scripted_acc
     script.say(400, BAD_ID)
     script.say(200, {"timeZone": "UTC"})
     with pytest.raises(EventNotFound):
-        every_call(scripted(script, scripted_account))[call]()
+        every_call(scripted(script, scripted_account), NO_EVENT)[call]()
 
 
 @pytest.mark.parametrize("calendar", ["primary", TEAM])
