@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -17,28 +15,25 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from jinja2.bccache import Bucket, BytecodeCache
+from sqlalchemy import delete
 from werkzeug.test import TestResponse
 
-from app.server import commands
 from app.server.supervisor import sandbox_environment
 from app.services import EXTENSION, Services
 from app.web import create_app
 from providers.sandbox.client import Sandbox, SandboxAccount
 from providers.sandbox.process import running
-from store.config import embedded_redis
 from store.config.garbage_collection import OF_ANSWERS, collect_seldom
 from store.config.settings import Settings, read_settings
 from store.coordination.circuit_breaker import CircuitKey, Family, account_key, provider_key
 from store.sql.database import Database
-from store.sql.models import Organization
+from store.sql.models import Organization, WebhookEndpoint
 from store.sql.queries import api_keys, organizations
 from store.stores import Stores
 from tests import people, services
 from tests.databases import new_database, opened
-from workers.celery_app import create_celery
-
-# The time that a busy machine may need to start or to end a process.
-START_SECONDS = STOP_SECONDS = 90.0
+from tests.installation.processes import running_redis, running_worker
+from tests.receiver import Receiver, receiving
 
 hypothesis.settings.register_profile(
     "almanac",
@@ -102,10 +97,8 @@ def environment(sandbox_process: str, tmp_path_factory: pytest.TempPathFactory) 
     }
     # Tests ignore the operator's own settings.
     clean = {name: value for name, value in os.environ.items() if not name.startswith("ALMANAC_")}
-    redis = embedded_redis.start(folder, settings_of(clean | ours).redis_socket)
-    yield clean | ours
-    redis.terminate()
-    redis.wait(timeout=STOP_SECONDS)
+    with running_redis(folder, settings_of(clean | ours).redis_socket):
+        yield clean | ours
 
 
 def settings_of(environment: Mapping[str, str]) -> Settings:
@@ -153,15 +146,8 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str
 @pytest.fixture(scope="session")
 def worker(environment: dict[str, str], settings: Settings, database: Database) -> Iterator[None]:
     """A real Celery worker, as production runs it."""
-    with subprocess.Popen(commands.worker(settings, "test"), env=environment) as process:
-        celery = create_celery(settings)
-        give_up = time.monotonic() + START_SECONDS
-        while not celery.control.ping(timeout=0.5, limit=1):
-            assert process.poll() is None, "the worker ended by itself"
-            assert time.monotonic() < give_up, "the worker does not answer"
+    with running_worker(settings, environment, "test"):
         yield
-        process.terminate()
-        process.wait(timeout=STOP_SECONDS)
 
 
 @pytest.fixture(scope="session")
@@ -234,6 +220,26 @@ def stores(settings: Settings, database: Database) -> Iterator[Stores]:
     """Stores of the test's own, on the same database and Redis."""
     with Stores(settings) as stores:
         yield stores
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """Where webhooks and providers' notifications arrive."""
+    with receiving() as receiver:
+        yield receiver
+
+
+@pytest.fixture
+def no_webhook_endpoints(stores: Stores) -> Iterator[None]:
+    """No endpoint is registered before the test, and the test's own are deleted afterwards."""
+
+    def delete_all() -> None:
+        with stores.database.writing() as session:
+            session.execute(delete(WebhookEndpoint))
+
+    delete_all()
+    yield
+    delete_all()
 
 
 @pytest.fixture
@@ -321,14 +327,7 @@ def new_user(api: Api, unique: Callable[[str], str]) -> Callable[..., str]:
 
 def connect(api: Api, user: str, account: SandboxAccount, **changed: Any) -> None:
     """Connect an account of the sandbox to a user."""
-    body = {
-        "accessToken": account.access_token,
-        "refreshToken": account.refresh_token,
-        "email": account.email,
-        "expiresAt": account.expires_at.isoformat(),
-        "scope": account.scope.split(),
-    }
-    made = api.post(f"/users/{user}/oauth/{account.provider}", body | changed)
+    made = api.post(f"/users/{user}/oauth/{account.provider}", people.posted(account) | changed)
     assert made.status_code == 201, made.json
 
 

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy.orm import Session
 
 from providers.sandbox.client import SandboxAccount
 from store.security.crypto import Keyring
-from store.sql.models import User
+from store.sql.models import OAuthConnection, User
 from store.sql.queries import connections
 from store.sql.queries.connections import Tokens
+
+# An account that no provider has; its tokens do not expire.
+INVENTED = SandboxAccount(
+    "google",
+    "nobody@example.com",
+    access_token="planted-access",
+    refresh_token="planted-refresh",
+    expires_at=None,  # type: ignore[arg-type]
+    scope="https://www.googleapis.com/auth/calendar",
+)
 
 
 def identify(session: Session, connection: str, account: SandboxAccount) -> None:
@@ -19,6 +31,39 @@ def identify(session: Session, connection: str, account: SandboxAccount) -> None
         connections.identify(
             session, connection, main_calendar_id=account.main_calendar_id, mailbox=address.lower()
         )
+
+
+def posted(account: SandboxAccount) -> dict[str, Any]:
+    """The body of the request that connects an account by its tokens."""
+    return {
+        "accessToken": account.access_token,
+        "refreshToken": account.refresh_token,
+        "email": account.email,
+        "expiresAt": account.expires_at.isoformat(),
+        "scope": account.scope.split(),
+    }
+
+
+def add_user(session: Session, custom_id: str) -> User:
+    """A new user without connections."""
+    user = User(custom_id=custom_id)
+    session.add(user)
+    session.flush()
+    return user
+
+
+def add_connection(
+    session: Session, keyring: Keyring, user: User, account: SandboxAccount = INVENTED, **changed: Any
+) -> OAuthConnection:
+    """Connect an account to a user; ``changed`` are arguments of ``connections.replace``."""
+    arguments: dict[str, Any] = {
+        "provider": account.provider,
+        "email": account.email,
+        "scope": account.scope.split(),
+        "tokens": Tokens(account.access_token, account.refresh_token, account.expires_at),
+    }
+    row, _ = connections.replace(session, keyring, user_id=user.id, **(arguments | changed))
+    return row
 
 
 def connected(
@@ -34,20 +79,9 @@ def connected(
     ``obtained``: by our own consent flow. ``identified``: their main calendars are known, as they are after
     the first read.
     """
-    user = User(custom_id=custom_id)
-    session.add(user)
-    session.flush()
+    user = add_user(session, custom_id)
     for account in accounts:
-        row, _ = connections.replace(
-            session,
-            keyring,
-            user_id=user.id,
-            provider=account.provider,
-            email=account.email,
-            scope=account.scope.split(),
-            tokens=Tokens(account.access_token, account.refresh_token, account.expires_at),
-            obtained=obtained,
-        )
+        row = add_connection(session, keyring, user, account, obtained=obtained)
         if identified:
             identify(session, row.id, account)
     return user

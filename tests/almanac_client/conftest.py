@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from almanac_client import Almanac
-from tests.app.serving import web_server
 from tests.conftest import Api
+from tests.installation.processes import web_server
 
 
 @pytest.fixture(scope="session")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -21,22 +20,19 @@ from almanac_client import (
     Unreadable,
     transport,
 )
+from tests.http_server import Handler, serving
 
 KEY = "alm_very_secret"
 ADA = {"data": {"id": "ada"}}
 
 
-class Server(HTTPServer):
+@dataclass(repr=False)
+class Server:
     """Sends ``answers`` in order, and repeats the last one."""
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.answers: list[tuple[int, Any, dict[str, str]]] = []
-        self.seen: list[tuple[str, str, dict[str, str]]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+    url: str
+    answers: list[tuple[int, Any, dict[str, str]]] = field(default_factory=list)
+    seen: list[tuple[str, str, dict[str, str]]] = field(default_factory=list)
 
     def says(self, *answers: tuple[int, Any] | tuple[int, Any, dict[str, str]]) -> None:
         self.answers = [(each[0], each[1], each[2] if len(each) > 2 else {}) for each in answers]
@@ -45,37 +41,25 @@ class Server(HTTPServer):
         return f"<Server at {self.url}>"
 
 
-class Handler(BaseHTTPRequestHandler):
-    def answer(self) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        assert isinstance(self.server, Server)
-        self.server.seen.append((self.command, self.path, dict(self.headers)))
-        answers = self.server.answers
-        status, body, headers = answers.pop(0) if len(answers) > 1 else answers[0]
-        if status == 0:
-            # Close the connection without an answer.
-            return
-        text = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-        self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(text))}.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(text)
-
-    do_GET = do_POST = do_PUT = do_DELETE = answer
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with Server() as made:
-        thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield made
-        made.shutdown()
-        thread.join()
+    class ScriptedHandler(Handler):
+        def answer(self) -> None:
+            self.read_body()
+            scripted.seen.append((self.command, self.path, dict(self.headers)))
+            answers = scripted.answers
+            status, body, headers = answers.pop(0) if len(answers) > 1 else answers[0]
+            # 0 closes the connection without an answer.
+            if status:
+                self.reply(
+                    status, body.encode() if isinstance(body, str) else json.dumps(body).encode(), headers
+                )
+
+        do_GET = do_POST = do_PUT = do_DELETE = answer
+
+    with serving(ScriptedHandler) as url:
+        scripted = Server(url)
+        yield scripted
 
 
 @pytest.fixture(autouse=True)

@@ -16,8 +16,8 @@ from almanac_client import Almanac
 from almanac_mcp.read_only import OnlyReads
 from providers.sandbox.client import Sandbox
 from tests.app.days import meeting
-from tests.app.serving import web_server
 from tests.conftest import Api
+from tests.installation.processes import web_server
 
 # Needs a whole installation: too slow for the default run.
 pytestmark = pytest.mark.long

@@ -12,6 +12,16 @@ from store.sql.models import OAuthConnection, User
 # The fields of an error that comes from a provider.
 OF_PROVIDER = {"reason", "failedCalendars"}
 
+RELATIONS = {"oauthConnections", "organizations"}
+# The relations that an answer has, by the query.
+INCLUDED = {
+    "": RELATIONS,
+    "include=oauthConnections": {"oauthConnections"},
+    "include[]=organizations": {"organizations"},
+    "include=organizations,oauthConnections": RELATIONS,
+    "include=": RELATIONS,
+}
+
 
 def error(answer, status):
     """The message of an error answer."""

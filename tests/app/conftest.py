@@ -13,6 +13,7 @@ from werkzeug.test import TestResponse
 from app.services import EXTENSION, Services
 from providers.sandbox.client import Sandbox
 from store.sql.queries import api_keys
+from tests.app.consenting import BELOW, OWN
 from tests.app.days import MORNING, PROVIDERS, meeting
 from tests.app.explaining import BUSY, thursday
 from tests.app.listing import ADA, SIDE, TEAM
@@ -118,3 +119,9 @@ def both(sandbox: Sandbox, new_user: Callable[..., str]) -> Callable[..., str]:
         return new_user(*accounts, slugs=slugs)
 
     return make
+
+
+@pytest.fixture
+def allowing(new_app: Callable[..., Flask], api: Api) -> Api:
+    """A client of an installation that allows redirects."""
+    return Api(new_app(redirect_urls=(OWN, BELOW)).test_client(), api.key)

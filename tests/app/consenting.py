@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
-from flask import Flask
 
 from tests.app.days import PROVIDERS
 from tests.conftest import Api
@@ -18,13 +17,7 @@ OWN = "https://app.example.com/connected"
 BELOW = "https://app.example.com/in/*"
 
 
-@pytest.fixture
-def allowing(new_app: Callable[..., Flask], api: Api) -> Api:
-    """A client of an installation that allows redirects."""
-    return Api(new_app(redirect_urls=(OWN, BELOW)).test_client(), api.key)
-
-
-def link(api: Api, user: str, provider: str, **options) -> str:
+def link(api: Api, user: str, provider: str, **options: Any) -> str:
     """The link that ``authorize`` makes."""
     answer = api.post(f"/users/{user}/oauth/{provider}/authorize", options)
     assert answer.status_code == 200, answer.json

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from app.server import commands as processes
 from app.services import EXTENSION
 from providers.sandbox.client import Sandbox, SandboxAccount
 from store.cache.busy_cache import CalendarKey
-from store.config import embedded_redis
 from store.config.settings import Settings
-from store.sql.queries import api_keys, connections
+from store.sql.queries import connections
 from store.stores import Stores
 from tests.app.at_provider import AtProvider
-from tests.conftest import START_SECONDS, STOP_SECONDS, Api, application, connect, settings_of
+from tests.conftest import Api, application, connect
+from tests.installation import builder
+from tests.installation.processes import free_port
 from tests.waiting import until
-from workers.celery_app import Almanac, create_celery
+from workers.celery_app import Almanac
 
 READ = {"google": "google.freebusy.query", "microsoft": "microsoft.calendarView.list"}
 
@@ -131,45 +128,15 @@ def kept(installation: Installation, holds: Callable[[], Any]) -> Any:
 @contextmanager
 def installed(environment: dict[str, str], folder: Path) -> Iterator[Installation]:
     """Start the installation."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    ours = environment | {
-        "ALMANAC_DATA_DIR": str(folder),
+    port = free_port()
+    changed = {
         "ALMANAC_PUBLIC_URL": f"http://127.0.0.1:{port}",
         "ALMANAC_BUSY_TTL": str(TTL),
         "ALMANAC_PUSH_AUDIT": "1",
-        "PATH": os.environ["PATH"],
     }
-    settings = settings_of(ours)
-    with ExitStack() as closing:
-        redis = embedded_redis.start(folder, settings.redis_socket)
-        closing.callback(redis.wait, timeout=STOP_SECONDS)
-        closing.callback(redis.terminate)
-        stores = closing.enter_context(Stores(settings))
-        stores.database.upgrade()
-        commands = [processes.web("127.0.0.1", port, 1), processes.worker(settings, "pushed")]
-        running = []
-        for command in commands:
-            process = closing.enter_context(subprocess.Popen(command, env=ours))
-            closing.callback(process.terminate)
-            running.append(process)
-        celery = create_celery(settings)
-        wait_for(running, lambda: listens(port) and celery.control.ping(timeout=0.5, limit=1))
-        app = closing.enter_context(application(settings))
-        with stores.database.writing() as session:
-            key = api_keys.create(session, prefix="alm_", name="test")
-        wired = app.extensions[EXTENSION]
-        yield Installation(Api(app.test_client(), key), settings, stores, wired.celery)
-
-
-def wait_for(running: list[subprocess.Popen[bytes]], ready: Callable[[], Any]) -> None:
-    give_up = time.monotonic() + START_SECONDS
-    while not ready():
-        assert all(process.poll() is None for process in running), "a process ended by itself"
-        assert time.monotonic() < give_up, "it does not start"
-
-
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+    with (
+        builder.installed(environment, folder, port=port, **changed) as made,
+        application(made.settings) as app,
+    ):
+        celery = app.extensions[EXTENSION].celery
+        yield Installation(Api(app.test_client(), made.key), made.settings, made.stores, celery)

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
-import redis
 import requests
 
+from app.server import commands
 from app.server.supervisor import WEB_PROCESSES, WORKER_PROCESSES, sandbox_environment
-from store.config import embedded_redis
-from store.config.settings import Settings, new_secrets, read_settings, socket_path
-from store.sql.queries import api_keys
-from store.stores import Stores
+from store.config.settings import Settings, new_secrets
 from tests import services
 from tests.benchmarks import people
 from tests.benchmarks.client import Client
-from tests.benchmarks.processes import START_SECONDS, NotReady, Process, all_of, free_port
 from tests.benchmarks.provider import Behaviour
 from tests.benchmarks.report import progress
+from tests.conftest import settings_of
 from tests.databases import own_postgresql
-from workers.celery_app import create_celery
+from tests.installation import processes
+from tests.installation.builder import installed
+from tests.installation.processes import Process, free_port, listens, wait_for_workers, wait_until
 
-ALMANAC = str(Path(sys.executable).with_name("almanac"))
+WORKERS = [f"bench{number}" for number in range(WORKER_PROCESSES)]
 SYNC = [sys.executable, "-m", "gunicorn", "--worker-class", "sync", "--workers", str(WEB_PROCESSES)]
 # An answer about 10 000 members who have to be read takes longer than gunicorn waits by itself.
 SYNC += ["--timeout", "150", "--log-level", "warning", "--bind"]
@@ -39,13 +39,17 @@ LONG_TTL = 86_400
 LONG_DEADLINE = 120
 # In seconds: how long one round may still have work in progress when the next is to begin.
 LONGEST_REST = 30.0
+# In seconds: how long processes may take to end.
+END_SECONDS = 10.0
+# The end of the logs, which is printed after a failure.
+LOG_LINES = 30
 
 
 class Provider:
     """The process that stands for both providers."""
 
-    def __init__(self, process: Process, port: int) -> None:
-        self.process, self.port = process, port
+    def __init__(self, port: int) -> None:
+        self.port = port
         self._client = Client(port)
 
     def behave(self, behaviour: Behaviour | None = None) -> None:
@@ -63,8 +67,8 @@ class Provider:
 
     def record(self) -> dict[str, Any]:
         """See ``provider.Record``, and ``cpu``: the seconds its process has used."""
-        told: dict[str, Any] = self._client.get("/bench").json()
-        return told
+        record: dict[str, Any] = self._client.get("/bench").json()
+        return record
 
     def plain_call(self) -> float:
         """Seconds of one call by requests."""
@@ -110,10 +114,6 @@ class Installation:
         self._stack.close()
 
     def _start(self, folder: Path) -> None:
-        socket = socket_path(folder)
-        server = embedded_redis.start(folder, socket)
-        self._stack.callback(server.wait)
-        self._stack.callback(server.terminate)
         self.database = "PostgreSQL" if services.postgresql().present else "SQLite"
         if services.postgresql().present:
             database = self._stack.enter_context(own_postgresql())
@@ -121,12 +121,9 @@ class Installation:
             database = f"sqlite:///{folder / 'almanac.db'}"
         port = free_port()
         secret, encryption = new_secrets()
-        self.environment = os.environ | sandbox_environment(f"http://127.0.0.1:{port}")
-        self.environment |= {
-            "ALMANAC_DATA_DIR": str(folder),
+        environment = os.environ | sandbox_environment(f"http://127.0.0.1:{port}")
+        environment |= {
             "ALMANAC_DATABASE_URL": database,
-            "ALMANAC_REDIS_URL": f"unix://{socket}",
-            "ALMANAC_BROKER_URL": f"redis+socket://{socket}",
             "ALMANAC_SECRET_KEY": secret,
             "ALMANAC_ENCRYPTION_KEYS": encryption,
             "ALMANAC_FANOUT_DEADLINE": str(LONG_DEADLINE),
@@ -137,21 +134,21 @@ class Installation:
             "ALMANAC_GOOGLE_PER_MINUTE_AND_USER": "1000000000",
         }
         command = [sys.executable, "-m", "tests.benchmarks.provider", "--port", str(port)]
-        process = self._stack.enter_context(Process(command, self.environment))
-        self.provider = Provider(process.wait_for(port), port)
-        self.redis = redis.Redis(unix_socket_path=str(socket))
-        self._stack.callback(self.redis.close)
+        provider = self._stack.enter_context(processes.running(command, environment))
+        wait_until(lambda: listens(port), [provider])
+        self.provider = Provider(port)
+        made = self._stack.enter_context(
+            installed(environment, folder, web=WEB_PROCESSES, workers=WORKERS, start=False)
+        )
+        self._made, self.environment = made, made.environment
+        self.key, self.redis = made.key, made.stores.redis
         self._fill()
 
     def _fill(self) -> None:
         progress(f"creating {max(self.sizes):,} people in {self.database}")
-        with Stores(self.settings()) as stores:
-            stores.database.upgrade()
-            people.create(stores, max(self.sizes) + people.SPARE)
-            with stores.database.writing() as session:
-                for size in self.sizes:
-                    people.organize(session, f"org-{size}", range(size))
-                self.key = api_keys.create(session, prefix="alm_", name="benchmarks")
+        people.create(self._made.stores, max(self.sizes) + people.SPARE)
+        for size in self.sizes:
+            self.organize(f"org-{size}", range(size))
 
     def spare(self, number: int) -> int:
         """A person in no organization of the given sizes."""
@@ -159,22 +156,12 @@ class Installation:
 
     def organize(self, slug: str, members: Sequence[int]) -> None:
         """One more organization."""
-        with Stores(self.settings()) as stores, stores.database.writing() as session:
+        with self._made.stores.database.writing() as session:
             people.organize(session, slug, members)
 
     def settings(self, **changed: object) -> Settings:
         """The settings, with some of them (``BUSY_TTL=5``) changed."""
-        kept = dict(os.environ)
-        os.environ.update(self.with_settings(**changed))
-        try:
-            return read_settings()
-        finally:
-            os.environ.clear()
-            os.environ.update(kept)
-
-    def with_settings(self, **changed: object) -> dict[str, str]:
-        """The environment of a process with some settings changed."""
-        return self.environment | {f"ALMANAC_{each}": str(value) for each, value in changed.items()}
+        return settings_of(self.environment | _variables(changed))
 
     def client(self, port: int, zone: str = "UTC") -> Client:
         """A client with the key."""
@@ -184,27 +171,26 @@ class Installation:
     def running(self, *, sync: bool = False, **changed: object) -> Iterator[Running]:
         """Web and workers on an empty Redis; ``sync``: gunicorn's plain workers instead of our threads."""
         self.redis.flushall()
-        environment, settings = self.with_settings(**changed), self.settings(**changed)
-        port = free_port()
-        serve = [ALMANAC, "serve", "--port", str(port), "--processes", str(WEB_PROCESSES)]
-        command = [*SYNC, f"127.0.0.1:{port}", "app.wsgi:app"] if sync else serve
-        with ExitStack() as stack:
-            names = [f"bench{number}" for number in range(WORKER_PROCESSES)]
-            workers = [Process([ALMANAC, "worker", "--name", each], environment) for each in names]
-            all_of(stack, workers)
-            web = stack.enter_context(Process(command, environment)).wait_for(port)
-            client = self.client(port)
-            # Neither opens the connections of the first request, which is measured.
+        made, settings = self._made, self.settings(**changed)
+        plain = [*SYNC, f"127.0.0.1:{made.port}", "app.wsgi:app"]
+        made.commands["web"] = plain if sync else commands.web("127.0.0.1", made.port, WEB_PROCESSES)
+        # "/readyz" would open the connections of the first request, which is measured.
+        with made.running(ready=lambda: listens(made.port), **_variables(changed)):
+            client = self.client(made.port)
             client.get("/healthz")
-            _wait_for_workers(settings)
+            workers = [made.parts[name] for name in WORKERS]
+            wait_for_workers(settings, workers)
             self.provider.behave()
-            yield Running(web, workers, client, settings)
+            try:
+                yield Running(made.parts["web"], workers, client, settings)
+            except Exception:
+                print("\n".join(made.output().splitlines()[-LOG_LINES:]), file=sys.stderr)
+                raise
+            finally:
+                # A worker would first finish reads whose results are no longer measured.
+                with suppress(subprocess.TimeoutExpired):
+                    processes.stop(made.parts.values(), patience=END_SECONDS)
 
 
-def _wait_for_workers(settings: Settings) -> None:
-    celery = create_celery(settings)
-    give_up = time.monotonic() + START_SECONDS
-    while len(celery.control.ping(timeout=0.5)) < WORKER_PROCESSES:
-        if time.monotonic() > give_up:
-            raise NotReady("the workers do not answer")
-    celery.close()
+def _variables(settings: Mapping[str, object]) -> dict[str, str]:
+    return {f"ALMANAC_{name}": str(value) for name, value in settings.items()}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tests.benchmarks.installation import Installation, Running
-from tests.benchmarks.processes import Process, memory
+from tests.benchmarks.processes import memory
 from tests.benchmarks.questions import WEEK
 from tests.benchmarks.report import Report, progress
 from tests.benchmarks.scale import Scale
+from tests.installation.processes import Process, family
 
 REPEATED = 5
 
@@ -39,7 +40,7 @@ def _row(after: str, running: Running, report: Report) -> None:
 
 def _cells(processes: Sequence[Process]) -> tuple[str, str]:
     """Shared pages count once in the sum; the largest is that of one process."""
-    sizes = [memory(each) for process in processes for each in process.ids()]
+    sizes = [memory(each) for process in processes for each in family(process.pid)]
     known = [size for size in sizes if size is not None]
     if not known:
         return "not readable here", "not readable here"

@@ -13,8 +13,8 @@ from providers.sandbox.client import Sandbox
 from providers.scopes import Level, level_scopes
 from tests.benchmarks import calendars
 from tests.benchmarks.installation import Installation
-from tests.benchmarks.processes import Process, free_port
 from tests.benchmarks.report import Report, progress
+from tests.installation.processes import free_port, listens, running, wait_until
 
 RANGE = calendars.START, calendars.START + 14 * calendars.DAY
 
@@ -38,8 +38,8 @@ def canned_is_what_the_sandbox_says(house: Installation, report: Report) -> None
     port = free_port()
     command = [sys.executable, "-m", "providers.sandbox", "--port", str(port)]
     house.provider.behave()
-    with Process(command, house.environment) as process:
-        process.wait_for(port)
+    with running(command, house.environment) as process:
+        wait_until(lambda: listens(port), [process])
         sandbox = Sandbox(f"http://127.0.0.1:{port}")
         for person, provider in enumerate((ProviderName.GOOGLE, ProviderName.MICROSOFT)):
             email = f"proof@{provider}.example"

@@ -12,11 +12,12 @@ from tests.benchmarks import pressure
 from tests.benchmarks.client import Client
 from tests.benchmarks.installation import SYNC, Installation, Running
 from tests.benchmarks.pressure import Requests
-from tests.benchmarks.processes import Process, free_port
 from tests.benchmarks.questions import WEEK, office, whole
 from tests.benchmarks.report import Plot, Report, progress, seconds, spread
 from tests.benchmarks.scale import Scale
 from tests.benchmarks.timing import deviation
+from tests.installation import processes
+from tests.installation.processes import free_port, listens, wait_until
 
 USERS = 400
 RANGES = (1, 7, 30)
@@ -38,12 +39,14 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
         (folder / "keys").write_bytes(b"\n".join(keys))
         (folder / "body").write_bytes(body)
         environment = house.environment | {
+            "ALMANAC_REDIS_URL": house.settings().redis_url,
             "BENCH_KEYS": str(folder / "keys"),
             "BENCH_BODY": str(folder / "body"),
         }
         port = free_port()
         command = [*SYNC, f"127.0.0.1:{port}", "tests.benchmarks.bare:app"]
-        stack.enter_context(Process(command, environment)).wait_for(port)
+        bare = stack.enter_context(processes.running(command, environment))
+        wait_until(lambda: listens(port), [bare])
         beside_static(running.client, Client(port), body, len(keys), report, scale)
         growth(house, running, report, scale)
         one_user(house, running, port, folder, report, scale)

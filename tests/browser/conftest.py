@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import socket
-import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +14,6 @@ from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
 from app.accounts import invitations
-from app.server import commands
 from providers.sandbox.client import Sandbox
 from store.config.settings import Settings, new_secrets
 from store.sql.database import Database
@@ -28,8 +23,9 @@ from tests.browser import window
 from tests.browser.content import filled
 from tests.browser.keyboard import Keyboard
 from tests.browser.visitor import Pointer, Visitor
-from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
+from tests.conftest import settings_of
 from tests.dashboard.visiting import Person
+from tests.installation.processes import free_port, web_server
 
 SWITCHES = (
     "--headless=new",
@@ -50,32 +46,13 @@ ADMINISTRATOR = Person("grace", "seven quiet calendars")
 
 
 @contextmanager
-def web_server(environment: Mapping[str, str]) -> Iterator[str]:
-    """Run a real web server; yields its URL, which is also its ALMANAC_PUBLIC_URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+def dashboard(environment: Mapping[str, str]) -> Iterator[str]:
+    """Run a web server; yields its URL, which is also its ALMANAC_PUBLIC_URL."""
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
-    ours = {"ALMANAC_PUBLIC_URL": url, "ALMANAC_REDIRECT_URLS": f"{url}/healthz", "PATH": os.environ["PATH"]}
-    with subprocess.Popen(commands.web("127.0.0.1", port, 1), env=environment | ours) as server:
-        try:
-            _wait_for(url, server)
-            yield url
-        finally:
-            server.terminate()
-            server.wait(timeout=STOP_SECONDS)
-
-
-def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
-    give_up = time.monotonic() + START_SECONDS
-    while True:
-        try:
-            requests.get(f"{url}/healthz", timeout=5)
-            return
-        except (requests.ConnectionError, requests.Timeout):
-            assert server.poll() is None, "the server ended by itself"
-            assert time.monotonic() < give_up, "the server does not listen"
-            time.sleep(0.05)
+    public = {"ALMANAC_PUBLIC_URL": url, "ALMANAC_REDIRECT_URLS": f"{url}/healthz"}
+    with web_server({**environment, **public}, port=port):
+        yield url
 
 
 # The browser tests of the default run: consent.
@@ -93,7 +70,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def web(environment: dict[str, str], worker: None) -> Iterator[str]:
     """The URL of a real web server."""
     services.chromium().require()
-    with web_server(environment) as url:
+    with dashboard(environment) as url:
         yield url
 
 
@@ -109,7 +86,7 @@ def new_web(environment: dict[str, str], tmp_path: Path) -> Iterator[tuple[str, 
     }
     with Stores(settings_of(environment | ours)) as stores:
         stores.database.upgrade()
-        with web_server(environment | ours) as url:
+        with dashboard(environment | ours) as url:
             yield url, stores
 
 

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 import pytest
 from selenium.webdriver.common.by import By
-from sqlalchemy import delete
 
-from store.sql.models import WebhookEndpoint
 from tests.app.days import DAY
 from tests.browser import window
-from tests.webhook_receiver import Receiver
 
-
-@pytest.fixture
-def receiver(stores):
-    """A receiver of webhooks; its endpoints are deleted afterwards."""
-    receiver = Receiver()
-    receiver.up()
-    yield receiver
-    receiver.down()
-    with stores.database.writing() as session:
-        session.execute(delete(WebhookEndpoint))
+pytestmark = pytest.mark.usefixtures("no_webhook_endpoints")
 
 
 @pytest.fixture

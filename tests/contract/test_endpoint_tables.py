@@ -12,17 +12,17 @@ from typing import Any
 
 import jsonschema
 import pytest
-from sqlalchemy import delete, update
+from sqlalchemy import update
 from werkzeug.test import TestResponse
 
-from store.sql.models import IdempotencyKey, WebhookEndpoint, now
+from store.sql.models import IdempotencyKey, now
 from tests.app.routes import METHODS
 from tests.contract import calendars, explain, records, webhooks
 from tests.contract.rows import THROTTLED, Row
 from tests.contract.shapes import ERROR, shape_errors
 from tests.contract.world import World
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = pytest.mark.usefixtures("worker", "no_webhook_endpoints")
 
 ROWS = records.ROWS + calendars.ROWS + explain.ROWS + webhooks.ROWS
 CASES = [
@@ -62,14 +62,6 @@ def new_world(api, sandbox, new_api, new_user, new_organization, new_app) -> Cal
         return world
 
     return make
-
-
-@pytest.fixture(autouse=True)
-def nobody_listens_afterwards(stores) -> Iterator[None]:
-    """Webhook endpoints that a test registered do not receive events of the next tests."""
-    yield
-    with stores.database.writing() as session:
-        session.execute(delete(WebhookEndpoint))
 
 
 def answer_to(world: World, row: Row) -> TestResponse:

@@ -7,10 +7,10 @@ import time
 import pytest
 
 from app.dashboard.activity import SPANS
-from store.config import embedded_redis
 from tests.app.days import DAY, meeting
 from tests.conftest import stores_of
 from tests.dashboard.visiting import words
+from tests.installation.processes import running_redis
 
 
 def figures(page) -> list[str]:
@@ -89,14 +89,10 @@ def test_without_any_counts_the_page_explains_itself(new_app, settings, browser_
     """An app with a separate Redis without any counts."""
     folder = tmp_path / "r"
     folder.mkdir()
-    redis = embedded_redis.start(folder, folder / "redis.sock")
-    try:
+    with running_redis(folder, folder / "redis.sock"):
         app = new_app(redis_url=f"unix://{folder / 'redis.sock'}")
         page = browser_of(administrator, at=app).get("/activity")
         stores_of(app).close()
-    finally:
-        redis.terminate()
-        redis.wait(timeout=30)
 
     assert "No requests yet" in page.text
     assert figures(page)[0] == "0"

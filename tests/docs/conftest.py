@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +17,9 @@ from providers.sandbox.client import Sandbox
 from store.sql.queries import api_keys
 from store.stores import Stores
 from tests import services
-from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
+from tests.conftest import settings_of
 from tests.docs.shell import Shell
+from tests.installation.processes import free_port, ready, running, wait_until
 
 
 @dataclass(frozen=True)
@@ -56,19 +54,16 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
         "ALMANAC_REDIRECT_URLS": "https://app.example.com/*",
         "ALMANAC_RATE_LIMIT": "6000",
     }
-    port, sandbox_port = _free_ports()
+    port, sandbox_port = free_port(), free_port()
     command = [str(Path(sys.executable).parent / "almanac"), "up", "--sandbox"]
     command += ["--port", str(port), "--sandbox-port", str(sandbox_port)]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as process:
-        url = f"http://127.0.0.1:{port}"
-        try:
-            _wait_until_ready(url, process)
-            with Stores(settings_of(environment)) as stores, stores.database.writing() as session:
-                key = api_keys.create(session, prefix="alm_", name="reader", shows_tokens=True)
-            yield Installation(url, Sandbox(f"http://127.0.0.1:{sandbox_port}"), key, environment)
-        finally:
-            process.terminate()
-            process.wait(timeout=STOP_SECONDS)
+    url = f"http://127.0.0.1:{port}"
+    log = Path(environment["ALMANAC_DATA_DIR"]) / "up.log"
+    with log.open("wb") as output, running(command, environment, output) as process:
+        wait_until(lambda: ready(url), [process], output=log.read_text)
+        with Stores(settings_of(environment)) as stores, stores.database.writing() as session:
+            key = api_keys.create(session, prefix="alm_", name="reader", shows_tokens=True)
+        yield Installation(url, Sandbox(f"http://127.0.0.1:{sandbox_port}"), key, environment)
 
 
 @pytest.fixture
@@ -86,22 +81,3 @@ def new_shell(installation: Installation, tmp_path: Path) -> Callable[[], Shell]
         return Shell(tmp_path, addresses, installation.environment | own)
 
     return make
-
-
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as one, socket.socket() as other:
-        for probe in (one, other):
-            probe.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], other.getsockname()[1]
-
-
-def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
-    give_up = time.monotonic() + START_SECONDS
-    while True:
-        assert process.poll() is None, "the installation ended by itself"
-        assert time.monotonic() < give_up, "the installation is not ready"
-        try:
-            if requests.get(f"{url}/readyz", timeout=5).ok:
-                return
-        except requests.RequestException:
-            time.sleep(0.2)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from app.cli.doctor.diagnosis import Examination
-from store.config import embedded_redis
 from store.stores import Stores
-from tests.conftest import STOP_SECONDS, settings_of
+from tests.conftest import settings_of
 from tests.doctor.installation import Installation, answering
+from tests.installation.processes import running_redis
 
 
 @pytest.fixture(scope="module")
@@ -18,13 +18,11 @@ def installation(environment: dict[str, str], tmp_path_factory) -> Iterator[Inst
     folder = tmp_path_factory.mktemp("doctor")
     with answering() as url:
         ours = environment | {"ALMANAC_DATA_DIR": str(folder), "ALMANAC_PUBLIC_URL": url}
-        redis = embedded_redis.start(folder, settings_of(ours).redis_socket)
-        made = Installation(ours, redis)
-        with Stores(made.settings) as stores:
-            stores.database.upgrade()
-        yield made
-        redis.terminate()
-        redis.wait(timeout=STOP_SECONDS)
+        with running_redis(folder, settings_of(ours).redis_socket) as redis:
+            made = Installation(ours, redis)
+            with Stores(made.settings) as stores:
+                stores.database.upgrade()
+            yield made
 
 
 @pytest.fixture

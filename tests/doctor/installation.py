@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import json
 import ssl
-import subprocess
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 from click.testing import Result
 
 from app.cli.doctor import CHECKS, Diagnosis
 from app.cli.doctor.diagnosis import Examination
-from app.server import commands
 from store.config.settings import Settings, new_secrets
 from tests.app.cli.test_commands import almanac
-from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
-from workers.celery_app import create_celery
+from tests.conftest import settings_of
+from tests.http_server import Handler, serving
+from tests.installation.processes import Process, running_worker
 from workers.queues import Queue
 
 
 class Installation:
     """An installation with a separate Redis and worker; ``doctor`` runs with changed settings."""
 
-    def __init__(self, environment: dict[str, str], redis: subprocess.Popen[bytes]) -> None:
+    def __init__(self, environment: dict[str, str], redis: Process) -> None:
         self.environment = {name: value for name, value in environment.items() if name.startswith("ALMANAC_")}
         self.whole = environment
         self.settings = settings_of(environment)
@@ -48,16 +43,8 @@ class Installation:
 
     @contextmanager
     def worker(self, *queues: Queue) -> Iterator[None]:
-        command = commands.worker(self.settings, "doctored", queues or tuple(Queue))
-        with subprocess.Popen(command, env=self.whole) as process:
-            celery = create_celery(self.settings)
-            give_up = time.monotonic() + START_SECONDS
-            while not celery.control.ping(timeout=0.5, limit=1):
-                assert process.poll() is None, "the worker ended by itself"
-                assert time.monotonic() < give_up, "the worker does not answer"
+        with running_worker(self.settings, self.whole, "doctored", queues=queues or tuple(Queue)):
             yield
-            process.terminate()
-            process.wait(timeout=STOP_SECONDS)
 
 
 @contextmanager
@@ -66,24 +53,12 @@ def answering(
 ) -> Iterator[str]:
     """A server on this machine with the same answer for every request."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class SameAnswer(Handler):
         def do_GET(self) -> None:
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(body)
+            self.reply(status, body)
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    if tls is not None:
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(SameAnswer, tls) as url:
+        yield url
 
 
 def production() -> dict[str, str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import ssl
-import subprocess
 import time
 from dataclasses import replace
 
@@ -21,9 +19,11 @@ from store.sql.queries import connections, provider_clients, webhooks
 from store.sql.queries.connections import Tokens
 from store.sql.queries.provider_clients import StoredClient
 from tests import services
-from tests.app.cli.test_commands import almanac, free_port
+from tests.app.cli.test_commands import almanac
+from tests.certificates import issue
 from tests.databases import own_postgresql
 from tests.doctor.installation import Installation, answering, check_with, production, run_check
+from tests.installation.processes import free_port
 from workers.queues import Queue
 
 # Starts a whole installation, which is too slow for the default run.
@@ -299,11 +299,7 @@ def test_an_address_of_something_else_is_wrong(installation, body, status):
 
 
 def test_a_certificate_that_is_not_trusted_is_named(installation, tmp_path):
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=ours"]
-    command += ["-keyout", str(tmp_path / "key"), "-out", str(tmp_path / "certificate")]
-    subprocess.run(command, check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "certificate", tmp_path / "key")
+    _, context = issue(tmp_path, "127.0.0.1")
     with answering(tls=context) as url:
         diagnosis = at(installation, url)
 

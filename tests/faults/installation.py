@@ -10,8 +10,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import requests
-
 from providers.sandbox.client import Sandbox, SandboxAccount
 from store.config.settings import new_secrets
 from store.coordination.heartbeats import LiveProcesses
@@ -21,7 +19,7 @@ from tests.faults.questions import Question, about
 from tests.faults.servers import Server
 from tests.faults.truth import Period
 from tests.faults.witness import Witness
-from tests.observability.installation import Installation, installed
+from tests.installation.builder import Installation, installed
 from tests.waiting import until
 
 PROVIDERS = ("google", "microsoft")
@@ -79,13 +77,7 @@ class Broken:
             process = self.installation.parts.get(part)
             if process is None or process.poll() is not None:
                 self.installation.start(part)
-        until(self.ready, PATIENCE)
-
-    def ready(self) -> bool:
-        try:
-            return self.installation.session.get(f"{self.installation.url}/readyz", timeout=10).ok
-        except requests.ConnectionError:
-            return False
+        until(self.installation.ready, PATIENCE)
 
     def struck(self) -> int:
         """How many calls the providers failed, by their own count."""
@@ -97,8 +89,8 @@ class Broken:
 
     def works(self, part: str) -> bool:
         """Whether a recent heartbeat of a worker reports calls in flight."""
-        told = self.present().workers
-        return any(name.startswith(part) and used for name, (used, _) in told.items())
+        workers = self.present().workers
+        return any(name.startswith(part) and used for name, (used, _) in workers.items())
 
     @contextmanager
     def hanging(self, part: str) -> Iterator[None]:

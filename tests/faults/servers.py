@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,8 +16,7 @@ import psycopg
 import redis
 
 from store.config import embedded_redis
-from tests.conftest import START_SECONDS, STOP_SECONDS
-from tests.observability.installation import free_port
+from tests.installation.processes import STOP_SECONDS, free_port, listens, wait_until
 from tests.services import Service
 
 RABBITMQ = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
@@ -43,11 +40,7 @@ class Server:
             self._process = subprocess.Popen(
                 self.command, env=self.environment, stdout=log, stderr=log, cwd=self.folder, user=self.user
             )
-        give_up = time.monotonic() + START_SECONDS
-        while not self.answers():
-            assert self._process.poll() is None, (self.folder / "server.log").read_text()
-            assert time.monotonic() < give_up, "the server does not answer"
-            time.sleep(0.05)
+        wait_until(self.answers, [self._process], output=(self.folder / "server.log").read_text)
 
     def stop(self, how: signal.Signals = signal.SIGKILL) -> None:
         """End it, as a crash does unless another signal is given."""
@@ -73,9 +66,7 @@ class Server:
 
     def answers(self) -> bool:
         """Whether it accepts connections."""
-        parts = urlsplit(self.url)
-        with socket.socket() as probe:
-            return probe.connect_ex((parts.hostname or "", parts.port or 0)) == 0
+        return listens(urlsplit(self.url).port or 0)
 
 
 class Redis(Server):

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.faults.measured import AT_ONCE, BACK
+from tests.faults.questions import Verdict
 from tests.waiting import until
 from workers.fanout.codec import numbered, unpack_reply
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
-NAMED = "names what it could not read"
 WORKERS = ("worker1", "worker2")
 
 # Holds a ``sitecustomize``, which Python runs before the worker. libfaketime does not work here: for each
@@ -49,7 +49,7 @@ def skews(world):
 
 def test_the_clock_of_workers_jumps_ahead(world, fault, clock):
     what = "the workers' clock jumps an hour ahead, then back"
-    with fault(world, what, sees={"502", NAMED}, may={"409"}) as case:
+    with fault(world, what, sees={"502", Verdict.PARTIAL}, may={"409"}) as case:
         clock.write_text("3600")
         case.look(6.0)
         case.until_seen()
@@ -59,7 +59,7 @@ def test_the_clock_of_workers_jumps_ahead(world, fault, clock):
 
 def test_the_clock_of_workers_jumps_back(world, fault, clock):
     what = "the workers' clock jumps an hour back, and stays there"
-    with fault(world, what, sees=set(), may={"502", NAMED}) as case:
+    with fault(world, what, sees=set(), may={"502", Verdict.PARTIAL}) as case:
         clock.write_text("-3600")
         until(lambda: any(-3700 < each < -3599 for each in skews(world)), BACK)
         case.look(3.0)
@@ -68,7 +68,7 @@ def test_the_clock_of_workers_jumps_back(world, fault, clock):
 
 def test_the_clock_of_workers_is_a_second_ahead(world, fault, clock):
     what = "the workers' clock is a second ahead of that of web"
-    with fault(world, what, sees=set(), may={"502", NAMED}) as case:
+    with fault(world, what, sees=set(), may={"502", Verdict.PARTIAL}) as case:
         clock.write_text("1")
         # With a clock that agrees with Redis's, no read is in the future.
         until(lambda: any(0.3 < each <= 1.1 for each in skews(world)), BACK)

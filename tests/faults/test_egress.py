@@ -17,13 +17,12 @@ from app.server.supervisor import sandbox_environment
 from tests.faults import proxy
 from tests.faults.measured import AT_ONCE, BACK
 from tests.faults.questions import Verdict
-from tests.observability.installation import free_port
+from tests.installation.processes import free_port
 from tests.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
-NAMED = "names what it could not read"
-LATE = {"502", NAMED}
+LATE = {"502", Verdict.PARTIAL}
 THIRD = "worker3"
 
 # Seconds after which a worker that cannot reach the providers must be noticed, and the time looked at then.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.faults.measured import AFTER_A_PAUSE, BACK
+from tests.faults.questions import Verdict
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
-
-NAMED = "names what it could not read"
 
 ILLS = {
     "503": ("a provider is down (503)", {"status": 503}, {"502"}),
@@ -29,7 +28,7 @@ ILLS = {
 def test_a_provider_is_ill(world, fault, ill, provider):
     what, struck, sees = ILLS[ill]
     what = what.replace("a provider", provider.capitalize())
-    with fault(world, what, sees={NAMED}, may=sees | {"422", "502", "429", "409"}) as case:
+    with fault(world, what, sees={Verdict.PARTIAL}, may=sees | {"422", "502", "429", "409"}) as case:
         world.sandbox.fault(provider=provider, **struck)
         case.look(4.0)
         case.until_seen()
@@ -39,7 +38,10 @@ def test_a_provider_is_ill(world, fault, ill, provider):
 
 def test_both_providers_flap(world, fault):
     with fault(
-        world, "both providers are down every other half second", sees=set(), may={NAMED, "502", "429"}
+        world,
+        "both providers are down every other half second",
+        sees=set(),
+        may={Verdict.PARTIAL, "502", "429"},
     ) as case:
         rounds = 0
         # On a busy machine some rounds pass without a call.

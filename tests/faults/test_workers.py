@@ -14,14 +14,13 @@ from tests.app.at_provider import INSERT
 from tests.faults import truth
 from tests.faults.installation import PROVIDERS
 from tests.faults.measured import AFTER_A_START, AT_ONCE, BACK
+from tests.faults.questions import Verdict
 from tests.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(900)]
 
-NAMED = "names what it could not read"
-
 # A read that another worker takes over may miss its deadline, and an unfinished write does.
-LATE = {"502", NAMED}
+LATE = {"502", Verdict.PARTIAL}
 
 # When no worker had a heartbeat for a while, requests are refused.
 NO_WORKER = LATE | {"503"}

@@ -6,13 +6,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from random import Random
 
 import requests
 
 from tests.fuzz.conversations import Asked, Conversation
 from tests.fuzz.mutations import mutated
+from tests.http_server import KeepAliveHandler, serving
 
 PASSED_ON = ("Authorization", "Content-Type", "Prefer", "If-Match", "Accept")
 PASSED_BACK = ("Content-Type", "ETag", "Retry-After")
@@ -57,12 +57,9 @@ def between(sandbox: str) -> Iterator[Proxy]:
     proxy = Proxy()
     local = threading.local()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
+    class ProxyHandler(KeepAliveHandler):
         def handle_any(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
+            body = self.read_body() or None
             if not hasattr(local, "session"):
                 local.session = requests.Session()
                 local.session.trust_env = False
@@ -81,25 +78,10 @@ def between(sandbox: str) -> Iterator[Proxy]:
             case = proxy.cases.get(self.headers.get("Authorization", "").removeprefix("Bearer "))
             if case is not None:
                 status, content = case.answer(Asked(self.command, self.path, body), status, content)
-            self.send_response(status)
-            for name in PASSED_BACK:
-                if name in got.headers:
-                    self.send_header(name, got.headers[name])
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            kept = {name: got.headers[name] for name in PASSED_BACK if name in got.headers}
+            self.reply(status, content, kept)
 
         do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    proxy.url = f"http://127.0.0.1:{server.server_port}"
-    yield proxy
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving(ProxyHandler) as proxy.url:
+        yield proxy

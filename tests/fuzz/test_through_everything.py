@@ -19,7 +19,7 @@ from tests.fuzz.conversations import EMAIL, END, NAMES, START, TEAM, Conversatio
 from tests.fuzz.counting import count
 from tests.fuzz.proxy import Case, Proxy, between
 from tests.fuzz.strict import Garbage, Period, uncovered
-from tests.observability.installation import Installation, installed
+from tests.installation.builder import Installation, installed
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(3600)]
 

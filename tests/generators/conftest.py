@@ -10,7 +10,7 @@ import pytest
 
 from providers.sandbox.client import Sandbox
 from tests.app.days import meeting
-from tests.app.serving import web_server
+from tests.installation.processes import web_server
 
 HERE = Path(__file__).parent
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import gzip
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.http_server import Handler, serving
 
 
 @dataclass(frozen=True)
@@ -69,24 +69,15 @@ def _plain(attributes: Any) -> dict[str, Any]:
 def collecting() -> Iterator[Collector]:
     """A collector on a free port."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class CollectorHandler(Handler):
         def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
+            body = self.read_body()
             if self.headers.get("Content-Encoding") == "gzip":
                 body = gzip.decompress(body)
             assert self.path == "/v1/traces"
             made.take(body)
-            self.send_response(200)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
+            self.reply(200)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    made = Collector(f"http://127.0.0.1:{server.server_address[1]}")
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    yield made
-    server.shutdown()
-    server.server_close()
+    with serving(CollectorHandler) as url:
+        made = Collector(url)
+        yield made

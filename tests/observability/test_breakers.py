@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from store.coordination.circuit_breaker import CircuitKey, Family
-from tests.observability.installation import Installation, installed
+from tests.installation.builder import Installation, installed
 from tests.observability.scraping import scrape
 from tests.waiting import no_read_is_under_way, until
 

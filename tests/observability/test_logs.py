@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import requests
 
-from tests.observability.installation import installed
+from tests.installation.builder import installed
 from tests.waiting import until
 
 # Starts a whole installation, which is too slow for the default run.

@@ -11,7 +11,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from app.observability.metrics import LIMITS
 from tests.conftest import Api
-from tests.observability.installation import installed
+from tests.installation.builder import installed
 from tests.observability.scraping import parse, scrape
 from tests.store.statements import statements
 from tests.waiting import until

@@ -11,8 +11,8 @@ import pytest
 
 from store.config import settings as settings_module
 from store.config.settings import TRACES, SettingsError, read_settings
+from tests.installation.builder import installed
 from tests.observability.collector import collecting
-from tests.observability.installation import installed
 from tests.waiting import until
 from workers.telemetry import tracing
 

@@ -7,8 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,10 +21,10 @@ import requests
 from app.server.supervisor import sandbox_environment
 from store.config.settings import new_secrets
 from tests import services
-from tests.app.cli.test_commands import free_port
-from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
+from tests.conftest import settings_of
 from tests.databases import own_postgresql
 from tests.docs.fences import blocks
+from tests.installation.processes import START_SECONDS, STOP_SECONDS, free_port, ready, running, wait_until
 from tests.packaging.files import ROOT
 from workers.celery_app import create_celery
 
@@ -51,12 +50,8 @@ class Installation:
     def start(self, *processes: str) -> Iterator[subprocess.Popen[bytes]]:
         """Processes of the Procfile, each once, until the block ends."""
         command = [str(BIN / "honcho"), "--app-root", str(self.folder), "--procfile", str(ROOT / "Procfile")]
-        with subprocess.Popen([*command, "start", *processes], env=self.environment) as honcho:
-            try:
-                yield honcho
-            finally:
-                honcho.terminate()
-                honcho.wait(timeout=STOP_SECONDS)
+        with running([*command, "start", *processes], self.environment) as honcho:
+            yield honcho
 
     def almanac(self, *words: str) -> str:
         ran = subprocess.run(
@@ -120,11 +115,11 @@ def test_the_procfile_serves_and_a_second_worker_may_come_and_go(installation, s
     installation.almanac("seed", "demo", "--sandbox-url", sandbox.url)
     key = installation.almanac("keys", "create", "test")
 
-    with installation.start("web", "worker", "beat", "flower") as running:
-        wait(lambda: ready(installation.port), running)
+    with installation.start("web", "worker", "beat", "flower") as honcho:
+        wait_until(lambda: ready(f"http://127.0.0.1:{installation.port}"), [honcho])
         answers_for_everybody(installation.slots(key))
         (first,) = installation.workers()
-        wait(lambda: parts_are_alive(installation), running)
+        wait_until(lambda: parts_are_alive(installation), [honcho])
         flower = requests.get(
             f"http://127.0.0.1:{installation.flower_port}/api/workers?refresh=1",
             auth=("almanac", PASSWORD),
@@ -135,14 +130,14 @@ def test_the_procfile_serves_and_a_second_worker_may_come_and_go(installation, s
         stop = Event()
         with ThreadPoolExecutor(4) as pool, installation.start("worker") as second:
             try:
-                wait(lambda: len(installation.workers()) == 2, second)
+                wait_until(lambda: len(installation.workers()) == 2, [second])
                 answered = [[] for _ in range(3)]
                 asking = [pool.submit(ask_until, stop, installation, key, each) for each in answered]
-                more_answers(answered, running)
+                more_answers(answered, honcho)
                 second.terminate()
                 second.wait(timeout=STOP_SECONDS)
-                wait(lambda: installation.workers() == {first}, running)
-                more_answers(answered, running)
+                wait_until(lambda: installation.workers() == {first}, [honcho])
+                more_answers(answered, honcho)
             finally:
                 stop.set()
             for each in asking:
@@ -180,16 +175,11 @@ def test_the_lines_of_the_documentation_start_everything_as_they_are_written(ins
         ).returncode
         == 0
     )
-    with subprocess.Popen(
-        ["bash", "-c", f"exec {everything}"], cwd=installation.folder, env=installation.environment
-    ) as honcho:
-        try:
-            wait(lambda: ready(installation.port), honcho)
-            wait(lambda: len(installation.workers()) == 2, honcho)
-            wait(lambda: parts_are_alive(installation), honcho)
-        finally:
-            honcho.terminate()
-            honcho.wait(timeout=STOP_SECONDS)
+    command = ["bash", "-c", f"exec {everything}"]
+    with running(command, installation.environment, folder=installation.folder) as honcho:
+        wait_until(lambda: ready(f"http://127.0.0.1:{installation.port}"), [honcho])
+        wait_until(lambda: len(installation.workers()) == 2, [honcho])
+        wait_until(lambda: parts_are_alive(installation), [honcho])
 
 
 def ask_until(stop: Event, installation: Installation, key: str, answered: list[requests.Response]) -> None:
@@ -200,10 +190,10 @@ def ask_until(stop: Event, installation: Installation, key: str, answered: list[
         answered.append(answer)
 
 
-def more_answers(answered: list[list[requests.Response]], running: subprocess.Popen[bytes]) -> None:
+def more_answers(answered: list[list[requests.Response]], honcho: subprocess.Popen[bytes]) -> None:
     """Wait until each client has begun and finished another request."""
     before = [len(each) for each in answered]
-    wait(lambda: all(len(each) >= n + 2 for each, n in zip(answered, before, strict=True)), running)
+    wait_until(lambda: all(len(each) >= n + 2 for each, n in zip(answered, before, strict=True)), [honcho])
 
 
 def answers_for_everybody(answer: requests.Response) -> None:
@@ -221,22 +211,7 @@ def parts_are_alive(installation: Installation) -> bool:
         ["beat"],
         ["flower", "--port", str(installation.flower_port)],
     ):
-        asked = [str(BIN / "almanac"), "healthy", *part]
-        if subprocess.run(asked, env=installation.environment, capture_output=True).returncode:
+        command = [str(BIN / "almanac"), "healthy", *part]
+        if subprocess.run(command, env=installation.environment, capture_output=True).returncode:
             return False
     return True
-
-
-def ready(port: int) -> bool:
-    try:
-        return requests.get(f"http://127.0.0.1:{port}/readyz", timeout=5).ok
-    except requests.RequestException:
-        return False
-
-
-def wait(until: Callable[[], bool], running: subprocess.Popen[bytes]) -> None:
-    give_up = time.monotonic() + START_SECONDS
-    while not until():
-        assert running.poll() is None, "honcho ended by itself"
-        assert time.monotonic() < give_up, "it does not come to that"
-        time.sleep(0.2)

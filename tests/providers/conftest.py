@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -21,6 +19,7 @@ from providers.names import ProviderName
 from providers.oauth.client import GoogleOAuth, MicrosoftOAuth
 from providers.oauth.endpoints import Client, GoogleEndpoints, MicrosoftEndpoints
 from providers.sandbox.client import Sandbox, SandboxAccount
+from tests.http_server import Handler, KeepAliveHandler, serving
 from tests.providers.addresses import google_at, microsoft_at
 
 CLIENT = Client("client-id", Token("client-secret"))
@@ -100,24 +99,17 @@ class Script:
     """Answers of a server in order, the last one repeated; ``requests`` has the requests it received."""
 
     url: str
-    answers: list[Callable[[BaseHTTPRequestHandler], None]] = field(default_factory=list)
+    answers: list[Callable[[Handler], None]] = field(default_factory=list)
     requests: list[dict[str, Any]] = field(default_factory=list)
 
     def say(self, status: int = 200, body: Any = None, **headers: str) -> None:
         """Add an answer; bytes are sent unchanged, anything else as JSON."""
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
 
-        def answer(handler: BaseHTTPRequestHandler) -> None:
-            handler.send_response(status)
-            for name, value in headers.items():
-                handler.send_header(name.replace("_", "-"), value)
-            handler.send_header("Content-Length", str(len(content)))
-            handler.end_headers()
-            handler.wfile.write(content)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.answers.append(lambda handler: handler.reply(status, content, named))
 
-        self.answers.append(answer)
-
-    def act(self, answer: Callable[[BaseHTTPRequestHandler], None]) -> None:
+    def act(self, answer: Callable[[Handler], None]) -> None:
         """Add a handler that writes the answer itself."""
         self.answers.append(answer)
 
@@ -126,31 +118,19 @@ class Script:
 def script() -> Iterator[Script]:
     """A server with scripted answers."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
+    class ScriptedHandler(KeepAliveHandler):
         def handle_any(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             request = {"method": self.command, "path": self.path, "headers": dict(self.headers)}
-            seen = {"body": body, "peer": self.client_address, "at": time.monotonic()}
+            seen = {"body": self.read_body(), "peer": self.client_address, "at": time.monotonic()}
             scripted.requests.append(request | seen)
             answer = scripted.answers.pop(0) if len(scripted.answers) > 1 else scripted.answers[0]
             answer(self)
 
         do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    scripted = Script(f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    yield scripted
-    server.shutdown()
-    server.server_close()
+    with serving(ScriptedHandler) as url:
+        scripted = Script(url)
+        yield scripted
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from typing import Any
@@ -35,8 +36,8 @@ class Calls:
         return time.monotonic() + self.left
 
     def events(self, *ids: str, start: int = START, end: int = END) -> dict[str, Any]:
-        asked = ids or ("primary",)
-        return self.provider.events(self.account, asked, start, end, deadline=self.deadline)
+        calendars = ids or ("primary",)
+        return self.provider.events(self.account, calendars, start, end, deadline=self.deadline)
 
     def listed(self, start: int = START, end: int = END, calendar: str = "primary") -> list[Event]:
         """The events of a calendar, which must be readable."""
@@ -72,3 +73,19 @@ def draft(content: Changes, key: str = "", fingerprint: str = "a", **more: Any) 
     """A draft; its key is derived from ``key``, or random when that is empty."""
     digest = sha256((key or f"{time.monotonic_ns()}").encode()).hexdigest()
     return Draft(content, digest, sha256(fingerprint.encode()).hexdigest(), **more)
+
+
+# The operations of ``every_call``, as errors name them.
+OPERATIONS = ["list", "list", "get", "insert", "update", "delete"]
+
+
+def every_call(calls: Calls, event_id: str) -> list[Callable[[], Any]]:
+    """Each of the calls, those about one event with an id."""
+    return [
+        lambda: calls.events(),
+        lambda: calls.find("m"),
+        lambda: calls.event(event_id),
+        lambda: calls.create(TIMED),
+        lambda: calls.update(event_id, subject="x"),
+        lambda: calls.delete(event_id),
+    ]

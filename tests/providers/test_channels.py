@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -17,16 +16,9 @@ from providers.microsoft.subscriptions import MicrosoftSubscriptions
 from providers.notifications import News, Notification
 from tests.app.at_provider import AtProvider
 from tests.providers.addresses import google_at, microsoft_at
-from tests.receiver import Receiver, receiving
 
 PROVIDERS = ("google", "microsoft")
 ID, SECRET = "0123456789abcdef0123456789abcdef", "channel-secret"
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as receiver:
-        yield receiver
 
 
 @pytest.fixture
@@ -72,7 +64,7 @@ def opened(sandbox, channels, connect, wanted, receiver, soon):
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_each_change_is_notified_with_our_id_and_secret(opened, receiver, provider):
     _, _, there = opened(provider)
-    before = len(receiver.posted)
+    before = len(receiver.received)
 
     made = there.post()
     there.patch(made["id"], location="elsewhere") if provider == "google" else there.patch(
@@ -110,7 +102,7 @@ def test_changes_in_another_calendar_are_not_notified(opened, receiver, sandbox,
     other = "team@group.calendar.google.com" if provider == "google" else "AAMkTEAM"
     calendars = [{"subject": "", "primary": True}, {"id": other, "subject": "Team"}]
     _, _, there = opened(provider, other, calendars=calendars)
-    before = len(receiver.posted)
+    before = len(receiver.received)
 
     there.post()
     there.post(calendar=other)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-from sqlalchemy import delete
 
 from providers.sandbox.client import Sandbox
-from store.sql.models import WebhookEndpoint
 from store.stores import Stores
 from tests.conftest import Api
 from tests.security import tenants
@@ -17,16 +15,8 @@ from tests.security.tenants import Tenant
 
 
 @pytest.fixture(autouse=True)
-def nobody_listens(stores: Stores) -> Iterator[None]:
+def without_other_endpoints(no_webhook_endpoints: None) -> None:
     """Endpoints of one test receive nothing of another, and no delivery is in progress during its checks."""
-
-    def forget() -> None:
-        with stores.database.writing() as session:
-            session.execute(delete(WebhookEndpoint))
-
-    forget()
-    yield
-    forget()
 
 
 @pytest.fixture

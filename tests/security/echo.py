@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+
+from tests.http_server import Handler, serving
 
 STATUSES = (400, 401, 403, 404, 409, 429, 500, 503, 200)
 
@@ -18,9 +17,9 @@ def echoing() -> Iterator[str]:
     """Its address."""
     statuses = itertools.cycle(STATUSES)
 
-    class Handler(BaseHTTPRequestHandler):
+    class EchoHandler(Handler):
         def handle_any(self) -> None:
-            sent = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode(errors="replace")
+            sent = self.read_body().decode(errors="replace")
             said = f"{self.command} {self.path} {self.headers} {sent}"
             error = {"code": said, "message": said, "status": said, "errors": [{"reason": said}]}
             body = json.dumps({"error": error, "error_description": said, "responses": said}).encode()
@@ -34,12 +33,5 @@ def echoing() -> Iterator[str]:
 
         do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = handle_any
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    with serving(EchoHandler) as url:
+        yield url

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,9 +21,9 @@ from providers.sandbox.client import Sandbox
 from store.config.settings import new_secrets
 from store.sql.models import OAuthConnection
 from tests.app.cli.test_commands import almanac
-from tests.conftest import START_SECONDS, STOP_SECONDS
+from tests.installation.builder import Installation, installed
+from tests.installation.processes import free_port, listens, running, wait_until
 from tests.observability.collector import Collector, collecting
-from tests.observability.installation import Installation, free_port, installed
 from tests.security import planted
 from tests.security.echo import STATUSES, echoing
 from tests.waiting import until
@@ -116,19 +114,9 @@ def _watch(made: Installation, variables: dict[str, str], closing: ExitStack) ->
     ours = variables | {"ALMANAC_DATA_DIR": str(made.folder), "PATH": os.environ["PATH"]}
     ours = flower.environment(ours, SignIn("almanac", FLOWER, False))
     command = commands.flower("127.0.0.1", port, "")
-    process = closing.enter_context(subprocess.Popen(command, env=ours, stdout=log, stderr=log))
-    closing.callback(process.wait, timeout=STOP_SECONDS)
-    closing.callback(process.terminate)
+    process = closing.enter_context(running(command, ours, log))
     made.flower = f"http://127.0.0.1:{port}"  # type: ignore[attr-defined]
-
-    give_up = time.monotonic() + START_SECONDS
-    while True:
-        assert process.poll() is None, "Flower ended by itself"
-        assert time.monotonic() < give_up, "Flower does not answer"
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.2)
+    wait_until(lambda: listens(port), [process])
 
 
 def test_no_secret_is_anywhere_but_where_it_belongs(whole, sandbox, collector, secret_settings):

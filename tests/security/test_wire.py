@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from app.server.commands import WEB_THREADS
-from tests.app.serving import web_server
+from tests.installation.processes import web_server
 
 pytestmark = pytest.mark.security
 

@@ -17,15 +17,17 @@ from providers.sandbox.process import running
 from store.config.settings import new_secrets
 from tests import services
 from tests.databases import own_postgresql
-from tests.observability.installation import Installation, installed
+from tests.installation.builder import Installation, installed
+from tests.receiver import Receiver, receiving
 from tests.soak.model import MINUTE, START, Calendar, Period, Person, text
-from tests.webhook_receiver import Receiver
 
 PROVIDERS = ("google", "microsoft")
 # Seconds for which the cache may show the state before a change made elsewhere.
 TTL = 4
 DEADLINE = 3
 MEETINGS = 12
+# Seconds for the start of everything, also on a busy machine.
+START_SECONDS = 300.0
 
 
 @dataclass
@@ -63,11 +65,11 @@ def house(people: int, clients: int, seed: int) -> Iterator[House]:
             "ALMANAC_GOOGLE_PER_MINUTE_AND_USER": "1000000",
             "ALMANAC_MICROSOFT_PER_MAILBOX": "10000000",
         }
-        receiver = Receiver()
-        receiver.up()
-        stack.callback(receiver.down)
+        receiver = stack.enter_context(receiving())
         made = stack.enter_context(
-            installed(environment, folder, web=2, workers=("worker1", "worker2"), beat=True)
+            installed(
+                environment, folder, web=2, workers=("worker1", "worker2"), beat=True, patience=START_SECONDS
+            )
         )
         answer = made.call("POST", "/webhooks", json={"url": receiver.url})
         assert answer.status_code == 201, answer.text

@@ -12,6 +12,8 @@ from subprocess import Popen
 
 from redis import Redis
 
+from tests.installation.processes import family
+
 MIB = 2**20
 PAUSE = 2.0
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -40,15 +42,6 @@ def look(process: int, at: float) -> Sample | None:
         return None
     worked = (int(user) + int(system)) / TICKS
     return Sample(at, int(status["VmRSS"].split()[0]) * 1024, files, int(status["Threads"]), worked)
-
-
-def family(process: int) -> list[int]:
-    """A process and all of its descendants."""
-    found = [process]
-    for each in found:
-        for task in Path(f"/proc/{each}/task").glob("*/children"):
-            found += [int(child) for child in task.read_text().split()]
-    return found
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""How many statements a query takes."""
+"""The SQL statements that a database receives."""
 
 from __future__ import annotations
 
@@ -12,17 +12,23 @@ from store.sql.database import Database
 
 
 @contextmanager
-def statements(database: Database) -> Iterator[tuple[Session, list[str]]]:
-    """A session that reads, and the queries that it sends."""
-    sent: list[str] = []
+def recorded(database: Database, *beginnings: str) -> Iterator[list[str]]:
+    """The statements of the block; with ``beginnings`` such as ``"SELECT"``, no others."""
+    received: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        if statement.startswith("SELECT"):
-            sent.append(statement)
+        if statement.startswith(beginnings or ("",)):
+            received.append(statement)
 
     event.listen(database.engine, "before_cursor_execute", note)
     try:
-        with database.reading() as session:
-            yield session, sent
+        yield received
     finally:
         event.remove(database.engine, "before_cursor_execute", note)
+
+
+@contextmanager
+def statements(database: Database) -> Iterator[tuple[Session, list[str]]]:
+    """A session that reads, and the queries that it sends."""
+    with recorded(database, "SELECT") as queries, database.reading() as session:
+        yield session, queries

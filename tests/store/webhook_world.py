@@ -12,10 +12,10 @@ from sqlalchemy.orm import Session
 from store.security.crypto import Keyring
 from store.sql.database import Database
 from store.sql.models import Membership, Organization, User, WebhookDelivery
-from store.sql.queries import connections, deliveries, organizations, webhooks
-from store.sql.queries.connections import Tokens
+from store.sql.queries import deliveries, organizations, webhooks
 from store.sql.queries.deliveries import Answer, Claimed
 from store.sql.queries.webhooks import Event
+from tests import people
 
 SECOND = timedelta(seconds=1)
 
@@ -43,20 +43,9 @@ class WebhookWorld:
         with self.database.writing() as session:
             row = session.scalars(select(User).where(User.custom_id == user)).one_or_none()
             if row is None:
-                row = User(custom_id=user)
-                session.add(row)
-                session.flush()
+                row = people.add_user(session, user)
                 session.add_all(Membership(organization_id=each, user_id=row.id) for each in joined)
-            made, _ = connections.replace(
-                session,
-                self.keyring,
-                user_id=row.id,
-                provider="google",
-                email=email,
-                scope=[],
-                tokens=Tokens("access", "refresh", None),
-            )
-            return made.id
+            return people.add_connection(session, self.keyring, row, email=email).id
 
     def join(self, user: str, organization: int) -> None:
         with self.database.writing() as session:

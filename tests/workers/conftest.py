@@ -20,13 +20,15 @@ from scheduling.intervals import Intervals
 from store.config import embedded_redis
 from store.config.settings import Settings
 from store.coordination.single_flight import SingleFlight
-from store.sql.models import Channel, OAuthConnection, User, WebhookEndpoint
+from store.sql.models import Channel, OAuthConnection, WebhookEndpoint
 from store.sql.queries import connections, webhooks
-from store.sql.queries.connections import Credentials, Tokens
+from store.sql.queries.connections import Credentials
 from store.sql.queries.webhooks import Event
 from tests import people
 from tests.conftest import settings_of
-from tests.receiver import Receiver, receiving
+from tests.databases import opened as opened_database
+from tests.installation.processes import running_redis
+from tests.receiver import Receiver
 from tests.workers.fake_provider import Provider, providing
 from workers.celery_app import Almanac, create_celery
 from workers.fanout.client import Fanout
@@ -46,13 +48,10 @@ DAY = 86_400_000
 def apart(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """Settings of an installation with a running Redis and no workers."""
     settings = settings_of(environment | {"ALMANAC_DATA_DIR": str(tmp_path_factory.mktemp("apart"))})
-    redis = start_redis(settings)
-    runtime = Runtime(settings)
-    runtime.stores.database.upgrade()
-    runtime.stores.database.close()
-    yield settings
-    redis.terminate()
-    redis.wait(timeout=5)
+    with running_redis(settings.data_dir, settings.redis_socket):
+        with opened_database(settings.database_url) as database:
+            database.upgrade()
+        yield settings
 
 
 def start_redis(settings: Settings) -> subprocess.Popen[bytes]:
@@ -76,25 +75,10 @@ def connected(runtime: Runtime, unique: Callable[[str], str]) -> Callable[..., s
     """Store a connection, of a sandbox account or of an invented one; returns its id."""
 
     def make(account: SandboxAccount | None = None, **changed: Any) -> str:
-        tokens: dict[str, Any] = {
-            "access_token": account.access_token if account else "planted-access",
-            "refresh_token": account.refresh_token if account else "planted-refresh",
-            "expires_at": account.expires_at if account else None,
-        } | changed
-        scope = account.scope.split() if account else ["https://www.googleapis.com/auth/calendar"]
+        stored = replace(account or people.INVENTED, **changed)
         with runtime.stores.database.writing() as session:
-            user = User(custom_id=unique("user"))
-            session.add(user)
-            session.flush()
-            row, _ = connections.replace(
-                session,
-                runtime.stores.keyring,
-                user_id=user.id,
-                provider=account.provider if account else "google",
-                email=account.email if account else "nobody@example.com",
-                scope=scope,
-                tokens=Tokens(**tokens),
-            )
+            user = people.add_user(session, unique("user"))
+            row = people.add_connection(session, runtime.stores.keyring, user, stored)
             if account is not None:
                 people.identify(session, row.id, account)
             else:
@@ -200,17 +184,9 @@ class ServingThread(threading.Thread):
 
 
 @pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    """Where providers' notifications arrive."""
-    with receiving() as receiver:
-        yield receiver
-
-
-@pytest.fixture
 def reached(runtime: Runtime, receiver: Receiver) -> Runtime:
     """The runtime of an installation that providers reach."""
-    base = receiver.url.removesuffix("/push")
-    runtime.settings = runtime.stores.settings = replace(runtime.settings, public_url=base)
+    runtime.settings = runtime.stores.settings = replace(runtime.settings, public_url=receiver.origin)
     with runtime.stores.database.writing() as session:
         session.execute(delete(Channel))
     return runtime

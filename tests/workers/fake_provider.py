@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.http_server import KeepAliveHandler, serving
 
 
 @dataclass
@@ -46,29 +47,12 @@ def providing() -> Iterator[Provider]:
     """Serve both providers at once."""
     provider = Provider()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
+    class ProviderHandler(KeepAliveHandler):
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            status, headers, answer = provider.answer(self.path, body)
-            content = json.dumps(answer).encode()
-            self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(content))}.items():
-                self.send_header(name, value)
+            status, headers, answer = provider.answer(self.path, json.loads(self.read_body()))
             # The client may have timed out.
             with suppress(ConnectionError):
-                self.end_headers()
-                self.wfile.write(content)
+                self.reply(status, json.dumps(answer).encode(), headers)
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-    provider.url = f"http://127.0.0.1:{server.server_port}"
-    yield provider
-    server.shutdown()
-    server.server_close()
+    with serving(ProviderHandler) as provider.url:
+        yield provider

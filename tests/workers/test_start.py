@@ -13,7 +13,7 @@ from redis import Redis
 from store.config import embedded_redis
 from store.config.settings import new_secrets
 from tests import services
-from tests.app.cli.test_commands import free_port
+from tests.installation.processes import free_port
 from tests.waiting import until
 
 ALMANAC = Path(sys.executable).parent / "almanac"

@@ -6,24 +6,12 @@ import pytest
 from sqlalchemy import select
 
 from store.sql.models import AuditRecord
-from tests.app import consenting
 from tests.app.answers import connections_of, error
-from tests.app.consenting import (
-    ADA,
-    BOTH,
-    OWN,
-    arrive,
-    connected,
-    consent,
-    link,
-    nothing_connected,
-    query_of,
-)
+from tests.app.consenting import ADA, BOTH, OWN, arrive, connected, consent, link, nothing_connected, query_of
 from tests.app.days import DAY, meeting, periods
 from tests.conftest import Api
 
 pytestmark = pytest.mark.usefixtures("worker")
-allowing = consenting.allowing
 
 WRITE = {"google": "https://www.googleapis.com/auth/calendar", "microsoft": "Calendars.ReadWrite"}
 
@@ -71,10 +59,10 @@ def test_the_three_ways_to_a_link_are_one(api, sandbox, new_user, provider):
 
     found = [by_query.json["data"]["link"], by_body, dict_of(listed)[provider]]
     changing = {"state", "code_challenge"}
-    unchanged = [
+    parameters = [
         {name: value for name, value in query_of(each).items() if name not in changing} for each in found
     ]
-    assert unchanged[0] == unchanged[1] == unchanged[2]
+    assert parameters[0] == parameters[1] == parameters[2]
     assert len({query_of(each)["state"] for each in found}) == 3
 
 
@@ -106,9 +94,9 @@ def test_a_link_names_the_requested_access_and_hides_the_verifier(api, new_user,
 def test_the_callback_is_at_the_public_address_when_there_is_one(new_app, api, new_user):
     behind_a_proxy = Api(new_app(public_url="https://calendar.example.com").test_client(), api.key)
 
-    consent = query_of(link(behind_a_proxy, new_user(), "google"))
+    query = query_of(link(behind_a_proxy, new_user(), "google"))
 
-    assert consent["redirect_uri"] == "https://calendar.example.com/v1/oauth/google/callback"
+    assert query["redirect_uri"] == "https://calendar.example.com/v1/oauth/google/callback"
 
 
 @BOTH

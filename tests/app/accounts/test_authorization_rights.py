@@ -13,24 +13,12 @@ from sqlalchemy import select
 
 from store.sql.models import AuditRecord
 from store.sql.queries import api_keys
-from tests.app import consenting
 from tests.app.answers import error
-from tests.app.consenting import (
-    ADA,
-    BOTH,
-    OWN,
-    arrive,
-    connected,
-    consent,
-    link,
-    nothing_connected,
-    query_of,
-)
+from tests.app.consenting import ADA, BOTH, OWN, arrive, connected, consent, link, nothing_connected, query_of
 from tests.app.days import DAY, periods
 from tests.conftest import Api, connect
 
 pytestmark = pytest.mark.usefixtures("worker")
-allowing = consenting.allowing
 
 
 # --- who may

@@ -8,24 +8,12 @@ import pytest
 import requests
 
 from store.security.oauth_states import STATE_SECONDS
-from tests.app import consenting
 from tests.app.answers import OF_PROVIDER, error
-from tests.app.consenting import (
-    ADA,
-    BOTH,
-    OWN,
-    arrive,
-    connected,
-    consent,
-    link,
-    nothing_connected,
-    query_of,
-)
+from tests.app.consenting import ADA, BOTH, OWN, arrive, connected, consent, link, nothing_connected, query_of
 from tests.app.days import DAY, meeting, periods
 from tests.conftest import Api
 
 pytestmark = pytest.mark.usefixtures("worker")
-allowing = consenting.allowing
 
 STALE = "state is unknown, expired or already used"
 CODE_REFUSED = "The code is no longer valid; start again"
@@ -214,10 +202,10 @@ def test_the_granted_scope_counts_and_not_the_requested_one(api, sandbox, new_us
         "google": "openid email calendar.freebusy calendar.calendarlist.readonly",
         "microsoft": "openid email profile offline_access Calendars.ReadBasic",
     }
-    consent_url = url.replace(urlsplit(url).query, "")
+    endpoint = url.replace(urlsplit(url).query, "")
     narrowed = query_of(url) | {"scope": levels[provider]}
     landed = requests.get(
-        consent_url, params=narrowed | {"login_hint": ADA}, allow_redirects=False, timeout=10
+        endpoint, params=narrowed | {"login_hint": ADA}, allow_redirects=False, timeout=10
     ).headers["Location"]
 
     page = arrive(api, landed)

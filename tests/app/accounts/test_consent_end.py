@@ -10,24 +10,12 @@ from sqlalchemy import update
 
 from store.sql.models import ApiKey, now
 from store.sql.queries import organizations, users
-from tests.app import consenting
 from tests.app.answers import connections_of, error
-from tests.app.consenting import (
-    ADA,
-    BOTH,
-    OWN,
-    arrive,
-    connected,
-    consent,
-    link,
-    nothing_connected,
-    query_of,
-)
+from tests.app.consenting import ADA, BOTH, OWN, arrive, connected, consent, link, nothing_connected, query_of
 from tests.app.days import DAY, meeting, periods
 from tests.conftest import Api, stores_of
 
 pytestmark = pytest.mark.usefixtures("worker")
-allowing = consenting.allowing
 
 EVE = "eve@example.com"
 KEY_GONE = "The API key that made this link is no longer in force"
@@ -178,8 +166,8 @@ def test_another_account_than_the_expected_one_changes_nothing(allowing, sandbox
     with stores.database.reading() as session:
         before = session.scalars(connections_of(user)).one().id
     at_ours = chosen(link(allowing, user, provider, expectedEmail=ADA), EVE)
-    consent_link = link(allowing, user, provider, expectedEmail=ADA, redirectUrl=OWN)
-    at_theirs = query_of(chosen(consent_link, EVE))
+    url = link(allowing, user, provider, expectedEmail=ADA, redirectUrl=OWN)
+    at_theirs = query_of(chosen(url, EVE))
 
     page = arrive(allowing, at_ours)
     verified = allowing.post(f"/users/oauth/{provider}/verify", at_theirs)

@@ -12,8 +12,9 @@ from sqlalchemy import event, insert
 from app.schemas.records import OrganizationSchema
 from store.sql.models import Membership, Organization, User
 from store.sql.queries import api_keys, organizations
-from tests.app.answers import pages
+from tests.app.answers import INCLUDED, pages
 from tests.conftest import Api, stores_of
+from tests.store.statements import recorded
 
 # The number of members that an organization shows in a list of users.
 SHOWN = 100
@@ -42,17 +43,15 @@ def lists(racing_app: Flask, unique) -> Callable[[int], list[str]]:
 class Work:
     """The database work of one request."""
 
-    statements: int = 0
+    statements: list[str]
     rows: int = 0
 
 
 @pytest.fixture
 def work(racing_app: Flask) -> Iterator[Work]:
     """Counts statements, and the rows that were fetched where the driver lets us see each."""
-    engine, found = stores_of(racing_app).database.engine, Work()
-
-    def count_statement(*_: object) -> None:
-        found.statements += 1
+    database = stores_of(racing_app).database
+    engine = database.engine
 
     def count_rows(connection, *_: object) -> None:
         def note(_cursor: object, row: tuple[object, ...]) -> tuple[object, ...]:
@@ -62,11 +61,11 @@ def work(racing_app: Flask) -> Iterator[Work]:
         if engine.dialect.name == "sqlite":
             connection.row_factory = note
 
-    event.listen(engine, "before_cursor_execute", count_statement)
-    event.listen(engine, "checkout", count_rows)
-    yield found
-    event.remove(engine, "before_cursor_execute", count_statement)
-    event.remove(engine, "checkout", count_rows)
+    with recorded(database) as statements:
+        found = Work(statements)
+        event.listen(engine, "checkout", count_rows)
+        yield found
+        event.remove(engine, "checkout", count_rows)
 
 
 @pytest.mark.parametrize("path", ["/users", "/organizations/{slug}/members", "/organizations"])
@@ -77,11 +76,12 @@ def test_ten_times_the_members_cost_about_ten_times_as_much(lists, racing_app, w
         bound = key_of(racing_app, slug)
         # The first request with a key also reads the key.
         bound.get(path.format(slug=slug))
-        work.statements = work.rows = 0
+        work.statements.clear()
+        work.rows = 0
         answer = bound.get(path.format(slug=slug))
         data = answer.json["data"]
         assert len(data if path != "/organizations" else data[0]["members"]) == size
-        costs.append((len(answer.data), work.rows, work.statements))
+        costs.append((len(answer.data), work.rows, len(work.statements)))
 
     (few_bytes, few_rows, few_statements), (many_bytes, many_rows, many_statements) = costs
     assert many_bytes <= 12 * few_bytes
@@ -141,14 +141,7 @@ def test_a_single_user_and_an_organization_stay_whole(lists, racer):
 
 def test_include_narrows_every_list_of_users(lists, racer):
     slug, _ = lists(2)
-    both = {"oauthConnections", "organizations"}
-    for query, present in {
-        "": both,
-        "include=oauthConnections": {"oauthConnections"},
-        "include[]=organizations": {"organizations"},
-        "include=organizations,oauthConnections": both,
-        "include=": both,
-    }.items():
+    for query, present in INCLUDED.items():
         for path in ("/users", f"/organizations/{slug}/members"):
             answer = racer.call("GET", path, query_string=query)
             assert {frozenset(user) for user in answer.json["data"]} == {

@@ -6,7 +6,6 @@ import base64
 import logging
 import re
 import secrets
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,10 +17,8 @@ from sqlalchemy import delete, func, select
 
 from app.accounts.oauth_clients import CONSOLES, FieldRefused, Source
 from app.http.errors import Conflict, NotFound
-from app.server import commands as processes
 from providers.names import ProviderName
 from providers.oauth.registration_probe import Verdict
-from store.config import embedded_redis
 from store.config.settings import Settings
 from store.sql.models import AuditRecord, ProviderClient
 from store.sql.queries import provider_clients
@@ -42,7 +39,7 @@ from tests.app.oauth_client_forms import (
     watched,
 )
 from tests.conftest import Api, application, connect, settings_of
-from workers.celery_app import create_celery
+from tests.installation.processes import running_redis, running_worker
 
 GOOGLE, MICROSOFT = ProviderName.GOOGLE, ProviderName.MICROSOFT
 TENANT = "contoso.onmicrosoft.com"
@@ -58,12 +55,10 @@ def bare(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) 
     }
     ours = environment | clients | {"ALMANAC_DATA_DIR": str(folder), "ALMANAC_BUSY_TTL": "0"}
     settings = settings_of(ours)
-    redis = embedded_redis.start(folder, settings.redis_socket)
-    with application(settings) as made:
-        services_of(made).stores.database.upgrade()
-    yield ours
-    redis.terminate()
-    redis.wait(timeout=5)
+    with running_redis(folder, settings.redis_socket):
+        with application(settings) as made:
+            services_of(made).stores.database.upgrade()
+        yield ours
 
 
 @pytest.fixture(scope="module")
@@ -75,19 +70,8 @@ def bare_settings(bare: dict[str, str]) -> Settings:
 def worker_log(bare: dict[str, str], bare_settings: Settings) -> Iterator[Path]:
     """A real worker of this installation; yields its log."""
     log = bare_settings.data_dir / "worker.log"
-    command = processes.worker(bare_settings, "bare")
-    with (
-        log.open("wb") as output,
-        subprocess.Popen(command, env=bare, stdout=output, stderr=output) as process,
-    ):
-        celery = create_celery(bare_settings)
-        give_up = time.monotonic() + 60
-        while not celery.control.ping(timeout=0.5, limit=1):
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < give_up, "the worker does not answer"
+    with log.open("wb") as output, running_worker(bare_settings, bare, "bare", output=output):
         yield log
-        process.terminate()
-        process.wait(timeout=20)
 
 
 @pytest.fixture
@@ -177,7 +161,7 @@ def test_refreshes_follow_what_is_saved_changed_and_removed(web, caller, sandbox
 
 @pytest.mark.usefixtures("worker_log")
 @pytest.mark.parametrize(
-    ("provider", "entered", "sentence"),
+    ("provider", "entered", "message"),
     [
         ("google", {"secret": "wrong"}, "Google does not accept this client id with this secret"),
         ("google", {"client_id": "wrong"}, "Google does not accept this client id with this secret"),
@@ -186,14 +170,14 @@ def test_refreshes_follow_what_is_saved_changed_and_removed(web, caller, sandbox
     ],
 )
 def test_what_the_provider_refuses_is_not_saved_and_what_was_there_stays(
-    web, sandbox, provider, entered, sentence
+    web, sandbox, provider, entered, message
 ):
     save(web, provider, "before")
     kept = saved(web), audited(web)
 
     found = save(web, provider, **entered)
 
-    assert (found.verdict, found.sentence) == (Verdict.WRONG, sentence)
+    assert (found.verdict, found.sentence) == (Verdict.WRONG, message)
     assert found.advice
     assert (saved(web), audited(web)) == kept
 
@@ -236,7 +220,7 @@ def test_without_a_worker_it_is_saved_with_a_warning(new_app, settings, sandbox,
 
 
 @pytest.mark.parametrize(
-    ("provider", "field", "entered", "sentence"),
+    ("provider", "field", "entered", "message"),
     [
         ("google", "client_id", {"client_id": ""}, "Client ID must have 1 to 512 characters"),
         ("google", "client_id", {"client_id": " \n"}, "Client ID must have 1 to 512 characters"),
@@ -253,14 +237,14 @@ def test_without_a_worker_it_is_saved_with_a_warning(new_app, settings, sandbox,
     ],
 )
 def test_a_field_that_cannot_be_right_is_named_and_nothing_is_tried_or_saved(
-    web, sandbox, provider, field, entered, sentence
+    web, sandbox, provider, field, entered, message
 ):
     with pytest.raises(FieldRefused) as refused:
         save(web, provider, **entered)
 
     assert refused.value.field == field
     assert refused.value.status == 400
-    assert refused.value.error.startswith(sentence)
+    assert refused.value.error.startswith(message)
     assert sandbox.requests().total == 0
     assert saved(web) == {}
 

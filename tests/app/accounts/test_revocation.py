@@ -8,14 +8,12 @@ from sqlalchemy import update
 from store.coordination import grants
 from store.sql.models import OAuthConnection
 from store.sql.queries.connections import ProviderAccount
-from tests.app import consenting
 from tests.app.answers import connections_of
 from tests.app.consenting import arrive, connected, consent, link
 from tests.app.days import DAY
 from tests.conftest import connect
 
 pytestmark = pytest.mark.usefixtures("worker")
-allowing = consenting.allowing
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from sqlalchemy import event
 
 from app.services import EXTENSION
-from tests.app.answers import cached, connections_of, error, pages
+from tests.app.answers import INCLUDED, cached, connections_of, error, pages
 from tests.app.routes import routes
+from tests.store.statements import recorded
 
 RANGE = {"start": "2026-12-03", "end": "2026-12-04"}
 
@@ -159,14 +159,7 @@ def test_renaming_and_deleting_at_once_never_fails_on_our_side(at_once, racer, u
 
 def test_include_narrows_the_relations(api, new_user):
     user = new_user()
-    both = {"oauthConnections", "organizations"}
-    for query, present in {
-        "": both,
-        "include=oauthConnections": {"oauthConnections"},
-        "include[]=organizations": {"organizations"},
-        "include=organizations,oauthConnections": both,
-        "include=": both,
-    }.items():
+    for query, present in INCLUDED.items():
         for method, body in (("GET", None), ("PUT", {"userId": user})):
             more = {} if body is None else {"json": body}
             answer = api.call(method, f"/users/{user}", query_string=query, **more)
@@ -358,8 +351,6 @@ def test_a_page_holds_one_to_a_thousand(api, limit):
 
 def test_the_list_costs_the_same_statements_for_three_and_for_thirty(racing_app, racer, unique):
     database = racing_app.extensions[EXTENSION].stores.database
-    statements = []
-    event.listen(database.engine, "before_cursor_execute", lambda *call: statements.append(call[2]))
     slugs = [unique("org"), unique("org")]
     for slug in slugs:
         racer.post("/organizations", {"slug": slug, "name": None})
@@ -373,8 +364,8 @@ def test_the_list_costs_the_same_statements_for_three_and_for_thirty(racing_app,
     counts = []
     for more in (3, 27):
         grow(more)
-        statements.clear()
-        assert racer.get("/users").status_code == 200
+        with recorded(database) as statements:
+            assert racer.get("/users").status_code == 200
         counts.append(Counter(statement.split()[0] for statement in statements))
 
     assert counts[0] == counts[1]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-from sqlalchemy import delete
 
 from app.services import EXTENSION
 from store.sql.models import WebhookEndpoint
@@ -14,27 +13,12 @@ from tests.app.answers import error
 from tests.app.at_provider import NINE, AtProvider, Person
 from tests.conftest import connect
 from tests.waiting import until
-from tests.webhook_receiver import Receiver
 
 EVENTS = ["calendar.changed", "connection.expired", "connection.restored"]
 NOWHERE = "http://127.0.0.1:9/hook"
 RANGE = {"start": "2026-12-03", "end": "2026-12-04"}
 
-
-@pytest.fixture(autouse=True)
-def nobody_listens_afterwards(stores) -> Iterator[None]:
-    """Delete the webhook endpoints that a test has registered."""
-    yield
-    with stores.database.writing() as session:
-        session.execute(delete(WebhookEndpoint))
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    receiver = Receiver()
-    receiver.up()
-    yield receiver
-    receiver.down()
+pytestmark = pytest.mark.usefixtures("no_webhook_endpoints")
 
 
 @pytest.fixture
@@ -191,13 +175,13 @@ def test_a_change_through_the_api_arrives_without_anybody_sweeping(api, person, 
     ada.made(subject="Salary review")
     until(lambda: log(api, endpoint)[-1]["status"] == "delivered")
     (received,) = receiver.received
-    said = received.verified(endpoint["secret"])
-    assert said["type"] == "calendar.changed"
+    payload = received.verified(endpoint["secret"])
+    assert payload["type"] == "calendar.changed"
     # Google's id would be the person's address.
     named = "primary" if provider == "google" else ada.main
-    assert said["data"] == {"userId": ada.user, "provider": provider, "calendarId": named}
+    assert payload["data"] == {"userId": ada.user, "provider": provider, "calendarId": named}
     (delivery,) = log(api, endpoint)
-    assert (delivery["id"], delivery["payload"]) == (received.id, said)
+    assert (delivery["id"], delivery["payload"]) == (received.id, payload)
     assert (delivery["attempts"], delivery["lastStatus"], delivery["lastError"]) == (1, 204, None)
 
 
@@ -288,10 +272,10 @@ def test_a_receiver_that_is_down_gets_every_event_once_it_is_back(api, person, r
     )
     receiver.up()
     until(lambda: all(each["status"] == "delivered" for each in log(api, endpoint)), meanwhile=sweep)
-    payloads = {each.id: each.verified(endpoint["secret"]) for each in receiver.received}
-    assert len(receiver.received) == len(payloads) == 3
-    assert payloads == {each["id"]: each["payload"] for each in log(api, endpoint)}
-    assert {each["data"]["userId"] for each in payloads.values()} == {ada.user for ada in people}
+    events = {each.id: each.verified(endpoint["secret"]) for each in receiver.received}
+    assert len(receiver.received) == len(events) == 3
+    assert events == {each["id"]: each["payload"] for each in log(api, endpoint)}
+    assert {each["data"]["userId"] for each in events.values()} == {ada.user for ada in people}
     assert all(each["attempts"] > 1 for each in log(api, endpoint))
 
 

@@ -8,7 +8,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 
 import pytest
 import requests
@@ -16,12 +15,18 @@ from flask import Flask
 
 from app.server import commands
 from app.services import EXTENSION, Services
-from store.config import embedded_redis
 from store.coordination.heartbeats import WORKERS
-from store.sql.database import Database
 from store.sql.queries import api_keys
 from tests.app.days import DAY, meeting
-from tests.conftest import START_SECONDS, STOP_SECONDS, Api, application, connect, settings_of
+from tests.conftest import Api, application, connect, settings_of
+from tests.installation.builder import installed
+from tests.installation.processes import (
+    START_SECONDS,
+    free_port,
+    listens,
+    running_worker,
+    wait_until,
+)
 from workers.celery_app import create_celery
 from workers.memory import MEBIBYTE
 from workers.queues import Queue
@@ -37,22 +42,15 @@ DEADLINE = 90
 def apart(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment of an installation with small queues; tests may kill its processes. Redis runs."""
     folder = tmp_path_factory.mktemp("full")
-    ours = environment | {
-        "ALMANAC_DATA_DIR": str(folder),
+    changed = {
         "ALMANAC_FANOUT_DEADLINE": str(DEADLINE),
         "ALMANAC_BUSY_TTL": "3600",
         "ALMANAC_WAITING_READS": str(READS),
         "ALMANAC_WAITING_WRITES": str(WRITES),
         "ALMANAC_WORKER_MEMORY": "200",
     }
-    settings = settings_of(ours)
-    redis = embedded_redis.start(folder, settings.redis_socket)
-    database = Database(settings.database_url)
-    database.upgrade()
-    database.close()
-    yield ours
-    redis.terminate()
-    redis.wait(timeout=STOP_SECONDS)
+    with installed(environment, folder, web=0, workers=(), **changed) as made:
+        yield made.environment
 
 
 @pytest.fixture
@@ -72,24 +70,6 @@ def own_api(own_app: Flask, wired: Services) -> Api:
     with wired.stores.database.writing() as session:
         key = api_keys.create(session, prefix="alm_", name="full")
     return Api(own_app.test_client(), key)
-
-
-@contextmanager
-def working(
-    environment: dict[str, str], command: list[str] | None = None
-) -> Iterator[subprocess.Popen[bytes]]:
-    """A worker that is ready."""
-    settings = settings_of(environment)
-    with subprocess.Popen(command or commands.worker(settings, "own"), env=environment) as process:
-        celery = create_celery(settings)
-        give_up = time.monotonic() + START_SECONDS
-        while not celery.control.ping(timeout=0.5, limit=1):
-            assert process.poll() is None, "the worker ended by itself"
-            assert time.monotonic() < give_up, "the worker does not answer"
-        yield process
-        celery.close()
-        process.terminate()
-        process.wait(timeout=STOP_SECONDS)
 
 
 @pytest.fixture
@@ -130,7 +110,7 @@ def settled(futures: list[Future], count: int) -> list[Future]:
 def test_a_limited_number_waits_and_the_others_fail_at_once(own_api, wired, apart, people, sandbox):
     warm, *cold = people
     redis = wired.stores.redis
-    with working(apart):
+    with running_worker(settings_of(apart), apart, "own"):
         assert busy(own_api, warm).status_code == 200
     # As in a new installation, where a first worker may be about to start.
     redis.delete(WORKERS)
@@ -151,7 +131,7 @@ def test_a_limited_number_waits_and_the_others_fail_at_once(own_api, wired, apar
         assert busy(own_api, warm).status_code == 200
         assert redis.zcard("waiting:reads") == READS
 
-        with working(apart):
+        with running_worker(settings_of(apart), apart, "own"):
             wait([*reads, *writes], timeout=DEADLINE)
             assert sorted(each.result().status_code for each in reads) == [200] * READS + [503] * (
                 len(cold) - READS
@@ -176,14 +156,12 @@ def nothing_is_left(redis) -> bool:
 def test_the_queue_entries_of_a_killed_web_process_expire(own_api, wired, apart, people):
     short = apart | {"ALMANAC_FANOUT_DEADLINE": "4", "PATH": os.environ["PATH"]}
     redis = wired.stores.redis
-    port = 20_000 + os.getpid() % 20_000
+    port = free_port()
     command = commands.web("127.0.0.1", port, 1)
     with subprocess.Popen(command, env=short, start_new_session=True) as server:
         url = f"http://127.0.0.1:{port}"
+        wait_until(lambda: listens(port), [server])
         give_up = time.monotonic() + START_SECONDS
-        while not listens(url):
-            assert time.monotonic() < give_up
-            time.sleep(0.1)
         with ThreadPoolExecutor(READS) as threads:
             waiting = [threads.submit(ask, url, own_api.key, user) for user in people[:READS]]
             while redis.zcard("waiting:reads") < READS:
@@ -199,15 +177,8 @@ def test_the_queue_entries_of_a_killed_web_process_expire(own_api, wired, apart,
     while redis.zcount("waiting:reads", redis.time()[0] * 1000, "+inf"):
         assert time.monotonic() < give_up, "the entries of the killed process do not expire"
         time.sleep(0.1)
-    with working(apart):
+    with running_worker(settings_of(apart), apart, "own"):
         assert {busy(own_api, user).status_code for user in people} == {200}
-
-
-def listens(url: str) -> bool:
-    try:
-        return requests.get(f"{url}/healthz", timeout=5).ok
-    except requests.RequestException:
-        return False
 
 
 def ask(url: str, key: str, user: str) -> int | None:
@@ -242,12 +213,16 @@ def memory_of(process: subprocess.Popen[bytes]) -> float:
 def test_a_worker_that_has_grown_is_replaced_and_nothing_is_lost(
     own_api: Api, apart: dict[str, str], people: list[str], sandbox, wired
 ):
+    settings = settings_of(apart)
     command = [
         "tests.workers.leaking_app" if each == "workers.main" else each
-        for each in commands.worker(settings_of(apart), "grower")
+        for each in commands.worker(settings, "grower")
     ]
     statuses: list[int] = []
-    with working(apart, command) as worker, ThreadPoolExecutor(2) as threads:
+    with (
+        running_worker(settings, apart, "grower", command=command) as worker,
+        ThreadPoolExecutor(2) as threads,
+    ):
         over: list[bool] = []
 
         def go_on(call: Callable[[], int]) -> None:
@@ -258,7 +233,7 @@ def test_a_worker_that_has_grown_is_replaced_and_nothing_is_lost(
             go_on, lambda: busy(own_api, people[0], **{"Cache-Control": "no-cache"}).status_code
         )
         writer = threads.submit(go_on, lambda: create(own_api, people[1]).status_code)
-        create_celery(settings_of(apart)).send_task("upkeep.grow", kwargs={"mebibytes": 300})
+        create_celery(settings).send_task("upkeep.grow", kwargs={"mebibytes": 300})
         reached(lambda: memory_of(worker) > 300, "it does not grow")
         reached(lambda: memory_of(worker) < 200, "it is not replaced")
         present = wired.stores.heartbeats.present

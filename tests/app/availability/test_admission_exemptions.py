@@ -5,13 +5,11 @@ from __future__ import annotations
 import pytest
 
 from app.services import EXTENSION
-from tests.app import consenting
 from tests.app.consenting import ADA, BOTH, arrive, connected, consent, link
 from tests.app.days import DAY
 from workers.fanout.admission import QueueFull
 
 pytestmark = pytest.mark.usefixtures("worker")
-allowing = consenting.allowing
 
 
 @pytest.fixture

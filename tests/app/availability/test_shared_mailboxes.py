@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ import pytest
 
 from providers.sandbox.client import Sandbox
 from tests.app.days import PROVIDERS
+from tests.app.endless import repeated
 from tests.app.events.test_write_coherence import DAY, MINUTES, clock, union
 from tests.app.provider_installation import installed
 from tests.conftest import Api, connect
@@ -91,31 +91,13 @@ SHARED = [of_one_mailbox, of_one_secondary_calendar, of_a_shared_calendar]
 @contextmanager
 def reading(api: Api, readers: list[Reader]) -> Iterator[None]:
     """Two clients for each user that read continuously, one of them without the cache."""
-    over = threading.Event()
-    failures: list[str] = []
 
-    def read(reader: Reader, headers: dict[str, str]) -> None:
+    def repeat(reader: Reader, headers: dict[str, str]) -> Callable[[], object]:
         client = Api(api.client.application.test_client(), api.key)
-        try:
-            while not over.is_set():
-                reader.busy(client, **headers)
-        except AssertionError as error:
-            failures.append(str(error))
+        return lambda: reader.busy(client, **headers)
 
-    threads = [
-        threading.Thread(target=read, args=(reader, headers))
-        for reader in readers
-        for headers in ({}, {"Cache-Control": "no-cache"})
-    ]
-    for thread in threads:
-        thread.start()
-    try:
+    with repeated([repeat(reader, h) for reader in readers for h in ({}, {"Cache-Control": "no-cache"})]):
         yield
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join(timeout=20)
-    assert not failures, failures[:3]
 
 
 def write_through_either(api: Api, readers: list[Reader], writes: int, chance: random.Random) -> None:

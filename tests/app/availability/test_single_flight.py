@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.app.days import MORNING
-from tests.app.serving import web_server
+from tests.installation.processes import web_server
 from workers.fanout.admission import QueueFull
 
 pytestmark = pytest.mark.usefixtures("worker")

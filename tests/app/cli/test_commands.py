@@ -22,6 +22,7 @@ from click.testing import CliRunner, Result
 from app.cli.main import main
 from tests import services
 from tests.databases import own_postgresql
+from tests.installation.processes import free_port
 
 ALMANAC = Path(sys.executable).parent / "almanac"
 
@@ -39,13 +40,6 @@ def almanac(*arguments: str, data: Path, typed: str | None = None, **settings: s
         return CliRunner().invoke(main, list(arguments), input=typed, env=environment)
     finally:
         logging.getLogger().handlers[:] = logged
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def test_a_key_is_printed_alone_listed_by_its_start_and_revoked(tmp_path: Path):

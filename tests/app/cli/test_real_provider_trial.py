@@ -11,9 +11,9 @@ import pytest
 import requests
 
 from app.server.supervisor import sandbox_environment
-from tests.app.cli.test_commands import ALMANAC, clean_environment, free_port
-from tests.conftest import STOP_SECONDS
+from tests.app.cli.test_commands import ALMANAC, clean_environment
 from tests.docs.fences import ROOT, blocks
+from tests.installation.processes import STOP_SECONDS, free_port, ready
 from tests.waiting import until
 
 QUICKSTART = ROOT / "docs/quickstart.md"
@@ -44,7 +44,7 @@ def test_an_account_is_connected_through_the_redirect_url_that_is_registered(san
 
     everything = subprocess.Popen(["bash", "-c", written(START)], env=environment)
     try:
-        until(lambda: everything.poll() is not None or ready(port), patience=90)
+        until(lambda: everything.poll() is not None or ready(f"http://127.0.0.1:{port}"), patience=90)
         assert everything.poll() is None, "it ended by itself"
         ran = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", written(CONNECT)],
@@ -66,10 +66,3 @@ def test_an_account_is_connected_through_the_redirect_url_that_is_registered(san
     finally:
         everything.terminate()
         assert everything.wait(timeout=STOP_SECONDS) == 0
-
-
-def ready(port: int) -> bool:
-    try:
-        return requests.get(f"http://127.0.0.1:{port}/readyz", timeout=5).ok
-    except requests.RequestException:
-        return False

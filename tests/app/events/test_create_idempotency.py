@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.app.answers import error
-from tests.app.at_provider import INSERT, LOOK, AtProvider, Person, bare, one
+from tests.app.at_provider import INSERT, LOOK, bare, one
 from tests.app.days import PROVIDERS
 from tests.conftest import connect
 
@@ -16,9 +16,8 @@ KEY = {"Idempotency-Key": "one"}
 
 
 @pytest.fixture
-def person(api, sandbox, new_user, provider):
-    account = sandbox.account(provider, "ada@example.com", calendars=[{"primary": True}, {"id": "AAMk-team"}])
-    return Person(api, new_user(account), account, AtProvider(sandbox, account))
+def person(new_person, provider):
+    return new_person(provider, calendars=[{"primary": True}, {"id": "AAMk-team"}])
 
 
 # --- the client's own id
@@ -108,13 +107,12 @@ def test_a_create_is_not_answered_with_an_event_that_goes_by_another_metaid_now(
     assert person.there.subjects() == ["Once"]
 
 
-def test_a_metaid_is_taken_by_whatever_id_its_event_has(api, sandbox, new_user):
-    account = sandbox.account("google", "ada@example.com")
-    person = Person(api, new_user(account), account, AtProvider(sandbox, account))
+def test_a_metaid_is_taken_by_whatever_id_its_event_has(new_person):
+    person = new_person("google")
     person.made(id="0chosen0", metaId="m-1", subject="Once")
     error(person.create(metaId="m-1", subject="Other"), 409)
     # The account has another address now, as after a rename: it is still the same event.
-    connect(api, person.user, account, email=None)
+    connect(person.api, person.user, person.account, email=None)
     error(person.create(metaId="m-1", subject="Other"), 409)
     assert person.there.subjects() == ["Once"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.http.errors import Code
-from tests.app.at_provider import INSERT, LOOK, AtProvider, Person, one
+from tests.app.at_provider import INSERT, LOOK, one
 from tests.app.days import PROVIDERS
 from tests.conftest import Api
 
@@ -15,12 +15,6 @@ BOTH = pytest.mark.parametrize("provider", PROVIDERS)
 KEY = {"Idempotency-Key": "k-1"}
 # The provider has inserted the event, but the connection breaks or the answer comes after the deadline.
 LOST = pytest.mark.parametrize("fault", [{"body": "reset"}, {"latency_ms": 60_000}], ids=["reset", "hangs"])
-
-
-@pytest.fixture
-def person(api, sandbox, new_user, provider):
-    account = sandbox.account(provider, "ada@example.com")
-    return Person(api, new_user(account), account, AtProvider(sandbox, account))
 
 
 def unknown(answer):

@@ -30,12 +30,6 @@ NEEDS = {
 ONE_LEVEL_LESS = {"write": "read", "read": "free-busy"}
 
 
-@pytest.fixture
-def person(api, sandbox, new_user, provider):
-    account = sandbox.account(provider, ADA)
-    return Person(api, new_user(account), account, AtProvider(sandbox, account))
-
-
 def ask(person, call, event_id="AAMk1", calendar="primary"):
     """Send a request; all but ``create`` concern one event."""
     if call == "list":
@@ -88,16 +82,14 @@ def test_scopes_are_read_in_any_case(api, person, shape):
     assert person.create().status_code == 201
 
 
-def test_microsofts_scopes_may_be_urls(api, sandbox, new_user):
-    account = sandbox.account("microsoft", ADA)
-    person = Person(api, new_user(account), account, AtProvider(sandbox, account))
-    connect(api, person.user, account, scope=["https://graph.microsoft.com/Calendars.ReadWrite"])
+def test_microsofts_scopes_may_be_urls(api, new_person):
+    person = new_person("microsoft")
+    connect(api, person.user, person.account, scope=["https://graph.microsoft.com/Calendars.ReadWrite"])
     assert person.create().status_code == 201
 
 
-def test_a_refusal_for_scope_by_google_itself_carries_the_operation_alone(api, sandbox, new_user):
-    account = sandbox.account("google", ADA)
-    person = Person(api, new_user(account), account, AtProvider(sandbox, account))
+def test_a_refusal_for_scope_by_google_itself_carries_the_operation_alone(sandbox, new_person):
+    person = new_person("google")
     event_id = person.made()["id"]
     for call, (operation, _) in NEEDS.items():
         if call == "list":
@@ -206,9 +198,9 @@ def test_a_provider_failure_has_its_reason(sandbox, person, call, fault, status)
     assert answer.json["data"] is None
     assert ADA not in answer.json["error"]
     assert "http" not in answer.json["error"]
-    seconds = 30 if status == 429 and "retry_after" in fault else None
-    assert answer.json.get("retryAfter") == seconds
-    assert answer.headers.get("Retry-After") == (None if seconds is None else str(seconds))
+    retry_after = 30 if status == 429 and "retry_after" in fault else None
+    assert answer.json.get("retryAfter") == retry_after
+    assert answer.headers.get("Retry-After") == (None if retry_after is None else str(retry_after))
 
 
 @pytest.mark.parametrize("reason", ["rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded"])

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.app.answers import error
-from tests.app.at_provider import NINE, AtProvider, Person, bare, one
+from tests.app.at_provider import NINE, bare, one
 from tests.app.days import PROVIDERS
 
 pytestmark = pytest.mark.usefixtures("worker")
@@ -27,22 +27,6 @@ ODD_IDS = {
     "1024 characters": "AAMk" + "x" * 1020,
 }
 ODD = pytest.mark.parametrize("odd", ODD_IDS.values(), ids=ODD_IDS)
-
-
-@pytest.fixture
-def new_person(api, sandbox, new_user):
-    """Make a user with an account of one provider."""
-
-    def make(provider, **account):
-        made = sandbox.account(provider, ADA, **account)
-        return Person(api, new_user(made), made, AtProvider(sandbox, made))
-
-    return make
-
-
-@pytest.fixture
-def person(new_person, provider):
-    return new_person(provider)
 
 
 # --- times

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.app.answers import error
-from tests.app.at_provider import NINE, SUBJECT, AtProvider, Person, bare, one
+from tests.app.at_provider import NINE, SUBJECT, bare, one
 from tests.app.days import DAY, PROVIDERS, periods
 
 pytestmark = pytest.mark.usefixtures("worker")
@@ -19,22 +19,6 @@ CALENDARS = [
     {"id": TEAM},
     {"id": "AAMkAGboss=", "accessRole": "reader"},
 ]
-
-
-@pytest.fixture
-def new_person(api, sandbox, new_user):
-    """Make a user with an account of one provider."""
-
-    def make(provider, **account):
-        made = sandbox.account(provider, ADA, **account)
-        return Person(api, new_user(made), made, AtProvider(sandbox, made))
-
-    return make
-
-
-@pytest.fixture
-def person(new_person, provider):
-    return new_person(provider)
 
 
 # --- create and read

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,16 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from flask import Flask
 
-from app.server import commands
 from app.services import EXTENSION, Services
-from store.config import embedded_redis
-from store.config.settings import Settings
-from store.sql.database import Database
 from store.sql.queries import api_keys
 from tests.app.days import PROVIDERS
 from tests.conftest import Api, application, connect, settings_of
+from tests.installation.builder import installed
+from tests.installation.processes import running_worker
 from tests.providers.sandbox import callers
-from workers.celery_app import create_celery
 
 EVENTS = 200
 AT_ONCE = 24
@@ -30,31 +26,14 @@ AT_ONCE = 24
 def apart(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """The environment of an installation whose worker the test may kill; its Redis runs."""
     folder = tmp_path_factory.mktemp("killed")
-    ours = environment | {"ALMANAC_DATA_DIR": str(folder)}
-    settings = settings_of(ours)
-    redis = embedded_redis.start(folder, settings.redis_socket)
-    database = Database(settings.database_url)
-    database.upgrade()
-    database.close()
-    yield ours
-    redis.terminate()
-    redis.wait(timeout=5)
+    with installed(environment, folder, web=0, workers=()) as made:
+        yield made.environment
 
 
 @pytest.fixture
 def own_app(apart: dict[str, str]) -> Iterator[Flask]:
     with application(settings_of(apart)) as made:
         yield made
-
-
-def start_worker(environment: dict[str, str], settings: Settings, name: str) -> subprocess.Popen[bytes]:
-    process = subprocess.Popen(commands.worker(settings, name), env=environment)
-    celery = create_celery(settings)
-    give_up = time.monotonic() + 30
-    while not celery.control.ping(timeout=0.5, limit=1):
-        assert process.poll() is None, "the worker ended by itself"
-        assert time.monotonic() < give_up, "the worker does not answer"
-    return process
 
 
 @pytest.mark.long
@@ -82,21 +61,16 @@ def test_creates_that_a_killed_worker_has_begun_are_made_once(provider, apart, o
         return caller.post(path, body, headers={"Idempotency-Key": f"create-{number}"}).status_code
 
     settings = settings_of(apart)
-    worker = start_worker(apart, settings, "victim")
-    with ThreadPoolExecutor(AT_ONCE) as threads:
+    with ThreadPoolExecutor(AT_ONCE) as threads, running_worker(settings, apart, "victim") as worker:
         first = [threads.submit(create, number) for number in range(EVENTS)]
         while sum(each.done() for each in first) < EVENTS // 4:
             time.sleep(0.01)
         worker.send_signal(signal.SIGKILL)
         worker.wait(timeout=10)
-        successor = start_worker(apart, settings, "successor")
-        try:
+        with running_worker(settings, apart, "successor"):
             statuses = [each.result() for each in first]
             again = [threads.submit(create, number) for number in range(EVENTS)]
             assert {each.result() for each in again} == {201}
-        finally:
-            successor.terminate()
-            successor.wait(timeout=20)
 
     # The test is meaningful only if some creates were answered and some were interrupted.
     assert {201, 502} <= set(statuses), sorted(set(statuses))

@@ -251,20 +251,23 @@ def test_parallel_creates_of_the_same_event_lose_no_copy(app, sandbox, both):
     assert both.subjects() == {"google": ["Once"], "microsoft": ["Once"]}
 
 
+# Calls of which each changes the copies in both accounts.
+CHANGES = {
+    "create": lambda both: both.create(metaId="m-2"),
+    "update": lambda both: both.update("m-1", subject="New"),
+    "delete": lambda both: both.delete("m-1"),
+}
+
+
 @BOTH
-@pytest.mark.parametrize("call", ["create", "update", "delete"])
+@pytest.mark.parametrize("call", CHANGES)
 def test_an_account_whose_grant_has_ended_keeps_everything_as_it_was(api, sandbox, both, provider, call):
     both.create(metaId="m-1", subject="Old")
     sandbox.revoke(ADA[provider])
     # This read is the first call after the revocation.
     assert failed_accounts(both.get("m-1")) == [(provider, "authorizationInvalid")]
     sandbox.forget_requests()
-    calls = {
-        "create": lambda: both.create(metaId="m-2"),
-        "update": lambda: both.update("m-1", subject="New"),
-        "delete": lambda: both.delete("m-1"),
-    }
-    answer = calls[call]()
+    answer = CHANGES[call](both)
     assert answer.status_code == 401
     assert provider.title() in answer.json["error"]
     assert sandbox.requests().total == 0
@@ -272,17 +275,12 @@ def test_an_account_whose_grant_has_ended_keeps_everything_as_it_was(api, sandbo
 
 
 @BOTH
-@pytest.mark.parametrize("call", ["create", "update", "delete"])
+@pytest.mark.parametrize("call", CHANGES)
 def test_an_account_with_too_narrow_a_grant_keeps_everything_as_it_was(api, sandbox, both, provider, call):
     both.create(metaId="m-1", subject="Old")
     connect(api, both.user, both.accounts[provider], scope=TOO_NARROW[provider])
     sandbox.forget_requests()
-    calls = {
-        "create": lambda: both.create(metaId="m-2"),
-        "update": lambda: both.update("m-1", subject="New"),
-        "delete": lambda: both.delete("m-1"),
-    }
-    answer = calls[call]()
+    answer = CHANGES[call](both)
     operation = {"create": "insert"}.get(call, call)
     assert answer.status_code == 403
     assert answer.json.keys() == {"data", "error", "operation", "validScopes"}

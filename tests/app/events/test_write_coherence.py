@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from tests.app.days import PROVIDERS
+from tests.app.endless import repeated
 from tests.conftest import Api
 
 pytestmark = pytest.mark.usefixtures("worker")
@@ -33,27 +33,19 @@ def union(stretches: list[tuple[int, int]]) -> list[dict[str, str]]:
 @contextmanager
 def reading(app, api: Api, user: str) -> Iterator[None]:
     """Clients that read the same user's busy periods continuously, half of them without the cache."""
-    over = threading.Event()
-    failures: list[str] = []
 
-    def read(number: int) -> None:
+    def reader(number: int) -> Callable[[], None]:
         other = Api(app.test_client(), api.key)
         headers = {"Cache-Control": "no-cache"} if number % 2 else {}
-        while not over.is_set():
-            answer = other.get(f"/users/{user}/calendar/busy", headers=headers, **DAY)
-            if answer.status_code != 200:
-                failures.append(answer.text)
 
-    threads = [threading.Thread(target=read, args=(number,)) for number in range(READERS)]
-    for thread in threads:
-        thread.start()
-    try:
+        def read() -> None:
+            answer = other.get(f"/users/{user}/calendar/busy", headers=headers, **DAY)
+            assert answer.status_code == 200, answer.text
+
+        return read
+
+    with repeated([reader(number) for number in range(READERS)]):
         yield
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join(timeout=20)
-    assert not failures, failures[:3]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

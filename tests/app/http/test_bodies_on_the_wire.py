@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.app.server.test_refusals import send
-from tests.app.serving import web_server
 from tests.conftest import Api
+from tests.installation.processes import web_server
 
 TOO_LARGE = b'{"id": "ada", "x": "' + b"a" * 1_050_000 + b'"}'
 SMALL = b'{"id": "no!"}'

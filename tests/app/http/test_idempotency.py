@@ -12,18 +12,18 @@ from datetime import timedelta
 import flask
 import pytest
 from flask import Flask
-from sqlalchemy import event, select
+from sqlalchemy import select
 from sqlalchemy.exc import OperationalError
 from werkzeug.test import TestResponse
 
 from app.http import idempotency
-from app.services import EXTENSION
 from store.sql.models import IdempotencyKey, now
 from tests.app.answers import error
 from tests.app.at_provider import INSERT
 from tests.app.routes import idempotent_endpoints, routes
 from tests.app.two_accounts import Both
-from tests.conftest import Api
+from tests.conftest import Api, stores_of
+from tests.store.statements import recorded
 
 # POST routes that create nothing: they only read, or return something that is used once.
 MAKES_NOTHING = {
@@ -153,16 +153,10 @@ def test_on_other_routes_the_header_means_nothing(api, stores, new_organization,
 
 
 def test_without_the_header_no_statement_is_sent_to_the_database(app, api, unique):
-    statements: list[str] = []
-    engine = app.extensions[EXTENSION].stores.database.engine
-    listen = (engine, "before_cursor_execute", lambda *arguments: statements.append(arguments[2]))
-    event.listen(*listen)
-    try:
+    with recorded(stores_of(app).database) as statements:
         assert api.post("/users", {"id": unique("user")}).status_code == 201
         unkeyed = list(statements)
         assert api.post("/users", {"id": unique("user")}, headers=keyed(unique("key"))).status_code == 201
-    finally:
-        event.remove(*listen)
     assert unkeyed
     assert not any("idempotency" in each for each in unkeyed)
     assert sum("idempotency" in each for each in statements) == 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-import subprocess
 import threading
 import time
 
@@ -15,8 +14,8 @@ from app.observability.probes import Fault, Probes
 from app.server import commands
 from app.services import EXTENSION
 from store.coordination.heartbeats import BEAT
-from tests.conftest import START_SECONDS, STOP_SECONDS
-from tests.observability.installation import installed
+from tests.installation.builder import installed
+from tests.installation.processes import running, wait_until
 from tests.waiting import until
 from workers import broker
 
@@ -198,15 +197,8 @@ def test_an_internal_error_is_in_the_log_and_not_in_the_answer(caplog):
 
 def test_beat_ticks_for_all_to_see(environment, settings, stores):
     stores.redis.delete(BEAT)
-    command = commands.beat(settings)
-    with subprocess.Popen(command, env=environment) as beat:
-        give_up = time.monotonic() + START_SECONDS
-        while not stores.heartbeats.present().beats:
-            assert beat.poll() is None
-            assert time.monotonic() < give_up
-            time.sleep(0.1)
-        beat.terminate()
-        beat.wait(timeout=STOP_SECONDS)
+    with running(commands.beat(settings), environment) as beat:
+        wait_until(lambda: stores.heartbeats.present().beats, [beat])
     stores.redis.delete(BEAT)
 
 

@@ -12,8 +12,8 @@ from store.metrics.histogram import Histogram
 from store.metrics.schema import Cache, Counts, together
 from tests.app.days import DAY, meeting, periods
 from tests.app.routes import routes
-from tests.app.serving import web_server
 from tests.conftest import Api
+from tests.installation.processes import web_server
 from tests.waiting import until
 
 TRIES = 5

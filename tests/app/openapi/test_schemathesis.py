@@ -17,15 +17,12 @@ from schemathesis import Case, GenerationMode
 from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.config import SchemathesisConfig
 from schemathesis.schemas import APIOperation
-from sqlalchemy import delete
 
 from providers.sandbox.client import Sandbox
-from store.sql.models import WebhookEndpoint
-from store.stores import Stores
 from tests import services
 from tests.conftest import Api
 
-pytestmark = pytest.mark.usefixtures("worker")
+pytestmark = pytest.mark.usefixtures("worker", "no_webhook_endpoints")
 
 NAMES = [
     "not_a_server_error",
@@ -147,14 +144,6 @@ def real(
     api: Api, new_user: Callable[..., str], new_organization: Callable[[], str], sandbox: Sandbox
 ) -> Real:
     return Real(api, new_user, new_organization, sandbox)
-
-
-@pytest.fixture(autouse=True)
-def nobody_listens_afterwards(stores: Stores) -> Iterator[None]:
-    """Delete the webhook endpoints that a test has registered."""
-    yield
-    with stores.database.writing() as session:
-        session.execute(delete(WebhookEndpoint))
 
 
 def spells_an_array_freely(case: Case) -> bool:

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.serving import web_server
-from tests.conftest import START_SECONDS
+from tests.installation.processes import START_SECONDS, web_server
 
 pytestmark = pytest.mark.skipif(not hasattr(select, "EPOLLEXCLUSIVE"), reason="the queue is Linux's")
 

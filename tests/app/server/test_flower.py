@@ -22,8 +22,9 @@ from app.server.flower import SignIn, sign_in
 from store.config.flower_settings import FlowerSettings, read_flower_settings
 from store.config.settings import SettingsError, socket_path
 from store.coordination import heartbeats
-from tests.app.cli.test_commands import ALMANAC, almanac, clean_environment, free_port
-from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
+from tests.app.cli.test_commands import ALMANAC, almanac, clean_environment
+from tests.conftest import settings_of
+from tests.installation.processes import START_SECONDS, STOP_SECONDS, free_port, wait_until
 
 # Starts a whole installation, which is too slow for the default run.
 pytestmark = pytest.mark.long
@@ -122,11 +123,7 @@ def test_it_starts_with_the_broker_and_its_password_alone(environment, worker, t
     with subprocess.Popen([str(ALMANAC), "flower", "--port", str(port)], env=ours) as process:
         try:
             running = Running(f"http://127.0.0.1:{port}", process, PASSWORD)
-            give_up = time.monotonic() + START_SECONDS
-            while almanac("healthy", "flower", "--port", str(port), data=Path("/")).exit_code:
-                assert process.poll() is None, "Flower ended by itself"
-                assert time.monotonic() < give_up, "Flower does not answer"
-                time.sleep(0.2)
+            wait_until(lambda: healthy("--port", str(port)), [process])
             (name,) = running.get("/api/workers", params={"refresh": "1"}).json()
             assert name.startswith("test@")
             assert running.get("/broker").status_code == 200
@@ -141,6 +138,11 @@ def test_it_does_not_start_for_others_without_a_password(tmp_path):
 
     assert refused.exit_code == 1
     assert "ALMANAC_FLOWER_PASSWORD must be set for Flower to listen on 0.0.0.0" in refused.stderr
+
+
+def healthy(*options: str) -> bool:
+    """Whether the health check of Flower's container passes."""
+    return almanac("healthy", "flower", *options, data=Path("/")).exit_code == 0
 
 
 class Running:
@@ -165,15 +167,10 @@ def flower_process(environment: dict[str, str], worker: None) -> Iterator[Runnin
     with subprocess.Popen(command, env=ours, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            line_found = re.search(r"Flower: (\S+) .*with the password (\S+)\)", process.stdout.readline())
-            assert line_found is not None
-            options = ["healthy", "flower", "--port", str(port), "--url-prefix", "/flower"]
-            give_up = time.monotonic() + START_SECONDS
-            while almanac(*options, data=Path("/")).exit_code:
-                assert process.poll() is None, "Flower ended by itself"
-                assert time.monotonic() < give_up, "Flower does not answer"
-                time.sleep(0.2)
-            yield Running(line_found[1], process, line_found[2])
+            printed = re.search(r"Flower: (\S+) .*with the password (\S+)\)", process.stdout.readline())
+            assert printed is not None
+            wait_until(lambda: healthy("--port", str(port), "--url-prefix", "/flower"), [process])
+            yield Running(printed[1], process, printed[2])
         finally:
             process.terminate()
             process.wait(timeout=STOP_SECONDS)
@@ -288,9 +285,9 @@ def test_flower_runs_with_the_other_processes_on_request(tmp_path):
         try:
             assert everything.stdout is not None
             line = next(line for line in everything.stdout if line.startswith("Flower"))
-            line_found = re.fullmatch(r"Flower: (\S+) \(sign in as almanac with the password (\S+)\)\n", line)
-            assert line_found is not None
-            assert workers_seen(line_found[1], ("almanac", line_found[2])) == {"worker1", "worker2"}
+            printed = re.fullmatch(r"Flower: (\S+) \(sign in as almanac with the password (\S+)\)\n", line)
+            assert printed is not None
+            assert workers_seen(printed[1], ("almanac", printed[2])) == {"worker1", "worker2"}
             # Beat has ticked by then, and its health check says so.
             assert almanac("healthy", "beat", data=tmp_path).exit_code == 0
         finally:

@@ -11,7 +11,7 @@ import pytest
 
 from app.server import commands as processes
 from app.server.commands import MALLOC
-from tests.conftest import START_SECONDS
+from tests.installation.processes import START_SECONDS
 
 needs_glibc = pytest.mark.skipif(
     not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="heaps and caches of threads are glibc's"

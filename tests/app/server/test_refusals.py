@@ -15,8 +15,8 @@ from gunicorn.config import Config
 
 from app.server import commands
 from app.server.gunicorn_worker import Worker
-from tests.app.serving import web_server
 from tests.conftest import Api
+from tests.installation.processes import web_server
 
 
 @pytest.fixture(scope="module")

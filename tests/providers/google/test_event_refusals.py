@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -25,7 +24,8 @@ from providers.errors import (
     Unavailable,
 )
 from providers.google.client import Google
-from tests.providers.event_calls import MEETING, TIMED, Calls
+from tests.providers.event_calls import MEETING, OPERATIONS, TIMED, every_call
+from tests.providers.failures import FAILURES
 from tests.providers.google.google_calls import (
     CALENDARS,
     DELETE,
@@ -41,25 +41,12 @@ from tests.providers.google.google_calls import (
 )
 from tests.providers.sandbox.callers import google
 
-
-def every_call(calls: Calls) -> list[Any]:
-    return [
-        lambda: calls.events(),
-        lambda: calls.find("m"),
-        lambda: calls.event(NO_EVENT),
-        lambda: calls.create(TIMED),
-        lambda: calls.update(NO_EVENT, subject="x"),
-        lambda: calls.delete(NO_EVENT),
-    ]
-
-
-OPERATIONS = ["list", "list", "get", "insert", "update", "delete"]
 AUTH = "https://www.googleapis.com/auth/"
 
 
 def test_a_revoked_grant_is_gone_for_every_call(sandbox, calls):
     sandbox.revoke("alice@example.com")
-    for call in every_call(calls):
+    for call in every_call(calls, NO_EVENT):
         with pytest.raises(GrantGone):
             call()
 
@@ -79,12 +66,12 @@ def test_insufficient_scopes_are_reported_without_a_call(sandbox, new, scope, re
     calls = new(scope=AUTH + scope)
     for number in refused:
         with pytest.raises(InsufficientScopes) as raised:
-            every_call(calls)[number]()
+            every_call(calls, NO_EVENT)[number]()
         assert raised.value.operation == f"calendar.events.{OPERATIONS[number]}"
     assert sandbox.requests().total == 0
     for number in set(range(6)) - refused:
         try:
-            every_call(calls)[number]()
+            every_call(calls, NO_EVENT)[number]()
         except EventNotFound:
             continue
 
@@ -124,7 +111,7 @@ BAD_ID = {"error": {"errors": [{"reason": "invalid", "message": "Invalid resourc
 def test_a_calendar_id_that_google_cannot_read_is_invalid(script, scripted_account, is_fit_for_people, call):
     script.say(400, BAD_ID)
     with pytest.raises(ProviderError) as raised:
-        every_call(scripted(script, scripted_account))[call]()
+        every_call(scripted(script, scripted_account), NO_EVENT)[call]()
     assert type(raised.value) is InvalidCalendarId
     is_fit_for_people(raised.value)
 
@@ -134,7 +121,7 @@ def test_an_event_id_that_google_cannot_read_is_of_no_event(script, scripted_acc
     script.say(400, BAD_ID)
     script.say(200, {"timeZone": "UTC"})
     with pytest.raises(EventNotFound):
-        every_call(scripted(script, scripted_account))[call]()
+        every_call(scripted(script, scripted_account), NO_EVENT)[call]()
 
 
 @pytest.mark.parametrize("calendar", ["primary", TEAM])
@@ -192,12 +179,7 @@ def test_a_410_is_an_event_that_is_not_there(sandbox, calls):
 
 
 FAULTS = [
-    ({"status": 500}, Unavailable),
-    ({"status": 503, "retry_after": 60}, Unavailable),
-    ({"body": "html"}, Unavailable),
-    ({"body": "truncated"}, NoAnswer),
-    ({"body": "reset"}, NoAnswer),
-    ({"status": 429, "retry_after": 60}, RateLimited),
+    *FAILURES,
     ({"status": 403, "reason": "userRateLimitExceeded", "retry_after": 60}, RateLimited),
     ({"status": 403, "reason": "quotaExceeded", "retry_after": 60}, RateLimited),
     ({"status": 403, "reason": "forbidden"}, AccessDenied),

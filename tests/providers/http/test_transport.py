@@ -4,61 +4,27 @@ from __future__ import annotations
 
 import os
 import socket
-import ssl
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from providers.http import transport
+from tests.certificates import issue
+from tests.http_server import Handler, serving
 
 
 @pytest.fixture
 def impostor(tmp_path: Path) -> Iterator[str]:
     """The URL of an HTTPS server with an untrusted certificate."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    (tmp_path / "pem").write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "pem")
-
-    class Quiet(HTTPServer):
-        def handle_error(self, *_: object) -> None:
-            """Ignore the rejected handshake, which the test expects."""
-
-    server = Quiet(("127.0.0.1", 0), BaseHTTPRequestHandler)
-    server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    yield f"https://localhost:{server.server_address[1]}/"
-    server.shutdown()
-    server.server_close()
+    _, context = issue(tmp_path, "localhost")
+    with serving(Handler, context) as url:
+        yield f"{url.replace('127.0.0.1', 'localhost')}/"
 
 
 def test_an_untrusted_certificate_is_refused(impostor):
@@ -75,7 +41,7 @@ def test_an_authority_the_operator_trusts_is_trusted(impostor, tmp_path):
     )
     ran = subprocess.run(
         [sys.executable, "-c", program, impostor],
-        env=os.environ | {"SSL_CERT_FILE": str(tmp_path / "pem")},
+        env=os.environ | {"SSL_CERT_FILE": str(tmp_path / "localhost.pem")},
         capture_output=True,
         check=True,
         text=True,

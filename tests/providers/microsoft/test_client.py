@@ -12,7 +12,6 @@ from providers.base import Failed, Read
 from providers.errors import (
     GrantGone,
     InsufficientScopes,
-    NoAnswer,
     ProviderError,
     RateLimited,
     Reason,
@@ -21,6 +20,7 @@ from providers.errors import (
 from providers.microsoft.client import Microsoft
 from providers.oauth.endpoints import MicrosoftEndpoints
 from providers.timestamps import DAY, instant
+from tests.providers.failures import FAILURES
 
 START = instant("2026-12-03T00:00:00Z")
 END = instant("2026-12-04T00:00:00Z")
@@ -272,17 +272,7 @@ def test_a_part_answered_with_401_again_means_that_the_grant_is_gone(sandbox, mi
     assert alice.tokens.renewals == 1
 
 
-FAULTS = [
-    ({"status": 500}, Unavailable),
-    ({"status": 503, "retry_after": 60}, Unavailable),
-    ({"body": "html"}, Unavailable),
-    ({"body": "truncated"}, NoAnswer),
-    ({"body": "reset"}, NoAnswer),
-    ({"status": 429, "retry_after": 60}, RateLimited),
-]
-
-
-@pytest.mark.parametrize(("fault", "error"), FAULTS, ids=str)
+@pytest.mark.parametrize(("fault", "error"), FAILURES, ids=str)
 @pytest.mark.parametrize("call", ["busy", "calendars"])
 def test_a_batch_that_fails_is_named_and_never_an_empty_answer(
     sandbox, microsoft, alice, is_fit_for_people, fault, error, call

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from providers.errors import (
@@ -18,10 +16,10 @@ from providers.errors import (
     NotFound,
     OutcomeUnknown,
     ProviderError,
-    RateLimited,
     Unavailable,
 )
-from tests.providers.event_calls import MEETING, TIMED, Calls, bare
+from tests.providers.event_calls import MEETING, OPERATIONS, TIMED, bare, every_call
+from tests.providers.failures import FAILURES
 from tests.providers.microsoft.graph_calls import BATCH, DELETE, GET, INSERT, TEAM, UPDATE
 
 NO_EVENT = "AAMkAGnosuchevent="
@@ -29,23 +27,9 @@ NO_EVENT = "AAMkAGnosuchevent="
 
 def test_a_revoked_grant_is_gone_for_every_call(sandbox, calls):
     sandbox.revoke("alice@contoso.com")
-    for call in every_call(calls):
+    for call in every_call(calls, NO_EVENT):
         with pytest.raises(GrantGone):
             call()
-
-
-def every_call(calls: Calls) -> list[Any]:
-    return [
-        lambda: calls.events(),
-        lambda: calls.find("m"),
-        lambda: calls.event(NO_EVENT),
-        lambda: calls.create(TIMED),
-        lambda: calls.update(NO_EVENT, subject="x"),
-        lambda: calls.delete(NO_EVENT),
-    ]
-
-
-OPERATIONS = ["list", "list", "get", "insert", "update", "delete"]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +44,7 @@ def test_insufficient_scopes_are_reported_without_a_call(sandbox, new, scope, re
     calls = new(scope=scope)
     for number in refused:
         with pytest.raises(InsufficientScopes) as raised:
-            every_call(calls)[number]()
+            every_call(calls, NO_EVENT)[number]()
         assert raised.value.operation == f"calendar.events.{OPERATIONS[number]}"
     assert sandbox.requests().total == 0
 
@@ -110,12 +94,7 @@ def test_a_cancelled_meeting_is_not_there_but_its_copy_can_be_deleted(new):
 
 
 FAULTS = [
-    ({"status": 500}, Unavailable),
-    ({"status": 503, "retry_after": 60}, Unavailable),
-    ({"body": "html"}, Unavailable),
-    ({"body": "truncated"}, NoAnswer),
-    ({"body": "reset"}, NoAnswer),
-    ({"status": 429, "retry_after": 60}, RateLimited),
+    *FAILURES,
     ({"status": 403}, AccessDenied),
     ({"status": 400}, ProviderError),
 ]

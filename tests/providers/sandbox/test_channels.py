@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import requests
 
 from tests.app.at_provider import AtProvider
 from tests.providers.sandbox import callers
-from tests.receiver import Receiver, receiving
 from tests.waiting import until
 
 PROVIDERS = ("google", "microsoft")
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    with receiving() as receiver:
-        yield receiver
 
 
 def pushes(sandbox, provider: str) -> int:
@@ -50,7 +41,7 @@ def there(sandbox, receiver):
         assert watch(sandbox, account, receiver.url).ok
         if provider == "google":
             receiver.wait(1)
-            receiver.posted.clear()
+            receiver.received.clear()
         return AtProvider(sandbox, account)
 
     return make
@@ -66,7 +57,7 @@ def test_a_write_does_not_wait_for_the_receiver(sandbox, there, receiver, provid
     for _ in range(20):
         events.post()
 
-    assert receiver.posted == []
+    assert receiver.received == []
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -83,7 +74,7 @@ def test_notifications_are_lost_doubled_and_delayed_on_demand(sandbox, there, re
 
     # One of the first two, then the third twice.
     assert len(receiver.wait(3)) == 3
-    assert receiver.posted[1].body == receiver.posted[2].body
+    assert receiver.received[1].body == receiver.received[2].body
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -91,7 +82,7 @@ def test_an_address_that_is_busy_is_tried_again_and_one_that_refuses_is_not(
     sandbox, there, receiver, provider
 ):
     events = there(provider)
-    receiver.answers = [503, 500, 204, 404]
+    receiver.statuses = [503, 500, 204, 404]
     events.post()
     events.post()
     events.post()
@@ -196,7 +187,7 @@ def test_a_control_that_makes_no_sense_is_refused(sandbox):
 
 
 def test_what_was_still_to_be_sent_is_forgotten_with_everything_else(sandbox, there, receiver):
-    receiver.answers.extend([503] * 2)
+    receiver.statuses.extend([503] * 2)
     there("microsoft").post()
     receiver.wait(1)
 
@@ -205,7 +196,7 @@ def test_what_was_still_to_be_sent_is_forgotten_with_everything_else(sandbox, th
     there("microsoft").post()
     receiver.wait(3)
 
-    first, *later = [each.json["value"][0]["subscriptionId"] for each in receiver.posted]
+    first, *later = [each.json["value"][0]["subscriptionId"] for each in receiver.received]
     assert len(later) == 2
     assert first not in later
     assert pushes(sandbox, "microsoft") == 2

@@ -6,12 +6,13 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import event, select, text
+from sqlalchemy import select, text
 
 from store.metrics.key_usage import EACH, KeyUsage
 from store.sql.database import Database
 from store.sql.models import ApiKey
 from store.sql.queries import api_keys
+from tests.store.statements import recorded
 
 
 @pytest.fixture
@@ -35,14 +36,8 @@ def database(fresh_database, changes):
 @pytest.fixture
 def statements(database):
     """The updates that the database was sent."""
-    sent = []
-
-    @event.listens_for(database.engine, "before_cursor_execute")
-    def note(_connection, _cursor, statement, *_):
-        if statement.startswith("UPDATE"):
-            sent.append(statement)
-
-    return sent
+    with recorded(database, "UPDATE") as updates:
+        yield updates
 
 
 def ids(database):

@@ -8,7 +8,7 @@ import pytest
 
 from store.sql.models import ApiKey, Membership, Organization, User, now
 from store.sql.queries import api_keys, audit, connections, organizations, webhooks
-from store.sql.queries.connections import Tokens
+from tests import people
 
 
 @pytest.fixture
@@ -81,21 +81,11 @@ def test_revoking_one_key_leaves_the_others(fresh_database, acme, keys):
 
 def test_connections_that_ended_in_one_organization(fresh_database, keyring, acme):
     with fresh_database.writing() as session:
-        stranger = User(custom_id="bob")
-        session.add(stranger)
-        session.flush()
+        stranger = people.add_user(session, "bob")
         member = session.query(User).filter_by(custom_id="ada").one()
         for user in (member, stranger):
             for provider in ("google", "microsoft"):
-                row, _ = connections.replace(
-                    session,
-                    keyring,
-                    user_id=user.id,
-                    provider=provider,
-                    email=None,
-                    scope=[],
-                    tokens=Tokens("access", None, None),
-                )
+                row = people.add_connection(session, keyring, user, provider=provider, email=None)
                 if provider == "google":
                     connections.mark_dead(session, row.id, "It is gone")
 

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import select, update
 
 from store.cache.busy_cache import CalendarKey
-from store.sql.models import Channel, OAuthConnection, User, now
-from store.sql.queries import channels, connections
-from store.sql.queries.connections import Tokens
+from store.sql.models import Channel, OAuthConnection, now
+from store.sql.queries import channels
+from tests import people
 
 DAY = timedelta(days=1)
 
@@ -18,19 +18,7 @@ DAY = timedelta(days=1)
 @pytest.fixture
 def connection(fresh_database, keyring) -> str:
     with fresh_database.writing() as session:
-        user = User(custom_id="ada")
-        session.add(user)
-        session.flush()
-        row, _ = connections.replace(
-            session,
-            keyring,
-            user_id=user.id,
-            provider="google",
-            email="ada@example.com",
-            scope=[],
-            tokens=Tokens("a", None, None),
-        )
-        return row.id
+        return people.add_connection(session, keyring, people.add_user(session, "ada")).id
 
 
 @pytest.fixture

@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import update
 
-from store.sql.models import OAuthConnection, User
+from store.sql.models import OAuthConnection
 from store.sql.queries import connections
-from store.sql.queries.connections import Standing, Tokens
+from store.sql.queries.connections import Standing
+from tests import people
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -20,19 +21,8 @@ def connected(fresh_database, keyring):
 
     def make(name, provider="google"):
         with fresh_database.writing() as session:
-            user = User(custom_id=name)
-            session.add(user)
-            session.flush()
-            row, _ = connections.replace(
-                session,
-                keyring,
-                user_id=user.id,
-                provider=provider,
-                email=f"{name}@example.com",
-                scope=[],
-                tokens=Tokens("access", None, None),
-            )
-            return row.id
+            user, email = people.add_user(session, name), f"{name}@example.com"
+            return people.add_connection(session, keyring, user, provider=provider, email=email).id
 
     return make
 

@@ -10,10 +10,11 @@ from sqlalchemy import LargeBinary, select, update
 
 from store.security.crypto import Keyring
 from store.sql import key_rotation
-from store.sql.models import Base, IdempotencyKey, OAuthConnection, User, now
+from store.sql.models import Base, IdempotencyKey, OAuthConnection, now
 from store.sql.queries import api_keys, connections, idempotency, provider_clients, webhooks
 from store.sql.queries.connections import Tokens
 from store.sql.queries.provider_clients import StoredClient
+from tests import people
 
 OLD, NEW = secrets.token_bytes(32), secrets.token_bytes(32)
 
@@ -37,14 +38,8 @@ def connected(fresh_database):
 
 
 def connect(session, keyring, n):
-    user = User(custom_id=f"user-{n}")
-    session.add(user)
-    session.flush()
     tokens = Tokens(f"access-{n}", f"refresh-{n}" if n else None, None)
-    row, _ = connections.replace(
-        session, keyring, user_id=user.id, provider="google", email=None, scope=[], tokens=tokens
-    )
-    return row.id
+    return people.add_connection(session, keyring, people.add_user(session, f"user-{n}"), tokens=tokens).id
 
 
 def tokens(database, keyring):

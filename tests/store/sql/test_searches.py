@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 
 from store.sql.models import Membership, Organization, User
 from store.sql.queries import connections, organizations, users
-from store.sql.queries.connections import Tokens
+from tests.people import add_connection
 from tests.store.statements import statements
 
 
@@ -27,15 +27,7 @@ def database(fresh_database, keyring):
             ("Ada", "microsoft", "ada@work.example"),
             ("bob", "google", None),
         ):
-            row, _ = connections.replace(
-                session,
-                keyring,
-                user_id=people[name].id,
-                provider=provider,
-                email=email,
-                scope=[],
-                tokens=Tokens("access", None, None),
-            )
+            row = add_connection(session, keyring, people[name], provider=provider, email=email)
             if provider == "microsoft":
                 connections.mark_dead(session, row.id, "Microsoft says so")
     return fresh_database

@@ -11,14 +11,18 @@ from providers.base import Failed
 from providers.errors import Reason
 from store.coordination.locks import LockTimeout
 from store.security.oauth_states import REVOCATION_SECONDS, PendingRevocation
-from store.sql.models import OAuthConnection, User
+from store.sql.models import OAuthConnection
 from store.sql.queries import connections
-from store.sql.queries.connections import ProviderAccount, Tokens
+from store.sql.queries.connections import ProviderAccount
+from tests import people
 from workers.execution.disconnect import LOST, clean_up, revoke, revoke_unused
 from workers.execution.writes import perform
 from workers.fanout.jobs import Revoke
 
 ADA = "ada@example.com"
+
+# The columns that are arguments of ``connections.replace``; others are set afterwards.
+STORED = {"provider", "email", "account_id", "obtained"}
 
 
 @pytest.fixture
@@ -32,21 +36,12 @@ def empty(runtime):
 def put(runtime, unique, empty):
     """Store a connection of a new user; returns the user's id."""
 
-    def make(account, *, provider="google", **columns) -> int:
+    def make(account, **columns) -> int:
+        stored = {name: columns.pop(name) for name in columns.keys() & STORED}
         with runtime.stores.database.writing() as session:
-            user = User(custom_id=unique("user"))
-            session.add(user)
-            session.flush()
-            row, _ = connections.replace(
-                session,
-                runtime.stores.keyring,
-                user_id=user.id,
-                provider=provider,
-                email=columns.pop("email", ADA),
-                scope=account.scope.split(),
-                tokens=Tokens(account.access_token, account.refresh_token, account.expires_at),
-                account_id=columns.pop("account_id", None),
-                obtained=columns.pop("obtained", True),
+            user = people.add_user(session, unique("user"))
+            row = people.add_connection(
+                session, runtime.stores.keyring, user, account, **({"obtained": True} | stored)
             )
             for name, value in columns.items():
                 setattr(row, name, value)

@@ -15,7 +15,7 @@ from providers.events import Changes, Draft, Moment
 from store.coordination.circuit_breaker import CircuitKey, Family
 from store.coordination.heartbeats import WORKERS
 from tests.faults import proxy
-from tests.observability.installation import free_port
+from tests.installation.processes import free_port
 from tests.waiting import until
 from tests.workers.conftest import DAY, put_work, replies
 from workers.execution import reads, writes

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 
 import pytest
 
-from app.server import commands
 from providers.base import Failed, Read
 from providers.errors import Problem, Reason
 from scheduling.intervals import Intervals
 from store.metrics.schema import Counts, together
-from tests.conftest import START_SECONDS, STOP_SECONDS
+from tests.installation.processes import running_worker
 from tests.workers.conftest import DAY, put_work, run_drain
 from workers.fanout.jobs import (
     DeleteEvent,
@@ -147,15 +145,9 @@ def test_a_worker_that_is_stopped_writes_down_what_it_counted_last(
 ):
     connection = connected(sandbox.account("google", "ada@example.com"))
     own = environment | {"ALMANAC_DATA_DIR": str(runtime.settings.data_dir)}
-    with subprocess.Popen(commands.worker(runtime.settings, "ending"), env=own) as worker:
-        give_up = time.monotonic() + START_SECONDS
-        while not celery.control.ping(timeout=0.5, limit=1):
-            assert worker.poll() is None
-            assert time.monotonic() < give_up
+    with running_worker(runtime.settings, own, "ending"):
         job = ReadBusy(connection, ("primary",), 0, 7 * DAY)
         (reply,) = fanout.gather([job], queue=Queue.READS, deadline=time.monotonic() + 10)
-        worker.terminate()
-        worker.wait(timeout=STOP_SECONDS)
 
     assert reply.whole()
     assert counted(runtime).reads("google").total == 1

@@ -191,7 +191,7 @@ def test_a_failure_leaves_nothing_and_holds_the_calendar(
 
 
 def test_a_google_channel_without_confirmation_is_not_relied_on(reached, calendar, rows, receiver):
-    receiver.answers = [404] * 10
+    receiver.statuses = [404] * 10
     key = calendar("google")
     assert channel_opening.open_one(reached, key)
     receiver.wait(1)

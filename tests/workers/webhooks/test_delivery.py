@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -17,21 +16,13 @@ from store.coordination.locks import round_lock
 from store.sql.models import WebhookDelivery, WebhookEndpoint
 from store.sql.queries import deliveries
 from store.sql.queries.webhooks import Event
+from tests.receiver import receiving
 from tests.waiting import until
-from tests.webhook_receiver import Receiver
 from workers.runtime import Runtime
 from workers.webhooks import delivery as sending
 from workers.webhooks import http
 
 TOKEN = "planted-token"
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    receiver = Receiver()
-    receiver.up()
-    yield receiver
-    receiver.down()
 
 
 @pytest.fixture
@@ -236,12 +227,18 @@ def test_two_workers_send_nothing_twice(runtime, receiver, register, happen, log
     assert statuses(log(endpoint)) == ["delivered"] * 20
 
 
-def test_an_endpoint_that_hangs_does_not_block_others(runtime, receiver, register, happen, log):
-    slow = Receiver()
-    slow.up()
+@pytest.fixture
+def slow_receiver():
+    with receiving() as receiver:
+        yield receiver
+
+
+def test_an_endpoint_that_hangs_does_not_block_others(
+    runtime, receiver, slow_receiver, register, happen, log
+):
     let_go, entered = threading.Event(), threading.Event()
-    slow.meanwhile = lambda _: entered.set() or let_go.wait(timeout=30)
-    hanging, _ = register(slow.url)
+    slow_receiver.meanwhile = lambda _: entered.set() or let_go.wait(timeout=30)
+    hanging, _ = register(slow_receiver.url)
     other, _ = register(receiver.url)
     connection = happen()
     thread = threading.Thread(target=sending.deliver, args=(runtime, hanging))
@@ -252,11 +249,10 @@ def test_an_endpoint_that_hangs_does_not_block_others(runtime, receiver, registe
     sending.deliver(runtime, other)
     # Meanwhile no other thread sends to the endpoint that hangs.
     sending.deliver(runtime, hanging)
-    assert (len(receiver.received), len(slow.received)) == (2, 1)
+    assert (len(receiver.received), len(slow_receiver.received)) == (2, 1)
     let_go.set()
     thread.join(timeout=30)
     until(lambda: sending.deliver(runtime, hanging) or statuses(log(hanging)) == ["delivered"] * 2)
-    slow.down()
 
 
 def test_an_overdue_delivery_is_sent(runtime, receiver, register, happen, log, monkeypatch):

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from tests.webhook_receiver import Receiver
 from workers.runtime import RECEIVERS
 from workers.webhooks import delivery as sending
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    receiver = Receiver()
-    receiver.up()
-    yield receiver
-    receiver.down()
 
 
 def occupy(runtime, places):

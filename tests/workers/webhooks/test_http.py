@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
 import socket
 import ssl
 import threading
 import time
+from contextlib import ExitStack
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
-from tests.webhook_receiver import Receiver
+from tests.certificates import issue
+from tests.receiver import receiving
 from workers.webhooks import http
 from workers.webhooks.http import NoAnswer, post
 from workers.webhooks.ssrf_guard import Refused
 
 HEADERS = {"Content-Type": "application/json", "webhook-id": "msg_1"}
 BODY = b'{"type":"calendar.changed"}'
-
-
-@pytest.fixture
-def receiver():
-    receiver = Receiver()
-    receiver.up()
-    yield receiver
-    receiver.down()
 
 
 @pytest.fixture
@@ -113,63 +101,28 @@ def test_the_next_address_of_a_name_is_tried(receiver, names):
 # --- TLS
 
 
-def issue(name: str) -> tuple[bytes, bytes]:
-    """A self-signed certificate for that name, and its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "receiver")])
-    now = datetime.datetime.now(datetime.UTC)
-    try:
-        alternative: x509.GeneralName = x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        alternative = x509.DNSName(name)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([alternative]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = certificate.public_bytes(serialization.Encoding.PEM)
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    return pem, private
-
-
 @pytest.fixture
 def tls_receiver(tmp_path, monkeypatch):
     """Make a receiver with a certificate of a name, trusted here."""
-    made = []
+    closing = ExitStack()
 
     def make(name):
-        pem, private = issue(name)
-        (tmp_path / "pem").write_bytes(pem + private)
-        server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        server.load_cert_chain(tmp_path / "pem")
-        client = ssl.create_default_context(cadata=pem.decode())
+        certificate, server = issue(tmp_path, name)
+        client = ssl.create_default_context(cafile=certificate)
         monkeypatch.setattr(http, "tls", lambda: client)
-        asked = []
-        server.sni_callback = lambda _socket, name, _context: asked.append(name)
-        receiver = Receiver(tls=server)
-        receiver.up()
-        made.append(receiver)
-        return receiver, asked
+        requested = []
+        server.sni_callback = lambda _socket, name, _context: requested.append(name)
+        return closing.enter_context(receiving(tls=server)), requested
 
-    yield make
-    for receiver in made:
-        receiver.down()
+    with closing:
+        yield make
 
 
 def test_the_certificate_is_asked_for_by_name_and_must_be_the_names(tls_receiver, names):
-    receiver, asked = tls_receiver("hooks.example")
+    receiver, requested = tls_receiver("hooks.example")
     names["hooks.example"] = names["other.example"] = [["127.0.0.1"]]
     assert send(f"https://hooks.example:{receiver.port}/") == 204
-    assert asked == ["hooks.example"]
+    assert requested == ["hooks.example"]
     for url in (f"https://other.example:{receiver.port}/", f"https://127.0.0.1:{receiver.port}/"):
         with pytest.raises(NoAnswer, match="certificate"):
             send(url)

@@ -1,13 +1,11 @@
-"""A separate installation for tests: web, workers and beat as in production, and their logs."""
+"""A separate installation: Redis, database, web, workers and beat as in production, and their logs."""
 
 from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,28 +14,34 @@ from typing import Any
 import orjson
 import requests
 
-from app.server import commands as processes
+from app.server import commands
 from providers.sandbox.client import SandboxAccount
-from store.config import embedded_redis
 from store.config.settings import Settings
 from store.sql.queries import api_keys
 from store.stores import Stores
-from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
+from tests import people
+from tests.conftest import settings_of
+from tests.installation import processes
+from tests.installation.processes import START_SECONDS, STOP_SECONDS, Process
 
 
 @dataclass
 class Installation:
     """``parts`` are its processes by name. Paths of calls are below ``/v1``; calls use ``key``."""
 
-    url: str
+    port: int
     settings: Settings
     stores: Stores
     key: str
     folder: Path
     environment: dict[str, str]
     commands: dict[str, list[str]]
-    parts: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    parts: dict[str, Process] = field(default_factory=dict)
     session: requests.Session = field(default_factory=requests.Session)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
     def call(self, method: str, path: str, /, **more: Any) -> requests.Response:
         headers = {"Authorization": f"Bearer {self.key}"} | more.pop("headers", {})
@@ -50,14 +54,7 @@ class Installation:
         """Register a user with accounts connected."""
         assert self.call("POST", "/users", json={"id": name}).status_code == 201
         for account in accounts:
-            body = {
-                "accessToken": account.access_token,
-                "refreshToken": account.refresh_token,
-                "email": account.email,
-                "expiresAt": account.expires_at.isoformat(),
-                "scope": account.scope.split(),
-            }
-            made = self.call("POST", f"/users/{name}/oauth/{account.provider}", json=body)
+            made = self.call("POST", f"/users/{name}/oauth/{account.provider}", json=people.posted(account))
             assert made.status_code == 201, made.text
         return name
 
@@ -90,6 +87,37 @@ class Installation:
         process.send_signal(how)
         process.wait(timeout=STOP_SECONDS)
 
+    def answers(self) -> bool:
+        """Whether the web server answers, and finds all it needs there if there are workers."""
+        if self.commands.keys() <= {"web", "beat"}:
+            return processes.listens(self.port)
+        return self.ready()
+
+    def ready(self) -> bool:
+        """Whether the web server answers that everything it needs is there, workers included."""
+        return processes.ready(self.url)
+
+    @contextmanager
+    def running(
+        self, *, patience: float = START_SECONDS, ready: Callable[[], object] | None = None, **changed: str
+    ) -> Iterator[None]:
+        """Run all parts, with some variables of their environment changed; they end with the block.
+
+        It begins when they are ``ready``: by default, when the web server says so.
+        """
+        try:
+            for name in self.commands:
+                self.start(name, **changed)
+            if ready or "web" in self.commands:
+                processes.wait_until(
+                    ready or self.answers, self.parts.values(), patience=patience, output=self.output
+                )
+            yield
+        finally:
+            # A test may have stopped some, and started others.
+            processes.stop(self.parts.values())
+            self.parts.clear()
+
 
 @contextmanager
 def installed(
@@ -99,57 +127,31 @@ def installed(
     web: int = 1,
     workers: Sequence[str] = ("worker1",),
     beat: bool = False,
+    port: int | None = None,
+    start: bool = True,
     patience: float = START_SECONDS,
     **changed: str,
 ) -> Iterator[Installation]:
-    """Start an installation within ``patience`` seconds; ``changed`` are environment variables."""
-    port = free_port()
+    """An installation with Redis and a migrated database, whose parts start within ``patience`` seconds.
+
+    ``web`` is the number of web processes, at a free port unless one is given; ``changed`` are environment
+    variables. Without ``start`` the test runs the parts itself.
+    """
+    port = port or processes.free_port()
     ours = environment | {"ALMANAC_DATA_DIR": str(folder), "PATH": os.environ["PATH"], **changed}
     settings = settings_of(ours)
     with ExitStack() as closing:
         if settings.embedded_redis:
-            redis = embedded_redis.start(folder, settings.redis_socket)
-            closing.callback(redis.wait, timeout=STOP_SECONDS)
-            closing.callback(redis.terminate)
+            closing.enter_context(processes.running_redis(folder, settings.redis_socket))
         stores = closing.enter_context(Stores(settings))
         stores.database.upgrade()
         with stores.database.writing() as session:
-            key = api_keys.create(session, prefix="alm_", name="observed")
-        commands = {name: processes.worker(settings, name) for name in workers}
-        commands |= {"beat": processes.beat(settings)} if beat else {}
-        commands |= {"web": processes.web("127.0.0.1", port, web)} if web else {}
-        made = Installation(f"http://127.0.0.1:{port}", settings, stores, key, folder, ours, commands)
+            key = api_keys.create(session, prefix="alm_", name="installation")
+        parts = {name: commands.worker(settings, name) for name in workers}
+        parts |= {"beat": commands.beat(settings)} if beat else {}
+        parts |= {"web": commands.web("127.0.0.1", port, web)} if web else {}
+        made = Installation(port, settings, stores, key, folder, ours, parts)
         made.session.trust_env = False
-        closing.callback(_stop, made)
-        for name in commands:
-            made.start(name)
-        _wait(made, web=bool(web), worker=bool(workers), patience=patience)
+        if start:
+            closing.enter_context(made.running(patience=patience))
         yield made
-
-
-def _stop(made: Installation) -> None:
-    for process in made.parts.values():
-        process.terminate()
-    for process in made.parts.values():
-        process.wait(timeout=STOP_SECONDS)
-
-
-def _wait(made: Installation, *, web: bool, worker: bool, patience: float) -> None:
-    give_up = time.monotonic() + patience
-    while web:
-        assert all(part.poll() is None for part in made.parts.values()), made.output()
-        assert time.monotonic() < give_up, "it does not start"
-        try:
-            answer = made.session.get(f"{made.url}/readyz", timeout=10)
-            if answer.ok or not worker:
-                return
-        except requests.ConnectionError:
-            pass
-        time.sleep(0.1)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
