@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from app.accounts import connections
 from app.availability.failures import Failures, account_failure
 from app.availability.selection import precheck
-from app.http import paging
 from providers.base import Calendar
 from providers.scopes import Operation
 from store.sql.queries.connections import ConnectionRef
@@ -37,6 +36,6 @@ def find(refs: Sequence[ConnectionRef]) -> Found:
     return Found(sorted((each for ref in refs for each in replies[ref.id].calendars), key=sort_key), failures)
 
 
-def sort_key(calendar: Calendar) -> paging.SortKey:
+def sort_key(calendar: Calendar) -> tuple[str | int, ...]:
     """The sort key: Google's calendars first, in each account the main calendar first, then by name."""
     return calendar.provider, not calendar.primary, calendar.subject, calendar.id
