@@ -14,10 +14,10 @@ from store.cache.calendar_lists import CalendarList
 from workers.execution import call_policy
 from workers.execution.reads import continues_past_deadline
 from workers.fanout import failures
-from workers.fanout.coalescing import Coalescing
 from workers.fanout.codec import LEFTOVER_SECONDS, address, numbered, pack_body, pack_reply, reply_list
 from workers.fanout.drain_state import FinishedJob, TakenJob
 from workers.fanout.failures import BROKEN
+from workers.fanout.held_flights import HeldFlights
 from workers.fanout.jobs import ReadBusy, Reply
 from workers.runtime import Runtime
 from workers.telemetry import metrics
@@ -34,7 +34,7 @@ class Finisher:
         self._reply_list = reply_list(fanout)
         self._deadline = deadline
         self._replies: list[bytes] = []
-        self.flights = Coalescing(runtime.stores.single_flight)
+        self.flights = HeldFlights(runtime.stores.single_flight)
         self.read: list[tuple[str, CalendarKey]] = []
 
     @property

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from store.coordination.single_flight import LEASE
-from workers.fanout import coalescing
-from workers.fanout.coalescing import RENEW, Coalescing
+from workers.fanout import held_flights
+from workers.fanout.held_flights import RENEW, HeldFlights
 
 # Milliseconds; longer than any renewal sets.
 LONG = 60_000
@@ -18,13 +18,13 @@ LONG = 60_000
 def clock(monkeypatch):
     """A monotonic clock that a test sets."""
     clock = SimpleNamespace(now=100.0)
-    monkeypatch.setattr(coalescing, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(held_flights, "time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
 
 
 @pytest.fixture
 def shared(runtime, clock):
-    return Coalescing(runtime.stores.single_flight)
+    return HeldFlights(runtime.stores.single_flight)
 
 
 @pytest.fixture
