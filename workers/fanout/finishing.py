@@ -86,7 +86,7 @@ class Finisher:
     def send(self, pipe: Pipeline) -> None:
         """Queue the changes of flights, and the replies, on ``pipe``."""
         # Flights first: a request that has its reply and repeats the read must not join the old flight.
-        self.flights.send(pipe, self._reply_list)
+        self.flights.send(pipe)
         if self._replies:
             pipe.rpush(self._reply_list, *self._replies)
             pipe.expire(self._reply_list, LEFTOVER_SECONDS)

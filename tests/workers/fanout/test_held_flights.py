@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from store.coordination.single_flight import LEASE
+from tests.flights import place
 from workers.fanout import held_flights
 from workers.fanout.held_flights import RENEW, HeldFlights
 
@@ -23,51 +24,51 @@ def clock(monkeypatch):
 
 
 @pytest.fixture
-def shared(runtime, clock):
+def held(runtime, clock):
     return HeldFlights(runtime.stores.single_flight)
 
 
 @pytest.fixture
-def tell(runtime, shared):
+def send_changes(runtime, held):
     """One round trip of the drain."""
 
     def send() -> None:
         with runtime.stores.redis.pipeline(transaction=False) as pipe:
-            shared.send(pipe, "replies")
+            held.send(pipe)
             pipe.execute()
 
     return send
 
 
-def test_a_lease_is_renewed_each_time_that_it_is_due_and_not_before(runtime, shared, clock, tell):
+def test_a_lease_is_renewed_each_time_that_it_is_due_and_not_before(runtime, held, clock, send_changes):
     redis = runtime.stores.redis
-    redis.hset("flight:a", "at", 1)
-    shared.take(["a", None])
+    place(redis, "a:1")
+    held.take(["a:1", None])
     for _ in range(2):
         redis.pexpire("flight:a", LONG)
         due = clock.now + RENEW
-        assert shared.until() == [due]
-        assert not shared.urgent(due - 0.01)
-        tell()
+        assert held.until() == [due]
+        assert not held.urgent(due - 0.01)
+        send_changes()
         assert redis.pttl("flight:a") > LEASE
 
         clock.now = due
-        assert shared.urgent(due)
-        tell()
+        assert held.urgent(due)
+        send_changes()
         assert 0 < redis.pttl("flight:a") <= LEASE
-        assert not shared.urgent(due)
+        assert not held.urgent(due)
 
 
-@pytest.mark.parametrize("end", ["land", "abandon"])
-def test_a_read_that_is_over_is_held_no_longer(shared, clock, tell, end):
-    shared.take(["a", "b"])
+@pytest.mark.parametrize("end", ["complete", "abandon"])
+def test_a_read_that_is_over_is_held_no_longer(held, clock, send_changes, end):
+    held.take(["a", "b"])
     for flight in ("a", "b"):
-        if end == "land":
-            shared.complete(flight, b"", failed=False, whole=True)
+        if end == "complete":
+            held.complete(flight, b"", failed=False, whole=True)
         else:
-            shared.abandon([flight])
-        assert shared.urgent(clock.now)
-        tell()
+            held.abandon([flight])
+        assert held.urgent(clock.now)
+        send_changes()
     clock.now += 2 * RENEW
-    assert shared.until() == []
-    assert not shared.urgent(clock.now)
+    assert held.until() == []
+    assert not held.urgent(clock.now)
