@@ -107,7 +107,7 @@ class SingleFlight:
 
         ``waiter`` is the request's reply list, or "" if it cannot follow. When the flight of another request
         completes, the result is pushed there under the read's number. ``waiting`` has the flights that this
-        request leads or follows already, by number; it keeps those that are in progress.
+        request leads or follows already, by number. Flights in progress are kept.
 
         ``began`` is when the request began: results completed before it are left to the cache. Reads that
         were claimed before ``newer_than`` are not used. All times are in milliseconds. ``lease``, in seconds,
