@@ -189,7 +189,7 @@ def throttled(row: SealedConnection, permit: Permit) -> Failed:
 
 def refused(row: SealedConnection, permit: Permit) -> Failed:
     """The failure of a job while the circuit is open. The provider was not called."""
-    return replace(Failed.because(unanswered(row.provider, permit)), asked=False)
+    return replace(Failed.because(unanswered(row.provider, permit)), called=False)
 
 
 def unanswered(provider: str, permit: Permit) -> Unavailable:

@@ -48,7 +48,7 @@ class Finisher:
             metrics.failed(self._stores.counters, taken.job, taken.row, [failed])
         body = pack_body(Reply(failed=failed))
         self._replies.append(numbered(taken.number, body))
-        if failed.reason is Reason.RATE_LIMITED or not failed.asked:
+        if failed.reason is Reason.RATE_LIMITED or not failed.called:
             # The followers would get the same refusal, one after the other.
             self.flights.complete(taken.flight, body, failed=False, whole=False)
         else:

@@ -70,8 +70,8 @@ def people(sandbox: Sandbox, connected: Callable[..., str]) -> Callable[..., lis
     return make
 
 
-def not_asked(reply: Reply) -> bool:
-    return reply.failed is not None and not reply.failed.asked
+def not_called(reply: Reply) -> bool:
+    return reply.failed is not None and not reply.failed.called
 
 
 def pause_passes(runtime: Runtime, provider: str, account: str | None = None) -> None:
@@ -104,13 +104,13 @@ def test_a_circuit_that_one_worker_opens_is_open_for_the_other(
     sandbox.fault(provider=provider_name, **fault)
     found = read(first, "one", dead + well)
     assert [was_read(each) for each in found] == [False] * ACCOUNTS + [True] * 2
-    assert all(each.failed.asked for each in found[:ACCOUNTS])
+    assert all(each.failed.called for each in found[:ACCOUNTS])
     assert state(second, provider_name).open
     assert not state(second, OTHER[provider_name]).open
 
     sandbox.forget_requests()
     found = read(second, "two", dead + well, week=1)
-    assert [not_asked(each) for each in found] == [True] * ACCOUNTS + [False] * 2
+    assert [not_called(each) for each in found] == [True] * ACCOUNTS + [False] * 2
     assert all(was_read(each) for each in found[ACCOUNTS:])
     assert calls(sandbox, provider_name) == 0
     failed = found[0].failed
@@ -125,10 +125,10 @@ def test_a_provider_that_hangs_costs_one_deadline_and_no_second(at_sandbox, sand
     there = at_sandbox(fanout_deadline_seconds=1.0)
     dead = people("google", ACCOUNTS)
     sandbox.fault(provider="google", latency_ms=60_000)
-    assert not any(map(not_asked, read(there, "one", dead, seconds=1.0)))
+    assert not any(map(not_called, read(there, "one", dead, seconds=1.0)))
     assert state(there, "google").open
     sandbox.forget_requests()
-    assert all(map(not_asked, read(there, "two", dead, seconds=60.0, week=1)))
+    assert all(map(not_called, read(there, "two", dead, seconds=60.0, week=1)))
     assert sandbox.requests().total == 0
 
 
@@ -146,7 +146,7 @@ def test_accounts_that_hang_do_not_open_the_circuit_of_accounts_that_answer(
     for week in range(2):
         found = read(there, f"f{week}", hanging + well, seconds=3.0, week=week)
         assert [was_read(each) for each in found] == [False] * len(hanging) + [True] * len(well)
-        assert not any(map(not_asked, found))
+        assert not any(map(not_called, found))
     assert not state(there, provider_name).open
 
 
@@ -163,10 +163,10 @@ def test_one_probe_is_made_after_the_pause_and_recovery_closes(
 
     sandbox.forget_requests()
     found = read(workers[0], "two", others)
-    assert [not_asked(each) for each in found].count(False) == 1
+    assert [not_called(each) for each in found].count(False) == 1
     # The others are refused, and the probe is not retried.
     assert calls(sandbox, provider_name) == 1
-    assert all(map(not_asked, read(workers[1], "three", others, week=1)))
+    assert all(map(not_called, read(workers[1], "three", others, week=1)))
     assert calls(sandbox, provider_name) == 1
     assert 50 < state(workers[1], provider_name).due <= 60
 
@@ -202,13 +202,13 @@ def test_while_a_probe_hangs_other_reads_are_refused(at_sandbox, sandbox, people
             time.sleep(0.01)
         serve(reads.perform)
         refused, took = timed(second)
-        assert not_asked(refused)
+        assert not_called(refused)
         assert took < seconds / 2
         assert refused.failed.retry_after == PROBE_RETRY / 1000
         assert not probing.done()
         assert calls(sandbox, "google") == 1
         # The probe itself has its full time.
-        assert probing.result()[0].failed.asked
+        assert probing.result()[0].failed.called
 
 
 def test_a_probe_that_never_came_to_call_leaves_its_turn_to_the_next(at_sandbox, sandbox, people, connected):
@@ -271,7 +271,7 @@ def test_one_dead_mailbox_opens_only_itself(at_sandbox, sandbox, people, provide
         assert [was_read(each) for each in found] == [False, True, True]
     sandbox.forget_requests()
     found = read(there, "last", [dead, *well], week=FAILURES)
-    assert [not_asked(each) for each in found] == [True, False, False]
+    assert [not_called(each) for each in found] == [True, False, False]
     assert calls(sandbox, provider_name) == 2
     assert state(there, provider_name).accounts == 1
     assert not state(there, provider_name).open
@@ -289,7 +289,7 @@ def test_a_mailbox_that_fails_inside_batches_that_succeed_is_dead_too(at_sandbox
     sandbox.fault(email="p0@example.com", operation="microsoft.mailboxSettings.get", status=503)
     for week in range(FAILURES):
         assert not was_read(*read(there, f"f{week}", [dead], week=week))
-    assert not_asked(*read(there, "last", [dead], week=FAILURES))
+    assert not_called(*read(there, "last", [dead], week=FAILURES))
 
 
 @BOTH
@@ -316,7 +316,7 @@ def test_five_of_a_hundred_calls_that_fail_open_nothing(new_worker, provider, co
     people = [connected() for _ in range(60)]
     for week in range(2):
         found = read(there, f"f{week}", people, seconds=60, week=week)
-        assert not any(map(not_asked, found))
+        assert not any(map(not_called, found))
     # Some calls failed and were retried.
     assert len(provider.asked) > 120
     assert not state(there, "google").open
@@ -332,7 +332,7 @@ def test_a_write_is_refused_before_anything_is_sent(at_sandbox, sandbox, people,
     done(there, "one", [CreateEvent(each, "primary", draft) for each in dead])
     sandbox.forget_requests()
     (reply,) = done(there, "two", [CreateEvent(writer, "primary", draft)])
-    assert not_asked(reply)
+    assert not_called(reply)
     assert (reply.failed.reason, reply.failed.repeated) == (Reason.PROVIDER_ERROR, False)
     assert sandbox.requests().total == 0
 
