@@ -139,7 +139,7 @@ class Failed:
     # An earlier attempt of the call got no answer, so the provider may have executed it.
     repeated: bool = False
     # False: no call was made to the provider.
-    asked: bool = True
+    called: bool = True
     # True: no connection to the provider could be opened, so the last call was not sent.
     unsent: bool = False
 

@@ -14,7 +14,7 @@ from store.cache.versioned_cache import VersionedCache
 from store.config.settings import Settings
 from store.coordination.api_rate_limiter import ApiRateLimiter
 from store.coordination.channel_usage import ChannelUsage
-from store.coordination.circuit_breaker import YOUNG, YOUNG_SHARE, CircuitBreakers
+from store.coordination.circuit_breaker import CircuitBreakers
 from store.coordination.grants import Grants
 from store.coordination.heartbeats import Heartbeats
 from store.coordination.provider_rate_limiter import MICROSOFT_APP, Limit, ProviderRateLimiter
@@ -160,8 +160,7 @@ class Stores:
         return SingleFlight(
             self.redis,
             failure_seconds=self.settings.failure_ttl_seconds,
-            asking_seconds=self.settings.fanout_deadline_seconds,
-            young=self._young,
+            claim_seconds=self.settings.fanout_deadline_seconds,
         )
 
     @cached_property
@@ -181,13 +180,7 @@ class Stores:
                 "google": Limit(settings.google_per_minute_and_user, 60),
                 "microsoft": Limit(settings.microsoft_per_mailbox, 600),
             },
-            pause=settings.breaker_pause_seconds,
-            young=self._young,
         )
-
-    @property
-    def _young(self) -> float:
-        return min(YOUNG, self.settings.fanout_deadline_seconds * YOUNG_SHARE)
 
     @cached_property
     def circuit_breakers(self) -> CircuitBreakers:

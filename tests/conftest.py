@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 import hypothesis
+import orjson
 import pytest
 from flask import Flask
 from flask.testing import FlaskClient
@@ -255,15 +256,15 @@ def shut(stores: Stores) -> Iterator[Callable[..., None]]:
         seconds: float = 60.0,
         probed: float = 0.0,
     ) -> None:
-        guarded = CircuitKey(provider, family)
-        key = account_key(guarded, account) if account else provider_key(guarded)
+        circuit = CircuitKey(provider, family)
+        key = account_key(circuit, account) if account else provider_key(circuit)
         clock, _ = stores.redis.time()
-        moments = {"since": clock - ago, "until": clock + seconds, "trying": clock + probed}
-        in_milliseconds = {name: int(moment * 1000) for name, moment in moments.items()}
-        stores.redis.hset(key, mapping=in_milliseconds)
+        moments = {"since": clock - ago, "retry_at": clock + seconds, "probe_until": clock + probed}
+        breaker = {name: int(moment * 1000) for name, moment in moments.items()}
+        stores.redis.set(key, orjson.dumps(breaker | {"probe": "job", "account": "account"}))
 
     yield make
-    if found := stores.redis.keys("breaker:*"):
+    if found := stores.redis.keys("circuit:*"):
         stores.redis.delete(*found)
 
 

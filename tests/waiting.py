@@ -8,6 +8,8 @@ from typing import Any
 
 from redis import Redis
 
+from tests.flights import flights
+
 # Seconds: short enough that a test with two such waits reports which of them failed.
 PATIENCE = 50.0
 
@@ -30,4 +32,4 @@ def no_read_is_under_way(redis: Redis) -> bool:
     A read is first a task on the queue, then a job on a work list; its single flight ends when it completes.
     """
     waiting = redis.llen("reads") or redis.keys("fanout:*:work")
-    return not waiting and all(redis.hexists(key, "landed") for key in redis.keys("flight:*"))
+    return not waiting and all(each.completed for each in flights(redis))

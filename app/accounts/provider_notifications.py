@@ -49,7 +49,7 @@ def _act(speaker: Speaker, news: News) -> None:
         case News.CHANGED:
             stores = services().stores
             after_notification(stores, speaker, speaker.key)
-            stores.channel_usage.hear(speaker.channel, services().settings.push_audit_seconds)
+            stores.channel_usage.confirm(speaker.channel, services().settings.push_audit_seconds)
             _record_change(speaker)
         case News.ENDING:
             _renew_soon(speaker)

@@ -120,7 +120,7 @@ def _isolated() -> list[tuple[str, str]]:
 
 def _open_breakers() -> list[OpenBreaker]:
     """The circuit breakers that are open now, for a provider or for some of its accounts."""
-    standing = services().stores.circuit_breakers.standing(CIRCUIT_KEYS)
+    states = services().stores.circuit_breakers.states(CIRCUIT_KEYS)
     return [
         OpenBreaker(
             TITLES[key.provider],
@@ -128,7 +128,7 @@ def _open_breakers() -> list[OpenBreaker]:
             breaker,
             datetime.now(UTC) - timedelta(seconds=breaker.ago),
         )
-        for key, breaker in standing.items()
+        for key, breaker in states.items()
         if breaker.open or breaker.accounts
     ]
 

@@ -67,7 +67,7 @@ def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = 
         if valid_scopes is not None:
             extra_fields["validScopes"] = list(valid_scopes)
     limited = failed.reason is Reason.RATE_LIMITED
-    if failed.retry_after is not None and (limited or not failed.asked):
+    if failed.retry_after is not None and (limited or not failed.called):
         # Whole seconds, rounded up: a retry that comes too early is refused again.
         seconds = max(1, int(-(-failed.retry_after // 1)))
         headers["Retry-After"] = str(seconds)

@@ -64,7 +64,7 @@ def _counts(stores: Stores) -> tuple[Totals, LiveProcesses, Mapping[CircuitKey, 
     return (
         totals.read(stores.redis),
         stores.heartbeats.present(),
-        stores.circuit_breakers.standing(CIRCUIT_KEYS),
+        stores.circuit_breakers.states(CIRCUIT_KEYS),
     )
 
 

@@ -54,15 +54,15 @@ class ChannelUsage:
         """Release the claim of a calendar."""
         self._redis.delete(_claim(key))
 
-    def hear(self, channel: str, seconds: float) -> None:
+    def confirm(self, channel: str, seconds: float) -> None:
         """Record that a channel works; it counts as working for ``seconds``."""
-        self._redis.set(_heard(channel), 1, px=int(seconds * 1000))
+        self._redis.set(_confirmed(channel), 1, px=int(seconds * 1000))
 
-    def heard(self, channels: Sequence[str]) -> list[bool]:
+    def confirmed(self, channels: Sequence[str]) -> list[bool]:
         """Whether each channel works, in one round trip."""
         if not channels:
             return []
-        return [value is not None for value in self._redis.mget([_heard(each) for each in channels])]
+        return [value is not None for value in self._redis.mget([_confirmed(each) for each in channels])]
 
     def call_round(self, seconds: float) -> bool:
         """Whether the caller is to start a round of upkeep: True at most once in ``seconds``."""
@@ -89,5 +89,6 @@ def _claim(key: CalendarKey) -> str:
     return f"watch-claim:{key.connection}:{key.calendar}"
 
 
-def _heard(channel: str) -> str:
+def _confirmed(channel: str) -> str:
+    # The prefix is that of earlier releases, whose keys stay valid.
     return f"watch-heard:{channel}"

@@ -1,22 +1,19 @@
 """Circuit breakers for providers and accounts that do not answer, shared by all workers through Redis.
 
-A breaker is closed while its calls are answered. It opens when they fail, and then refuses calls. After a
-pause one job may call as a probe: an answer closes the breaker, a failure restarts the pause. While the probe
-is young, other jobs wait for it; when it takes longer, they are refused.
+A breaker is closed, open or half-open. It opens when calls fail, and then refuses calls. After a pause one
+call is let through as a probe, and all others are refused until it ends: an answer closes the breaker, a
+failure opens it for another pause. A lease bounds a probe whose worker dies.
 
 Each account has a breaker, which opens after a number of failures in a row. Each provider has one, which
-opens when a number of accounts in a row have failed and no account was answered in between. Three rules keep
-a few bad accounts from opening their provider's breaker:
-
-- A failure does not count there when any account was answered after its call began. A few accounts that hang
-  are reported last, when all others have been answered.
-- An account counts once until it is answered again.
-- An account that has failed waits for one more pause before it may probe the provider.
+opens when a number of accounts have failed in a row, with no answer in between. A failure does not count for
+the provider when any account was answered after its call began: a few accounts that hang fail last, when all
+others have been answered. Nor does it count when the account's own breaker is open.
 
 Each family of calls has its own breakers, so that a failing operation does not stop another.
 
-A failure is sent to Redis as soon as it happens. Answers are collected in the process and sent with its next
-message to Redis. Events during an outage of Redis are dropped, so that they open or close no breaker later.
+A failure is recorded in Redis at once. So is a success that matters there: that of a probe, or of an account
+with failures. Other successes are recorded about once a second, as the time of the last answer. Events during
+an outage of Redis are dropped, so that they open or close no breaker later.
 """
 
 from __future__ import annotations
@@ -27,8 +24,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
+import orjson
 from redis import Redis
 from redis.client import Pipeline
 from redis.exceptions import RedisError
@@ -40,18 +38,12 @@ log = logging.getLogger(__name__)
 # Milliseconds after which the last failure expires if no other follows, and likewise the last answer.
 REMEMBERED = 3_600_000
 
-# Seconds after which an answer that was noted is too old to close a breaker.
-STALE = 5.0
-
-# Seconds for which other jobs wait for a probe: nearly all calls of a healthy provider take less, including a
-# token refresh. If the deadline is short, they wait for this share of it.
-YOUNG = 1.0
-YOUNG_SHARE = 0.25
+# Seconds after which a process records the time of a provider's last answer again.
+ANSWER_INTERVAL = 1.0
 
 _FAILED = Script("coordination/scripts/breaker_failed.lua")
 _ANSWERED = Script("coordination/scripts/breaker_answered.lua")
 _END_PROBE = Script("coordination/scripts/breaker_end_probe.lua")
-_STATE = Script("coordination/scripts/breaker_state.lua")
 
 
 class Family(StrEnum):
@@ -97,14 +89,20 @@ class CircuitBreakers:
         self._redis = redis
         self._limits = (accounts, failures)
         self._lock = threading.Lock()
-        # The accounts that were answered, and when that was noted last.
-        self._answered: dict[tuple[CircuitKey, str], float] = {}
-        # The accounts that probe in this process, and whether the last call was answered.
-        self._probes: dict[tuple[CircuitKey, str], bool] = {}
+        # The accounts whose next success must be recorded.
+        self._watched: set[tuple[CircuitKey, str]] = set()
+        # When a provider answered last, and when that was last recorded; moments of time.monotonic().
+        self._answered: dict[CircuitKey, float] = {}
+        self._recorded: dict[CircuitKey, float] = {}
+
+    def watch(self, circuit: CircuitKey, account: str) -> None:
+        """Have the next success of an account recorded: it has failures, or its call is a probe."""
+        with self._lock:
+            self._watched.add((circuit, account))
 
     def failed(
         self,
-        guarded: CircuitKey,
+        circuit: CircuitKey,
         account: str,
         *,
         given_up: bool,
@@ -119,6 +117,9 @@ class CircuitBreakers:
         """
         if not any(self._limits):
             return False
+        with self._lock:
+            self._watched.add((circuit, account))
+            answered = self._answered.get(circuit)
         accounts, failures = self._limits
         arguments = named(
             now=_milliseconds(now),
@@ -128,110 +129,100 @@ class CircuitBreakers:
             pause=int(self.pause * 1000),
             remembered=REMEMBERED,
             took=int(took * 1000),
+            answered=None if answered is None else int((_moment(now) - answered) * 1000),
         )
-        keys = [provider_key(guarded), account_key(guarded, account), _last_answer(guarded)]
-        with self._lock:
-            if (guarded, account) in self._probes:
-                self._probes[guarded, account] = False
         try:
-            with self._redis.pipeline(transaction=False) as pipe:
-                # Answers that were noted before this failure.
-                self.tell(pipe, now=now)
-                _FAILED.queue(pipe, keys, arguments)
-                provider_open, account_open, provider_opened, account_opened = cast(
-                    list[int], pipe.execute()[-1]
-                )
+            reply = cast(list[int], _FAILED.run(self._redis, _keys(circuit, account), arguments))
         except RedisError as error:
             log.warning("circuit breaker: failure not recorded: %s", type(error).__name__)
             return False
+        provider_open, account_open, provider_opened, account_opened = reply
         if provider_opened:
-            log.warning("circuit breaker opened: %s does not answer (%s), pause %g s", *guarded, self.pause)
+            log.warning("circuit breaker opened: %s does not answer (%s), pause %g s", *circuit, self.pause)
         if account_opened:
             log.info(
                 "circuit breaker of an account opened, pause %g s", self.pause, extra={"connection": account}
             )
         return bool(provider_open or account_open)
 
-    def answered(self, guarded: CircuitKey, account: str) -> None:
-        """Note that a call was answered; :meth:`tell` sends it to Redis."""
-        if any(self._limits):
-            with self._lock:
-                self._answered[guarded, account] = time.monotonic()
-                if (guarded, account) in self._probes:
-                    self._probes[guarded, account] = True
-
-    def tell(self, pipe: Pipeline, *, now: float | None = None) -> None:
-        """Queue on ``pipe`` the accounts that were answered since the last call."""
+    def answered(self, circuit: CircuitKey, account: str, *, now: float | None = None) -> None:
+        """Record a call that was answered, if Redis needs to know. Without Redis that is dropped."""
+        if not any(self._limits):
+            return
+        moment = _moment(now)
         with self._lock:
-            noted, self._answered = self._answered, {}
-        sent_at = time.monotonic()
-        accounts: dict[CircuitKey, list[str]] = {}
-        last: dict[CircuitKey, float] = {}
-        for (guarded, account), moment in noted.items():
-            if moment >= sent_at - STALE:
-                accounts.setdefault(guarded, []).append(account)
-                last[guarded] = max(moment, last.get(guarded, moment))
-        for guarded, each in accounts.items():
-            _answered(pipe, guarded, each, ago=sent_at - last[guarded], now=now)
+            self._answered[circuit] = moment
+            watched = (circuit, account) in self._watched
+            if not watched and moment < self._recorded.get(circuit, -ANSWER_INTERVAL) + ANSWER_INTERVAL:
+                return
+            self._watched.discard((circuit, account))
+            self._recorded[circuit] = moment
+        arguments = named(now=_milliseconds(now), remembered=REMEMBERED)
+        try:
+            _ANSWERED.run(self._redis, _keys(circuit, account), arguments)
+        except RedisError as error:
+            log.warning("circuit breaker: success not recorded: %s", type(error).__name__)
 
-    def probes(self, guarded: CircuitKey, account: str) -> None:
-        """Note that a job of this process probes, until :meth:`leave`."""
-        with self._lock:
-            self._probes[guarded, account] = False
+    def end_probe(self, pipe: Pipeline, circuit: CircuitKey, account: str, job: str) -> None:
+        """Queue the end of a job's probe. If it had no result, another job may probe."""
+        _END_PROBE.queue(pipe, [provider_key(circuit), account_key(circuit, account)], job)
 
-    def leave(self, pipe: Pipeline, guarded: CircuitKey, account: str, by: str) -> None:
-        """Queue the result of a probe, then its end. Without a result, another job may probe.
-
-        The answer is queued here because :meth:`tell` may have put it on another pipeline that runs later.
-        """
-        with self._lock:
-            answered = self._probes.pop((guarded, account), False)
-        if answered:
-            _answered(pipe, guarded, [account], ago=0.0)
-        _END_PROBE.queue(pipe, [provider_key(guarded), account_key(guarded, account)], by)
-
-    def standing(
-        self, every: Sequence[CircuitKey], *, now: float | None = None
+    def states(
+        self, circuits: Sequence[CircuitKey], *, now: float | None = None
     ) -> Mapping[CircuitKey, CircuitState]:
         """The state of the breakers of each family.
 
         :raise redis.RedisError: when Redis is down
         """
-        keys = [provider_key(each) for each in every]
-        milliseconds = _milliseconds(now)
-        found = cast(list[int], _STATE.run(self._redis, keys, "" if milliseconds is None else milliseconds))
-        each = zip(found[::5], found[1::5], found[2::5], found[3::5], found[4::5], strict=True)
+        with self._redis.pipeline(transaction=False) as pipe:
+            pipe.time()
+            pipe.mget([provider_key(each) for each in circuits])
+            (seconds, micros), values = pipe.execute()
+            moment = (seconds + micros / 1e6 if now is None else now) * 1000
+            for each in circuits:
+                pipe.zcount(_open_accounts(each), moment, "+inf")
+            counts = pipe.execute()
         return {
-            guarded: CircuitState(bool(open_), ago / 1000, due / 1000, bool(probed), accounts)
-            for guarded, (ago, due, open_, probed, accounts) in zip(every, each, strict=True)
+            circuit: _state(orjson.loads(value or b"{}"), count, moment)
+            for circuit, value, count in zip(circuits, values, counts, strict=True)
         }
 
 
-def _answered(
-    pipe: Pipeline, guarded: CircuitKey, accounts: Sequence[str], *, ago: float, now: float | None = None
-) -> None:
-    keys = [
-        provider_key(guarded),
-        _last_answer(guarded),
-        *(account_key(guarded, each) for each in accounts),
-    ]
-    arguments = named(now=_milliseconds(now), remembered=REMEMBERED, ago=int(ago * 1000))
-    _ANSWERED.queue(pipe, keys, arguments)
+def _state(breaker: Mapping[str, Any], accounts: int, moment: float) -> CircuitState:
+    if "retry_at" not in breaker:
+        return CircuitState(accounts=accounts)
+    return CircuitState(
+        open=True,
+        ago=(moment - breaker["since"]) / 1000,
+        due=max(0.0, breaker["retry_at"] - moment) / 1000,
+        probed=breaker.get("probe_until", 0) > moment,
+        accounts=accounts,
+    )
+
+
+def _moment(now: float | None) -> float:
+    return time.monotonic() if now is None else now
 
 
 def _milliseconds(now: float | None) -> int | None:
     return None if now is None else int(now * 1000)
 
 
-def _last_answer(guarded: CircuitKey) -> str:
-    return f"answered:{guarded.provider}:{guarded.family}"
+def _keys(circuit: CircuitKey, account: str) -> list[str]:
+    last_answer = f"answered:{circuit.provider}:{circuit.family}"
+    return [provider_key(circuit), account_key(circuit, account), last_answer, _open_accounts(circuit)]
 
 
-def provider_key(guarded: CircuitKey) -> str:
+def _open_accounts(circuit: CircuitKey) -> str:
+    return f"{provider_key(circuit)}:open"
+
+
+def provider_key(circuit: CircuitKey) -> str:
     """The Redis key of a provider's breaker."""
-    return f"breaker:{guarded.provider}:{guarded.family}"
+    # Not "breaker:", the prefix of keys of another type in earlier releases.
+    return f"circuit:{circuit.provider}:{circuit.family}"
 
 
-def account_key(guarded: CircuitKey, account: str) -> str:
+def account_key(circuit: CircuitKey, account: str) -> str:
     """The Redis key of an account's breaker. An account is named by its connection's id."""
-    return f"{provider_key(guarded)}:{account}"
+    return f"{provider_key(circuit)}:{account}"

@@ -7,8 +7,7 @@ than the limit, wherever it begins, except for calls that are retried.
 
 When a provider throttles us, it names a time. Until then all workers hold back calls in the throttled scope
 (the account or the installation). A mailbox accepts a few concurrent calls: each takes a lease there, which
-expires if its worker dies. Calls that a circuit breaker refuses get no permit, see
-``store.coordination.circuit_breaker``.
+expires if its worker dies. Calls that a circuit breaker refuses get no permit.
 
 https://developers.google.com/workspace/calendar/api/guides/quota
 https://learn.microsoft.com/en-us/graph/throttling-limits
@@ -26,8 +25,7 @@ from redis import Redis
 from redis.client import Pipeline
 from redis.exceptions import RedisError
 
-from store.coordination import circuit_breaker
-from store.coordination.circuit_breaker import CircuitKey, Family
+from store.coordination.circuit_breaker import CircuitKey, Family, account_key, provider_key
 from store.lua import Script, named
 
 log = logging.getLogger(__name__)
@@ -39,9 +37,14 @@ CALLS_AT_ONCE = 4
 # this is short.
 HORIZON = 500
 # Milliseconds after which a job without a permit retries: less than HORIZON, so that capacity is not wasted.
-ASK_AGAIN = 250
+RETRY = 250
 # The same for a job that waits for another call to the same mailbox to end.
-ASK_FOR_LEASE = 50
+LEASE_RETRY = 50
+# The same for a client whose job is refused because a circuit breaker is being probed.
+PROBE_RETRY = 1_000
+
+# Milliseconds for which Redis keeps the leases of a mailbox at least: longer than a read may take.
+LEASES_KEPT = 600_000
 
 # Seconds. A provider that names a longer time has made a mistake, or will throttle the next call too.
 LONGEST_HOLD = 3600.0
@@ -88,7 +91,7 @@ class AcquireRequest:
     family: Family
 
     @property
-    def guarded(self) -> CircuitKey:
+    def circuit(self) -> CircuitKey:
         """The key of its circuit breakers."""
         return CircuitKey(self.provider, self.family)
 
@@ -98,93 +101,81 @@ class WaitReason(StrEnum):
 
     PACE = "pace"
     # For a time that the provider has named, and for our own backoff.
-    TOLD = "told"
+    NAMED = "named"
     BACKOFF = "backoff"
     # For another call to the same mailbox to end.
     MAILBOX = "mailbox"
-    # For the pause of an open circuit breaker.
+    # For the pause of an open circuit breaker, or for its probe. The call is refused.
     OPEN = "open"
     # It does not wait: the call is the probe of an open circuit breaker.
     PROBE = "probe"
-    # For the probe of another job, while it is young.
-    PROBED = "probed"
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Call now when ``wait`` is 0, else retry after that many seconds. ``paid``: its calls are counted."""
+    """Call now when ``wait`` is 0, else retry after that many seconds. ``paid``: its calls are counted.
+
+    ``watched``: the circuit breakers must record its success.
+    """
 
     wait: float
     paid: bool
     why: WaitReason = WaitReason.PACE
+    watched: bool = False
 
 
 GO = Permit(0.0, True)
 
 
-_WHYS = {each.encode(): each for each in WaitReason}
+_REASONS = {each.encode(): each for each in WaitReason}
 
 
 class ProviderRateLimiter:
     """The limits by provider: ``projects`` for the whole installation, ``accounts`` for each account.
-
-    ``pause`` is that of the circuit breakers; ``young`` is how long other jobs wait for a probe. Both are in
-    seconds.
 
     Keys in Redis name an account by its connection's id. Its e-mail address is only a client's claim, which
     must not use up the limit of another account. Several connections may share a mailbox; the caller names it
     by the address that the provider reported.
     """
 
-    def __init__(
-        self,
-        redis: Redis,
-        projects: Mapping[str, Limit],
-        accounts: Mapping[str, Limit],
-        *,
-        pause: float = 0.0,
-        young: float = circuit_breaker.YOUNG,
-    ) -> None:
+    def __init__(self, redis: Redis, projects: Mapping[str, Limit], accounts: Mapping[str, Limit]) -> None:
         self._redis = redis
-        self._pause = int(pause * 1000)
-        self._young = int(young * 1000)
         self._projects = projects
         self._accounts = accounts
 
-    def ask(
+    def acquire(
         self,
         pipe: Pipeline,
-        asks: Sequence[AcquireRequest],
+        requests: Sequence[AcquireRequest],
         *,
         left: float,
         lease: float,
         now: float | None = None,
     ) -> None:
-        """Queue on ``pipe`` the script whose result :meth:`answers` reads; all times are in seconds.
+        """Queue on ``pipe`` the script whose result :meth:`permits` reads; all times are in seconds.
 
         No permit is reserved beyond ``left``; a lease lasts ``lease``. ``now`` is another clock, for tests.
         """
         limits: dict[str, Limit] = {}
         breakers: dict[str, int] = {}
-        for each in asks:
-            project, account = _scopes(each)
-            limits[project] = self._projects[each.provider]
-            limits[account] = self._accounts[each.provider]
+        for each in requests:
+            limits[_project(each.provider)] = self._projects[each.provider]
+            limits[_account(each.provider, each.account)] = self._accounts[each.provider]
             for breaker in _breakers(each):
                 breakers.setdefault(breaker, len(breakers) + 1)
         scopes = {name: number for number, name in enumerate(limits, 1)}
-        leased = dict.fromkeys(_mailbox(each.mailbox) for each in asks if each.mailbox is not None)
+        leased = dict.fromkeys(_mailbox(each.mailbox) for each in requests if each.mailbox is not None)
         mailboxes = {name: number for number, name in enumerate(leased, 1)}
         arguments = named(
             now=None if now is None else now * 1000,
             left=max(0, int(left * 1000)),
             lease=int(lease * 1000),
+            leases_kept=LEASES_KEPT,
             horizon=HORIZON,
-            retry=ASK_AGAIN,
-            lease_retry=ASK_FOR_LEASE,
+            retry=RETRY,
+            lease_retry=LEASE_RETRY,
+            probe_retry=PROBE_RETRY,
             concurrent=CALLS_AT_ONCE,
-            pause=self._pause,
-            young=self._young,
             scopes=[{"interval": each.interval, "tolerance": each.tolerance} for each in limits.values()],
             breakers=len(breakers),
             calls=[
@@ -198,30 +189,31 @@ class ProviderRateLimiter:
                     "mailbox": 0 if each.mailbox is None else mailboxes[_mailbox(each.mailbox)],
                     "lease": each.lease,
                 }
-                for each in asks
+                for each in requests
             ],
         )
         _ACQUIRE.queue(pipe, [*scopes, *breakers, *mailboxes], arguments)
 
     @staticmethod
-    def answers(result: object, asks: Sequence[AcquireRequest]) -> list[Permit]:
+    def permits(result: object, requests: Sequence[AcquireRequest]) -> list[Permit]:
         """The permit for each request. If the script failed, every call may go: the providers limit them."""
         if isinstance(result, Exception):
             log.error("provider rate limiter failed, calls are not limited: %s", result)
-            return [GO] * len(asks)
+            return [GO] * len(requests)
         values = cast(list[Any], result)
+        replies = zip(requests, values[::4], values[1::4], values[2::4], values[3::4], strict=True)
         return [
-            Permit(max(0, wait) / 1000, bool(paid) or not ask.calls, _WHYS[why])
-            if wait > 0 or _WHYS[why] is WaitReason.PROBE
+            Permit(max(0, wait) / 1000, bool(paid) or not request.calls, _REASONS[why], bool(watched))
+            if wait > 0 or watched
             else GO
-            for ask, wait, paid, why in zip(asks, values[::3], values[1::3], values[2::3], strict=True)
+            for request, wait, paid, why, watched in replies
         ]
 
     @staticmethod
-    def release(pipe: Pipeline, ask: AcquireRequest) -> None:
+    def release(pipe: Pipeline, request: AcquireRequest) -> None:
         """Queue on ``pipe`` the end of the request's lease, if it has one."""
-        if ask.mailbox is not None:
-            pipe.zrem(_mailbox(ask.mailbox), ask.lease)
+        if request.mailbox is not None:
+            pipe.zrem(_mailbox(request.mailbox), request.lease)
 
     def hold(
         self, provider: str, account: str, seconds: float, *, named: bool = True, project: bool = False
@@ -241,20 +233,17 @@ class ProviderRateLimiter:
             return 0.0
 
 
-def _scopes(ask: AcquireRequest) -> tuple[str, str]:
-    return _project(ask.provider), _account(ask.provider, ask.account)
-
-
-def _breakers(ask: AcquireRequest) -> tuple[str, str]:
-    return circuit_breaker.provider_key(ask.guarded), circuit_breaker.account_key(ask.guarded, ask.account)
+def _breakers(request: AcquireRequest) -> tuple[str, str]:
+    return provider_key(request.circuit), account_key(request.circuit, request.account)
 
 
 def _project(provider: str) -> str:
-    return f"throttle:{provider}"
+    # Not "throttle:", the prefix of keys of another type in earlier releases.
+    return f"rate:{provider}"
 
 
 def _account(provider: str, account: str) -> str:
-    return f"throttle:{provider}:{account}"
+    return f"rate:{provider}:{account}"
 
 
 def _mailbox(mailbox: str) -> str:

@@ -195,7 +195,7 @@ def test_an_open_circuit_breaker_is_shown_with_its_times(here, stores, shut):
     assert rows() == []
     shut("google", ago=90, seconds=9.5)
     expires = (stores.redis.time()[0] + 60) * 1000
-    stores.redis.zadd("breaker:microsoft:events:open", {"a": expires})
+    stores.redis.zadd("circuit:microsoft:events:open", {"a": expires})
     google, microsoft = rows()
     assert google.startswith(
         "Google Calendar: busy periods calls paused The provider has not answered these calls since "

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import orjson
 import pytest
 
-from store.coordination.circuit_breaker import CircuitKey, Family
+from store.coordination.circuit_breaker import CircuitKey, Family, provider_key
 from tests.installation.builder import Installation, installed
 from tests.observability.scraping import scrape
 from tests.waiting import no_read_is_under_way, until
@@ -53,7 +54,7 @@ def members(made, sandbox, unique):
         return slug, {user for user, each in people.items() if each == provider}
 
     yield make
-    if found := made.stores.redis.keys("breaker:*"):
+    if found := made.stores.redis.keys("circuit:*"):
         made.stores.redis.delete(*found)
 
 
@@ -74,8 +75,14 @@ def offered(answer: dict[str, Any]) -> set[str]:
 
 
 def breaker(made: Installation, provider: str) -> Any:
-    guarded = CircuitKey(provider, Family.BUSY)
-    return made.stores.circuit_breakers.standing([guarded])[guarded]
+    circuit = CircuitKey(provider, Family.BUSY)
+    return made.stores.circuit_breakers.states([circuit])[circuit]
+
+
+def pause_ends(made: Installation, provider: str, moment: float) -> None:
+    key = provider_key(CircuitKey(provider, Family.BUSY))
+    breaker = orjson.loads(made.stores.redis.get(key)) | {"retry_at": int(moment * 1000)}
+    made.stores.redis.set(key, orjson.dumps(breaker), keepttl=True)
 
 
 @pytest.mark.parametrize("provider", ["google", "microsoft"])
@@ -90,7 +97,7 @@ def test_a_provider_fails_and_recovers(made, members, sandbox, provider, fault):
     assert named(answer) == dead
     # A read that hangs continues beyond the deadline of its request.
     until(lambda: breaker(made, provider).open)
-    made.stores.redis.hset(f"breaker:{provider}:busy", "until", int((time.time() + 600) * 1000))
+    pause_ends(made, provider, time.time() + 600)
     # Reads that were in flight when the breaker opened end.
     until(lambda: no_read_is_under_way(made.stores.redis))
     sandbox.forget_requests()
@@ -110,7 +117,7 @@ def test_a_provider_fails_and_recovers(made, members, sandbox, provider, fault):
     assert made.session.get(f"{made.url}/readyz", timeout=10).ok
 
     # The breaker's pause is over, and both workers have many reads that could be the probe.
-    made.stores.redis.hset(f"breaker:{provider}:busy", "until", 1)
+    pause_ends(made, provider, 0.0)
     answer, _ = ask(made, slug)
     assert named(answer) == dead
     until(lambda: not breaker(made, provider).probed)

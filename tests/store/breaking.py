@@ -24,55 +24,50 @@ class Both:
     accounts: int = ACCOUNTS
     failures: int = FAILURES
     pause: float = PAUSE
-    young: float = LEASE
-    asked: int = 0
+    jobs: int = 0
     family: Family = Family.BUSY
-
-    @property
-    def guarded(self) -> CircuitKey:
-        return CircuitKey(self.provider, self.family)
 
     def __post_init__(self) -> None:
         limits = {self.provider: LOOSE}
-        self.provider_rate_limiter = ProviderRateLimiter(
-            self.redis, limits, limits, pause=self.pause, young=self.young
-        )
+        self.provider_rate_limiter = ProviderRateLimiter(self.redis, limits, limits)
         self.circuit_breakers = CircuitBreakers(
             self.redis, accounts=self.accounts, failures=self.failures, pause=self.pause
         )
 
-    def ask(self, account: str, *, by: str | None = None, lease=LEASE, now: float | None = None) -> Permit:
-        return self.ask_all([account], by=by, lease=lease, now=now)[0]
+    @property
+    def circuit(self) -> CircuitKey:
+        return CircuitKey(self.provider, self.family)
 
-    def ask_all(
-        self, accounts: list[str], *, by: str | None = None, lease=LEASE, now: float | None = None
+    def acquire(
+        self, *accounts: str, job: str | None = None, lease: float = LEASE, now: float | None = None
     ) -> list[Permit]:
-        asks = []
+        """Acquire a permit for each account, as a worker does."""
+        requests = []
         for account in accounts:
-            self.asked += 1
-            asks.append(
-                AcquireRequest(self.provider, account, 0, None, by or f"job:{self.asked}", self.family)
-            )
+            self.jobs += 1
+            name = job or f"job:{self.jobs}"
+            requests.append(AcquireRequest(self.provider, account, 0, None, name, self.family))
         with self.redis.pipeline(transaction=False) as pipe:
-            self.provider_rate_limiter.ask(pipe, asks, left=60.0, lease=lease, now=now)
-            (told,) = pipe.execute(raise_on_error=False)
-        return ProviderRateLimiter.answers(told, asks)
+            self.provider_rate_limiter.acquire(pipe, requests, left=60.0, lease=lease, now=now)
+            (result,) = pipe.execute(raise_on_error=False)
+        permits = ProviderRateLimiter.permits(result, requests)
+        for account, permit in zip(accounts, permits, strict=True):
+            if permit.watched and not permit.wait:
+                self.circuit_breakers.watch(self.circuit, account)
+        return permits
 
     def fail(
         self, account: str, *, given_up: bool = True, took: float = 0.0, now: float | None = None
     ) -> bool:
-        return self.circuit_breakers.failed(self.guarded, account, given_up=given_up, took=took, now=now)
+        return self.circuit_breakers.failed(self.circuit, account, given_up=given_up, took=took, now=now)
 
     def answer(self, account: str, *, now: float | None = None) -> None:
-        self.circuit_breakers.answered(self.guarded, account)
+        self.circuit_breakers.answered(self.circuit, account, now=now)
+
+    def end_probe(self, account: str, job: str) -> None:
         with self.redis.pipeline(transaction=False) as pipe:
-            self.circuit_breakers.tell(pipe, now=now)
+            self.circuit_breakers.end_probe(pipe, self.circuit, account, job)
             pipe.execute()
 
-    def leave(self, account: str, by: str) -> None:
-        with self.redis.pipeline(transaction=False) as pipe:
-            self.circuit_breakers.leave(pipe, self.guarded, account, by)
-            pipe.execute()
-
-    def standing(self, now: float | None = None) -> circuit_breaker.CircuitState:
-        return self.circuit_breakers.standing([self.guarded], now=now)[self.guarded]
+    def state(self, now: float | None = None) -> circuit_breaker.CircuitState:
+        return self.circuit_breakers.states([self.circuit], now=now)[self.circuit]

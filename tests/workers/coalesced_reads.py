@@ -10,6 +10,7 @@ from typing import Any
 from providers.base import Failed, Read
 from providers.errors import Reason
 from store.sql.queries.connections import Credentials
+from tests.flights import followers
 from tests.waiting import until
 from tests.workers.conftest import DAY, put_work, read_one, replies, run_drain
 from workers.execution import reads
@@ -42,15 +43,9 @@ class Reading:
 
 
 def waiting(runtime: Runtime, count: int) -> None:
-    """Wait until each flight has this many followers."""
-    until(lambda: (found := waiters(runtime)) and min(found) >= count, PATIENCE)
-
-
-def waiters(runtime: Runtime) -> list[int]:
-    """The number of followers of each flight."""
+    """Wait until this many requests wait for each flight in progress, with its leader."""
     redis = runtime.stores.redis
-    # The field of a waiter is named after its reply list and job number; no other field has a "|".
-    return [sum(b"|" in field for field in redis.hkeys(key)) for key in redis.keys("flight:*")]
+    until(lambda: (found := followers(redis)) and min(found) + 1 >= count, PATIENCE)
 
 
 def read(

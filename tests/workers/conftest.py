@@ -258,7 +258,7 @@ def serve(runtime: Runtime, celery: Almanac) -> Iterator[Callable[..., list[Serv
 @pytest.fixture
 def flights(runtime: Runtime) -> SingleFlight:
     """The single flights, with a long time to keep failures."""
-    return SingleFlight(runtime.stores.redis, failure_seconds=30.0, asking_seconds=60.0)
+    return SingleFlight(runtime.stores.redis, failure_seconds=30.0, claim_seconds=60.0)
 
 
 @pytest.fixture

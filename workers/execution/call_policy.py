@@ -115,7 +115,7 @@ class AccountTraffic:
         return not isinstance(error, TimedOut) or (given_up and error.waited >= self._patience)
 
 
-def ask(job: Job, row: SealedConnection, lease: str) -> AcquireRequest | None:
+def acquire_request(job: Job, row: SealedConnection, lease: str) -> AcquireRequest | None:
     """The permit that a job needs from the rate limiter; None for a job that calls no calendar API."""
     cost = calls(ProviderName(row.provider), job)
     if not cost:
@@ -178,26 +178,24 @@ def calls(provider: ProviderName, job: Job) -> int:
     return 0
 
 
-def throttled(row: SealedConnection, answer: Permit) -> Failed:
+def throttled(row: SealedConnection, permit: Permit) -> Failed:
     """The failure of a job that gets no permit before its deadline. The job was not started."""
-    if answer.why is WaitReason.PROBED:
-        return refused(row, answer)
-    if answer.why is WaitReason.MAILBOX:
+    if permit.why is WaitReason.MAILBOX:
         # Earlier calls to this mailbox have not finished.
         return overdue(row)
-    wait = None if answer.why is WaitReason.BACKOFF else answer.wait
+    wait = None if permit.why is WaitReason.BACKOFF else permit.wait
     return Failed(Reason.RATE_LIMITED, f"{TITLES[row.provider]} asks us to slow down", retry_after=wait)
 
 
-def refused(row: SealedConnection, answer: Permit) -> Failed:
+def refused(row: SealedConnection, permit: Permit) -> Failed:
     """The failure of a job while the circuit is open. The provider was not called."""
-    return replace(Failed.because(unanswered(row.provider, answer)), asked=False)
+    return replace(Failed.because(unanswered(row.provider, permit)), called=False)
 
 
-def unanswered(provider: str, answer: Permit) -> Unavailable:
+def unanswered(provider: str, permit: Permit) -> Unavailable:
     """The error for a call that is not made because the circuit is open."""
     message = f"{TITLES[provider]} has not been answering; try again in a moment"
-    return Unavailable(message, retry_after=answer.wait)
+    return Unavailable(message, retry_after=permit.wait)
 
 
 def overdue(row: SealedConnection) -> Failed:

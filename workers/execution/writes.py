@@ -78,7 +78,7 @@ def _write_event(
             tags = _tags(runtime, credentials, provider, lister, job.calendar, deadline)
     except ProviderError as error:
         # Nothing was written. Without the tags the write could not be seen through other connections.
-        return Reply(failed=replace(Failed.because(error), asked=False, repeated=False))
+        return Reply(failed=replace(Failed.because(error), called=False, repeated=False))
     try:
         return _call(runtime, job, credentials, provider, account, tags, deadline)
     except (RedisError, SQLAlchemyError) as error:

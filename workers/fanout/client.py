@@ -172,7 +172,7 @@ class Fanout:
             self._send(request, sending)
         except BaseException:
             # Followers must not wait for jobs that were not sent.
-            self._flights.abandon(self._redis, led)
+            self._flights.abandon(led)
             raise
 
     def _send(self, request: PendingRequest, jobs: Sequence[bytes]) -> None:
@@ -231,7 +231,7 @@ class Fanout:
             dropped = results.pick(pipe.execute())["dropped"]
         # Other requests may follow jobs that no worker has taken.
         addresses = [address(data) for data in dropped]
-        self._flights.abandon(self._redis, [each.flight for each in addresses if each and each.flight])
+        self._flights.abandon([each.flight for each in addresses if each and each.flight])
         if unanswered := request.unanswered_flights():
             self._flights.leave(request.reply_list, unanswered)
 

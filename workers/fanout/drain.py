@@ -164,7 +164,6 @@ class Drain:
         room = self._room(places)
         with self._runtime.stores.redis.pipeline(transaction=False) as pipe:
             named = NamedResults(pipe)
-            self._runtime.stores.circuit_breakers.tell(pipe)
             for each in finished:
                 self._finish(pipe, each)
             self._finisher.send(pipe)
@@ -241,8 +240,6 @@ class Drain:
                 case float(when):
                     self._jobs.wait(each, when)
                 case None:
-                    if each.probes:
-                        self._flights.probe(each.flight)
                     self._jobs.in_flight[each.id] = each
                     work = partial(self._performer.run, each, clearance.generation(each))
                     if started < places:

@@ -14,10 +14,10 @@ from store.cache.calendar_lists import CalendarList
 from workers.execution import call_policy
 from workers.execution.reads import continues_past_deadline
 from workers.fanout import failures
-from workers.fanout.coalescing import Coalescing
 from workers.fanout.codec import LEFTOVER_SECONDS, address, numbered, pack_body, pack_reply, reply_list
 from workers.fanout.drain_state import FinishedJob, TakenJob
 from workers.fanout.failures import BROKEN
+from workers.fanout.held_flights import HeldFlights
 from workers.fanout.jobs import ReadBusy, Reply
 from workers.runtime import Runtime
 from workers.telemetry import metrics
@@ -34,7 +34,7 @@ class Finisher:
         self._reply_list = reply_list(fanout)
         self._deadline = deadline
         self._replies: list[bytes] = []
-        self.flights = Coalescing(runtime.stores.single_flight)
+        self.flights = HeldFlights(runtime.stores.single_flight)
         self.read: list[tuple[str, CalendarKey]] = []
 
     @property
@@ -48,7 +48,7 @@ class Finisher:
             metrics.failed(self._stores.counters, taken.job, taken.row, [failed])
         body = pack_body(Reply(failed=failed))
         self._replies.append(numbered(taken.number, body))
-        if failed.reason is Reason.RATE_LIMITED or not failed.asked:
+        if failed.reason is Reason.RATE_LIMITED or not failed.called:
             # The followers would get the same refusal, one after the other.
             self.flights.complete(taken.flight, body, failed=False, whole=False)
         else:
@@ -86,7 +86,7 @@ class Finisher:
     def send(self, pipe: Pipeline) -> None:
         """Queue the changes of flights, and the replies, on ``pipe``."""
         # Flights first: a request that has its reply and repeats the read must not join the old flight.
-        self.flights.send(pipe, self._reply_list)
+        self.flights.send(pipe)
         if self._replies:
             pipe.rpush(self._reply_list, *self._replies)
             pipe.expire(self._reply_list, LEFTOVER_SECONDS)

@@ -18,10 +18,10 @@ from kombu.exceptions import OperationalError
 from redis import Redis
 from redis.exceptions import RedisError
 
-from workers.fanout.coalescing import Coalescing
 from workers.fanout.codec import work_list
 from workers.fanout.drain_state import DrainJobs, FinishedJob, TakenJob
 from workers.fanout.egress import Egress
+from workers.fanout.held_flights import HeldFlights
 from workers.fanout.jobs import CalendarRead
 from workers.fanout.named_results import NamedResults
 from workers.queues import DRAIN, Queue
@@ -110,7 +110,7 @@ class Mover:
     Without ``others`` all jobs are performed by this worker.
     """
 
-    def __init__(self, egress: Egress, others: HandOver | None, flights: Coalescing) -> None:
+    def __init__(self, egress: Egress, others: HandOver | None, flights: HeldFlights) -> None:
         self._egress = egress
         self._others = others
         self._flights = flights

@@ -61,4 +61,4 @@ class Intake:
             each.row = rows.get(each.job.connection or "")
             if each.row is not None:
                 lease = each.flight or f"{self._fanout}:{each.number}"
-                each.ask = call_policy.ask(each.job, each.row, lease)
+                each.ask = call_policy.acquire_request(each.job, each.row, lease)

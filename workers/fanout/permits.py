@@ -59,16 +59,16 @@ class Permits:
             stores.busy.ask_generations(pipe, ids)
             results.name("generations")
             if flights:
-                stores.single_flight.hold(pipe, flights)
+                stores.single_flight.renew(pipe, flights)
             if requests:
                 lease = max(0.0, left) + self._runtime.grace + LEASE_MARGIN
-                stores.provider_rate_limiter.ask(pipe, requests, left=left, lease=lease)
+                stores.provider_rate_limiter.acquire(pipe, requests, left=left, lease=lease)
                 results.name("permits")
             named = results.pick(pipe.execute(raise_on_error=False))
         generations = named["generations"]
         if isinstance(generations, RedisError):
             raise generations
-        permits = ProviderRateLimiter.answers(named["permits"], requests) if requests else []
+        permits = ProviderRateLimiter.permits(named["permits"], requests) if requests else []
         return Clearance(
             dict(zip(ids, generations, strict=True)),
             dict(zip(by_job, permits, strict=True)),
@@ -80,8 +80,8 @@ class Permits:
             taken.ask = replace(taken.ask, calls=0)
         if not permit.wait:
             taken.probes = permit.why is WaitReason.PROBE
-            if taken.ask is not None and taken.probes:
-                self._runtime.stores.circuit_breakers.probes(taken.ask.guarded, taken.ask.account)
+            if taken.ask is not None and permit.watched:
+                self._runtime.stores.circuit_breakers.watch(taken.ask.circuit, taken.ask.account)
             return None
         if taken.row is not None and permit.why is WaitReason.OPEN:
             return call_policy.refused(taken.row, permit)
@@ -96,4 +96,4 @@ class Permits:
         if taken.ask is not None:
             stores.provider_rate_limiter.release(pipe, taken.ask)
             if taken.probes:
-                stores.circuit_breakers.leave(pipe, taken.ask.guarded, taken.ask.account, taken.ask.lease)
+                stores.circuit_breakers.end_probe(pipe, taken.ask.circuit, taken.ask.account, taken.ask.lease)

@@ -166,8 +166,8 @@ class _Audit:
 def _audit_all(runtime: Runtime, deadline: float) -> None:
     """Compare the cached busy periods of calendars without notifications with the provider's."""
     for rows in _pages(runtime):
-        heard = runtime.stores.channel_usage.heard([row.id for row in rows])
-        silent = [_Audit(row) for row, spoke in zip(rows, heard, strict=True) if not spoke]
+        confirmed = runtime.stores.channel_usage.confirmed([row.id for row in rows])
+        silent = [_Audit(row) for row, spoke in zip(rows, confirmed, strict=True) if not spoke]
         _load(runtime, silent)
         audits = [audit for audit in silent if audit.kept]
         Batch(runtime, audits, lambda audit: _audit(runtime, audit), deadline).run()
@@ -196,10 +196,10 @@ def _audit(runtime: Runtime, audit: _Audit) -> bool:
     if isinstance(outcome, Failed):
         _handle_failed_read(runtime, row, outcome.reason)
         return False
-    (heard,) = stores.channel_usage.heard([row.id])
+    (confirmed,) = stores.channel_usage.confirmed([row.id])
     same = all(_same(kept, outcome.busy, *edges) for edges, kept in audit.kept.items())
-    if heard or same:
-        stores.channel_usage.hear(row.id, runtime.settings.push_audit_seconds)
+    if confirmed or same:
+        stores.channel_usage.confirm(row.id, runtime.settings.push_audit_seconds)
         return True
     log.warning(
         "a provider has not sent a notification for a change", extra={"connection": row.connection_id}

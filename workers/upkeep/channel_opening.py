@@ -115,7 +115,7 @@ def watch(stores: Stores, row: Channel) -> None:
     if (seconds := channels.watches_for(row)) <= 0:
         return
     key = channels.calendar_of(row)
-    stores.channel_usage.hear(row.id, stores.settings.push_audit_seconds)
+    stores.channel_usage.confirm(row.id, stores.settings.push_audit_seconds)
     stores.busy.watch(key, row.id, seconds)
     with stores.database.reading() as session:
         known = channels.known(session, [row.id])

@@ -37,38 +37,37 @@ def acquire(
     :raise Unavailable: while the circuit of the account or of its provider is open
     """
     until = min(deadline, time.monotonic() + PATIENCE)
-    answer = GO
+    circuit_breakers = runtime.stores.circuit_breakers
+    permit = GO
     lease = f"upkeep:{secrets.token_hex(8)}"
-    ask = AcquireRequest(
+    request = AcquireRequest(
         credentials.provider, credentials.id, calls, leased_mailbox(credentials), lease, family
     )
     try:
-        while (answer := _answer(runtime, ask, until, deadline)).wait:
-            late = time.monotonic() + answer.wait >= until
-            if answer.why is WaitReason.OPEN or (late and answer.why is WaitReason.PROBED):
-                raise unanswered(credentials.provider, answer)
-            if late:
+        while (permit := _acquire(runtime, request, until, deadline)).wait:
+            if permit.why is WaitReason.OPEN:
+                raise unanswered(credentials.provider, permit)
+            if time.monotonic() + permit.wait >= until:
                 title = TITLES[credentials.provider]
-                raise RateLimited(f"{title} asks us to slow down", retry_after=answer.wait)
-            if answer.paid:
-                ask = replace(ask, calls=0)
-            time.sleep(answer.wait)
-        if answer.why is WaitReason.PROBE:
-            runtime.stores.circuit_breakers.probes(ask.guarded, ask.account)
+                raise RateLimited(f"{title} asks us to slow down", retry_after=permit.wait)
+            if permit.paid:
+                request = replace(request, calls=0)
+            time.sleep(permit.wait)
+        if permit.watched:
+            circuit_breakers.watch(request.circuit, request.account)
         yield
     finally:
         with runtime.stores.redis.pipeline(transaction=False) as pipe:
-            runtime.stores.circuit_breakers.tell(pipe)
-            runtime.stores.provider_rate_limiter.release(pipe, ask)
-            if answer.why is WaitReason.PROBE:
-                runtime.stores.circuit_breakers.leave(pipe, ask.guarded, ask.account, ask.lease)
+            runtime.stores.provider_rate_limiter.release(pipe, request)
+            if permit.why is WaitReason.PROBE:
+                circuit_breakers.end_probe(pipe, request.circuit, request.account, request.lease)
             pipe.execute()
 
 
-def _answer(runtime: Runtime, ask: AcquireRequest, until: float, deadline: float) -> Permit:
+def _acquire(runtime: Runtime, request: AcquireRequest, until: float, deadline: float) -> Permit:
     now = time.monotonic()
     lease = max(0.0, deadline - now) + MARGIN
     with runtime.stores.redis.pipeline(transaction=False) as pipe:
-        runtime.stores.provider_rate_limiter.ask(pipe, [ask], left=max(0.0, until - now), lease=lease)
+        runtime.stores.provider_rate_limiter.acquire(pipe, [request], left=max(0.0, until - now), lease=lease)
         (result,) = pipe.execute(raise_on_error=False)
-    return ProviderRateLimiter.answers(result, [ask])[0]
+    return ProviderRateLimiter.permits(result, [request])[0]

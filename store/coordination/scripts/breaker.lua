@@ -1,39 +1,26 @@
--- Circuit breakers, for scripts that decide whether a call may begin.
+-- Circuit breakers. Each is a JSON object; a closed breaker without failures is absent. Times are in milliseconds.
 --
--- Hash of an open breaker: until (end of the pause), since (when it opened), and while it is probed: trying (end
--- of the probe's lease), by (name of the job), account (key of the account's breaker) and young (until when other
--- jobs wait for the probe). Times are in milliseconds. A breaker without 'until' is closed.
+--   failures    of an account: calls that failed in a row
+--   failing     of a provider: the accounts that failed since the last answer, as {account: true}
+--   failed_at   of a provider: time of the last failure that it counted
+--   since       when an open breaker opened
+--   retry_at    when an open breaker lets a probe pass
+--   probe, account, probe_until  of a probe: the name of its job, the key of its account's breaker, and the end of
+--               its lease
 
-local function load_breaker(key)
-    local kept = redis.call('HMGET', key, 'until', 'trying', 'by', 'young')
-    return {
-        key = key, due = tonumber(kept[1]), trying = tonumber(kept[2]) or 0, by = kept[3],
-        young = tonumber(kept[4]) or 0
-    }
+local function decode_breaker(value) return value and cjson.decode(value) or {} end
+
+-- Whether an account's call is the breaker's probe.
+local function is_probe(breaker, account, now)
+    return breaker.account == account and breaker.probe_until > now
 end
 
--- Two numbers of milliseconds: until the job may call, and how long it may wait for another job's probe. The job
--- may call now when both are 0 or less. A probe that is no longer young refuses calls until its lease ends.
-local function remaining(breaker, account, job, now, pause)
-    if not breaker.due or (breaker.by == job and breaker.trying > now) then return 0, 0 end
-    local rest = breaker.due - now
-    if rest <= 0 and breaker.trying > now then
-        if breaker.young > now then return 0, breaker.young - now end
-        return breaker.trying - now, 0
-    end
-    if rest <= 0 and redis.call('SISMEMBER', breaker.key .. ':failing', account) == 1 then
-        -- An account that has failed waits for one more pause before it may probe the provider.
-        rest = breaker.due + pause - now
-    end
-    return rest, 0
-end
+local function end_probe(breaker) breaker.probe, breaker.account, breaker.probe_until = nil, nil, nil end
 
--- Makes the job the probe of a breaker if it is open; returns whether it probes.
-local function begin_probe(breaker, account, job, now, lease, young)
-    if breaker.due then
-        breaker.trying, breaker.by, breaker.young = now + lease, job, now + young
-        redis.call('HSET', breaker.key, 'trying', breaker.trying, 'by', job, 'account', account,
-            'young', breaker.young)
-    end
-    return breaker.due
+-- Milliseconds until the job may call; 0: now.
+local function refused_for(breaker, job, now, probe_retry)
+    if not breaker.retry_at then return 0 end
+    local probing = breaker.probe and breaker.probe_until - now or 0
+    if probing > 0 then return breaker.probe == job and 0 or math.min(probing, probe_retry) end
+    return math.max(0, breaker.retry_at - now)
 end

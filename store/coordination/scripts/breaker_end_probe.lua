@@ -4,8 +4,12 @@
 -- ARGV[1]  name of the job
 -- Reply    none
 
-for _, key in ipairs(KEYS) do
-    if redis.call('HGET', key, 'by') == ARGV[1] then
-        redis.call('HDEL', key, 'trying', 'by', 'account', 'young')
+-- include coordination/scripts/breaker.lua
+
+for n, value in ipairs(redis.call('MGET', unpack(KEYS))) do
+    local breaker = decode_breaker(value)
+    if breaker.probe == ARGV[1] then
+        end_probe(breaker)
+        redis.call('SET', KEYS[n], cjson.encode(breaker), 'KEEPTTL')
     end
 end

@@ -11,7 +11,7 @@
 --   unique              a random text, for new flights and generations
 --   generation_seconds  lifetime of a new generation
 --   keep, keep_failed   how long a new flight keeps its result, and its failure
---   findable            how long a new flight can be found by its read
+--   followed            how long a set of followers is kept
 --   reads               list of {name, number, following}: the read's name, its number in the request, and the
 --                       flight that the request follows already or ''
 -- Reply    for each read {state, value}:
@@ -20,55 +20,65 @@
 --   {2, flight}  follower of a flight in progress
 --   {3, result}  completed
 --
--- Hash 'flight:<name>' of a flight in progress: at (time of the claim), keep and retell (keep_failed), young and for (set
--- by flight_probe.lua), and a field '<reply list>|<number>' for each follower. Of a completed flight: at,
--- landed (time of its completion), failed ('1' or '0') and body.
+-- The flight '<read>:<generation>:<unique>' is kept under the key 'flight:<read>:<generation>', in MessagePack.
+-- In progress it has id, at (time of the claim), keep and keep_failed. Completed it has id, at, completed (the
+-- time), failed and body. Its followers are in the set 'flight-followers:<flight>' as '<reply list>|<number>'.
 
 -- include coordination/scripts/clock.lua
--- include cache/scripts/generation.lua
 
 local request = cjson.decode(ARGV[1])
+local now = clock()
 
--- Whether a probe is no longer young, so that only its own request waits for it.
-local function is_old(young_until) return young_until and tonumber(young_until) <= clock() end
+local function key_of(flight) return 'flight:' .. string.match(flight, '^(.*):') end
+
+local keys, wanted = {}, {}
+for n, generation in ipairs(redis.call('MGET', unpack(KEYS))) do
+    if not generation then
+        generation = request.unique
+        redis.call('SET', KEYS[n], generation, 'EX', request.generation_seconds)
+    end
+    keys[n] = 'flight:' .. request.reads[n].name .. ':' .. generation
+    wanted[#wanted + 1] = keys[n]
+    if request.reads[n].following ~= '' then wanted[#wanted + 1] = key_of(request.reads[n].following) end
+end
+local flights = {}
+for n, value in ipairs(redis.call('MGET', unpack(wanted))) do
+    flights[wanted[n]] = value and cmsgpack.unpack(value)
+end
+
+local function lead(key, n)
+    local id = string.sub(key, #'flight:' + 1) .. ':' .. request.unique .. '-' .. n
+    local flight = {id = id, at = request.now, keep = request.keep, keep_failed = request.keep_failed}
+    flights[key] = flight
+    redis.call('SET', key, cmsgpack.pack(flight), 'PX', request.lease)
+    return {1, id}
+end
+
+local function follow(flight, number)
+    if request.waiter ~= '' then
+        local followers = 'flight-followers:' .. flight.id
+        redis.call('SADD', followers, request.waiter .. '|' .. number)
+        redis.call('PEXPIRE', followers, request.followed)
+    end
+    return {2, flight.id}
+end
 
 local replies = {}
-for n, generation_key in ipairs(KEYS) do
-    local read = request.reads[n]
-    local follower = request.waiter .. '|' .. read.number
-    local followed = 'flight:' .. read.following
-    local kept = redis.call('HMGET', followed, follower, 'landed', 'young', 'for')
-    local follows = kept[1]
-    if follows and not kept[2] and (kept[4] == request.waiter or not is_old(kept[3])) then
+for n, read in ipairs(request.reads) do
+    local followed = read.following ~= '' and flights[key_of(read.following)]
+    local flight = flights[keys[n]]
+    if followed and followed.id == read.following and not followed.completed then
         replies[n] = {2, read.following}
+    elseif not flight then
+        replies[n] = lead(keys[n], n)
+    elseif flight.completed then
+        local recent_failure = flight.failed and now - flight.completed < request.failure_lifetime
+        local usable = flight.completed >= request.began or recent_failure
+        replies[n] = flight.at >= request.newer_than and usable and {3, flight.body} or lead(keys[n], n)
+    elseif flight.at < request.newer_than then
+        replies[n] = {0, ''}
     else
-        -- The followed flight has completed, or is an old probe: stop following it.
-        if follows then redis.call('HDEL', followed, follower) end
-        local generation = connection_generation(generation_key, request.unique, request.generation_seconds)
-        local pointer = 'flight-of:' .. read.name .. ':' .. generation
-        local flight = redis.call('GET', pointer) or ''
-        local found = redis.call('HMGET', 'flight:' .. flight, 'at', 'landed', 'failed', 'young')
-        local at, landed = tonumber(found[1]), tonumber(found[2])
-        local recent_failure = found[3] == '1' and clock() - landed < request.failure_lifetime
-        if landed and at >= request.newer_than and (landed >= request.began or recent_failure) then
-            replies[n] = {3, redis.call('HGET', 'flight:' .. flight, 'body')}
-        elseif at and not landed and at < request.newer_than then
-            replies[n] = {0, ''}
-        else
-            if landed or not at or is_old(found[4]) then
-                flight = request.unique .. '-' .. n
-                redis.call('SET', pointer, flight, 'PX', request.findable)
-                redis.call('HSET', 'flight:' .. flight, 'at', request.now, 'keep', request.keep,
-                    'retell', request.keep_failed)
-                redis.call('PEXPIRE', 'flight:' .. flight, request.lease)
-                replies[n] = {1, flight}
-            else
-                replies[n] = {2, flight}
-            end
-            if request.waiter ~= '' then
-                redis.call('HSET', 'flight:' .. flight, follower, read.number)
-            end
-        end
+        replies[n] = follow(flight, read.number)
     end
 end
 return replies

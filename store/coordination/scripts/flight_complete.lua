@@ -1,11 +1,10 @@
--- Completes flights: pushes each result to the reply lists of the followers and keeps it. A flight that has
--- expired is ignored. flight_claim.lua describes the hashes.
+-- Completes flights: keeps each result and pushes it to the reply lists of the followers. A flight that has
+-- expired is ignored. flight_claim.lua describes the values.
 --
--- KEYS[n]    flight n
+-- KEYS       the keys of the flights, then their sets of followers
 -- ARGV[1]    JSON object:
---   except     reply list that gets no reply, because it was answered already
 --   leftover   seconds after which a reply list that is not fetched expires
---   flights    list of {failed, whole} for each flight: whether it counts as a failure for the next requests,
+--   flights    list of {id, failed, whole} for each flight: whether it counts as a failure for the next requests,
 --              and whether no part of it has failed
 -- ARGV[n+1]  result of flight n
 -- Reply      none
@@ -13,29 +12,21 @@
 -- include coordination/scripts/clock.lua
 
 local arguments = cjson.decode(ARGV[1])
-local landed = clock()
-for n, key in ipairs(KEYS) do
-    local flight, body = arguments.flights[n], ARGV[n + 1]
-    local fields = redis.call('HGETALL', key)
-    local at, keep, keep_failed
-    for i = 1, #fields, 2 do
-        local name, value = fields[i], fields[i + 1]
-        local split = string.find(name, '|', 1, true)
-        if name == 'at' then
-            at = value
-        elseif name == 'keep' then
-            keep = value
-        elseif name == 'retell' then
-            keep_failed = value
-        elseif split and string.sub(name, 1, split - 1) ~= arguments.except then
-            local replies = string.sub(name, 1, split - 1)
-            redis.call('RPUSH', replies, struct.pack('<I4', tonumber(value)) .. body)
+local now, count = clock(), #arguments.flights
+local values = redis.call('MGET', unpack(KEYS, 1, count))
+local any_followers = redis.call('EXISTS', unpack(KEYS, count + 1)) > 0
+for n, completion in ipairs(arguments.flights) do
+    local flight, body = values[n] and cmsgpack.unpack(values[n]), ARGV[n + 1]
+    if flight and flight.id == completion.id and not flight.completed then
+        local kept = {id = flight.id, at = flight.at, completed = now, failed = completion.failed, body = body}
+        local lifetime = completion.whole and flight.keep or flight.keep_failed
+        redis.call('SET', KEYS[n], cmsgpack.pack(kept), 'PX', lifetime)
+        local followers = any_followers and redis.call('SMEMBERS', KEYS[count + n]) or {}
+        for _, follower in ipairs(followers) do
+            local replies, number = string.match(follower, '^(.*)|(%d+)$')
+            redis.call('RPUSH', replies, struct.pack('<I4', tonumber(number)) .. body)
             redis.call('EXPIRE', replies, arguments.leftover)
         end
-    end
-    if keep then
-        redis.call('DEL', key)
-        redis.call('HSET', key, 'at', at, 'landed', landed, 'failed', flight.failed and 1 or 0, 'body', body)
-        redis.call('PEXPIRE', key, flight.whole and keep or keep_failed)
+        if #followers > 0 then redis.call('DEL', KEYS[count + n]) end
     end
 end

@@ -1,4 +1,4 @@
--- Holds back the calls of scopes after a provider throttled a call.
+-- Holds back the calls of scopes after a provider throttled a call. rate_limit_acquire.lua describes the values.
 --
 -- KEYS[n]    scope n
 -- ARGV[1]    '1' if the provider has named the time, else '0'
@@ -7,17 +7,15 @@
 
 -- include coordination/scripts/clock.lua
 
-local now = clock()
-local longest = 0
-for n, key in ipairs(KEYS) do
-    local kept = redis.call('HMGET', key, 'held', 'named')
-    local held, named = tonumber(kept[1]) or 0, tonumber(kept[2]) or 0
+local now, longest = clock(), 0
+for n, value in ipairs(redis.call('MGET', unpack(KEYS))) do
+    local paced, held, named = string.match(value or '0 0 0', '^(%S+) (%S+) (%S+)$')
     local milliseconds = tonumber(ARGV[n + 1])
     if milliseconds > 0 then
         held = math.max(held, now + milliseconds)
         if ARGV[1] == '1' then named = math.max(named, now + milliseconds) end
-        redis.call('HSET', key, 'held', string.format('%.3f', held), 'named', string.format('%.3f', named))
-        if redis.call('PTTL', key) < milliseconds then redis.call('PEXPIRE', key, milliseconds) end
+        value = string.format('%.6f %.6f %.6f', paced, held, named)
+        redis.call('SET', KEYS[n], value, 'PX', math.ceil(math.max(paced, held) - now) + 1)
     end
     longest = math.max(longest, named - now)
 end

@@ -103,7 +103,7 @@ def test_an_account_alone_is_left_alone(api, sandbox, new_user, shut, stores):
 def test_an_open_breaker_is_in_the_metrics_but_not_in_readiness(api, shut, stores):
     shut("google")
     ends = (stores.redis.time()[0] + 60) * 1000
-    stores.redis.zadd("breaker:microsoft:busy:open", {"a": ends, "b": ends, "gone": 1})
+    stores.redis.zadd("circuit:microsoft:busy:open", {"a": ends, "b": ends, "gone": 1})
     found = parse(api.client.get("/metrics").text)
     assert found("almanac_breaker_open", provider="google", calls="busy") == 1
     assert found("almanac_breaker_open", provider="google", calls="events") == 0

@@ -167,11 +167,11 @@ def test_calendars_are_claimed_once_until_released(stores, redis):
 
 def test_use_and_news_are_noted(stores, redis):
     stores.channel_usage.use([KEY])
-    stores.channel_usage.hear("channel", 60)
+    stores.channel_usage.confirm("channel", 60)
 
     assert stores.channel_usage.used([KEY, TEAM]) == [True, False]
-    assert stores.channel_usage.heard(["channel", "other"]) == [True, False]
-    assert stores.channel_usage.used([]) == stores.channel_usage.heard([]) == []
+    assert stores.channel_usage.confirmed(["channel", "other"]) == [True, False]
+    assert stores.channel_usage.used([]) == stores.channel_usage.confirmed([]) == []
 
 
 def test_a_round_is_called_for_once(stores, redis):

@@ -29,7 +29,13 @@ from redis import Redis
 from scheduling.intervals import Intervals
 from store.cache.busy_cache import BusyCache, CalendarKey
 from store.cache.fast_redis import FastRedis
-from store.coordination.single_flight import ClaimState, Completion, ReadKey, SingleFlight
+from store.coordination.single_flight import (
+    ClaimState,
+    Completion,
+    ReadKey,
+    SingleFlight,
+    flight_key,
+)
 
 BUCKET = 1_000_000
 FAILED = b"failed"
@@ -74,7 +80,7 @@ class History(RuleBasedStateMachine):
         self.looked: list[Client] = []
         self.waiting: list[Client] = []
         self.readers: list[Reader] = []
-        self.flown: set[bytes] = set()
+        self.flown: set[str] = set()
         self.writes: list[int] = []
         self.notices: list[int] = []
 
@@ -99,7 +105,7 @@ class History(RuleBasedStateMachine):
     def begin(self, kept: bool) -> None:
         """Failures are kept for the whole history, which is shorter than their lifetime, or not at all."""
         self.single_flight = SingleFlight(
-            self.redis, failure_seconds=60.0 if kept else 0.0, asking_seconds=60.0
+            self.redis, failure_seconds=60.0 if kept else 0.0, claim_seconds=60.0
         )
 
     # Requests
@@ -138,11 +144,11 @@ class History(RuleBasedStateMachine):
         )
         seen[turn.name] += 1
         if turn is ClaimState.COMPLETED:
-            self._reply(client, value, "landed")
+            self._reply(client, value, "completed")
             return
         if turn is not ClaimState.FOLLOWER:
             self.readers.append(Reader(client, value))
-            self.flown.add(b"flight:" + value)
+            self.flown.add(flight_key(value.decode()))
         if turn is not ClaimState.BYPASS:
             self.waiting.append(client)
 
@@ -182,7 +188,7 @@ class History(RuleBasedStateMachine):
             reader.generation = self.cache.generations([self.key.connection])[self.key.connection]
             if reader.flight:
                 with self.redis.pipeline(transaction=False) as pipe:
-                    self.single_flight.hold(pipe, [reader.flight.decode()])
+                    self.single_flight.renew(pipe, [reader.flight.decode()])
                     pipe.execute()
             reader.read_at = self.now()
         elif reader.picture is None:
@@ -199,8 +205,8 @@ class History(RuleBasedStateMachine):
                     pipe, self.key, busy, 0, BUCKET, read_at=reader.read_at, generation=reader.generation
                 )
             if reader.flight:
-                landing = Completion(reader.flight.decode(), body, failed, not failed)
-                self.single_flight.complete(pipe, [landing], except_for=reader.client.waiter, leftover=60)
+                completion = Completion(reader.flight.decode(), body, failed, not failed)
+                self.single_flight.complete(pipe, [completion], leftover=60)
             pipe.execute()
         if reader.client in self.waiting:
             self.waiting.remove(reader.client)
@@ -275,5 +281,5 @@ def test_nobody_sees_what_was_before_a_write_that_was_answered(stores, histories
     )
     # The histories went everywhere, few of them not to every corner.
     ways = {"from the cache", "waited for", "read", "LEADER", "FOLLOWER"}
-    corners = {"landed", "COMPLETED", "BYPASS"} if histories > 1_000 else set()
+    corners = {"completed", "COMPLETED", "BYPASS"} if histories > 1_000 else set()
     assert ways | corners <= set(seen), seen

@@ -1,25 +1,19 @@
-"""Circuit breakers: when they open, how a probe closes them, and which failures do not count."""
+"""Circuit breakers: when they open, refuse, probe and close, and what a process records."""
 
 from __future__ import annotations
 
-import logging
 import secrets
-import time
 from collections.abc import Callable
 
-import fakeredis
 import pytest
 from redis import Redis
 from redis.exceptions import ConnectionError
 
 from store.coordination import circuit_breaker
-from store.coordination.circuit_breaker import Family
-from store.coordination.provider_rate_limiter import ASK_AGAIN, WaitReason
+from store.coordination.circuit_breaker import CircuitState, Family
+from store.coordination.provider_rate_limiter import PROBE_RETRY, WaitReason
 from store.stores import Stores
-from tests.store.breaking import FAILURES, LEASE, PAUSE, START, Both
-
-# Seconds for which other jobs wait for a probe, in tests where it is less than the probe's lease.
-YOUNG = 2.0
+from tests.store.breaking import LEASE, PAUSE, START, Both
 
 
 @pytest.fixture
@@ -28,218 +22,170 @@ def new(redis: Redis) -> Callable[..., Both]:
     return lambda **changed: Both(redis, provider=f"provider-{secrets.token_hex(6)}", **changed)
 
 
-def test_a_provider_opens_once_so_many_accounts_have_failed_and_says_so_once(new, caplog):
+def play(both: Both, history: str) -> None:
+    """Steps, one a second: ``a!`` fails, ``a~`` fails and is retried, ``a-5`` fails after so long, ``a+``."""
+    for second, step in enumerate(history.split()):
+        account, outcome, now = step[0], step[1:], START + second
+        if outcome == "+":
+            both.answer(account, now=now)
+        else:
+            both.fail(account, given_up=outcome != "~", took=float(outcome[1:] or 0), now=now)
+
+
+@pytest.mark.parametrize(
+    ("history", "open_", "accounts"),
+    [
+        ("a! b!", False, 0),
+        ("a! b! c!", True, 0),
+        # An account counts once, and opens its own breaker.
+        ("a! a! a! b!", False, 1),
+        ("a~ b~ c~ a~ a~ a~ d~", False, 0),
+        # Answers in between.
+        ("a! b! z+ c! d!", False, 0),
+        ("a! b! z+ c! d! e!", True, 0),
+        ("a! a+ a!", False, 0),
+        # Calls that began before an answer: a few accounts that hang fail last.
+        ("z+ a-5 b-5 c-5 d-5", False, 0),
+        ("z+ a-1 b-1 c-1 d-1 e-1", True, 0),
+        # Accounts whose own breakers are open.
+        ("a! a! b! b! z+ a! b! c! d!", False, 2),
+        ("a! a! b! b! z+ a! b! c! d! e!", True, 2),
+    ],
+)
+def test_which_failures_open_the_breakers(new, history, open_, accounts):
     both = new()
-    assert [both.fail(each) for each in ("ada", "bob")] == [False, False]
-    assert both.standing() == circuit_breaker.CircuitState()
-    assert both.fail("cid")
-    assert both.fail("dan")
-    answer = both.ask("eve")
-    assert answer.why is WaitReason.OPEN
-    assert PAUSE - 5 < answer.wait <= PAUSE
-    standing = both.standing()
-    assert (standing.open, standing.probed, standing.accounts) == (True, False, 0)
-    assert 0 <= standing.ago < 5
-    assert PAUSE - 5 < standing.due <= PAUSE
+    play(both, history)
+    state = both.state(START + 9)
+    assert (state.open, state.accounts) == (open_, accounts)
+
+
+@pytest.fixture
+def opened(new) -> Callable[..., Both]:
+    """The same with a provider's breaker that opened at ``START``."""
+
+    def make(**changed) -> Both:
+        both = new(**changed)
+        for each in "abc":
+            both.fail(each, now=START)
+        return both
+
+    return make
+
+
+DUE = START + PAUSE
+
+
+def refusals(both: Both, *accounts: str, now: float) -> list[float | None]:
+    """The wait of each account that is refused; None for others."""
+    permits = both.acquire(*accounts, now=now)
+    return [round(each.wait, 3) if each.why is WaitReason.OPEN else None for each in permits]
+
+
+PROBING = PROBE_RETRY / 1000
+
+
+def fails(both: Both) -> None:
+    both.fail("d", given_up=False, now=DUE + 1)
+
+
+def answers(both: Both) -> None:
+    both.answer("d", now=DUE + 1)
+
+
+def another_answers(both: Both) -> None:
+    both.answer("e", now=DUE + 1)
+
+
+def ends(both: Both) -> None:
+    both.end_probe("d", "job")
+
+
+def another_ends(both: Both) -> None:
+    both.end_probe("d", "another job")
+
+
+def answers_too_late(both: Both) -> None:
+    both.answer("d", now=DUE + LEASE)
+
+
+@pytest.mark.parametrize(
+    ("event", "now", "expected"),
+    [
+        # It refuses at once, for a second or for what is left of the lease.
+        (None, DUE + 1, [PROBING, PROBING]),
+        (None, DUE + LEASE - 0.5, [0.5, 0.5]),
+        # The probe died: there is a next one.
+        (None, DUE + LEASE, [None, PROBING]),
+        # A probe that fails is not retried, and the breaker is open for another pause.
+        (fails, DUE + 1, [PAUSE, PAUSE]),
+        (fails, DUE + 1 + PAUSE, [None, PROBING]),
+        (answers, DUE + 1, [None, None]),
+        (another_answers, DUE + 2, [PROBING, PROBING]),
+        (ends, DUE + 1, [None, PROBING]),
+        (another_ends, DUE + 1, [PROBING, PROBING]),
+        (answers_too_late, DUE + LEASE, [None, PROBING]),
+    ],
+)
+def test_what_others_get_while_a_provider_is_probed_and_afterwards(opened, event, now, expected):
+    both = opened()
+    assert refusals(both, "d", now=DUE - 1) == [1.0]
+    (permit,) = both.acquire("d", job="job", now=DUE)
+    assert (permit.wait, permit.why) == (0.0, WaitReason.PROBE)
+    # The Redis client repeats a request whose reply was lost.
+    assert both.acquire("d", job="job", now=DUE)[0].why is WaitReason.PROBE
+    if event:
+        event(both)
+    assert refusals(both, "f", "g", now=now) == expected
+
+
+def test_of_several_jobs_in_one_batch_one_probes(opened):
+    permits = opened().acquire("d", "e", "a", now=DUE)
+    assert [each.why for each in permits] == [WaitReason.PROBE, WaitReason.OPEN, WaitReason.OPEN]
+
+
+def test_an_account_whose_breaker_is_open_is_refused_alone(new):
+    both = new()
+    play(both, "a! a!")
+    assert refusals(both, "a", "b", now=START + 2) == [PAUSE - 1, None]
+    assert refusals(both, "a", now=START + 1 + PAUSE) == [None]
+    assert both.state(START + 12).accounts == 1
+    both.answer("a", now=START + 12)
+    assert both.state(START + 12) == CircuitState()
+
+
+def test_the_state_of_a_breaker_and_its_log(opened, caplog):
+    both = opened()
+    assert both.state(START + 4) == CircuitState(open=True, ago=4.0, due=PAUSE - 4)
+    assert both.fail("d", now=START + 5)
+    both.acquire("d", now=DUE)
+    assert both.state(DUE) == CircuitState(open=True, ago=PAUSE, probed=True)
     assert caplog.text.count("does not answer (busy), pause 10 s") == 1
 
 
-def test_accounts_that_go_on_failing_while_others_are_answered_never_open_it(new):
-    both = new(failures=0)
-    for _ in range(5):
-        for each in ("ada", "bob"):
-            both.fail(each)
-        both.answer("well")
-    for each in ("ada", "bob", "cid", "dan"):
-        assert not both.fail(each)
-    assert not both.standing().open
-    # One more account, which was answered before, fails, and no account is answered since.
-    assert both.fail("well")
-
-
-def test_an_answer_counts_from_when_it_was_given_and_not_from_when_it_was_told(new, monkeypatch):
-    both = new(failures=0)
-    both.circuit_breakers.answered(both.guarded, "well")
-    later = time.monotonic() + 3
-    monkeypatch.setattr(circuit_breaker.time, "monotonic", lambda: later)
-    assert [both.fail(each, took=2) for each in "abc"] == [False, False, True]
-
-
-def test_who_began_before_another_was_answered_stands_for_nobody_else(new):
-    both, now = new(failures=0), START
-    both.answer("well", now=now + 2)
-    for each in "abcdef":
-        assert not both.fail(each, took=5, now=now + 6)
-    assert not both.standing(now).open
-    # Their failures count when they are called again and no account is answered since.
-    assert [both.fail(each, took=3, now=now + 9) for each in "abc"] == [False, False, True]
-
-
-def test_many_failures_of_one_account_open_its_own_and_nobody_elses(new):
-    both = new(accounts=2)
-    assert [both.fail("ada") for _ in range(FAILURES + 1)] == [False, True, True]
-    assert both.ask("ada").why is WaitReason.OPEN
-    assert not both.ask("bob").wait
-    assert both.standing() == circuit_breaker.CircuitState(accounts=1)
-
-
-def test_a_call_that_is_to_be_made_again_does_not_count(new):
-    both = new()
-    for each in "abcdefgh" * 3:
-        assert not both.fail(each, given_up=False)
-    assert not both.ask("ada").wait
-
-
-def test_of_all_who_ask_after_the_pause_one_probes_and_its_answer_closes(new):
+def test_by_the_clock_of_redis(new):
     both = new(pause=0.0)
-    for each in ("ada", "bob", "cid"):
+    for each in "abc":
         both.fail(each)
-    asked = [both.ask(f"new-{n}") for n in range(5)]
-    assert [each.why is WaitReason.PROBE for each in asked] == [True] + [False] * 4
-    # The others are not refused: they can wait for the probe.
-    assert all((each.why, each.wait) == (WaitReason.PROBED, ASK_AGAIN / 1000) for each in asked[1:])
-    assert both.standing().probed
-    # Another account's answer is from before the breaker opened.
-    both.answer("dan")
-    assert both.standing().open
-    both.answer("new-0")
-    assert both.standing() == circuit_breaker.CircuitState()
-    assert not any(both.ask(each).wait for each in ("ada", "bob", "new-1"))
-    # No failure is still counted.
-    assert not both.redis.keys(f"breaker:{both.provider}*")
+    state = both.state()
+    assert state.open
+    assert state.ago < 5
+    assert both.acquire("d")[0].why is WaitReason.PROBE
+    assert both.acquire("e")[0].why is WaitReason.OPEN
+    both.answer("d")
+    assert not any(each.wait for each in both.acquire("a", "e"))
+    assert both.state() == CircuitState()
 
 
-def test_who_asks_waits_for_a_probe_while_it_is_young_and_no_longer():
-    both, now = Both(fakeredis.FakeRedis(), young=YOUNG), START
-    for each in ("ada", "bob", "cid"):
-        both.fail(each, now=now)
-    began = now + PAUSE
-    assert both.ask("dan", by="job", now=began).why is WaitReason.PROBE
-    last = began + YOUNG - 0.1
-    # Other jobs retry when the probe is no longer young, or earlier; so do accounts that have failed.
-    for each, moment, wait in (("eve", began, ASK_AGAIN / 1000), ("eve", last, 0.1), ("ada", last, 0.1)):
-        told = both.ask(each, now=moment)
-        assert (told.why, round(told.wait, 3)) == (WaitReason.PROBED, wait)
-    told = both.ask_all(["eve", "ada"], now=began + YOUNG)
-    assert [(each.why, round(each.wait, 3)) for each in told] == [(WaitReason.OPEN, LEASE - YOUNG)] * 2
-    # The probe continues, and the next probe is young again.
-    assert both.ask("dan", by="job", now=began + YOUNG).why is WaitReason.PROBE
-    both.leave("dan", "job")
-    assert both.ask("eve", now=began + YOUNG).why is WaitReason.PROBE
-    assert both.ask("fay", now=began + YOUNG).why is WaitReason.PROBED
-
-
-def test_who_asks_while_a_probe_takes_too_long_is_refused_by_the_clock_of_redis(new):
-    both = new(pause=0.0, young=0.0)
-    for each in ("ada", "bob", "cid"):
-        both.fail(each)
-    asked = both.ask_all(["dan", "eve"], lease=60.0)
-    assert [each.why for each in asked] == [WaitReason.PROBE, WaitReason.OPEN]
-    assert 50 < asked[1].wait <= 60
-    both.answer("dan")
-    assert not both.ask("eve").wait
-
-
-def test_a_probe_that_fails_begins_the_pause_anew_and_is_not_tried_again(new):
-    both = new(pause=0.0)
-    for each in ("ada", "bob", "cid"):
-        both.fail(each)
-    assert both.ask("dan").why is WaitReason.PROBE
-    both.circuit_breakers.pause = 60.0
-    assert both.fail("dan", given_up=False)
-    assert both.standing().due > 50
-    assert both.ask("eve").why is WaitReason.OPEN
-
-
-def test_a_probe_keeps_its_turn_when_redis_is_asked_twice_and_loses_it_with_its_lease(new):
-    both = new(pause=0.0)
-    for each in ("ada", "bob", "cid"):
-        both.fail(each)
-    assert both.ask("dan", by="job").why is WaitReason.PROBE
-    assert both.ask("dan", by="job").why is WaitReason.PROBE
-    assert both.ask("eve").why is WaitReason.PROBED
-    both.leave("dan", "somebody else's")
-    assert both.ask("eve").why is WaitReason.PROBED
-    # It had no occasion to call.
-    both.leave("dan", "job")
-    assert both.ask("eve", lease=0.0).why is WaitReason.PROBE
-    # The next one died.
-    assert both.ask("fay").why is WaitReason.PROBE
-
-
-def test_who_has_failed_lets_others_probe_first():
-    both, now = Both(fakeredis.FakeRedis()), START
-    for each in ("ada", "bob", "cid"):
-        both.fail(each, now=now)
-    now += PAUSE
-    assert both.ask("ada", now=now).wait == PAUSE
-    assert both.ask("dan", by="job", now=now).why is WaitReason.PROBE
-    both.leave("dan", "job")
-    assert both.ask("ada", now=now + PAUSE).why is WaitReason.PROBE
-
-
-def test_who_has_failed_waits_for_the_probe_of_another_even_one_that_asks_after_it():
-    both, now = Both(fakeredis.FakeRedis()), START
-    for each in ("ada", "bob", "cid"):
-        both.fail(each, now=now)
-    asked = both.ask_all(["ada", "dan", "bob", "eve"], now=now + PAUSE)
-    assert [each.why for each in asked] == [
-        WaitReason.PROBED,
-        WaitReason.PROBE,
-        WaitReason.PROBED,
-        WaitReason.PROBED,
-    ]
-    both.fail("dan", now=now + PAUSE)
-    asked = both.ask_all(["ada", "eve"], now=now + PAUSE)
-    assert [(each.why, each.wait) for each in asked] == [(WaitReason.OPEN, PAUSE)] * 2
-
-
-def test_an_answer_that_another_pipeline_carries_closes_with_the_end_of_its_probe(new):
-    both = new(pause=0.0)
-    for each in ("ada", "bob", "cid"):
-        both.fail(each)
-    assert both.ask("dan", by="job").why is WaitReason.PROBE
-    both.circuit_breakers.probes(both.guarded, "dan")
-    both.circuit_breakers.answered(both.guarded, "dan")
-    with both.redis.pipeline(transaction=False) as late:
-        both.circuit_breakers.tell(late)
-        both.leave("dan", "job")
-        assert not both.standing().open
-        late.execute()
-    assert both.standing() == circuit_breaker.CircuitState()
-
-
-def test_a_probe_that_was_answered_and_then_failed_closes_nothing_at_its_end(new):
-    both = new(pause=0.0, accounts=0, failures=1)
-    both.fail("ada")
-    assert both.ask("ada", by="job").why is WaitReason.PROBE
-    both.circuit_breakers.probes(both.guarded, "ada")
-    both.circuit_breakers.answered(both.guarded, "ada")
-    assert both.fail("ada")
-    both.leave("ada", "job")
-    assert both.standing().accounts == 1
-
-
-def test_one_family_of_calls_that_fails_opens_no_other(new):
+def test_a_family_of_calls_that_fails_opens_no_other(new):
     busy = new()
     events = Both(busy.redis, busy.provider, family=Family.EVENTS)
-    for each in ("ada", "ada", "bob", "cid"):
+    for each in ("a", "a", "b", "c"):
         events.fail(each)
-    assert [events.ask(each).why for each in ("ada", "dan")] == [WaitReason.OPEN] * 2
-    assert not any(busy.ask(each).wait for each in ("ada", "dan"))
-    # Nor does the answer to one close another.
-    busy.answer("ada")
-    assert events.standing().accounts == 1
-    assert events.standing().open
-    assert busy.standing() == circuit_breaker.CircuitState()
-
-
-def test_accounts_that_nobody_asks_for_again_are_not_kept(new):
-    both, now = new(accounts=0, failures=1), START
-    both.fail("ada", now=now)
-    both.fail("bob", now=now + circuit_breaker.REMEMBERED / 1000 + 1)
-    kept = both.redis.zrange(f"{circuit_breaker.provider_key(both.guarded)}:open", 0, -1)
-    assert kept == [circuit_breaker.account_key(both.guarded, "bob").encode()]
+    assert [each.why for each in events.acquire("a", "d")] == [WaitReason.OPEN] * 2
+    assert not any(each.wait for each in busy.acquire("a", "d"))
+    busy.answer("a")
+    assert events.state().accounts == 1
+    assert busy.state() == CircuitState()
 
 
 def test_switched_off_nothing_opens_and_nothing_is_kept(new):
@@ -247,22 +193,90 @@ def test_switched_off_nothing_opens_and_nothing_is_kept(new):
     for each in "abcdefgh" * 3:
         assert not both.fail(each)
     both.answer("a")
-    assert not both.ask("a").wait
+    assert not both.acquire("a")[0].wait
     assert not both.redis.keys(f"*:{both.provider}*")
 
 
-def test_everything_is_forgotten_in_time(new):
+@pytest.mark.parametrize(("accounts", "failures", "open_"), [(0, 2, False), (2, 0, True)])
+def test_either_breaker_can_be_switched_off(new, accounts, failures, open_):
+    both = new(accounts=accounts, failures=failures)
+    play(both, "a! a! b! b!")
+    state = both.state(START + 3)
+    assert (state.open, state.accounts) == (open_, 0 if open_ else 2)
+
+
+def test_everything_expires(new):
     both = new()
-    for each in ("ada", "ada", "bob", "cid"):
+    for each in ("a", "a", "b", "c"):
         both.fail(each)
-    both.ask("dan")
-    both.circuit_breakers.answered(circuit_breaker.CircuitKey(both.provider, Family.EVENTS), "ada")
-    with both.redis.pipeline(transaction=False) as pipe:
-        both.circuit_breakers.tell(pipe)
-        pipe.execute()
+    both.acquire("d")
+    both.answer("d")
     keys = both.redis.keys(f"*:{both.provider}*")
-    assert len(keys) == 7
+    assert len(keys) == 6
     assert all(0 < both.redis.pttl(key) <= circuit_breaker.REMEMBERED for key in keys)
+
+
+def test_open_accounts_are_not_counted_for_longer_than_they_are_kept(new):
+    both = new(accounts=0, failures=1)
+    both.fail("a", now=START)
+    later = START + circuit_breaker.REMEMBERED / 1000 + 1
+    both.fail("b", now=later)
+    assert both.state(later).accounts == 1
+    assert both.redis.zcard(f"{circuit_breaker.provider_key(both.circuit)}:open") == 1
+
+
+class Counting:
+    """Counts the scripts that a process runs."""
+
+    def __init__(self, redis: Redis, monkeypatch) -> None:
+        self.count = 0
+        for name in ("evalsha", "eval"):
+            monkeypatch.setattr(redis, name, self._counted(getattr(redis, name)))
+
+    def _counted(self, run):
+        def counted(*args):
+            result = run(*args)
+            self.count += 1
+            return result
+
+        return counted
+
+
+def test_a_success_is_recorded_once_a_second_or_when_it_matters(new, monkeypatch):
+    both = new()
+    counting = Counting(both.redis, monkeypatch)
+    for n in range(20):
+        both.answer(f"account-{n}", now=START + n / 10)
+    assert counting.count == 2
+    both.fail("a", now=START + 2)
+    both.answer("b", now=START + 2.1)
+    both.answer("a", now=START + 2.2)
+    both.answer("a", now=START + 2.3)
+    # The failure, the time of an answer, and the success of the account that had failed.
+    assert counting.count == 5
+
+
+def test_a_process_learns_of_an_accounts_failures_with_its_permit(new):
+    here = new()
+    there = Both(here.redis, here.provider)
+    here.fail("a")
+    there.answer("z")
+    # Not known to this process, and too soon after the last record.
+    there.answer("a")
+    assert here.redis.exists(circuit_breaker.account_key(here.circuit, "a"))
+    assert there.acquire("a")[0].watched
+    there.answer("a")
+    assert not here.redis.exists(circuit_breaker.account_key(here.circuit, "a"))
+    assert not there.acquire("a")[0].watched
+
+
+def test_an_answer_that_was_not_recorded_counts_for_the_failures_of_its_process(new):
+    both = new()
+    both.answer("z", now=START)
+    both.answer("z", now=START + 0.9)
+    for each in "abcd":
+        both.fail(each, took=0.5, now=START + 1)
+    assert not both.state(START + 1).open
 
 
 @pytest.fixture
@@ -277,45 +291,22 @@ def cut_off(stores: Stores, monkeypatch) -> Both:
     return both
 
 
-def test_what_happens_while_redis_is_away_opens_nothing_and_closes_nothing(cut_off, monkeypatch, caplog):
-    cut_off.circuit_breakers.answered(cut_off.guarded, "ada")
-    for each in ("ada", "bob", "cid", "dan"):
+def test_what_happens_while_redis_is_down_opens_and_closes_nothing(cut_off, monkeypatch, caplog):
+    cut_off.answer("a")
+    for each in "abcd":
         assert not cut_off.fail(each)
-    assert "ConnectionError" in caplog.text
+    assert caplog.text.count("ConnectionError") == 5
     monkeypatch.undo()
-    for each in ("ada", "bob"):
+    for each in "ab":
         cut_off.fail(each)
-    with cut_off.redis.pipeline(transaction=False) as pipe:
-        cut_off.circuit_breakers.tell(pipe)
-        assert not pipe.command_stack
-    assert cut_off.fail("cid")
+    assert not cut_off.state().open
+    assert cut_off.fail("c")
 
 
-def test_an_answer_that_was_long_noted_proves_nothing(stores, monkeypatch):
-    both = Both(stores.redis, provider=f"provider-{secrets.token_hex(6)}")
-    for each in ("ada", "bob"):
-        both.fail(each)
-    both.circuit_breakers.answered(both.guarded, "dan")
-    monkeypatch.setattr(circuit_breaker, "STALE", -1.0)
-    assert both.fail("cid")
-
-
-def test_what_was_answered_before_a_failure_is_told_before_it(new):
-    both = new()
-    for each in ("ada", "bob"):
-        both.fail(each)
-    both.circuit_breakers.answered(both.guarded, "dan")
-    assert not both.fail("cid")
-    assert not both.standing().open
-
-
-def test_a_redis_that_came_back_empty_asks_everybody(new, caplog):
-    caplog.set_level(logging.INFO)
-    both = new()
-    for each in ("ada", "ada", "bob", "cid"):
-        both.fail(each)
-    assert both.ask("dan").why is WaitReason.OPEN
-    both.redis.delete(*both.redis.keys(f"breaker:{both.provider}*"))
+def test_a_redis_that_came_back_empty_lets_all_call(opened):
+    both = opened()
+    both.acquire("d", now=DUE)
+    both.redis.delete(*both.redis.keys(f"circuit:{both.provider}*"))
     # The answer of a probe that Redis has forgotten.
-    both.answer("eve")
-    assert not any(both.ask(each).wait for each in ("ada", "dan"))
+    both.answer("d", now=DUE)
+    assert refusals(both, "a", "d", now=DUE) == [None, None]

@@ -15,88 +15,78 @@ from hypothesis import strategies as st
 from store.coordination.provider_rate_limiter import WaitReason
 from tests.store.breaking import ACCOUNTS, FAILURES, LEASE, PAUSE, START, Both
 
-# Seconds for which the model waits for a probe.
-YOUNG = 2.0
-
 
 @dataclass
 class State:
-    """One breaker of the model: open when it has ``until``; ``probe`` is an account, and when it began."""
+    """A breaker of the model: open when it has ``retry_at``; ``probe``: its account, its lease's end."""
+
+    retry_at: float | None = None
+    probe: tuple[str, float] = ("", 0.0)
+
+    def refuses(self, now: float) -> bool:
+        return self.retry_at is not None and (now < self.retry_at or now < self.probe[1])
+
+    def open(self, now: float) -> None:
+        self.retry_at, self.probe = now + PAUSE, ("", 0.0)
+
+
+@dataclass
+class Account(State):
+    """The breaker of an account: ``failures`` in a row."""
 
     failures: int = 0
-    counted: bool = False
-    until: float | None = None
-    probe: tuple[str, float] | None = None
 
 
 @dataclass
 class Model:
-    """What breakers are to do, with objects in the place of scripts."""
+    """The rules of the breakers, with objects in place of scripts."""
 
     provider: State = field(default_factory=State)
-    of: dict[str, State] = field(default_factory=dict)
+    accounts: dict[str, Account] = field(default_factory=dict)
+    # The accounts that failed since the last answer.
     failing: set[str] = field(default_factory=set)
     last_answer: float = 0.0
 
-    def ask(self, account: str, now: float) -> str:
-        own = self.of.get(account, State())
-        concerned = [state for state in (self.provider, own) if state.until is not None]
-        told = {self._told(state, account, now) for state in concerned}
-        for word in ("open", "probed"):
-            if word in told:
-                return word
-        for state in concerned:
-            state.probe = account, now
-        return "probe" if concerned else "go"
-
-    def _told(self, state: State, account: str, now: float) -> str:
-        assert state.until is not None
-        if now < state.until:
+    def acquire(self, account: str, now: float) -> str:
+        both = [self.provider, self.accounts.get(account, Account())]
+        if any(each.refuses(now) for each in both):
             return "open"
-        if state.probe is not None and now < state.probe[1] + LEASE:
-            return "probed" if now < state.probe[1] + YOUNG else "open"
-        patience = PAUSE if state is self.provider and account in self.failing else 0.0
-        return "open" if now < state.until + patience else "probe"
+        opened = [each for each in both if each.retry_at is not None]
+        for each in opened:
+            each.probe = account, now + LEASE
+        return "probe" if opened else "go"
 
     def fail(self, account: str, now: float, *, began: float, given_up: bool) -> None:
-        own = self.of.setdefault(account, State())
-        probed = [
-            state
-            for state in (self.provider, own)
-            if state.probe is not None and state.probe[0] == account and now < state.probe[1] + LEASE
-        ]
-        if given_up or probed:
-            own.failures += 1
-            if self.last_answer <= began and not own.counted:
-                own.counted = True
-                self.failing.add(account)
-            if own.until is None and own.failures >= FAILURES:
-                own.until = now + PAUSE
-            if self.provider.until is None and len(self.failing) >= ACCOUNTS:
-                self.provider.until = now + PAUSE
-        for state in probed:
-            state.until, state.probe = now + PAUSE, None
+        own = self.accounts.setdefault(account, Account())
+        probed = [each for each in (self.provider, own) if each.probe[0] == account and now < each.probe[1]]
+        if not given_up and not probed:
+            return
+        if self.last_answer <= began and own.retry_at is None and self.provider.retry_at is None:
+            self.failing.add(account)
+            if len(self.failing) >= ACCOUNTS:
+                self.provider.open(now)
+        own.failures += 1
+        if own.retry_at is None and own.failures >= FAILURES:
+            own.open(now)
+        for each in probed:
+            each.open(now)
 
     def answer(self, account: str, now: float) -> None:
         self.last_answer = now
-        self.of.pop(account, None)
-        if self.provider.until is None:
-            self.failing.clear()
-        elif self.provider.probe is not None and self.provider.probe[0] == account:
-            for each in self.failing:
-                self.of.pop(each, None)
-            self.failing.clear()
+        self.failing.clear()
+        self.accounts.pop(account, None)
+        if self.provider.probe[0] == account and now < self.provider.probe[1]:
             self.provider = State()
 
     def open_accounts(self) -> int:
-        return sum(state.until is not None for state in self.of.values())
+        return sum(each.retry_at is not None for each in self.accounts.values())
 
 
 STEPS = st.lists(
     st.tuples(
-        # Seconds that pass, about as long as a pause, a lease, or nothing.
-        st.sampled_from([0.0, 0.0, 0.0, 1.0, 3.0, 7.0, 10.0, 11.0]),
-        st.sampled_from(["ask", "ask", "fail", "fail", "try", "answer"]),
+        # Seconds that pass, about as long as a pause, a lease, or very little.
+        st.sampled_from([0.001, 0.001, 0.001, 1.0, 3.0, 7.0, 10.0, 11.0]),
+        st.sampled_from(["acquire", "acquire", "fail", "fail", "try", "answer"]),
         st.sampled_from("abcde"),
         # Seconds that a call has taken when it fails.
         st.sampled_from([0.0, 0.0, 2.0, 8.0]),
@@ -107,28 +97,28 @@ STEPS = st.lists(
 
 @given(steps=STEPS)
 def test_they_do_what_the_model_does(steps):
-    both, model, now = Both(fakeredis.FakeRedis(), young=YOUNG), Model(), START
-    for passed, deed, account, took in steps:
-        now += passed
-        match deed:
-            case "ask":
-                answer = both.ask(account, now=now)
-                told = answer.why.value if answer.wait or answer.why is WaitReason.PROBE else "go"
-                assert told == model.ask(account, now)
-                assert bool(answer.wait) == (told in ("open", "probed"))
+    both, model, now = Both(fakeredis.FakeRedis()), Model(), START
+    for passed, step, account, took in steps:
+        now = round(now + passed, 3)
+        match step:
+            case "acquire":
+                (permit,) = both.acquire(account, now=now)
+                outcome = permit.why.value if permit.wait or permit.why is WaitReason.PROBE else "go"
+                assert outcome == model.acquire(account, now)
+                assert bool(permit.wait) == (outcome == "open")
             case "answer":
                 both.answer(account, now=now)
                 model.answer(account, now)
             case _:
-                both.fail(account, given_up=deed == "fail", took=took, now=now)
-                model.fail(account, now, began=now - took, given_up=deed == "fail")
-        standing = both.standing(now)
-        assert standing.open == (model.provider.until is not None)
-        assert standing.accounts == model.open_accounts()
+                both.fail(account, given_up=step == "fail", took=took, now=now)
+                model.fail(account, now, began=now - took, given_up=step == "fail")
+        state = both.state(now)
+        assert state.open == (model.provider.retry_at is not None)
+        assert state.accounts == model.open_accounts()
 
 
 class Clock(datetime):
-    """What pybreaker takes for the time."""
+    """The clock of pybreaker."""
 
     moment = datetime.fromtimestamp(START, UTC)
 
@@ -138,8 +128,8 @@ class Clock(datetime):
 
 
 @given(steps=st.lists(st.tuples(st.sampled_from([0, 1, 5, 10, 11]), st.booleans()), max_size=25))
-def test_one_account_after_another_call_is_treated_as_pybreaker_does(steps):
-    """Where it can be compared: one caller at a time, who learns what came of a call before the next one."""
+def test_an_accounts_breaker_does_what_pybreaker_does(steps):
+    """Where it can be compared: one caller, whose calls do not overlap."""
     both = Both(fakeredis.FakeRedis(), accounts=0)
     theirs = pybreaker.CircuitBreaker(fail_max=FAILURES, reset_timeout=PAUSE)
     elapsed = 0
@@ -158,11 +148,11 @@ def test_one_account_after_another_call_is_treated_as_pybreaker_does(steps):
 
             with suppress(OSError, pybreaker.CircuitBreakerError):
                 theirs.call(call)
-            goes = not both.ask("ada", now=now).wait
-            assert goes == bool(called)
-            if goes and good:
-                both.answer("ada")
-            elif goes:
+            (permit,) = both.acquire("ada", now=now)
+            assert (not permit.wait) == bool(called)
+            if called and good:
+                both.answer("ada", now=now)
+            elif called:
                 both.fail("ada", now=now)
             open_ = theirs.current_state != pybreaker.STATE_CLOSED
-            assert both.standing(now).accounts == open_
+            assert both.state(now).accounts == open_

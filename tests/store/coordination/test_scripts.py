@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import struct
 
+import orjson
 import pytest
 from redis import Redis
 
@@ -133,7 +134,7 @@ def claim(redis: Redis, key: str, waiter: str, *, unique: str):
         generation_seconds=60,
         keep=4_000,
         keep_failed=3_000,
-        findable=9_000,
+        followed=8_000,
         reads=[{"name": f"{key}:read", "number": 7, "following": ""}],
     )
     (found,) = run(redis, f"{COORDINATION}/flight_claim.lua", [f"{key}:generation"], arguments)
@@ -141,52 +142,67 @@ def claim(redis: Redis, key: str, waiter: str, *, unique: str):
 
 
 def test_a_flight_is_led_followed_renewed_and_completed(redis, key):
-    state, flight = claim(redis, key, f"{key}:leader", unique=key)
-    assert (state, flight) == (1, f"{key}-1".encode())
+    state, flight = claim(redis, key, f"{key}:leader", unique="one")
+    assert (state, flight) == (1, f"{key}:read:one:one-1".encode())
     assert claim(redis, key, f"{key}:follower", unique="other") == [2, flight]
-    name = f"flight:{key}-1"
+    name, followers = f"flight:{key}:read:one", f"flight-followers:{flight.decode()}"
+    assert 0 < redis.pttl(followers) <= 8_000
 
-    run(redis, f"{COORDINATION}/flight_renew.lua", [name, "flight:gone"], 20_000)
-    assert 9_000 < redis.pttl(name) <= 20_000
+    keys = [name, "flight:gone"]
+    for holder, lease in ((flight, 20_000), ("another", 60_000)):
+        run(redis, f"{COORDINATION}/flight_renew.lua", keys, lease, holder, "gone")
+        assert 9_000 < redis.pttl(name) <= 20_000
     assert not redis.exists("flight:gone")
 
-    flights = [{"failed": False, "whole": True}]
-    arguments = named(**{"except": f"{key}:leader"}, leftover=30, flights=flights)
-    run(redis, f"{COORDINATION}/flight_complete.lua", [name], arguments, b"\x00body\xff")
+    flights = [{"id": flight.decode(), "failed": False, "whole": True}]
+    arguments = named(leftover=30, flights=flights)
+    run(redis, f"{COORDINATION}/flight_complete.lua", [name, followers], arguments, b"\x00body\xff")
     assert redis.lrange(f"{key}:follower", 0, -1) == [struct.pack("<I4s", 7, b"\x00bod") + b"y\xff"]
-    assert not redis.exists(f"{key}:leader")
+    assert not redis.exists(f"{key}:leader", followers)
     assert 3_000 < redis.pttl(name) <= 4_000
 
 
-def test_others_claim_a_read_again_when_its_probe_is_old(redis, key):
-    _, flight = claim(redis, key, f"{key}:leader", unique=key)
-
-    run(redis, f"{COORDINATION}/flight_probe.lua", [f"flight:{key}-1", "flight:gone"], 0, f"{key}:leader")
-
-    assert not redis.exists("flight:gone")
-    state, another = claim(redis, key, f"{key}:other", unique=f"{key}b")
-    assert state == 1
-    assert another != flight
+def test_a_flight_that_has_ended_can_be_claimed_again(redis, key):
+    _, flight = claim(redis, key, "", unique="one")
+    run(redis, f"{COORDINATION}/flight_renew.lua", [f"flight:{key}:read:one"], 0, flight)
+    assert claim(redis, key, "", unique="two") == [1, f"{key}:read:one:two-1".encode()]
 
 
 def test_breakers_open_on_failures_and_close_on_a_probe_that_is_answered(redis, key):
-    provider, account, last = f"{key}:p", f"{key}:p:a", f"{key}:last"
-    arguments = named(now=NOW, given_up=True, accounts=1, failures=2, pause=10_000, remembered=60_000, took=0)
-    failed = f"{COORDINATION}/breaker_failed.lua"
-    assert run(redis, failed, [provider, account, last], arguments) == [1, 0, 1, 0]
-    assert run(redis, failed, [provider, account, last], arguments) == [1, 1, 0, 1]
-    state = f"{COORDINATION}/breaker_state.lua"
-    assert run(redis, state, [provider], NOW + 4_000) == [4_000, 6_000, 1, 0, 1]
+    keys = [f"{key}:p", f"{key}:p:a", f"{key}:last", f"{key}:open"]
+    provider, account, last, open_ = keys
 
-    redis.hset(provider, mapping={"by": "job", "trying": NOW + 9_000, "account": account})
-    run(redis, f"{COORDINATION}/breaker_end_probe.lua", [provider, account], "another job")
-    assert redis.hget(provider, "by") == b"job"
-    assert run(redis, state, [provider], NOW)[3] == 1
+    def failed(**changed):
+        arguments = {"given_up": True, "accounts": 1, "failures": 2, "took": 0} | changed
+        packed = named(now=NOW, pause=10_000, remembered=60_000, **arguments)
+        return run(redis, f"{COORDINATION}/breaker_failed.lua", keys, packed)
 
-    answered = named(now=NOW, remembered=60_000, ago=5)
-    run(redis, f"{COORDINATION}/breaker_answered.lua", [provider, last, account], answered)
-    assert run(redis, state, [provider], NOW) == [0, 0, 0, 0, 0]
-    assert int(float(redis.get(last))) == NOW - 5
+    assert failed(given_up=False) == [0, 0, 0, 0]
+    assert not redis.exists(*keys)
+    # An answer after the call began.
+    assert failed(took=100, answered=50, failures=9) == [0, 0, 0, 0]
+    assert orjson.loads(redis.get(account)) == {"failures": 1}
+    assert failed(failures=9) == [1, 0, 1, 0]
+    assert failed() == [1, 1, 0, 1]
+    opened = {"since": NOW, "retry_at": NOW + 10_000}
+    assert orjson.loads(redis.get(account)) == opened | {"failures": 3}
+    assert orjson.loads(redis.get(provider)).items() >= opened.items()
+    assert redis.zrange(open_, 0, -1) == [account.encode()]
+
+    probing = {"probe": "job", "account": account, "probe_until": NOW + 20_000}
+    for by, left in (("another job", probing), ("job", {})):
+        redis.set(provider, orjson.dumps(opened | probing), ex=60)
+        run(redis, f"{COORDINATION}/breaker_end_probe.lua", [provider, f"{key}:none"], by)
+        assert orjson.loads(redis.get(provider)) == opened | left
+        assert 0 < redis.ttl(provider) <= 60
+
+    answered = named(now=NOW + 7, remembered=60_000)
+    for until, gone in ((NOW + 7, 0), (NOW + 8, 1)):
+        redis.set(provider, orjson.dumps(opened | probing | {"probe_until": until}))
+        run(redis, f"{COORDINATION}/breaker_answered.lua", keys, answered)
+        assert redis.exists(provider) == 1 - gone
+    assert not redis.exists(account, open_)
+    assert int(redis.get(last)) == NOW + 7
 
 
 def acquire(redis: Redis, key: str, *, now: int, cost: int = 1, mailbox: int = 0, lease: str = "job"):
@@ -196,12 +212,12 @@ def acquire(redis: Redis, key: str, *, now: int, cost: int = 1, mailbox: int = 0
         now=now,
         left=60_000,
         lease=5_000,
+        leases_kept=9_000,
         horizon=500,
         retry=250,
         lease_retry=50,
+        probe_retry=1_000,
         concurrent=1,
-        pause=10_000,
-        young=1_000,
         scopes=[{"interval": 2_000, "tolerance": 2_000}] * 2,
         breakers=2,
         calls=[call],
@@ -209,24 +225,34 @@ def acquire(redis: Redis, key: str, *, now: int, cost: int = 1, mailbox: int = 0
     return run(redis, f"{COORDINATION}/rate_limit_acquire.lua", keys, arguments)
 
 
-def test_permits_are_paced_held_leased_and_refused_by_open_breakers(redis, key):
-    assert acquire(redis, key, now=NOW) == [0, 1, b"pace"]
-    assert acquire(redis, key, now=NOW) == [250, 0, b"pace"]
-    assert acquire(redis, key, now=NOW, cost=0, mailbox=1, lease="one") == [0, 0, b"pace"]
-    assert acquire(redis, key, now=NOW, cost=0, mailbox=1, lease="two") == [50, 0, b"mailbox"]
+def test_permits_are_paced_leased_and_refused_by_open_breakers(redis, key):
+    assert acquire(redis, key, now=NOW) == [0, 1, b"pace", 0]
+    assert redis.get(f"{key}:a") == f"{NOW + 2_000}.000000 0.000000 0.000000".encode()
+    assert acquire(redis, key, now=NOW) == [250, 0, b"pace", 0]
+    assert acquire(redis, key, now=NOW, cost=0, mailbox=1, lease="one") == [0, 0, b"pace", 0]
+    assert acquire(redis, key, now=NOW, cost=0, mailbox=1, lease="one") == [0, 0, b"pace", 0]
+    assert acquire(redis, key, now=NOW, cost=0, mailbox=1, lease="two") == [50, 0, b"mailbox", 0]
+    assert acquire(redis, key, now=NOW + 5_000, cost=0, mailbox=1, lease="two") == [0, 0, b"pace", 0]
+    assert 5_000 < redis.pttl(f"{key}:m") <= 9_000
 
-    redis.hset(f"{key}:bp", "until", NOW + 700)
-    assert acquire(redis, key, now=NOW, cost=0) == [700, 0, b"open"]
-    assert acquire(redis, key, now=NOW + 700, cost=0) == [0, 0, b"probe"]
-    assert acquire(redis, key, now=NOW + 700, cost=0, lease="another") == [250, 0, b"probed"]
+    redis.set(f"{key}:ba", orjson.dumps({"failures": 1}))
+    assert acquire(redis, key, now=NOW, cost=0) == [0, 0, b"pace", 1]
+    redis.set(f"{key}:bp", orjson.dumps({"since": NOW, "retry_at": NOW + 700}))
+    assert acquire(redis, key, now=NOW, cost=0) == [700, 0, b"open", 1]
+    assert acquire(redis, key, now=NOW + 700, cost=0) == [0, 0, b"probe", 1]
+    assert acquire(redis, key, now=NOW + 700, cost=0, lease="another") == [1_000, 0, b"open", 1]
+    assert orjson.loads(redis.get(f"{key}:bp"))["account"] == f"{key}:ba"
 
 
-def test_a_time_that_the_provider_named_is_held_for_all(redis, key):
+def test_a_time_that_the_provider_named_holds_the_calls_of_a_scope(redis, key):
     scopes = [f"{key}:p", f"{key}:a"]
     hold = f"{COORDINATION}/rate_limit_hold.lua"
     assert run(redis, hold, scopes, 0, 0, 5_000) <= 0
     assert 8_000 < run(redis, hold, scopes, 1, 0, 9_000) <= 9_000
     assert 8_000 < run(redis, hold, scopes, 1, 0, 0) <= 9_000
+    assert not redis.exists(scopes[0])
+    seconds, _ = redis.time()
+    assert acquire(redis, key, now=seconds * 1000)[2] == b"named"
 
 
 def test_requests_are_admitted_up_to_the_limit_and_while_there_are_workers(redis, key):

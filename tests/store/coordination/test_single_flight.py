@@ -7,24 +7,39 @@ import struct
 import time
 from contextlib import closing
 
+import msgspec
 import pytest
 from redis import Redis
 
 from store.cache.busy_cache import BusyCache, generation_key
 from store.cache.fast_redis import FastRedis
-from store.coordination.single_flight import LEASE, RETOLD, ClaimState, Completion, ReadKey, SingleFlight
+from store.coordination import single_flight
+from store.coordination.single_flight import (
+    FAILURE_KEPT,
+    FOLLOWED,
+    LEASE,
+    ClaimState,
+    Completion,
+    ReadKey,
+    SingleFlight,
+    flight_key,
+)
 from store.stores import Stores
 from tests import services
 from tests.conftest import settings_of
 from workers.runtime import Runtime
 
 NOW = 1_800_000_000_000
-# Seconds that a request has.
-ASKING = 30.0
+# Seconds between a request's beginning and its last claim.
+CLAIMING = 30.0
 # Tests run beside each other on one server.
 CONNECTION = secrets.token_hex(6)
 FIRST, SECOND = f"first of {CONNECTION}", f"second of {CONNECTION}"
-WISH = ReadKey(CONNECTION, "read", 7)
+READ = ReadKey(CONNECTION, f"read {CONNECTION}", 7)
+OTHER_NUMBER = ReadKey(CONNECTION, READ.name, 300)
+RESULT = b"\x00result\xff"
+LEADER, FOLLOWER = ClaimState.LEADER, ClaimState.FOLLOWER
+BYPASS, COMPLETED = ClaimState.BYPASS, ClaimState.COMPLETED
 
 
 @pytest.fixture(params=["embedded", "server"])
@@ -39,308 +54,268 @@ def redis(request, stores: Stores):
 
 @pytest.fixture
 def flights(redis):
-    return SingleFlight(redis, failure_seconds=2.0, asking_seconds=ASKING)
+    return SingleFlight(redis, failure_seconds=2.0, claim_seconds=CLAIMING)
 
 
 @pytest.fixture
 def claim(flights):
     """Claim one read; returns the state, and the flight or the result."""
 
-    def one(waiter=FIRST, *, wish=WISH, now=NOW, began=None, newer_than=None, lease=60.0, waiting=None):
-        began = moment() if began is None else began
-        (claimed,) = flights.claim(
-            [wish], waiter, now=now, began=began, newer_than=newer_than, lease=lease, waiting=waiting
+    def one(waiter=FIRST, *, read=READ, now=NOW, began=None, newer_than=None, lease=60.0, waiting=None):
+        began = milliseconds() if began is None else began
+        ((state, value),) = flights.claim(
+            [read], waiter, now=now, began=began, newer_than=newer_than, lease=lease, waiting=waiting
         )
-        return claimed
+        return state, value if state is COMPLETED else value.decode()
 
     return one
 
 
 @pytest.fixture
-def land(redis, flights):
-    """Land a flight; returns when it landed."""
+def complete(redis, flights):
+    """Complete a flight; returns when, if it was still there."""
 
-    def one(flight, body=b"what was read", *, failed=False, whole=True, told=""):
+    def one(flight, body=RESULT, *, failed=False, whole=True):
         with redis.pipeline(transaction=False) as pipe:
-            flights.complete(
-                pipe, [Completion(flight.decode(), body, failed, whole)], except_for=told, leftover=60
-            )
+            flights.complete(pipe, [Completion(flight, body, failed, whole)], leftover=60)
             pipe.execute()
-        landed = redis.hget(key(flight), "landed")
-        return landed and float(landed)
+        return kept(redis, flight).get("completed")
 
     return one
 
 
-def moment():
-    """This one, in milliseconds."""
+@pytest.fixture
+def renew(redis, flights):
+    def some(*names):
+        with redis.pipeline(transaction=False) as pipe:
+            flights.renew(pipe, names)
+            pipe.execute()
+
+    return some
+
+
+def milliseconds():
     return time.time() * 1000
 
 
-def key(flight):
-    return b"flight:" + flight
+def kept(redis, flight):
+    """What Redis has of a flight; its body is not text."""
+    value = redis.get(flight_key(flight))
+    return {} if value is None else msgspec.msgpack.decode(value.replace(RESULT, b"." * len(RESULT)))
 
 
-def later(redis, flight, seconds):
-    """As after so long."""
-    redis.hincrbyfloat(key(flight), "landed", -seconds * 1000)
-    redis.pexpire(key(flight), redis.pttl(key(flight)) - int(seconds * 1000))
+def lifetime(redis, flight):
+    return redis.pttl(flight_key(flight))
 
 
-def told(redis, waiter):
+def passes(redis, flight, seconds):
+    """As if so long had passed since the flight completed."""
+    value = kept(redis, flight)
+    value["completed"] -= seconds * 1000
+    remaining = lifetime(redis, flight) - int(seconds * 1000)
+    redis.set(flight_key(flight), msgspec.msgpack.encode(value), px=max(1, remaining))
+    time.sleep(0.01 if remaining <= 1 else 0)
+
+
+def replies(redis, waiter):
     """The replies on a list, by number."""
-    replies = redis.lrange(waiter, 0, -1)
-    return [(struct.unpack_from("<I", each)[0], each[4:]) for each in replies]
+    found = redis.lrange(waiter, 0, -1)
+    return [(struct.unpack_from("<I", each)[0], each[4:]) for each in found]
 
 
-def test_the_first_leads_and_the_others_wait(claim):
-    assert claim(FIRST)[0] is ClaimState.LEADER
-    assert claim(SECOND)[0] is ClaimState.FOLLOWER
-    assert claim(SECOND, wish=ReadKey(CONNECTION, "another read", 7))[0] is ClaimState.LEADER
-    assert claim(SECOND, wish=ReadKey(f"another {CONNECTION}", "read", 7))[0] is ClaimState.LEADER
+def write(redis):
+    """A write to the connection is answered."""
+    redis.set(generation_key(CONNECTION), secrets.token_hex(8))
 
 
-def test_everybody_who_waits_is_told_once_under_a_number_of_its_own(redis, claim, land):
+def test_the_first_leads_and_others_follow(claim):
     _, flight = claim(FIRST)
-    claim(SECOND, wish=ReadKey(CONNECTION, "read", 300))
-    claim(SECOND, wish=ReadKey(CONNECTION, "read", 300))
-    land(flight, told=FIRST)
-    assert told(redis, FIRST) == []
-    assert told(redis, SECOND) == [(300, b"what was read")]
+    assert claim(SECOND) == (FOLLOWER, flight)
+    assert claim(SECOND, read=ReadKey(CONNECTION, f"another {CONNECTION}", 7))[0] is LEADER
+
+
+def test_reads_of_one_request_are_claimed_in_parts(flights, monkeypatch):
+    monkeypatch.setattr(single_flight, "CLAIMS_AT_ONCE", 3)
+    reads = [ReadKey(CONNECTION, f"{n} of {CONNECTION}", n) for n in range(7)]
+
+    def states(waiter):
+        arguments = {"now": NOW, "began": milliseconds(), "newer_than": None, "lease": 60.0}
+        return flights.claim([*reads, reads[0]], waiter, **arguments)
+
+    leading, following = states(FIRST), states(SECOND)
+    assert [state for state, _ in leading] == [LEADER] * 7 + [FOLLOWER]
+    assert [state for state, _ in following] == [FOLLOWER] * 8
+    assert [flight for _, flight in leading] == [flight for _, flight in following]
+
+
+def test_each_follower_gets_one_reply_under_its_own_number(redis, claim, complete):
+    _, flight = claim(FIRST)
+    claim(FIRST, read=OTHER_NUMBER)
+    claim(SECOND, read=OTHER_NUMBER)
+    # The Redis client repeats a request whose reply was lost; later the request checks the leader.
+    claim(SECOND, read=OTHER_NUMBER)
+    claim(SECOND, read=OTHER_NUMBER, waiting={300: flight})
+    # A background refresh waits for nothing.
+    assert claim("") == (FOLLOWER, flight)
+    for _ in range(2):
+        complete(flight)
+    # The worker itself replies to the leader.
+    assert replies(redis, FIRST) == replies(redis, SECOND) == [(300, RESULT)]
     assert 0 < redis.ttl(SECOND) <= 60
+    assert not redis.exists("", f"flight-followers:{flight}")
 
 
-def test_who_leads_is_told_too_when_another_reader_took_over(redis, claim, land):
+def test_a_follower_that_has_left_gets_no_reply(redis, flights, claim, complete):
     _, flight = claim(FIRST)
-    land(flight, told=SECOND)
-    assert told(redis, FIRST) == [(7, b"what was read")]
+    claim(SECOND)
+    claim(SECOND, read=OTHER_NUMBER)
+    flights.leave(SECOND, {7: flight})
+    complete(flight)
+    assert replies(redis, SECOND) == [(300, RESULT)]
 
 
-def test_who_claims_for_nobody_is_told_nothing(redis, claim, land):
-    _, flight = claim("")
-    land(flight)
-    assert told(redis, "") == []
-
-
-def test_who_began_before_it_landed_takes_what_was_read_and_who_came_later_reads(claim, land):
+@pytest.mark.parametrize(
+    ("completion", "after", "began", "newer_than", "expected"),
+    [
+        # Requests that began before the completion get the result, however late they claim.
+        ({}, 0, -1, None, COMPLETED),
+        ({}, 0, 0, None, COMPLETED),
+        ({}, 0, 1, None, LEADER),
+        ({}, CLAIMING - 5, -CLAIMING, None, COMPLETED),
+        ({}, CLAIMING, -CLAIMING, None, LEADER),
+        # A failure is kept for a shorter time, in which it answers later requests too.
+        ({"failed": True, "whole": False}, 1, 10, None, COMPLETED),
+        ({"failed": True, "whole": False}, 2, 10, None, LEADER),
+        ({"failed": False, "whole": False}, 1, 10, None, LEADER),
+        ({"failed": True, "whole": False}, FAILURE_KEPT / 1000, -1, None, LEADER),
+        # A request for fresh data uses neither.
+        ({}, 0, -1, NOW, COMPLETED),
+        ({}, 0, -1, NOW + 1, LEADER),
+        ({"failed": True, "whole": False}, 0, -1, NOW + 1, LEADER),
+    ],
+)
+def test_who_gets_the_result_of_a_completed_flight(
+    redis, claim, complete, completion, after, began, newer_than, expected
+):
+    """``after`` seconds; the request began ``began`` seconds after the completion."""
     _, flight = claim()
-    landed = land(flight)
-    assert claim(began=landed - 1) == (ClaimState.COMPLETED, b"what was read")
-    assert claim(began=landed) == (ClaimState.COMPLETED, b"what was read")
-    assert claim(began=landed + 0.01)[0] is ClaimState.LEADER
+    completed = complete(flight, b"body", **completion)
+    assert completed
+    passes(redis, flight, after)
+    state, value = claim(SECOND, began=completed + (began - after) * 1000, newer_than=newer_than)
+    assert state is expected
+    assert (value == b"body") == (expected is COMPLETED)
 
 
-def test_who_began_before_it_landed_takes_what_was_read_however_late_it_asks(redis, claim, land):
-    began = moment()
-    _, flight = claim()
-    land(flight)
-    later(redis, flight, ASKING - 5)
-    assert claim(began=began - ASKING * 1000)[0] is ClaimState.COMPLETED
-    later(redis, flight, 5)
-    assert claim(began=began - ASKING * 1000)[0] is ClaimState.LEADER
-
-
-def test_who_looked_into_the_cache_before_the_landing_reached_redis_takes_what_was_read(
+def test_a_request_that_missed_the_cache_before_the_completion_reached_redis_gets_the_result(
     redis, flights, claim
 ):
     _, flight = claim()
     with redis.pipeline(transaction=False) as pipe:
-        flights.complete(
-            pipe, [Completion(flight.decode(), b"what was read", False, True)], except_for="", leftover=60
-        )
-        # The worker has to wait for its turn on a busy machine.
-        began = moment()
+        flights.complete(pipe, [Completion(flight, RESULT, False, True)], leftover=60)
+        # The worker is delayed on a busy machine.
+        began = milliseconds()
         pipe.execute()
-    assert claim(SECOND, began=began) == (ClaimState.COMPLETED, b"what was read")
+    assert claim(SECOND, began=began) == (COMPLETED, RESULT)
 
 
-def test_what_was_read_is_kept_as_long_as_a_request_has_whatever_is_set_for_the_worker(environment):
+def test_the_settings_of_the_process_that_claims_decide_how_long_a_result_is_kept(environment):
     settings = settings_of(environment | {"ALMANAC_FANOUT_DEADLINE": "60"})
     with closing(Stores(settings)) as stores:
         ((_, flight),) = stores.single_flight.claim(
-            [WISH], FIRST, now=NOW, began=moment(), newer_than=None, lease=60.0
+            [READ], FIRST, now=NOW, began=milliseconds(), newer_than=None, lease=60.0
         )
-        worker = SingleFlight(stores.redis, failure_seconds=0, asking_seconds=3)
+        worker = SingleFlight(stores.redis, failure_seconds=0, claim_seconds=3)
         with stores.redis.pipeline(transaction=False) as pipe:
-            worker.complete(pipe, [Completion(flight.decode(), b"", False, True)], except_for="", leftover=60)
+            worker.complete(pipe, [Completion(flight.decode(), b"", False, True)], leftover=60)
             pipe.execute()
-        assert 50_000 < stores.redis.pttl(key(flight)) <= 60_000
-        stores.redis.delete(key(flight), generation_key(CONNECTION))
+        assert 50_000 < lifetime(stores.redis, flight.decode()) <= 60_000
+        stores.redis.delete(flight_key(flight.decode()), generation_key(CONNECTION))
 
 
-def test_what_has_failed_is_not_told_for_as_long_as_what_was_read(redis, claim, land):
-    _, flight = claim()
-    land(flight, whole=False)
-    assert RETOLD - 1_000 < redis.pttl(key(flight)) <= RETOLD < ASKING * 1000
+@pytest.mark.parametrize(
+    ("now", "newer_than", "expected"),
+    [(NOW + 1, NOW, FOLLOWER), (NOW + 1, NOW + 1, BYPASS)],
+)
+def test_a_request_for_fresh_data_follows_no_read_that_was_claimed_too_early(
+    claim, now, newer_than, expected
+):
+    assert claim(FIRST, now=NOW, newer_than=NOW)[0] is LEADER
+    assert claim(SECOND, now=now, newer_than=newer_than)[0] is expected
 
 
-def test_a_failure_answers_those_who_ask_again_for_a_while(redis, claim, land):
-    _, flight = claim()
-    land(flight, b"refused", failed=True)
-    later(redis, flight, 1.0)
-    assert claim() == (ClaimState.COMPLETED, b"refused")
-    later(redis, flight, 1.0)
-    assert claim()[0] is ClaimState.LEADER
-
-
-def test_who_wants_it_newer_takes_neither_a_failure_nor_what_has_landed(claim, land):
-    _, flight = claim()
-    land(flight, b"refused", failed=True)
-    assert claim(now=NOW + 300, newer_than=NOW + 1)[0] is ClaimState.LEADER
-
-
-def test_who_wants_it_newer_than_a_read_under_way_reads_alone(claim):
-    assert claim(now=NOW, newer_than=NOW)[0] is ClaimState.LEADER
-    assert claim(now=NOW + 1, newer_than=NOW)[0] is ClaimState.FOLLOWER
-    assert claim(now=NOW + 1, newer_than=NOW + 1) == (ClaimState.BYPASS, b"")
-
-
-def test_nobody_joins_a_read_from_before_a_write(redis, stores, claim, land):
+@pytest.mark.parametrize("done", [False, True])
+def test_after_a_write_no_request_uses_a_read_from_before_it(redis, claim, complete, done):
     _, before = claim(FIRST)
-    redis.set(generation_key(CONNECTION), secrets.token_hex(8))
-    turn, after = claim(SECOND)
-    assert (turn, after == before) == (ClaimState.LEADER, False)
-    land(before, told=FIRST)
-    assert told(redis, SECOND) == []
-    assert claim(SECOND)[0] is ClaimState.FOLLOWER
+    if done:
+        complete(before, b"refused", failed=True)
+    write(redis)
+    state, after = claim(SECOND, began=0)
+    assert (state, after == before) == (LEADER, False)
+    complete(before)
+    assert replies(redis, SECOND) == []
+    assert claim("third", began=0) == (FOLLOWER, after)
 
 
-def test_what_landed_before_a_write_answers_nobody_after_it(redis, claim, land):
-    _, flight = claim()
-    land(flight, b"refused", failed=True)
-    redis.set(generation_key(CONNECTION), secrets.token_hex(8))
-    assert claim(began=0)[0] is ClaimState.LEADER
-
-
-def test_a_flight_ends_with_its_lease_and_a_reader_renews_it(redis, flights, claim):
-    _, flight = claim(lease=60.0)
-    assert 59_000 < redis.pttl(key(flight)) <= 60_000
-    with redis.pipeline(transaction=False) as pipe:
-        flights.hold(pipe, [flight.decode(), "that is over"])
-        pipe.execute()
-    assert 0 < redis.pttl(key(flight)) <= LEASE
-    # What Redis does at its end.
-    redis.delete(key(flight))
-    assert claim(SECOND)[0] is ClaimState.LEADER
-
-
-def test_a_reader_that_was_thought_dead_lands_for_nobody_but_its_own(redis, claim, land):
+def test_an_invalidated_read_answers_the_requests_that_follow_it_already(redis, claim, complete):
     _, flight = claim(FIRST)
-    redis.delete(key(flight))
-    land(flight, told=FIRST)
-    assert not redis.exists(key(flight))
-
-
-def test_what_was_overtaken_is_told_to_who_waited_and_to_nobody_else(redis, claim, land):
-    _, flight = claim(FIRST)
+    claim(SECOND)
     BusyCache(redis, FastRedis(redis), ttl_seconds=60, bucket=1).forget([CONNECTION])
-    land(flight)
-    assert told(redis, FIRST) == [(7, b"what was read")]
-    assert claim(SECOND, began=0)[0] is ClaimState.LEADER
+    # Both keep waiting; others do not join them.
+    assert claim(FIRST, waiting={7: flight}) == (FOLLOWER, flight)
+    assert claim(SECOND, waiting={7: flight}) == (FOLLOWER, flight)
+    assert claim("third", waiting={7: flight + "0"})[0] is LEADER
+    complete(flight)
+    assert replies(redis, SECOND) == [(7, RESULT)]
 
 
-def test_a_reader_that_was_thought_dead_says_nothing_to_those_of_the_next(redis, flights, claim, land):
+def test_a_flight_ends_with_its_lease_which_a_worker_renews(redis, claim, renew):
+    _, flight = claim(lease=60.0)
+    assert 59_000 < lifetime(redis, flight) <= 60_000
+    renew(flight, "of nothing:here")
+    assert 0 < lifetime(redis, flight) <= LEASE
+    # Redis deletes it then.
+    redis.delete(flight_key(flight))
+    assert claim(SECOND, waiting={7: flight})[0] is LEADER
+
+
+def test_a_renewal_does_not_shorten_the_life_of_a_result(redis, claim, complete, renew):
+    _, flight = claim()
+    complete(flight)
+    renew(flight)
+    assert lifetime(redis, flight) > LEASE
+
+
+def test_a_worker_that_was_taken_for_dead_does_not_touch_the_next_flight(
+    redis, flights, claim, complete, renew
+):
     _, before = claim(FIRST, lease=0.001)
     time.sleep(0.01)
-    turn, after = claim(SECOND, now=NOW + 1, newer_than=NOW + 1)
-    assert turn is ClaimState.LEADER
+    state, after = claim(SECOND, now=NOW + 1, newer_than=NOW + 1)
+    assert state is LEADER
+    assert claim(FIRST, now=NOW + 2, waiting={7: before}) == (FOLLOWER, after)
+    renew(before)
+    flights.abandon([before])
+    assert lifetime(redis, after) > LEASE
+    assert not complete(before, b"too old")
+    assert replies(redis, FIRST) == []
+    complete(after)
+    assert replies(redis, FIRST) == [(7, RESULT)]
+
+
+@pytest.mark.parametrize("queued", [False, True])
+def test_an_abandoned_flight_is_claimed_by_the_next_request(flights, redis, claim, queued):
+    _, flight = claim(FIRST)
+    flights.abandon([])
     with redis.pipeline(transaction=False) as pipe:
-        flights.hold(pipe, [before.decode()])
+        flights.abandon([flight], pipe if queued else None)
         pipe.execute()
-    assert redis.pttl(key(after)) > LEASE
-    land(before, b"too old")
-    assert told(redis, SECOND) == []
-    assert claim(FIRST, now=NOW + 2)[0] is ClaimState.FOLLOWER
-    flights.abandon(redis, [before.decode()])
-    land(after)
-    assert told(redis, SECOND) == told(redis, FIRST) == [(7, b"what was read")]
+    assert claim(SECOND)[0] is LEADER
 
 
-def test_who_waits_goes_on_waiting_whatever_is_written_meanwhile(redis, claim):
-    _, flight = claim(FIRST)
-    claim(SECOND)
-    redis.set(generation_key(CONNECTION), secrets.token_hex(8))
-    assert claim(FIRST, waiting={7: flight.decode()}) == (ClaimState.FOLLOWER, flight)
-    assert claim(SECOND, waiting={7: flight.decode()}) == (ClaimState.FOLLOWER, flight)
-    # A request that did not follow it before.
-    assert claim("another", waiting={7: flight.decode()})[0] is ClaimState.LEADER
-
-
-def test_who_has_left_is_told_nothing(redis, flights, claim, land):
-    _, flight = claim(FIRST)
-    claim(SECOND)
-    flights.leave(SECOND, {7: flight.decode()})
-    land(flight)
-    assert told(redis, FIRST) == [(7, b"what was read")]
-    assert told(redis, SECOND) == []
-
-
-@pytest.fixture
-def probe(redis):
-    """Let a flight be a probe for ``FIRST``, which others wait for so long."""
-
-    def one(flight, young):
-        with redis.pipeline(transaction=False) as pipe:
-            SingleFlight(redis, failure_seconds=2.0, asking_seconds=ASKING, young=young).probe(
-                pipe, [flight.decode()], FIRST
-            )
-            pipe.execute()
-
-    return one
-
-
-def test_a_young_probe_is_waited_for(claim, probe):
-    _, flight = claim(FIRST)
-    probe(flight, 60.0)
-    assert claim(SECOND) == (ClaimState.FOLLOWER, flight)
-    assert claim(SECOND, waiting={7: flight.decode()}) == (ClaimState.FOLLOWER, flight)
-
-
-def test_a_probe_that_takes_long_is_left_to_who_has_it_made(redis, claim, land, probe):
-    _, flight = claim(FIRST)
-    claim(SECOND, wish=ReadKey(CONNECTION, "read", 8))
-    probe(flight, 0.0)
-    assert claim(FIRST, waiting={7: flight.decode()}) == (ClaimState.FOLLOWER, flight)
-    turn, another = claim(SECOND, wish=ReadKey(CONNECTION, "read", 8), waiting={8: flight.decode()})
-    assert turn is ClaimState.LEADER
-    assert another != flight
-    assert claim(SECOND, wish=ReadKey(CONNECTION, "read", 9)) == (ClaimState.FOLLOWER, another)
-    land(flight, told=SECOND)
-    assert told(redis, FIRST) == [(7, b"what was read")]
-
-
-def test_a_request_that_has_left_an_old_probe_gets_no_reply_of_it(redis, claim, land, probe):
-    _, old = claim(FIRST)
-    assert claim(SECOND) == (ClaimState.FOLLOWER, old)
-    probe(old, 0.0)
-    turn, new = claim(SECOND, waiting={7: old.decode()})
-    assert turn is ClaimState.LEADER
-    assert new != old
-
-    land(old, b"of the old probe")
-
-    assert told(redis, SECOND) == []
-
-
-def test_a_probe_whose_flight_is_gone_is_no_flight(redis, claim, probe):
-    _, flight = claim(FIRST)
-    redis.delete(key(flight))
-    probe(flight, 0.0)
-    assert not redis.exists(key(flight))
-
-
-def test_an_abandoned_flight_is_there_for_the_next(flights, redis, claim):
-    _, flight = claim(FIRST)
-    flights.abandon(redis, [flight.decode()])
-    flights.abandon(redis, [])
-    assert claim(SECOND)[0] is ClaimState.LEADER
-
-
-def test_a_flight_can_be_found_for_as_long_as_the_longest_lasts_and_not_for_much_longer(redis, claim):
+def test_followers_are_kept_longer_than_the_longest_flight(redis, claim):
     settings = settings_of({"ALMANAC_FANOUT_DEADLINE": "120"})
-    kept = settings.fanout_deadline_seconds
-    longest = settings.fanout_deadline_seconds + Runtime(settings).grace + kept
-    claim()
-    generation = redis.get(generation_key(CONNECTION)).decode()
-    findable = redis.pttl(f"flight-of:{WISH.name}:{generation}") / 1000
-    assert longest < findable < longest + 60
+    longest = settings.fanout_deadline_seconds + Runtime(settings).grace
+    _, flight = claim(FIRST)
+    claim(SECOND)
+    assert longest * 1000 + LEASE < redis.pttl(f"flight-followers:{flight}") <= FOLLOWED

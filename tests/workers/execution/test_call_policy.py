@@ -17,7 +17,7 @@ from providers.errors import LocalResourceExhausted, Reason, TimedOut
 from providers.names import ProviderName
 from providers.sandbox.client import SandboxAccount
 from store.coordination.circuit_breaker import CircuitKey, Family
-from store.coordination.provider_rate_limiter import ASK_FOR_LEASE, Limit
+from store.coordination.provider_rate_limiter import LEASE_RETRY, Limit
 from store.sql.models import OAuthConnection
 from tests.app.days import MORNING, meeting, starts
 from tests.waiting import until
@@ -97,7 +97,7 @@ def test_a_permit_that_becomes_due_between_two_clock_readings_is_not_missed(
 ):
     def stopped() -> float:
         # Other threads run now. Of two clock readings, one is before a permit is due and the next after it.
-        time.sleep(0.6 * ASK_FOR_LEASE / 1000)
+        time.sleep(0.6 * LEASE_RETRY / 1000)
         return time.monotonic()
 
     monkeypatch.setattr(drain, "time", SimpleNamespace(monotonic=stopped))
@@ -302,27 +302,27 @@ def test_what_a_job_costs(provider_name, job, expected):
 
 def test_a_lack_of_local_resources_opens_no_circuit(new_worker):
     there = new_worker(breaker_failures=1)
-    guarded = CircuitKey("google", Family.BUSY)
+    circuit = CircuitKey("google", Family.BUSY)
     traffic = AccountTraffic(
         there.stores.provider_rate_limiter,
         there.stores.circuit_breakers,
-        guarded,
+        circuit,
         "ada",
         egress=there.egress,
         patience=2.0,
     )
     assert traffic.failed(LocalResourceExhausted("no file left"), 0.25, given_up=True) == 0.25
     assert by_us(Failed.because(LocalResourceExhausted("no file left", operation="calendar.freebusy.query")))
-    assert not there.stores.redis.keys("breaker:*")
+    assert not there.stores.redis.keys("circuit:*")
 
 
 def test_a_slow_account_has_its_full_time_before_it_counts(new_worker):
     there = new_worker(breaker_failures=1)
-    guarded = CircuitKey("google", Family.BUSY)
+    circuit = CircuitKey("google", Family.BUSY)
     traffic = AccountTraffic(
         there.stores.provider_rate_limiter,
         there.stores.circuit_breakers,
-        guarded,
+        circuit,
         "ada",
         egress=there.egress,
         patience=2.0,
@@ -330,7 +330,7 @@ def test_a_slow_account_has_its_full_time_before_it_counts(new_worker):
     slow, hurried = TimedOut("late", waited=5.0), TimedOut("late", waited=0.5)
     assert traffic.failed(slow, 0.25, given_up=False) == 0.25
     assert traffic.failed(hurried, 0.25, given_up=True) == 0.25
-    assert not there.stores.redis.keys("breaker:*")
+    assert not there.stores.redis.keys("circuit:*")
     assert traffic.failed(slow, 0.25, given_up=True) is None
 
 

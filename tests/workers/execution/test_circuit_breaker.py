@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+import orjson
 import pytest
 
 from providers.base import Failed, Read
@@ -16,7 +17,14 @@ from providers.errors import Reason, Unavailable
 from providers.events import Changes, Draft
 from providers.sandbox.client import Sandbox
 from store.config.settings import Settings
-from store.coordination.circuit_breaker import CircuitKey, CircuitState, Family, provider_key
+from store.coordination.circuit_breaker import (
+    CircuitKey,
+    CircuitState,
+    Family,
+    account_key,
+    provider_key,
+)
+from store.coordination.provider_rate_limiter import PROBE_RETRY
 from tests.workers.coalesced_reads import read, was_read
 from tests.workers.conftest import DAY, put_work, replies, run_drain
 from workers.execution import reads, writes
@@ -62,21 +70,22 @@ def people(sandbox: Sandbox, connected: Callable[..., str]) -> Callable[..., lis
     return make
 
 
-def not_asked(reply: Reply) -> bool:
-    return reply.failed is not None and not reply.failed.asked
+def not_called(reply: Reply) -> bool:
+    return reply.failed is not None and not reply.failed.called
 
 
-def pause_passes(runtime: Runtime, provider: str) -> None:
-    """End the pause of a provider's circuit, but not those of failed accounts."""
-    clock, _ = runtime.stores.redis.time()
-    assert (
-        runtime.stores.redis.hset(provider_key(CircuitKey(provider, Family.BUSY)), "until", clock * 1000) == 0
-    )
+def pause_passes(runtime: Runtime, provider: str, account: str | None = None) -> None:
+    """End the pause of a provider's open circuit, or of one account's."""
+    circuit = CircuitKey(provider, Family.BUSY)
+    key = account_key(circuit, account) if account else provider_key(circuit)
+    breaker = orjson.loads(runtime.stores.redis.get(key))
+    assert breaker["retry_at"]
+    runtime.stores.redis.set(key, orjson.dumps(breaker | {"retry_at": 0}), keepttl=True)
 
 
-def standing(runtime: Runtime, provider: str, family: Family = Family.BUSY) -> Any:
-    guarded = CircuitKey(provider, family)
-    return runtime.stores.circuit_breakers.standing([guarded])[guarded]
+def state(runtime: Runtime, provider: str, family: Family = Family.BUSY) -> CircuitState:
+    circuit = CircuitKey(provider, family)
+    return runtime.stores.circuit_breakers.states([circuit])[circuit]
 
 
 def calls(sandbox: Sandbox, provider: str) -> int:
@@ -95,13 +104,13 @@ def test_a_circuit_that_one_worker_opens_is_open_for_the_other(
     sandbox.fault(provider=provider_name, **fault)
     found = read(first, "one", dead + well)
     assert [was_read(each) for each in found] == [False] * ACCOUNTS + [True] * 2
-    assert all(each.failed.asked for each in found[:ACCOUNTS])
-    assert standing(second, provider_name).open
-    assert not standing(second, OTHER[provider_name]).open
+    assert all(each.failed.called for each in found[:ACCOUNTS])
+    assert state(second, provider_name).open
+    assert not state(second, OTHER[provider_name]).open
 
     sandbox.forget_requests()
     found = read(second, "two", dead + well, week=1)
-    assert [not_asked(each) for each in found] == [True] * ACCOUNTS + [False] * 2
+    assert [not_called(each) for each in found] == [True] * ACCOUNTS + [False] * 2
     assert all(was_read(each) for each in found[ACCOUNTS:])
     assert calls(sandbox, provider_name) == 0
     failed = found[0].failed
@@ -116,10 +125,10 @@ def test_a_provider_that_hangs_costs_one_deadline_and_no_second(at_sandbox, sand
     there = at_sandbox(fanout_deadline_seconds=1.0)
     dead = people("google", ACCOUNTS)
     sandbox.fault(provider="google", latency_ms=60_000)
-    assert not any(map(not_asked, read(there, "one", dead, seconds=1.0)))
-    assert standing(there, "google").open
+    assert not any(map(not_called, read(there, "one", dead, seconds=1.0)))
+    assert state(there, "google").open
     sandbox.forget_requests()
-    assert all(map(not_asked, read(there, "two", dead, seconds=60.0, week=1)))
+    assert all(map(not_called, read(there, "two", dead, seconds=60.0, week=1)))
     assert sandbox.requests().total == 0
 
 
@@ -137,8 +146,8 @@ def test_accounts_that_hang_do_not_open_the_circuit_of_accounts_that_answer(
     for week in range(2):
         found = read(there, f"f{week}", hanging + well, seconds=3.0, week=week)
         assert [was_read(each) for each in found] == [False] * len(hanging) + [True] * len(well)
-        assert not any(map(not_asked, found))
-    assert not standing(there, provider_name).open
+        assert not any(map(not_called, found))
+    assert not state(there, provider_name).open
 
 
 @DEAD
@@ -154,19 +163,19 @@ def test_one_probe_is_made_after_the_pause_and_recovery_closes(
 
     sandbox.forget_requests()
     found = read(workers[0], "two", others)
-    assert [not_asked(each) for each in found].count(False) == 1
-    # The jobs that waited for the probe are refused when it fails, and it is not retried.
+    assert [not_called(each) for each in found].count(False) == 1
+    # The others are refused, and the probe is not retried.
     assert calls(sandbox, provider_name) == 1
-    assert all(map(not_asked, read(workers[1], "three", others, week=1)))
+    assert all(map(not_called, read(workers[1], "three", others, week=1)))
     assert calls(sandbox, provider_name) == 1
-    assert 50 < standing(workers[1], provider_name).due <= 60
+    assert 50 < state(workers[1], provider_name).due <= 60
 
     sandbox.clear_faults()
     pause_passes(workers[0], provider_name)
+    assert was_read(*read(workers[1], "four", others[:1], week=2))
+    assert not state(workers[0], provider_name).open
     # The next fan-out is complete, including the accounts that failed before.
-    assert all(map(was_read, read(workers[1], "four", dead + others, week=2)))
-    assert not standing(workers[0], provider_name).open
-    assert calls(sandbox, provider_name) == 1 + len(dead + others)
+    assert all(map(was_read, read(workers[1], "five", dead + others, week=3)))
 
 
 def test_while_a_probe_hangs_other_reads_are_refused(at_sandbox, sandbox, people, ask, serve):
@@ -177,30 +186,29 @@ def test_while_a_probe_hangs_other_reads_are_refused(at_sandbox, sandbox, people
     sandbox.clear_faults()
     sandbox.fault(provider="google", latency_ms=60_000)
     sandbox.forget_requests()
-    others = people("google", 3, name="new")
-    first, second, third = (ReadBusy(each, ("primary",), 0, 7 * DAY) for each in others)
+    others = people("google", 2, name="new")
+    first, second = (ReadBusy(each, ("primary",), 0, 7 * DAY) for each in others)
 
     def timed(job: Job) -> tuple[Reply, float]:
         began = time.monotonic()
         (reply,) = ask([job], seconds=seconds)
         return reply, time.monotonic() - began
 
-    with ThreadPoolExecutor(3) as threads:
+    with ThreadPoolExecutor(1) as threads:
         serve(reads.perform)
         probing = threads.submit(timed, first)
         while not calls(sandbox, "google"):
             assert not probing.done()
             time.sleep(0.01)
-        serve(reads.perform, tasks=2)
-        answers = [each.result() for each in [threads.submit(timed, job) for job in (first, second)]]
-        # By now the probe is old, and no job waits for it.
         serve(reads.perform)
-        answers.append(timed(third))
+        refused, took = timed(second)
+        assert not_called(refused)
+        assert took < seconds / 2
+        assert refused.failed.retry_after == PROBE_RETRY / 1000
         assert not probing.done()
         assert calls(sandbox, "google") == 1
-        assert all(not_asked(reply) and took < seconds / 2 for reply, took in answers)
         # The probe itself has its full time.
-        assert probing.result()[0].failed.asked
+        assert probing.result()[0].failed.called
 
 
 def test_a_probe_that_never_came_to_call_leaves_its_turn_to_the_next(at_sandbox, sandbox, people, connected):
@@ -212,30 +220,23 @@ def test_a_probe_that_never_came_to_call_leaves_its_turn_to_the_next(at_sandbox,
     # Its token has to be refreshed first, and the provider refuses that.
     (ended,) = read(there, "two", [connected(access_token="", refresh_token=None)])
     assert ended.failed.reason is Reason.AUTHORIZATION_INVALID
-    assert standing(there, "google").open
+    assert state(there, "google").open
     assert was_read(*read(there, "three", people("google", 1, name="new")))
-    assert not standing(there, "google").open
+    assert not state(there, "google").open
 
 
-@pytest.mark.parametrize("upkeep", [False, True])
-def test_the_end_of_a_probe_records_an_answer_that_another_drain_lost(
-    at_sandbox, sandbox, people, opened, monkeypatch, upkeep
-):
+def test_upkeep_may_probe_too(at_sandbox, sandbox, people, opened):
     there = at_sandbox()
     sandbox.fault(provider="google", status=503)
     read(there, "one", people("google", ACCOUNTS))
-    sandbox.clear_faults()
     pause_passes(there, "google")
-    breakers = there.stores.circuit_breakers
-    # As if another drain's pipeline had taken the recorded outcomes and failed.
-    monkeypatch.setattr(breakers, "tell", lambda _pipe: breakers._answered.clear())
-    (other,) = people("google", 1, name="new")
-    if upkeep:
-        with acquire(there, opened(other), 1, Family.BUSY, deadline=1e9):
-            breakers.answered(CircuitKey("google", Family.BUSY), other)
-    else:
-        assert was_read(*read(there, "two", [other]))
-    assert not standing(there, "google").open
+    other, another = people("google", 2, name="new")
+    # The first probe has no result.
+    with acquire(there, opened(other), 1, Family.BUSY, deadline=time.monotonic() + 60):
+        assert state(there, "google").probed
+    with acquire(there, opened(another), 1, Family.BUSY, deadline=time.monotonic() + 60):
+        there.stores.circuit_breakers.answered(CircuitKey("google", Family.BUSY), another)
+    assert not state(there, "google").open
 
 
 @pytest.mark.parametrize(
@@ -257,7 +258,7 @@ def test_a_refusal_opens_nothing(at_sandbox, sandbox, people, provider_name, fau
     sandbox.fault(provider=provider_name, **fault)
     refused = read(there, "one", people(provider_name, ACCOUNTS))
     assert not any(map(was_read, refused))
-    assert not there.stores.redis.keys("breaker:*")
+    assert not there.stores.redis.keys("circuit:*")
 
 
 @BOTH
@@ -270,15 +271,15 @@ def test_one_dead_mailbox_opens_only_itself(at_sandbox, sandbox, people, provide
         assert [was_read(each) for each in found] == [False, True, True]
     sandbox.forget_requests()
     found = read(there, "last", [dead, *well], week=FAILURES)
-    assert [not_asked(each) for each in found] == [True, False, False]
+    assert [not_called(each) for each in found] == [True, False, False]
     assert calls(sandbox, provider_name) == 2
-    assert standing(there, provider_name).accounts == 1
-    assert not standing(there, provider_name).open
+    assert state(there, provider_name).accounts == 1
+    assert not state(there, provider_name).open
 
     sandbox.clear_faults()
-    there.stores.redis.hset(f"breaker:{provider_name}:busy:{dead}", "until", 1)
+    pause_passes(there, provider_name, dead)
     assert was_read(*read(there, "mended", [dead], week=FAILURES + 1))
-    assert standing(there, provider_name).accounts == 0
+    assert state(there, provider_name).accounts == 0
 
 
 def test_a_mailbox_that_fails_inside_batches_that_succeed_is_dead_too(at_sandbox, sandbox, people):
@@ -288,7 +289,7 @@ def test_a_mailbox_that_fails_inside_batches_that_succeed_is_dead_too(at_sandbox
     sandbox.fault(email="p0@example.com", operation="microsoft.mailboxSettings.get", status=503)
     for week in range(FAILURES):
         assert not was_read(*read(there, f"f{week}", [dead], week=week))
-    assert not_asked(*read(there, "last", [dead], week=FAILURES))
+    assert not_called(*read(there, "last", [dead], week=FAILURES))
 
 
 @BOTH
@@ -304,7 +305,7 @@ def test_a_calendar_that_fails_by_itself_opens_nothing(at_sandbox, sandbox, conn
     run_drain(there, "f", reads.perform, seconds=10)
     ((_, reply),) = replies(there, "f")
     assert [isinstance(each, Read) for each in reply.outcomes.values()] == [True, False]
-    assert not there.stores.redis.keys("breaker:*")
+    assert not there.stores.redis.keys("circuit:*")
 
 
 def test_five_of_a_hundred_calls_that_fail_open_nothing(new_worker, provider, connected):
@@ -315,11 +316,11 @@ def test_five_of_a_hundred_calls_that_fail_open_nothing(new_worker, provider, co
     people = [connected() for _ in range(60)]
     for week in range(2):
         found = read(there, f"f{week}", people, seconds=60, week=week)
-        assert not any(map(not_asked, found))
+        assert not any(map(not_called, found))
     # Some calls failed and were retried.
     assert len(provider.asked) > 120
-    assert not standing(there, "google").open
-    assert standing(there, "google").accounts == 0
+    assert not state(there, "google").open
+    assert state(there, "google").accounts == 0
 
 
 @BOTH
@@ -331,7 +332,7 @@ def test_a_write_is_refused_before_anything_is_sent(at_sandbox, sandbox, people,
     done(there, "one", [CreateEvent(each, "primary", draft) for each in dead])
     sandbox.forget_requests()
     (reply,) = done(there, "two", [CreateEvent(writer, "primary", draft)])
-    assert not_asked(reply)
+    assert not_called(reply)
     assert (reply.failed.reason, reply.failed.repeated) == (Reason.PROVIDER_ERROR, False)
     assert sandbox.requests().total == 0
 
@@ -345,9 +346,9 @@ def test_an_operation_that_is_broken_shuts_no_other(at_sandbox, sandbox, people,
     asked = (lambda one: ReadEvents(one, ("primary",), 0, DAY)) if broken == "events.list" else list_busy
     for each in ("one", "two"):
         assert not any(map(worked, done(there, each, [asked(one) for one in dead])))
-    assert standing(there, "google", FAMILY[broken]).open
+    assert state(there, "google", FAMILY[broken]).open
     assert all(map(was_read, read(there, "busy", dead + well)))
-    assert standing(there, "google") == CircuitState()
+    assert state(there, "google") == CircuitState()
 
 
 def list_busy(connection: str) -> ReadBusy:

@@ -16,11 +16,12 @@ from providers.names import ProviderName
 from store.cache.busy_cache import CalendarKey
 from store.cache.calendar_lists import CalendarList, ListedCalendar
 from store.config.settings import Settings
-from store.coordination.single_flight import ReadKey
+from store.coordination.single_flight import ReadKey, flight_key
 from store.sql.database import Database
 from store.sql.models import OAuthConnection
 from store.sql.queries import connections
 from tests.conftest import settings_of
+from tests.flights import flight, place
 from tests.waiting import until
 from tests.workers.conftest import (
     DAY,
@@ -216,9 +217,9 @@ def test_a_small_request_is_served_while_a_large_one_holds_every_place(runtime, 
 def test_a_job_that_cannot_be_understood_fails_alone(runtime, connected, caplog):
     put_work(runtime, "f", busy_jobs(connected(), 3))
     redis = runtime.stores.redis
-    redis.hset("flight:shared", "at", 1)
+    place(redis, "shared:1")
     # One job as a web server of another version might encode it, and one that is invalid.
-    redis.lpush(work_list("f"), b'[3, "ReadMoods", {"connection": "c"}, "shared"]', b"foreign")
+    redis.lpush(work_list("f"), b'[3, "ReadMoods", {"connection": "c"}, "shared:1"]', b"foreign")
     run_drain(runtime, "f", read_one)
     assert [(number, reply.failed) for number, reply in replies(runtime, "f")] == [
         (0, None),
@@ -226,7 +227,7 @@ def test_a_job_that_cannot_be_understood_fails_alone(runtime, connected, caplog)
         (2, None),
         (3, BROKEN),
     ]
-    assert not redis.exists("flight:shared")
+    assert flight(redis, "shared:1") is None
     assert caplog.text.count("a job cannot be decoded") == 2
     assert all_places_free(runtime)
 
@@ -321,10 +322,10 @@ def test_jobs_that_were_taken_ahead_are_left_to_others_at_the_deadline(runtime, 
         taken = set(range(len(jobs) - redis.llen(work_list("f"))))
         ahead = [names[each] for each in taken - set(begun)]
         assert len(ahead) > BATCH // 2
-        assert redis.exists(*(f"flight:{each}" for each in ahead)) == len(ahead)
-        until(lambda: not redis.exists(*(f"flight:{each}" for each in ahead)))
+        assert redis.exists(*map(flight_key, ahead)) == len(ahead)
+        until(lambda: not redis.exists(*map(flight_key, ahead)))
         # The reads in progress continue, and their flights are still held.
-        assert redis.exists(*(f"flight:{names[each]}" for each in begun)) == len(begun)
+        assert redis.exists(*(flight_key(names[each]) for each in begun)) == len(begun)
     finally:
         release.set()
         draining.join(timeout=60)

@@ -176,8 +176,8 @@ def test_a_worker_alone_is_not_isolated_and_fails_as_before(here, way, celery, c
     drain(here, celery, reads.perform)
     ((_, reply),) = replies(here, "f")
     assert reply.failed.message == "Google Calendar could not be reached"
-    guarded = CircuitKey("google", Family.BUSY)
-    assert here.stores.circuit_breakers.standing([guarded])[guarded].open
+    circuit = CircuitKey("google", Family.BUSY)
+    assert here.stores.circuit_breakers.states([circuit])[circuit].open
 
 
 def test_a_worker_of_a_version_that_reports_no_egress_gets_no_jobs(here):
@@ -228,7 +228,7 @@ def test_a_read_that_was_not_sent_is_handed_over_once(here, there, way, celery, 
     ((_, reply),) = replies(there, "f")
     assert reply.failed.message == "planted"
     # The failure of a single worker does not count for the circuit breaker.
-    assert not here.stores.redis.keys("breaker:*")
+    assert not here.stores.redis.keys("circuit:*")
 
 
 def test_a_list_of_events_that_was_not_sent_is_handed_over(here, there, way, celery, connected):
@@ -288,4 +288,4 @@ def test_a_read_that_hangs_continues_elsewhere_and_sends_no_second_reply(here, t
     answered(there, 1)
     draining.join(timeout=30)
     answered(there, 1)
-    assert not here.stores.redis.keys("breaker:*")
+    assert not here.stores.redis.keys("circuit:*")

@@ -10,8 +10,9 @@ import pytest
 from kombu.exceptions import OperationalError
 
 from providers.errors import Reason
-from store.coordination.single_flight import ClaimState, ReadKey, SingleFlight
+from store.coordination.single_flight import ClaimState, ReadKey, SingleFlight, flight_key
 from tests.conftest import settings_of
+from tests.flights import flight as stored
 from tests.waiting import until
 from tests.workers.coalesced_reads import PATIENCE, REFUSED, Reading, now, waiting
 from tests.workers.conftest import busy_jobs, run_drain
@@ -65,13 +66,13 @@ def test_a_slow_read_renews_its_lease(runtime, connected, flights):
     leases = []
     for _ in range(3):
         time.sleep(0.7)
-        leases.append(runtime.stores.redis.pttl(b"flight:" + flight))
+        leases.append(runtime.stores.redis.pttl(flight_key(flight.decode())))
     # The lease is much shorter than the claim's, and was renewed after the first hold.
     assert all(0 < each <= 3_000 for each in leases)
     assert leases[2] > 1_000
     reading.release.set()
     drain.join(timeout=PATIENCE)
-    assert runtime.stores.redis.hget(b"flight:" + flight, "landed")
+    assert stored(runtime.stores.redis, flight.decode()).completed
 
 
 def test_a_read_that_failed_for_lack_of_time_is_left_to_a_later_request(ask, serve, runtime, connected):
@@ -161,7 +162,7 @@ def test_a_job_that_is_sent_again_is_another_read(runtime, connected, flights):
     # The result from before the write arrives while the other read runs. Later requests must not get it.
     old.release.set()
     give_up = time.monotonic() + PATIENCE
-    while not redis.hexists(f"flight:{before}", "landed"):
+    while not stored(redis, before).completed:
         assert time.monotonic() < give_up
         time.sleep(0.01)
     assert claim("later")[0] is ClaimState.FOLLOWER

@@ -9,7 +9,9 @@ from itertools import takewhile
 
 from providers.base import Read
 from scheduling.intervals import Intervals
-from store.coordination.single_flight import ReadKey
+from store.coordination.single_flight import ReadKey, flight_key
+from tests.flights import followers
+from tests.waiting import until
 from tests.workers.coalesced_reads import PATIENCE, REFUSED, Reading, now, waiting
 from tests.workers.conftest import busy_jobs, put_work, read_one, run_drain
 from workers.fanout.codec import pack_job, reply_list, same_read, work_list
@@ -43,8 +45,7 @@ def test_a_request_for_a_part_joins_that_part(ask, serve, runtime, connected):
         waiting(runtime, 1)
         part = threads.submit(ask, jobs[1:3])
         redis = runtime.stores.redis
-        while sum(redis.hlen(each) == 4 for each in redis.keys("flight:*")) < 2:
-            time.sleep(0.01)
+        until(lambda: sorted(followers(redis)) == [0, 0, 1, 1])
         reading.release.set()
         assert [list(reply.outcomes) for reply in part.result()] == [["calendar-1"], ["calendar-2"]]
         assert len(whole.result()) == 4
@@ -118,7 +119,9 @@ def test_a_flight_completes_before_its_leader_gets_the_reply(runtime, connected,
             takewhile(lambda each: each != "ECHO over", (each["command"] for each in monitor.listen()))
         )
     completed = next(
-        n for n, each in enumerate(commands) if each.startswith(f"HSET flight:{flight.decode()} at")
+        n
+        for n, each in enumerate(commands)
+        if each.startswith(f"SET {flight_key(flight.decode())} ") and "completed" in each
     )
     pushed = next(n for n, each in enumerate(commands) if each.startswith(f"RPUSH {reply_list('f')} "))
     assert completed < pushed

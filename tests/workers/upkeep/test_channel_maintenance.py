@@ -295,7 +295,7 @@ def test_what_is_told_while_an_audit_reads_is_no_fault(reached, watched, sandbox
     busy = type(reached.providers["google"].calendars).busy
 
     def read_and_hear(*args, **more):
-        reached.stores.channel_usage.hear(row.id, 60)
+        reached.stores.channel_usage.confirm(row.id, 60)
         return busy(*args, **more)
 
     monkeypatch.setattr(type(reached.providers["google"].calendars), "busy", read_and_hear)
@@ -315,7 +315,7 @@ def test_an_audit_that_cannot_read_just_now_keeps_the_channel(
     sandbox.fault(operation=READ[provider], status=status)
     run(reached)
     assert reached.stores.busy.watched([key]) == [row.id]
-    assert reached.stores.channel_usage.heard([row.id]) == [False]
+    assert reached.stores.channel_usage.confirmed([row.id]) == [False]
     # Whether the cached result is still used. A rate limit says nothing about the calendar.
     assert is_kept(reached, key) is kept
 

@@ -16,7 +16,7 @@ from workers.fanout.codec import LEFTOVER_SECONDS
 RENEW = 1.0
 
 
-class Coalescing:
+class HeldFlights:
     """The flights of one drain, and their changes for its next round trip."""
 
     def __init__(self, flights: SingleFlight) -> None:
@@ -25,7 +25,6 @@ class Coalescing:
         self._held: dict[str, None] = {}
         self._completions: list[Completion] = []
         self._abandoned: list[str] = []
-        self._probing: list[str] = []
         self._renew = time.monotonic() + RENEW
 
     def take(self, flights: Iterable[str | None]) -> None:
@@ -37,11 +36,6 @@ class Coalescing:
         if flight is not None:
             self._held.pop(flight, None)
             self._completions.append(Completion(flight, body, failed, whole))
-
-    def probe(self, flight: str | None) -> None:
-        """Mark a flight as a circuit breaker's probe, so that followers do not wait long for it."""
-        if flight is not None:
-            self._probing.append(flight)
 
     def abandon(self, flights: Iterable[str | None]) -> None:
         """End these flights without a result: the next request leads a new one."""
@@ -57,25 +51,21 @@ class Coalescing:
 
     def urgent(self, now: float) -> bool:
         """Whether changes, or leases to renew, must be sent now."""
-        changes = self._completions or self._abandoned or self._probing
-        return bool(changes) or (bool(self._held) and self._renew <= now)
+        return bool(self._completions or self._abandoned) or (bool(self._held) and self._renew <= now)
 
     def until(self) -> list[float]:
         """The moment of the next renewal, if there is a lease."""
         return [self._renew] if self._held else []
 
-    def send(self, pipe: Pipeline, replies: str) -> None:
-        """Queue all changes on ``pipe``; ``replies`` is the reply list of this drain's own request."""
-        if self._probing:
-            self._flights.probe(pipe, self._probing, replies)
-            self._probing = []
+    def send(self, pipe: Pipeline) -> None:
+        """Queue all changes on ``pipe``."""
         if self._completions:
-            self._flights.complete(pipe, self._completions, except_for=replies, leftover=LEFTOVER_SECONDS)
+            self._flights.complete(pipe, self._completions, leftover=LEFTOVER_SECONDS)
             self._completions = []
         if self._abandoned:
-            self._flights.abandon(pipe, self._abandoned)
+            self._flights.abandon(self._abandoned, pipe)
             self._abandoned = []
         if time.monotonic() >= self._renew:
             self._renew = time.monotonic() + RENEW
             if self._held:
-                self._flights.hold(pipe, list(self._held))
+                self._flights.renew(pipe, list(self._held))
