@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-from flask import Flask, g, request
+from flask import Flask, g
 from flask.typing import ResponseReturnValue
 
 from app.http import rate_limit
 from app.http.errors import Forbidden, Unauthenticated
+from app.http.fast_context import current_globals, current_request
 from app.http.route_facts import facts_of_request
 from app.services import services
 from store.cache.versioned_cache import CachedVersion
@@ -47,7 +48,7 @@ def authenticate_as(found: Caller, cached: CachedVersion) -> None:
 
 def known_caller() -> Caller | None:
     """The caller of this request; None for requests without a key."""
-    found: _Authentication | None = g.get("authentication")
+    found: _Authentication | None = current_globals().get("authentication")
     return None if found is None else found.caller
 
 
@@ -95,10 +96,11 @@ def verify_version_now() -> None:
 
 
 def _authentication() -> _Authentication:
-    return cast(_Authentication, g.authentication)
+    return cast(_Authentication, current_globals().authentication)
 
 
 def _authenticate() -> None:
+    request = current_request()
     if request.endpoint is None or not request.path.startswith(PREFIX):
         return
     facts = facts_of_request()
@@ -116,7 +118,7 @@ def _verifying(dispatch: Callable[[], ResponseReturnValue]) -> Callable[[], Resp
     """
 
     def respond() -> ResponseReturnValue:
-        found: _Authentication | None = g.get("authentication")
+        found: _Authentication | None = current_globals().get("authentication")
         if found is None or found.verified:
             return dispatch()
         try:
@@ -138,8 +140,10 @@ def _authenticate_key(cached: CachedVersion, *, verified: bool) -> None:
 
     :raise ApiError: if the key is not valid, used up its rate limit, or may not write
     """
+    request = current_request()
     found = _caller(request.headers.get("Authorization", ""), cached)
-    g.authentication = authentication = _Authentication(found, cached, verified=False)
+    authentication = _Authentication(found, cached, verified=False)
+    current_globals().authentication = authentication
     rate_limit.count(found.id, cached)
     if verified:
         _mark_verified(authentication)
