@@ -39,13 +39,15 @@ class Parser(FlaskParser):
 
         def with_fast_path(view: Callable[..., Any]) -> Callable[..., Any]:
             by_marshmallow = decorate(view)
+            # flask-smorest's wrapper only calls ``ensure_sync``, which does nothing in this app.
+            parsed_view = getattr(view, "__wrapped__", view)
 
             @wraps(view)
             def read(*args: Any, **kwargs: Any) -> Any:
                 found = fast_args.read(argmap, current_request().headers if headers else _query())
                 if found is None:
                     return by_marshmallow(*args, **kwargs)
-                return view(*args, found, **kwargs)
+                return parsed_view(*args, found, **kwargs)
 
             return read
 
