@@ -6,11 +6,12 @@ import logging
 from functools import cached_property
 from typing import cast
 
-from flask import Flask, current_app
+from flask import Flask
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.http.fast_context import current_application
 from app.observability.probes import Probes
 from store.config.settings import Settings
 from store.stores import Stores
@@ -71,4 +72,4 @@ def install(app: Flask, settings: Settings) -> None:
 
 def services() -> Services:
     """The services of the app that handles this request."""
-    return cast(Services, current_app.extensions[EXTENSION])
+    return cast(Services, current_application().extensions[EXTENSION])

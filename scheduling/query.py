@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scheduling import few_periods
 from scheduling.intervals import (
     EMPTY,
     KEYS,
@@ -28,6 +29,12 @@ from scheduling.windows import Window, resolve
 # Rows of one pass: about 500 members with 200 periods. Larger passes exceed the CPU cache and cost double.
 _ROWS_IN_A_PASS = 100_000
 _MEMBERS_IN_A_PASS = 500
+# Up to these numbers, plain Python is faster than numpy for a single member. Counting overlaps takes numpy
+# twice as many calls.
+_FEW_PERIODS = 25
+_FEW_PERIODS_WITH_OVERLAPS = 50
+_FEW_INTERVALS = 10
+_FEW_SLOTS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +108,7 @@ def slots(query: Query, calendars: Groups, member_of: Indexes, members: int) -> 
     if (query.end - query.start << bits) > KEYS:
         raise OverflowError(f"too long a range for {members} members")
     if members == 1:
-        starts = _cut(query, _free_of_one(query, calendars, query.within())).starts(query.stride)
+        starts = _starts_of_one(query, calendars)
         return Slots(starts, np.zeros(starts.size, np.int64), query.duration)
     keys = [EMPTY]
     for first, stretches in _passes(query, calendars, member_of, members):
@@ -201,8 +208,28 @@ def _free(query: Query, calendars: Groups, member_of: Indexes, members: int, wit
     return Groups(found.starts - back, found.ends - back, offsets)
 
 
+def _starts_of_one(query: Query, calendars: Groups) -> Times:
+    """The starts of the slots of a single member."""
+    within = query.within()
+    if _is_small(query, calendars, within):
+        blocks = few_periods.blocking(calendars, query.padding, query.max_overlaps)
+        pairs = zip(within.starts.tolist(), within.ends.tolist(), strict=True)
+        return np.array(few_periods.starts(*blocks, pairs, query.duration, query.stride), np.int64)
+    return _cut(query, _free_of_one(query, calendars, within)).starts(query.stride)
+
+
+def _is_small(query: Query, calendars: Groups, within: Intervals) -> bool:
+    """Whether plain Python finds a single member's slots faster than numpy."""
+    if query.align_clock or calendars.starts.size > _FEW_PERIODS or len(within) > _FEW_INTERVALS:
+        return False
+    return int((within.ends - within.starts).sum()) <= _FEW_SLOTS * query.stride
+
+
 def _free_of_one(query: Query, calendars: Groups, within: Intervals) -> Intervals:
     """``_free`` for a single member, without lanes: they would take half the time of a small query."""
+    if query.max_overlaps and calendars.starts.size <= _FEW_PERIODS_WITH_OVERLAPS:
+        opens, closes = few_periods.blocking(calendars, query.padding, query.max_overlaps)
+        return outside(Intervals(np.array(opens, np.int64), np.array(closes, np.int64)), within)
     return outside(_blocking(query, _counted(query, calendars).flat()), within)
 
 

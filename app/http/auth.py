@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from flask import Flask, g, request
+from flask import Flask, g
 from flask.typing import ResponseReturnValue
 
 from app.http import rate_limit
 from app.http.authentication import Authentication
 from app.http.errors import Forbidden, Unauthenticated
+from app.http.fast_context import current_globals, current_request
 from app.http.route_facts import facts_of_request
 from app.services import services
 from store.cache.versioned_cache import CachedVersion
@@ -34,7 +35,7 @@ def authenticate_as(found: Caller, cached: CachedVersion) -> None:
 
 def known_caller() -> Caller | None:
     """The caller of this request; None for requests without a key."""
-    found: Authentication | None = g.get("authentication")
+    found: Authentication | None = current_globals().get("authentication")
     return None if found is None else found.caller
 
 
@@ -54,6 +55,7 @@ def within() -> int | None:
 
 
 def _authenticate() -> None:
+    request = current_request()
     if request.endpoint is None or not request.path.startswith(PREFIX):
         return
     facts = facts_of_request()
@@ -71,7 +73,7 @@ def _verifying(dispatch: Callable[[], ResponseReturnValue]) -> Callable[[], Resp
     """
 
     def respond() -> ResponseReturnValue:
-        found: Authentication | None = g.get("authentication")
+        found: Authentication | None = current_globals().get("authentication")
         if found is None or found.verified:
             return dispatch()
         try:
@@ -93,8 +95,10 @@ def _authenticate_key(cached: CachedVersion, *, verified: bool) -> None:
 
     :raise ApiError: if the key is not valid, used up its rate limit, or may not write
     """
+    request = current_request()
     found = _caller(request.headers.get("Authorization", ""), cached)
-    g.authentication = authenticated = Authentication(found, cached, verified=False)
+    authenticated = Authentication(found, cached, verified=False)
+    current_globals().authentication = authenticated
     rate_limit.count(found.id, cached)
     if verified:
         authenticated.mark_verified()

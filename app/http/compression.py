@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import cast
 
-from flask import Flask, Response, request
+from flask import Flask, Response
 from flask_compress import Compress
+
+from app.http.fast_context import current_request
 
 # Above this size, compressing takes less time than a gigabit link needs for the saved bytes.
 LEAST_BYTES = 4096
@@ -36,7 +38,7 @@ class _Compress(Compress):
 
     def after_request(self, response: Response) -> Response:
         """Compress the response if the client accepts it."""
-        accepted = request.headers.get("Accept-Encoding")
+        accepted = current_request().headers.get("Accept-Encoding")
         if not accepted and "Vary" not in response.headers:
             response.headers.add("Vary", "Accept-Encoding")
             return response

@@ -6,6 +6,7 @@ from flask import Flask, Response, current_app, request
 
 from app.http import rate_limit
 from app.http.auth import PREFIX
+from app.http.fast_context import current_request
 from app.http.idempotency import HEADER as IDEMPOTENCY_KEY
 from app.http.idempotency import REPLAYED
 from app.http.request_ids import HEADER as REQUEST_ID
@@ -42,10 +43,12 @@ def install(app: Flask, settings: Settings) -> None:
     """Answer OPTIONS without an API key, which a preflight cannot send, and allow the configured origins."""
     app.config[ORIGINS] = frozenset(settings.cors_origins)
     app.before_request(_answer_options)
-    app.after_request(_allow)
+    if settings.cors_origins:
+        app.after_request(_allow)
 
 
 def _answer_options() -> Response | None:
+    request = current_request()
     if request.method != "OPTIONS" or request.url_rule is None or not request.path.startswith(PREFIX):
         return None
     response = current_app.make_default_options_response()
@@ -56,7 +59,7 @@ def _answer_options() -> Response | None:
 
 def _allow(response: Response) -> Response:
     origins = current_app.config[ORIGINS]
-    if not origins or not request.path.startswith(PREFIX):
+    if not request.path.startswith(PREFIX):
         return response
     response.vary.add("Origin")
     origin = request.headers.get("Origin")

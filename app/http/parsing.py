@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any
 
 import orjson
-from flask import Flask, request
+from flask import Flask
 from marshmallow import EXCLUDE, Schema
 from webargs.flaskparser import FlaskParser
 from webargs.multidictproxy import MultiDictProxy
@@ -16,6 +16,7 @@ from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from app.http import fast_args
 from app.http.errors import ApiError, Invalid
+from app.http.fast_context import current_request
 
 LOCATIONS = ("query", "json", "headers", "form", "querystring", "json_or_form", "cookies", "files", "path")
 
@@ -38,13 +39,15 @@ class Parser(FlaskParser):
 
         def with_fast_path(view: Callable[..., Any]) -> Callable[..., Any]:
             by_marshmallow = decorate(view)
+            # flask-smorest's wrapper only calls ``ensure_sync``, which does nothing in this app.
+            parsed_view = getattr(view, "__wrapped__", view)
 
             @wraps(view)
             def read(*args: Any, **kwargs: Any) -> Any:
-                found = fast_args.read(argmap, request.headers if headers else _query())
+                found = fast_args.read(argmap, current_request().headers if headers else _query())
                 if found is None:
                     return by_marshmallow(*args, **kwargs)
-                return view(*args, found, **kwargs)
+                return parsed_view(*args, found, **kwargs)
 
             return read
 
@@ -72,6 +75,7 @@ class Parser(FlaskParser):
 
 def _query() -> MultiDict[str, str]:
     """The query of this request, with ``name[]`` renamed to ``name``."""
+    request = current_request()
     if b"[" not in request.query_string and b"%5" not in request.query_string:
         return request.args
     return MultiDict([(name.removesuffix("[]"), value) for name, value in request.args.items(multi=True)])
@@ -83,6 +87,7 @@ def refuse_unreadable_bodies(app: Flask) -> None:
 
 
 def _check_body() -> None:
+    request = current_request()
     if not request.environ.get("CONTENT_LENGTH") and "HTTP_TRANSFER_ENCODING" not in request.environ:
         return
     if request.content_length is not None and request.content_length > (request.max_content_length or 0):
@@ -97,4 +102,4 @@ def _check_body() -> None:
 
 
 def _is_uncompressed() -> bool:
-    return request.headers.get("Content-Encoding", "identity").strip().lower() in ("", "identity")
+    return current_request().headers.get("Content-Encoding", "identity").strip().lower() in ("", "identity")

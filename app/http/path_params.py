@@ -6,11 +6,12 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-from flask import Flask, request
+from flask import Flask
 from werkzeug.routing import UnicodeConverter
 
 from app.http import raw_path
 from app.http.errors import Invalid
+from app.http.fast_context import current_request
 from app.schemas.fields import CONTROL, DELIVERY_ID, SLUG, USER_ID, WEBHOOK_ID, identifier_shape
 from providers.names import ProviderName
 
@@ -73,7 +74,7 @@ def install(app: Flask) -> None:
 
 
 def _check() -> None:
-    for name, value in (request.view_args or {}).items():
+    for name, value in (current_request().view_args or {}).items():
         pattern = PATTERNS.get(name)
         if pattern is not None and not pattern.fullmatch(value):
             raise Invalid(f"{name} must match ^{pattern.pattern}$")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from flask import Flask, Response, g
+from flask import Flask, Response
 from redis.exceptions import RedisError
 
 from app.http.errors import ApiError
+from app.http.fast_context import current_globals
 from app.services import services
 from store.cache.versioned_cache import CachedVersion
 from store.config.settings import Settings
@@ -46,7 +47,10 @@ def count(key: int, cached: CachedVersion) -> None:
     """
     limiter = services().stores.api_rate_limiter
     # Without a version, Redis was unreachable or has not been read yet; in the second case this runs again.
-    if limiter is None or cached.version is None or "quota" in g:
+    if limiter is None or cached.version is None:
+        return
+    g = current_globals()
+    if "quota" in g:
         return
     try:
         g.quota = limiter.take(key)
@@ -58,7 +62,7 @@ def count(key: int, cached: CachedVersion) -> None:
 
 
 def _set_headers(response: Response) -> Response:
-    quota: Quota | None = g.get("quota")
+    quota: Quota | None = current_globals().get("quota")
     if quota is not None:
         response.headers[LIMIT] = str(quota.limit)
         response.headers[REMAINING] = str(quota.remaining)

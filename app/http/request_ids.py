@@ -9,9 +9,10 @@ from functools import cache
 from typing import Any
 
 import flask
-from flask import Response, g, request
+from flask import Response
 
 from app.http import query_string
+from app.http.fast_context import current_globals, current_request
 from workers.telemetry.request_ids import current
 
 HEADER = "X-Request-Id"
@@ -31,13 +32,13 @@ class Flask(flask.Flask):
     def log_exception(self, exc_info: Any) -> None:
         """Log one record with the traceback, without path and query, which contain personal data."""
         self.logger.error(
-            "%s %s failed, request %s", request.method, route(), request_id(), exc_info=exc_info
+            "%s %s failed, request %s", current_request().method, route(), request_id(), exc_info=exc_info
         )
 
 
 def install(app: flask.Flask) -> None:
     """Install before anything that can reject a request, so that rejections have the header too."""
-    app.before_request(_begin)
+    app.before_request(_begin_request)
     app.after_request(_set_header)
     app.teardown_request(_end)
 
@@ -45,14 +46,14 @@ def install(app: flask.Flask) -> None:
 def request_id() -> str:
     """The id of this request."""
     # An error in the framework can occur before `_begin` has run.
-    if "request_id" not in g:
-        _begin()
-    return str(g.request_id)
+    found: str | None = current_globals().get("request_id")
+    return _begin() if found is None else found
 
 
 def route() -> str:
     """The URL rule that this request matches, without the values of its parameters."""
-    return "(no route)" if request.url_rule is None else _as_documented(request.url_rule.rule)
+    rule = current_request().url_rule
+    return "(no route)" if rule is None else _as_documented(rule.rule)
 
 
 @cache
@@ -61,10 +62,16 @@ def _as_documented(rule: str) -> str:
     return PARAMETER.sub(r"{\1}", rule)
 
 
-def _begin() -> None:
-    sent = request.headers.get(HEADER, "")
-    g.request_id = sent if SHAPE.fullmatch(sent) else secrets.token_hex(12)
-    current.set(g.request_id)
+def _begin() -> str:
+    sent = current_request().headers.get(HEADER, "")
+    chosen = sent if SHAPE.fullmatch(sent) else secrets.token_hex(12)
+    current_globals().request_id = chosen
+    current.set(chosen)
+    return chosen
+
+
+def _begin_request() -> None:
+    _begin()
 
 
 def _end(_: BaseException | None) -> None:

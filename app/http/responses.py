@@ -11,6 +11,8 @@ from flask import Flask, Response, g
 from flask.json.provider import JSONProvider
 from marshmallow import Schema
 
+from app.http.fast_response import JsonResponse
+
 # Longer responses, in bytes, are streamed.
 STREAMED_FROM = 262_144
 
@@ -49,6 +51,8 @@ def json_response(body: object, status: int = 200, headers: Mapping[str, str] | 
         data: bytes | Iterator[bytes] = _joined_or_streamed(body)
     else:
         data = body if isinstance(body, bytes) else orjson.dumps(body)
+    if status == 200:
+        return JsonResponse(data, headers)
     return Response(data, status, headers, mimetype="application/json")
 
 

@@ -52,6 +52,28 @@ def test_slots_are_cut_from_each_members_free_stretches_in_order_of_start_then_m
 
 
 @given(asked)
+def test_few_periods_have_the_same_slots_by_numpy(case):
+    query, members = case
+    few = [(free_stretches(query, [member]), slot_pairs(query, [member])) for member in members]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scheduling.query._FEW_PERIODS", -1)
+        patch.setattr("scheduling.query._FEW_PERIODS_WITH_OVERLAPS", -1)
+        assert few == [(free_stretches(query, [member]), slot_pairs(query, [member])) for member in members]
+
+
+@pytest.mark.parametrize("overlaps", [0, 2])
+@pytest.mark.parametrize("count", [24, 25, 26, 49, 50, 51])
+def test_a_member_has_the_same_slots_with_few_periods_and_with_one_more(overlaps, count):
+    query = Query(0, 3 * DAY, 30 * MINUTE, 10 * MINUTE, overlaps, each_day=Window.daily(540, 1020))
+    opens = [n * 7919 % (3 * DAY // MINUTE) * MINUTE for n in range(count)]
+    rows = [(start, start + 45 * MINUTE) for start in opens]
+    member = [rows[::2], rows[1::2]]
+    assert slot_pairs(query, [member]) == sorted(
+        (start, 0) for stretch in oracle.free(query, member) for start in oracle.slots(query, stretch)
+    )
+
+
+@given(asked)
 def test_the_slots_of_each_member_are_those_of_all(case):
     query, members = case
     found = slots_of_each(query, *laid(members))
