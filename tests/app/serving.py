@@ -14,17 +14,12 @@ from tests.conftest import START_SECONDS, STOP_SECONDS
 
 
 @contextmanager
-def web_server(
-    environment: Mapping[str, str], *, count: int, worker: str = "app.server.gunicorn_worker.Worker"
-) -> Iterator[int]:
+def web_server(environment: Mapping[str, str], *, count: int, target: str = "app.asgi:app") -> Iterator[int]:
     """Start a server with ``count`` processes; yields its port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
-    command = [
-        worker if word == "app.server.gunicorn_worker.Worker" else word
-        for word in commands.web("127.0.0.1", port, count)
-    ]
+    command = commands.web("127.0.0.1", port, count, target)
     with subprocess.Popen(command, env={**environment, "PATH": os.environ["PATH"]}) as server:
         give_up = time.monotonic() + START_SECONDS
         while True:

@@ -14,6 +14,7 @@ from typing import Any, Self
 import redis
 import requests
 
+from app.server import commands
 from app.server.supervisor import WEB_PROCESSES, WORKER_PROCESSES, sandbox_environment
 from store.config import embedded_redis
 from store.config.settings import Settings, new_secrets, read_settings, socket_path
@@ -29,9 +30,6 @@ from tests.databases import own_postgresql
 from workers.celery_app import create_celery
 
 ALMANAC = str(Path(sys.executable).with_name("almanac"))
-SYNC = [sys.executable, "-m", "gunicorn", "--worker-class", "sync", "--workers", str(WEB_PROCESSES)]
-# An answer about 10 000 members who have to be read takes longer than gunicorn waits by itself.
-SYNC += ["--timeout", "150", "--log-level", "warning", "--bind"]
 
 # A day: nothing expires during a measurement.
 LONG_TTL = 86_400
@@ -181,13 +179,12 @@ class Installation:
         return Client(port, {"Authorization": f"Bearer {self.key}", "X-Timezone": zone})
 
     @contextmanager
-    def running(self, *, sync: bool = False, **changed: object) -> Iterator[Running]:
-        """Web and workers on an empty Redis; ``sync``: gunicorn's plain workers instead of our threads."""
+    def running(self, **changed: object) -> Iterator[Running]:
+        """Web and workers on an empty Redis."""
         self.redis.flushall()
         environment, settings = self.with_settings(**changed), self.settings(**changed)
         port = free_port()
-        serve = [ALMANAC, "serve", "--port", str(port), "--processes", str(WEB_PROCESSES)]
-        command = [*SYNC, f"127.0.0.1:{port}", "app.wsgi:app"] if sync else serve
+        command = [ALMANAC, "serve", "--port", str(port), "--processes", str(WEB_PROCESSES)]
         with ExitStack() as stack:
             names = [f"bench{number}" for number in range(WORKER_PROCESSES)]
             workers = [Process([ALMANAC, "worker", "--name", each], environment) for each in names]
@@ -199,6 +196,16 @@ class Installation:
             _wait_for_workers(settings)
             self.provider.behave()
             yield Running(web, workers, client, settings)
+
+
+@contextmanager
+def bare_server(environment: dict[str, str]) -> Iterator[int]:
+    """The routes of ``bare`` on the server of ``almanac serve``; yields its port."""
+    port = free_port()
+    command = commands.web("127.0.0.1", port, WEB_PROCESSES, "tests.benchmarks.bare:asgi")
+    with Process(command, environment) as server:
+        server.wait_for(port)
+        yield port
 
 
 def _wait_for_workers(settings: Settings) -> None:

@@ -205,7 +205,7 @@ def test_unfinished_requests_delay_others_briefly(port, what: str):
 @pytest.fixture(scope="module")
 def impatient(environment: dict[str, str], database: object) -> Iterator[int]:
     """The port of a server that waits for two seconds only."""
-    with web_server(environment, count=1, worker="tests.security.impatient.Worker") as number:
+    with web_server(environment, count=1, target="tests.security.impatient:app") as number:
         yield number
 
 
