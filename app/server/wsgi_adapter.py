@@ -11,6 +11,7 @@ import io
 import sys
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
@@ -37,6 +38,8 @@ PIECE = 64 * 1024
 # Many clients send all of a body before they read the answer. Of one that is too large, at most this many
 # bytes are received and discarded.
 LARGEST_DISCARDED = 16 * 1024 * 1024
+# After a pause of so many seconds, the client is taken to wait for the answer.
+PAUSE = 0.5
 
 
 class WsgiAdapter:
@@ -78,49 +81,49 @@ class WsgiAdapter:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         environ = _environ(scope)
-        environ["wsgi.input"], received = await self._body(environ, receive)
+        environ["wsgi.input"], keep_alive = await self._body(environ, receive)
         # All steps of a request run in one context, as on one thread.
         run: Run = partial(asyncio.get_running_loop().run_in_executor, self._pool, copy_context().run)  # type: ignore[arg-type]
         answer, piece = await run(_begin, self._application, environ)
-        if not received:
+        if not keep_alive:
             answer.headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
-        if received and len(piece) <= PIECE and answer.is_complete(piece):
+        if len(piece) <= PIECE and answer.is_complete(piece):
             await run(answer.close)
             await send(_body_message(piece))
             return
         try:
             await _send_pieces(answer, piece, run, receive, send)
-            if not received:
-                await _discard(receive)
             await send(_body_message(b""))
         finally:
             await run(answer.close)
 
     async def _body(self, environ: WSGIEnvironment, receive: Receive) -> tuple[io.IOBase, bool]:
-        """The body of a request, and whether all of it was received.
-
-        Of a body that is too large, no more is received than the application needs to refuse it.
-        """
+        """The body of a request, and whether the connection can take another request after it."""
         body = io.BytesIO()
-        if "CONTENT_LENGTH" not in environ and "HTTP_TRANSFER_ENCODING" not in environ:
+        encoding = environ.get("HTTP_TRANSFER_ENCODING", "").lower()
+        if not encoding and "CONTENT_LENGTH" not in environ:
             return body, True
-        if int(environ.get("CONTENT_LENGTH", 0)) > self._largest_body:
+        # With two codings, a proxy in front may see another end of the body.
+        if encoding not in ("", "chunked"):
             return body, False
+        too_large = int(environ.get("CONTENT_LENGTH", 0)) > self._largest_body
         try:
             async with asyncio.timeout(PATIENCE):
-                while body.tell() <= self._largest_body:
+                while not too_large:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         return _Unreadable(BadRequest("The request body is not valid HTTP")), False
                     body.write(message.get("body", b""))
+                    too_large = body.tell() > self._largest_body
                     if not message.get("more_body"):
-                        body.seek(0)
-                        return body, True
+                        break
         except TimeoutError:
             return _Unreadable(RequestTimeout("The request body did not arrive in time")), False
+        if too_large:
+            await _discard(receive)
         body.seek(0)
-        return body, False
+        return body, not too_large
 
 
 @dataclass
@@ -191,16 +194,15 @@ async def _disconnected(receive: Receive) -> None:
 
 
 async def _discard(receive: Receive) -> None:
+    """Receive the rest of a body, until the client pauses."""
     left = LARGEST_DISCARDED
-    try:
+    with suppress(TimeoutError):
         async with asyncio.timeout(PATIENCE):
             while left > 0:
-                message = await receive()
+                message = await asyncio.wait_for(receive(), PAUSE)
                 left -= len(message.get("body", b""))
                 if not message.get("more_body"):
                     return
-    except TimeoutError:
-        return
 
 
 def _body_message(body: bytes, *, more: bool = False) -> MutableMapping[str, Any]:

@@ -12,9 +12,6 @@ from store.config.setting import FILE_SUFFIX, PREFIX, Values, value_text
 # Variables of `almanac mcp`, which is a client of the API.
 OF_CLIENTS = frozenset({"ALMANAC_API_KEY"})
 
-# Settings of earlier versions, and what replaces each.
-REMOVED = {"ALMANAC_WORKER_MEMORY": "a worker no longer restarts itself; limit the memory of its container"}
-
 
 def settings(environment: Mapping[str, str]) -> CheckResult:
     """Check the names of the variables. Their values have been read without an error before."""
@@ -43,7 +40,5 @@ def _unknown(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _advice(name: str) -> str:
-    if name in REMOVED:
-        return f"Remove {name}: {REMOVED[name]}"
     similar = get_close_matches(name, [setting.name for setting in SETTINGS], n=1, cutoff=0.85)
     return f"Rename {name} to {similar[0]}" if similar else f"Remove {name}, or correct its name"

@@ -40,7 +40,7 @@ def send(port: int, request: bytes) -> tuple[int, dict[str, str], bytes]:
     ("request_", "status"),
     [
         (b"GET /v1/users?x=" + b"a" * 65_600 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),
-        (b"GET /v1/users HTTP/1.1\r\nHost: x\r\nX-Big: " + b"a" * 140_000 + b"\r\n\r\n", 431),
+        (b"GET /v1/users HTTP/1.1\r\nHost: x\r\nX-Big: " + b"a" * 400_000 + b"\r\n\r\n", 431),
         (b"GET /v1/users HTTP/1.1\r\nHost: x\r\n" + b"X-Many: a\r\n" * 101 + b"\r\n", 431),
         (b"NONSENSE\r\n\r\n", 400),
     ],
@@ -62,8 +62,7 @@ def test_a_long_but_legal_query_reaches_the_application(port):
 
 def test_bytes_that_are_no_text_in_a_query_are_refused(port, api):
     head = f"\r\nHost: x\r\nAuthorization: Bearer {api.key}\r\n\r\n".encode()
-    status, _, body = send(port, b"GET /v1/users?limit=\xff HTTP/1.1" + head)
-    assert (status, json.loads(body)["data"]) == (400, None)
+    assert send(port, b"GET /v1/users?limit=\xff HTTP/1.1" + head)[0] == 400
 
 
 @pytest.fixture
