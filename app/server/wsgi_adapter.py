@@ -38,7 +38,7 @@ PIECE = 64 * 1024
 # Many clients send all of a body before they read the answer. Of one that is too large, at most this many
 # bytes are received and discarded.
 LARGEST_DISCARDED = 16 * 1024 * 1024
-# After a pause of so many seconds, the client is taken to wait for the answer.
+# A client that sends nothing for this number of seconds waits for the answer.
 PAUSE = 0.5
 
 
