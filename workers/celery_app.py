@@ -91,11 +91,9 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
 
 
 def _prepare(app: Almanac, hostname: str) -> None:
-    from workers import memory
     from workers.fanout.handover import own_queue
     from workers.telemetry import tracing
 
-    memory.watch(app.runtime, hostname)
     tracing.start(hostname.partition("@")[0])
     # Other workers hand jobs over to this worker through this queue.
     app.amqp.queues.select_add(own_queue(hostname))

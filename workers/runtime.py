@@ -57,8 +57,6 @@ class Runtime:
             except (SQLAlchemyError, RedisError) as error:
                 log.warning("database or Redis is not available yet: %s", type(error).__name__)
         self.announce(worker)
-        with suppress(RedisError):
-            self.stores.heartbeats.come_back(worker)
         self.stores.flusher.add(self._send_heartbeat)
         self.stores.flusher.start()
         collect_seldom(OF_JOBS)

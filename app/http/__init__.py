@@ -2,5 +2,5 @@
 idempotency.
 
 Imported by ``app``, ``app.accounts``, ``app.api``, ``app.availability``, ``app.dashboard``,
-``app.docs_site``, ``app.events``, ``app.observability``, ``app.openapi``, ``app.schemas``, ``app.server``.
+``app.docs_site``, ``app.events``, ``app.observability``, ``app.openapi``, ``app.schemas``.
 """

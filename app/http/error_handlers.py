@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from flask import Flask, request
-from gunicorn.http.errors import NoMoreData, ParseException
 from kombu.exceptions import OperationalError as BrokerError
 from redis.exceptions import RedisError
 from sqlalchemy.exc import InterfaceError, OperationalError
@@ -15,7 +14,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException
 
 from app import docs_site
-from app.http.errors import ApiError, Busy, Invalid, OutOfService
+from app.http.errors import ApiError, Busy, OutOfService
 from app.http.request_ids import request_id, route
 from app.schemas.errors import STATUS_DESCRIPTIONS
 from workers.fanout.admission import Overloaded
@@ -38,8 +37,6 @@ def install(app: Flask) -> None:
     """Register the error handlers, except for ``HTTPException``, which ``app.openapi`` handles."""
     app.register_error_handler(ApiError, _answer)
     app.register_error_handler(Overloaded, _busy)
-    for malformed in (ParseException, NoMoreData):
-        app.register_error_handler(malformed, _malformed_body)
     for down in (RedisError, BrokerError, OperationalError, InterfaceError, PoolTimeout):
         app.register_error_handler(down, _out_of_service)
 
@@ -60,11 +57,6 @@ def http_exception(error: HTTPException) -> tuple[Any, int, Mapping[str, str]]:
 
 def _answer(error: ApiError) -> tuple[dict[str, Any], int, dict[str, str]]:
     return error.body(), error.status, {**error.headers, **docs_site.help_link(error.section)}
-
-
-def _malformed_body(_error: Exception) -> tuple[dict[str, Any], int, dict[str, str]]:
-    """For a malformed chunked body: the server parses it while the view reads it."""
-    return _answer(Invalid("The request body is not valid HTTP"))
 
 
 def _busy(error: Overloaded) -> tuple[dict[str, Any], int, dict[str, str]]:

@@ -16,8 +16,8 @@ from flask import Flask
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-# gunicorn sets RAW_URI, other servers REQUEST_URI.
-RAW = ("RAW_URI", "REQUEST_URI")
+# Almanac's adapter sets REQUEST_URI, other servers RAW_URI.
+RAW = ("REQUEST_URI", "RAW_URI")
 
 # `http://host/path`, as proxies may send it. `//host` has no origin: it is a path with an empty segment.
 ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#]*")
@@ -50,7 +50,7 @@ def path_info(environ: WSGIEnvironment) -> str:
     Routing splits the path at slashes first; ``text`` decodes the rest of a segment afterwards.
     """
     served: str = environ.get("PATH_INFO", "")
-    if PLAIN.fullmatch(served) and environ.get("RAW_URI", "").partition("?")[0] == served:
+    if PLAIN.fullmatch(served) and environ.get("REQUEST_URI", "").partition("?")[0] == served:
         return served
     for path in _sent(environ):
         if _plain(path) == served.encode("latin1").decode(errors="replace"):

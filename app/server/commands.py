@@ -13,13 +13,6 @@ from workers.queues import Queue
 # threads serve requests that need no worker.
 WEB_THREADS = sum(MOST_HERE.values()) + 16
 
-# In bytes: two identifiers of 2 048 characters, twelve bytes for each when escaped, and a long query.
-LONGEST_REQUEST_LINE = 65_536
-
-# Proxies add a few headers, some with tokens of a few KiB. gunicorn's defaults, explicit because error
-# messages name them.
-MOST_HEADERS, LONGEST_HEADER = 100, 8190
-
 # The number of tasks that Flower keeps, a few KiB each: ten minutes of a busy installation.
 FLOWER_TASKS = 10_000
 
@@ -42,29 +35,10 @@ def _with_threads() -> list[str]:
     return ["/usr/bin/env", f"{MALLOC}={FEW_HEAPS_NO_CACHES}", sys.executable]
 
 
-def web(host: str, port: int, processes: int) -> list[str]:
-    """Gunicorn with threads."""
-    # The application is loaded once, before the fork; it opens no connection until the first request.
-    command = [*_with_threads(), "-m", "gunicorn", "app.wsgi:app", "--preload", "--bind", f"{host}:{port}"]
-    command += [
-        "--worker-class",
-        "app.server.gunicorn_worker.Worker",
-        "--logger-class",
-        "app.server.gunicorn_worker.Log",
-    ]
-    command += ["--workers", str(processes), "--threads", str(WEB_THREADS)]
-    command += ["--limit-request-line", str(LONGEST_REQUEST_LINE)]
-    command += ["--limit-request-fields", str(MOST_HEADERS)]
-    command += ["--limit-request-field_size", str(LONGEST_HEADER)]
-    # ALMANAC_TRUSTED_PROXIES decides which proxies are trusted; gunicorn would trust every local client.
-    command += ["--forwarded-allow-ips", ""]
-    # The system call sendfile would bypass the time limit of app/server/client_socket.py.
-    command += ["--no-sendfile"]
-    # The control socket could stop the server, and its path is shared by all installations of a user.
-    command += ["--no-control-socket"]
-    # A request may wait until the fan-out's deadline; a process without a heartbeat for longer is stuck.
-    command += ["--timeout", "60", "--graceful-timeout", "15", "--keep-alive", "15"]
-    return command
+def web(host: str, port: int, processes: int, target: str = "app.asgi:app") -> list[str]:
+    """The web server; ``target`` is the ASGI application."""
+    command = [*_with_threads(), "-m", "app.server.web", "--host", host, "--port", str(port)]
+    return [*command, "--processes", str(processes), target]
 
 
 def worker(settings: Settings, name: str, queues: tuple[Queue, ...] = tuple(Queue)) -> list[str]:

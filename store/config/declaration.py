@@ -9,12 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from environs import ValidationError
-
 from store.config.setting import PREFIX, Setting
-
-# In MiB. With less, a worker would be replaced again and again.
-LEAST_MEMORY = 200
 
 A_DAY = 86_400
 
@@ -25,11 +20,6 @@ class Section:
 
     title: str
     settings: tuple[Setting[Any], ...]
-
-
-def _enough_to_start(mebibytes: int) -> None:
-    if 0 < mebibytes < LEAST_MEMORY:
-        raise ValidationError(f"Must be 0 or at least {LEAST_MEMORY}: a worker that has done nothing has 120")
 
 
 # Storage
@@ -483,15 +473,6 @@ WAITING_WRITES = Setting(
     help="Requests that can wait for provider writes at once, over all web processes; 32 of them in one "
     "process",
 )
-WORKER_MEMORY = Setting(
-    "ALMANAC_WORKER_MEMORY",
-    int,
-    512,
-    minimum=0,
-    validator=_enough_to_start,
-    help="MiB of memory above which a worker restarts itself in a quiet moment; 0 turns this off. "
-    "Any other value must be at least 200. Set it lower than the limit of the worker's container",
-)
 
 SECTIONS = (
     Section("Storage", (DATA_DIR, DATABASE_URL, REDIS_URL, BROKER_URL)),
@@ -537,7 +518,7 @@ SECTIONS = (
     Section("Observability", (LOG_FORMAT, LOG_LEVEL, METRICS_TOKEN, OTLP_ENDPOINT)),
     Section("Push", (PUSH_TTL, PUSH_AUDIT)),
     Section("Flower", (FLOWER_USER, FLOWER_PASSWORD)),
-    Section("Limits", (MAX_RANGE_DAYS, MAX_SLOTS, RATE_LIMIT, WAITING_READS, WAITING_WRITES, WORKER_MEMORY)),
+    Section("Limits", (MAX_RANGE_DAYS, MAX_SLOTS, RATE_LIMIT, WAITING_READS, WAITING_WRITES)),
 )
 
 # Without the variables that only a library reads.

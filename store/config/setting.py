@@ -39,7 +39,6 @@ class Setting(Generic[T]):
     maximum: float | None = None
     # Any case is accepted.
     choices: tuple[str, ...] = ()
-    validator: Callable[[T], None] | None = None
     # Never shown, and left out of ``repr``.
     secret: bool = False
     # Otherwise an empty variable is an empty value, not the default.
@@ -90,8 +89,6 @@ def _parse(env: FileAwareEnv, setting: Setting[Any]) -> Any:
     validators: list[Callable[[Any], Any]] = []
     if setting.minimum is not None or setting.maximum is not None:
         validators.append(validate.Range(min=setting.minimum, max=setting.maximum))
-    if setting.validator is not None:
-        validators.append(setting.validator)
     name, default = setting.name, setting.default
     value: Any
     if setting.kind is str:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from redis import Redis
 
 WORKERS, BEAT = "present:workers", "present:beat"
-STEPPED_OUT = "present:stepped-out"
 # The providers that each worker cannot reach, separated by commas. Workers of a version that does not report
 # them are not in this hash, and get no jobs from other workers.
 UNREACHABLE = "present:unreachable"
@@ -25,9 +24,6 @@ BEAT_SECONDS = 30.0
 
 # Seconds after which the entry of a gone worker is deleted, if another worker is alive.
 FORGOTTEN = 3600.0
-
-# Seconds after which the next worker may step out although the previous one has not come back.
-STEP_SECONDS = 60
 
 # Seconds without any worker after which requests no longer wait for one. A restart takes much less.
 AWAY_SECONDS = 30.0
@@ -79,15 +75,6 @@ class Heartbeats:
     def leave(self, worker: str) -> None:
         """Record that a worker ends. Its entry stays: "all are gone" differs from "none has come yet"."""
         self._redis.hset(WORKERS, worker, f"{self._now()}:0:0")
-
-    def step_out(self, worker: str) -> bool:
-        """Whether this worker may pause now. One worker at a time may, so that others keep working."""
-        return bool(self._redis.set(STEPPED_OUT, worker, nx=True, ex=STEP_SECONDS))
-
-    def come_back(self, worker: str) -> None:
-        """End this worker's pause, so that the next worker may step out."""
-        if self._redis.get(STEPPED_OUT) == worker.encode():
-            self._redis.delete(STEPPED_OUT)
 
     def tick(self) -> None:
         """Store a tick of beat."""

@@ -1,4 +1,4 @@
-"""The baseline of warm answers: WSGI applications that do next to nothing, on the same server.
+"""The baseline of warm answers: routes that do next to nothing, on the server of ``almanac serve``.
 
 ``ALMANAC_REDIS_URL`` says where Redis is; ``BENCH_KEYS`` and ``BENCH_BODY`` name the files that hold the
 keys to read, one in each line, and the answer to send.
@@ -13,7 +13,12 @@ from pathlib import Path
 from flask import Flask, Response
 from redis import Redis
 
+from app.server.commands import WEB_THREADS
+from app.server.wsgi_adapter import WsgiAdapter
+from app.web import LARGEST_BODY
+
 app = Flask(__name__)
+asgi = WsgiAdapter(lambda: app, lambda: None, threads=WEB_THREADS, largest_body=LARGEST_BODY)
 
 
 @app.get("/hello")

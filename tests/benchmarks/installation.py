@@ -29,9 +29,6 @@ from tests.installation.builder import installed
 from tests.installation.processes import Process, free_port, listens, wait_for_workers, wait_until
 
 WORKERS = [f"bench{number}" for number in range(WORKER_PROCESSES)]
-SYNC = [sys.executable, "-m", "gunicorn", "--worker-class", "sync", "--workers", str(WEB_PROCESSES)]
-# An answer about 10 000 members who have to be read takes longer than gunicorn waits by itself.
-SYNC += ["--timeout", "150", "--log-level", "warning", "--bind"]
 
 # A day: nothing expires during a measurement.
 LONG_TTL = 86_400
@@ -168,12 +165,12 @@ class Installation:
         return Client(port, {"Authorization": f"Bearer {self.key}", "X-Timezone": zone})
 
     @contextmanager
-    def running(self, *, sync: bool = False, **changed: object) -> Iterator[Running]:
-        """Web and workers on an empty Redis; ``sync``: gunicorn's plain workers instead of our threads."""
+    def running(self, **changed: object) -> Iterator[Running]:
+        """Web and workers on an empty Redis."""
         self.redis.flushall()
-        made, settings = self._made, self.settings(**changed)
-        plain = [*SYNC, f"127.0.0.1:{made.port}", "app.wsgi:app"]
-        made.commands["web"] = plain if sync else commands.web("127.0.0.1", made.port, WEB_PROCESSES)
+        made = self._made
+        settings = self.settings(**changed)
+        made.commands["web"] = commands.web("127.0.0.1", made.port, WEB_PROCESSES)
         # "/readyz" would open the connections of the first request, which is measured.
         with made.running(ready=lambda: listens(made.port), **_variables(changed)):
             client = self.client(made.port)
@@ -194,3 +191,13 @@ class Installation:
 
 def _variables(settings: Mapping[str, object]) -> dict[str, str]:
     return {f"ALMANAC_{name}": str(value) for name, value in settings.items()}
+
+
+@contextmanager
+def bare_server(environment: dict[str, str]) -> Iterator[int]:
+    """The routes of ``bare`` on the server of ``almanac serve``; yields its port."""
+    port = free_port()
+    command = commands.web("127.0.0.1", port, WEB_PROCESSES, "tests.benchmarks.bare:asgi")
+    with processes.running(command, environment) as server:
+        wait_until(lambda: listens(port), [server])
+        yield port

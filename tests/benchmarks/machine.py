@@ -12,7 +12,7 @@ from pathlib import Path
 from redis import Redis
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("numpy", "flask", "gunicorn", "celery", "redis", "sqlalchemy", "orjson", "marshmallow")
+PACKAGES = ("numpy", "flask", "granian", "celery", "redis", "sqlalchemy", "orjson", "marshmallow")
 PACKAGES += ("slotify-scheduling",)
 
 

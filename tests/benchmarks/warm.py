@@ -10,14 +10,12 @@ from statistics import mean, median
 
 from tests.benchmarks import pressure
 from tests.benchmarks.client import Client
-from tests.benchmarks.installation import SYNC, Installation, Running
+from tests.benchmarks.installation import Installation, Running, bare_server
 from tests.benchmarks.pressure import Requests
 from tests.benchmarks.questions import WEEK, office, whole
 from tests.benchmarks.report import Plot, Report, progress, seconds, spread
 from tests.benchmarks.scale import Scale
 from tests.benchmarks.timing import deviation
-from tests.installation import processes
-from tests.installation.processes import free_port, listens, wait_until
 
 USERS = 400
 RANGES = (1, 7, 30)
@@ -26,14 +24,14 @@ CALLS_A_ROUND = 3
 
 
 def run(house: Installation, report: Report, scale: Scale) -> None:
-    """On gunicorn's plain workers: the threads of the production server are noisy by themselves."""
+    """On the server of ``almanac serve``, on both sides."""
     report.note(
-        f"gunicorn with two sync workers on both sides; database: {house.database}; every answer is checked. "
+        f"The server of `almanac serve` on both sides; database: {house.database}; every answer is checked. "
         "The cached periods were read from the provider through the workers."
     )
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="almanac-bench-")))
-        running = stack.enter_context(house.running(sync=True))
+        running = stack.enter_context(house.running())
         keys = read_once(house, running, "org-1000", office(30))
         body = running.client.get("/v1/organizations/org-1000/scheduling", office(30)).body
         (folder / "keys").write_bytes(b"\n".join(keys))
@@ -43,10 +41,7 @@ def run(house: Installation, report: Report, scale: Scale) -> None:
             "BENCH_KEYS": str(folder / "keys"),
             "BENCH_BODY": str(folder / "body"),
         }
-        port = free_port()
-        command = [*SYNC, f"127.0.0.1:{port}", "tests.benchmarks.bare:app"]
-        bare = stack.enter_context(processes.running(command, environment))
-        wait_until(lambda: listens(port), [bare])
+        port = stack.enter_context(bare_server(environment))
         beside_static(running.client, Client(port), body, len(keys), report, scale)
         growth(house, running, report, scale)
         one_user(house, running, port, folder, report, scale)

@@ -22,7 +22,6 @@ from workers.queues import Queue
 # The time that a busy machine may need to start or to end a process.
 START_SECONDS = STOP_SECONDS = 90.0
 
-GUNICORN_WORKER = "app.server.gunicorn_worker.Worker"
 
 Process = subprocess.Popen[bytes]
 
@@ -142,11 +141,11 @@ def wait_for_workers(settings: Settings, processes: Sequence[Process]) -> None:
 
 @contextmanager
 def web_server(
-    environment: Mapping[str, str], *, count: int = 1, worker: str = GUNICORN_WORKER, port: int | None = None
+    environment: Mapping[str, str], *, count: int = 1, target: str = "app.asgi:app", port: int | None = None
 ) -> Iterator[int]:
     """A web server with ``count`` processes, on a free port unless one is given; yields its port."""
     port = port or free_port()
-    command = [worker if word == GUNICORN_WORKER else word for word in commands.web("127.0.0.1", port, count)]
+    command = commands.web("127.0.0.1", port, count, target)
     with running(command, {**environment, "PATH": os.environ["PATH"]}) as process:
         wait_until(lambda: listens(port), [process])
         yield port

@@ -198,7 +198,7 @@ def test_no_secret_no_query_and_no_address_is_in_any_line(talkative, ada, sandbo
         sandbox.revoke(account.email)
     talkative.get(f"/users/{user}/calendar/busy", {"Cache-Control": "no-cache"}, **DAY)
     talkative.get(f"/users/{user}/calendar/busy", {"Cache-Control": "no-cache"}, start="planted-query")
-    # A request that gunicorn refuses.
+    # Requests that the server refuses.
     refused_by_the_server(talkative, b"GET /v1/users/lovelace?planted-query NONSENSE\r\n\r\n")
     refused_by_the_server(talkative, b"GET /v1/users HTTP/1.1\r\nplanted-query \x00: lovelace\r\n\r\n")
     talkative.call("DELETE", f"/users/{user}")
@@ -208,16 +208,3 @@ def test_no_secret_no_query_and_no_address_is_in_any_line(talkative, ada, sandbo
     assert "planted" not in said, [line for line in said.splitlines() if "planted" in line][:3]
     found = {what: secret for what, secret in planted.items() if secret in said}
     assert not found, [line for line in said.splitlines() if any(s in line for s in found.values())][:3]
-
-
-def test_requests_that_gunicorn_refuses_are_logged_without_quoting_them(talkative):
-    before = len(talkative.lines("web"))
-    refused_by_the_server(talkative, b"GET /v1/users/somebody NONSENSE\r\n\r\n")
-
-    def told():
-        return [line for line in talkative.lines("web")[before:] if "Invalid request" in line["message"]]
-
-    (line,) = until(told)
-    assert (line["logger"], line["level"]) == ("gunicorn.error", "warning")
-    assert line["message"] == "Invalid request from ip=127.0.0.1"
-    assert "request" not in line

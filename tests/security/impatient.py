@@ -1,8 +1,8 @@
-"""The web server's worker with shorter timeouts, for tests that wait for them."""
+"""The web server with shorter timeouts, for tests that wait for them."""
 
 from __future__ import annotations
 
-from app.server import client_socket
-from app.server.gunicorn_worker import Worker as Worker
+from app.asgi import app as app
+from app.server import wsgi_adapter
 
-client_socket.PATIENCE = 2.0
+wsgi_adapter.PATIENCE = 2.0

@@ -28,7 +28,8 @@ FOUND = """\
   collection. Threads now [share two heaps and keep no caches](decisions.md#limits), and older garbage is
   collected sooner.
 - **One of the two web processes answered everything.** Both were woken for each new connection, the faster
-  one took it, and clients keep theirs. The processes now [take turns](decisions.md#running).
+  one took it, and clients keep theirs. Connections are now spread over the processes by the
+  [kernel](decisions.md#running).
 - **Redis had 900 keys more each minute.** Every read leaves one, so that other requests can
   follow it (single flight). It expired after ten minutes; now after five, which no read outlasts. So the
   number of keys follows the reads of the last five minutes, and is level from then on.

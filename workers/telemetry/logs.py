@@ -19,7 +19,7 @@ from workers.telemetry import request_ids
 # e-mail addresses and arguments, and urllib3's warnings contain whole URLs. Celery's lines about tasks are
 # replaced by those of ``workers.telemetry.context``.
 LEAST = dict.fromkeys(("app", "workers", "scheduling", "providers", "store"), logging.DEBUG) | {
-    "gunicorn": logging.INFO,
+    "_granian": logging.INFO,
     "celery": logging.INFO,
     "celery.worker.strategy": logging.WARNING,
     "celery.app.trace": logging.WARNING,

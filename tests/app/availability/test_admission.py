@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import pytest
@@ -27,8 +27,6 @@ from tests.installation.processes import (
     running_worker,
     wait_until,
 )
-from workers.celery_app import create_celery
-from workers.memory import MEBIBYTE
 from workers.queues import Queue
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]
@@ -47,7 +45,6 @@ def apart(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory)
         "ALMANAC_BUSY_TTL": "3600",
         "ALMANAC_WAITING_READS": str(READS),
         "ALMANAC_WAITING_WRITES": str(WRITES),
-        "ALMANAC_WORKER_MEMORY": "200",
     }
     with installed(environment, folder, web=0, workers=(), **changed) as made:
         yield made.environment
@@ -201,57 +198,3 @@ def test_without_workers_for_a_while_requests_fail_at_once(own_api, wired, peopl
     assert time.monotonic() - began < DEADLINE / 2
     # Requests that need no worker still succeed: the grant is deleted.
     assert own_api.delete(f"/users/{people[0]}/oauth/google").status_code == 200
-
-
-def memory_of(process: subprocess.Popen[bytes]) -> float:
-    """The resident memory of a process in MiB."""
-    with open(f"/proc/{process.pid}/statm") as statm:
-        return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE") / MEBIBYTE
-
-
-@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="looks into /proc")
-def test_a_worker_that_has_grown_is_replaced_and_nothing_is_lost(
-    own_api: Api, apart: dict[str, str], people: list[str], sandbox, wired
-):
-    settings = settings_of(apart)
-    command = [
-        "tests.workers.leaking_app" if each == "workers.main" else each
-        for each in commands.worker(settings, "grower")
-    ]
-    statuses: list[int] = []
-    with (
-        running_worker(settings, apart, "grower", command=command) as worker,
-        ThreadPoolExecutor(2) as threads,
-    ):
-        over: list[bool] = []
-
-        def go_on(call: Callable[[], int]) -> None:
-            while not over:
-                statuses.append(call())
-
-        reader = threads.submit(
-            go_on, lambda: busy(own_api, people[0], **{"Cache-Control": "no-cache"}).status_code
-        )
-        writer = threads.submit(go_on, lambda: create(own_api, people[1]).status_code)
-        create_celery(settings).send_task("upkeep.grow", kwargs={"mebibytes": 300})
-        reached(lambda: memory_of(worker) > 300, "it does not grow")
-        reached(lambda: memory_of(worker) < 200, "it is not replaced")
-        present = wired.stores.heartbeats.present
-        reached(lambda: any(name.startswith("grower@") for name in present().workers), "it is not back")
-        before = len(statuses)
-        reached(lambda: len(statuses) > before + 5, "no request is answered")
-        over.append(True)
-        reader.result(timeout=DEADLINE)
-        writer.result(timeout=DEADLINE)
-        assert worker.poll() is None
-    # The new worker stops on a signal.
-    assert worker.returncode == 0
-    assert set(statuses) == {200, 201}, statuses
-    assert sandbox.requests().by_operation["google.events.insert"] == statuses.count(201)
-
-
-def reached(condition: Callable[[], bool], otherwise: str) -> None:
-    give_up = time.monotonic() + START_SECONDS
-    while not condition():
-        assert time.monotonic() < give_up, otherwise
-        time.sleep(0.02)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.app.server.test_refusals import send
+from tests.app.server.test_heads import send
 from tests.conftest import Api
 from tests.installation.processes import web_server
 
@@ -177,27 +177,28 @@ REFUSED = {
     "too large, in pieces": (413, "/v1/users", [JSON, CHUNKED], pieces(TOO_LARGE)),
     "much too large": (413, "/v1/users", [JSON, f"Content-Length: {len(LARGER)}"], LARGER),
     "no key": (401, "/v1/users", [JSON, CHUNKED], pieces(LARGE)),
+    "invalid": (400, "/v1/users", [JSON, f"Content-Length: {len(SMALL)}"], SMALL),
+    "invalid, in pieces": (400, "/v1/users", [JSON, CHUNKED], pieces(SMALL)),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_a_refused_body_that_was_not_read_closes_the_connection_and_says_so(port, api, case):
+@pytest.mark.parametrize("case", [case for case in REFUSED if REFUSED[case][0] == 413])
+def test_a_body_that_is_too_large_closes_the_connection_and_says_so(port, api, case):
     status, path, headers, body = REFUSED[case]
-    key = "alm_none" if status == 401 else None
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
-        connection.sendall(request_of(api, path, body, *headers, key=key))
+        connection.sendall(request_of(api, path, body, *headers))
         found, response_headers = answered(connection)
         assert (found, response_headers["connection"]) == (status, "close")
         # The server ends the connection without resetting it.
         assert connection.recv(1) == b""
 
 
-@pytest.mark.parametrize("in_pieces", [False, True])
-def test_a_refused_body_that_was_read_leaves_the_connection_open(port, api, in_pieces):
-    body = pieces(SMALL) if in_pieces else SMALL
-    length = CHUNKED if in_pieces else f"Content-Length: {len(SMALL)}"
+@pytest.mark.parametrize("case", [case for case in REFUSED if REFUSED[case][0] != 413])
+def test_any_other_refused_body_leaves_the_connection_open(port, api, case):
+    status, path, headers, body = REFUSED[case]
+    key = "alm_none" if status == 401 else None
     with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
         for _ in range(3):
-            connection.sendall(request_of(api, "/v1/users", body, JSON, length))
-            status, headers = answered(connection)
-            assert (status, headers["connection"]) == (400, "keep-alive")
+            connection.sendall(request_of(api, path, body, *headers, key=key))
+            found, told = answered(connection)
+            assert (found, told.get("connection")) == (status, None)

@@ -185,7 +185,7 @@ def send(api: Api, body: bytes, content_type: str | None = "application/json") -
 
 
 def send_chunked(api: Api, body: bytes) -> TestResponse:
-    """The environment of a chunked body, as gunicorn passes it: without a length."""
+    """The environment of a chunked body, as servers pass it: without a length."""
     return api.call(
         "POST",
         "/users",

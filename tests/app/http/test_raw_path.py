@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from urllib.parse import quote
+import re
+from urllib.parse import quote, unquote_to_bytes
 
 import pytest
 from flask import Flask
-from gunicorn.util import split_request_uri, unquote_to_wsgi_str
 from hypothesis import given
 from hypothesis import strategies as st
 from werkzeug.test import TestResponse
@@ -178,8 +178,9 @@ def test_the_path_is_made_from_the_request_line(raw, path):
 
 
 def as_served(raw: str) -> str:
-    """The path of a request line as gunicorn's environment has it."""
-    return str(unquote_to_wsgi_str(split_request_uri(raw).path or "/"))
+    """The path of a request line as a server's environment has it."""
+    path = re.split("[?#]", re.sub("^[a-z]+://[^/?#]*", "", raw))[0]
+    return unquote_to_bytes(path or "/").decode("latin1")
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,9 @@
-"""Keep-alive connections are spread over the web processes, even on an idle machine."""
+"""Keep-alive connections are spread over the web processes."""
 
 from __future__ import annotations
 
 import http.client
 import os
-import select
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ import pytest
 
 from tests.installation.processes import START_SECONDS, web_server
 
-pytestmark = pytest.mark.skipif(not hasattr(select, "EPOLLEXCLUSIVE"), reason="the queue is Linux's")
+pytestmark = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")
 
 PROCESSES = 4
 # Of a TCP connection, as Linux writes it.
@@ -47,17 +46,16 @@ def holders(port: int, connections: Iterable[http.client.HTTPConnection]) -> lis
     return [owners[inodes[each.sock.getsockname()[1]]] for each in connections]
 
 
-def test_processes_take_new_connections_in_turn(environment, database):
+def test_all_processes_take_connections(environment, database):
     with web_server(environment, count=PROCESSES) as port, ExitStack() as open_:
         first: list[http.client.HTTPConnection] = []
         give_up = time.monotonic() + START_SECONDS
         while len(set(holders(port, first))) < PROCESSES:
             assert time.monotonic() < give_up, "a process takes none"
             first.append(open_.enter_context(closing(answered(port))))
-        kept = [open_.enter_context(closing(answered(port))) for _ in range(8 * PROCESSES)]
+        kept = [open_.enter_context(closing(answered(port))) for _ in range(16 * PROCESSES)]
         taken = Counter(holders(port, kept))
 
-    # Ideally eight each, with some tolerance for a loaded machine. Without the balancing, the fastest
-    # process would have twelve or more.
+    # The kernel spreads them by chance: 16 each on average.
     assert len(taken) == PROCESSES
-    assert max(taken.values()) <= 10, taken
+    assert min(taken.values()) >= 3, taken

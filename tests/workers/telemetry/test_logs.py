@@ -106,7 +106,7 @@ def test_libraries_say_less_than_we_do(capsys):
     for name in (
         "app.x",
         "store.x",
-        "gunicorn.error",
+        "_granian",
         "celery.worker",
         "celery.app.trace",
         "urllib3",
@@ -120,7 +120,7 @@ def test_libraries_say_less_than_we_do(capsys):
     assert counts == {
         "app.x": 4,
         "store.x": 4,
-        "gunicorn.error": 3,
+        "_granian": 3,
         "celery.worker": 3,
         "celery.app.trace": 2,
         "kombu": 2,

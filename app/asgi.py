@@ -1,0 +1,32 @@
+"""The ASGI application that ``almanac serve`` runs: ``app.wsgi`` on threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.server.commands import WEB_THREADS
+from app.server.wsgi_adapter import WsgiAdapter
+from app.services import EXTENSION
+from app.web import LARGEST_BODY
+from app.wsgi import app as flask_app
+from store.config.garbage_collection import OF_ANSWERS, collect_seldom
+from workers.telemetry import tracing
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import WSGIApplication
+
+
+def _load() -> WSGIApplication:
+    """Open connections and start threads: in each process, after the fork."""
+    tracing.start("web")
+    flask_app.extensions[EXTENSION].prepare()
+    collect_seldom(OF_ANSWERS)
+    return flask_app
+
+
+app = WsgiAdapter(
+    _load,
+    flask_app.extensions[EXTENSION].stores.flusher.close,
+    threads=WEB_THREADS,
+    largest_body=LARGEST_BODY,
+)

@@ -1,0 +1,66 @@
+"""``python -m app.server.web``: granian with Almanac's limits and log."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+from granian import Granian
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+
+from store.config.log_settings import read_log_settings
+from workers.telemetry import logs
+
+# Of one process. Further ones wait in the kernel's queue, which holds ``BACKLOG`` for each process.
+CONNECTIONS = 1024
+BACKLOG = 2048
+
+# In seconds: for the head of a request to arrive, which is also how long an idle connection stays open.
+HEAD_SECONDS = 15
+
+# In bytes: a path with two identifiers of 2 048 characters, twelve bytes for each when escaped, a long query,
+# and the headers.
+LONGEST_HEAD = 128 * 1024
+
+# In seconds: how long requests may take after SIGTERM.
+GRACE = 15
+
+# In seconds: how long an old process serves beside its successor, on SIGHUP. granian does not wait
+# until the successor is ready.
+OVERLAP = 10
+
+# granian's records go to the handlers of the root logger.
+LOGGING = {"handlers": {}, "loggers": {"_granian": {"propagate": True}}}
+
+
+@click.command()
+@click.option("--host", required=True)
+@click.option("--port", type=int, required=True)
+@click.option("--processes", type=int, required=True)
+@click.argument("target", default="app.asgi:app")
+def main(host: str, port: int, processes: int, target: str) -> None:
+    """Serve the ASGI application ``target``."""
+    logs.configure("web", read_log_settings())
+    # Before the fork: the processes share its memory, and an invalid setting ends the start.
+    import_module(target.partition(":")[0])
+    Granian(
+        target,
+        address=host,
+        port=port,
+        interface=Interfaces.ASGI,
+        workers=processes,
+        http=HTTPModes.http1,
+        websockets=False,
+        backlog=BACKLOG,
+        backpressure=CONNECTIONS,
+        http1_settings=HTTP1Settings(header_read_timeout=HEAD_SECONDS * 1000, max_buffer_size=LONGEST_HEAD),
+        log_dictconfig=LOGGING,
+        respawn_failed_workers=True,
+        respawn_interval=OVERLAP,
+        workers_kill_timeout=GRACE,
+    ).serve()
+
+
+if __name__ == "__main__":
+    main()

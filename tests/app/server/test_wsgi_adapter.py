@@ -1,0 +1,148 @@
+"""The adapter between the server and the application, with clients that are slow or leave."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from flask import Flask, Response, request
+
+from app.server import wsgi_adapter
+from app.server.wsgi_adapter import WsgiAdapter
+
+PIECES = 1_000
+
+
+class Client:
+    """The two ends of ASGI: what the server passes to the application, and what it gets."""
+
+    def __init__(self, *messages: dict[str, Any], takes: int = 10**6) -> None:
+        self.sent: list[Any] = []
+        self._messages = list(messages)
+        self._takes = takes
+
+    async def receive(self) -> dict[str, Any]:
+        if self._messages:
+            return self._messages.pop(0)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(self, message: Any) -> None:
+        if len(self.sent) >= self._takes:
+            await asyncio.Event().wait()
+        self.sent.append(message)
+
+
+@pytest.fixture
+def made() -> list[int]:
+    """The pieces that the application has made; -1 when its answer is closed."""
+    return []
+
+
+@pytest.fixture
+def adapter(monkeypatch, made) -> WsgiAdapter:
+    monkeypatch.setattr(wsgi_adapter, "PATIENCE", 0.2)
+    app = Flask(__name__)
+
+    @app.post("/length")
+    def length() -> str:
+        return str(len(request.get_data()))
+
+    @app.get("/long")
+    def long() -> Response:
+        def pieces() -> Iterator[bytes]:
+            try:
+                for number in range(PIECES):
+                    made.append(number)
+                    yield b"x" * 1_000
+            finally:
+                made.append(-1)
+
+        return Response(pieces())
+
+    return WsgiAdapter(lambda: app, lambda: None, threads=2, largest_body=1_000)
+
+
+def answer(
+    adapter: WsgiAdapter, client: Client, method: str, path: str, *headers: tuple[bytes, bytes]
+) -> None:
+    scope = {
+        "type": "http",
+        "method": method,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "http_version": "1.1",
+        "scheme": "http",
+        "server": ("127.0.0.1", 80),
+        "client": ("127.0.0.1", 1),
+        "headers": [(b"host", b"x"), *headers],
+    }
+
+    async def serve() -> None:
+        life = asyncio.create_task(adapter({"type": "lifespan"}, Client({}).receive, Client().send))
+        await asyncio.sleep(0.05)
+        await adapter(scope, client.receive, client.send)
+        life.cancel()
+
+    asyncio.run(serve())
+
+
+def body(text: bytes, *, more: bool = False) -> dict[str, Any]:
+    return {"type": "http.request", "body": text, "more_body": more}
+
+
+def test_a_body_in_several_messages_is_one_body(adapter):
+    client = Client(body(b"ab", more=True), body(b"c"))
+    answer(adapter, client, "POST", "/length", (b"content-length", b"3"))
+    assert [client.sent[0]["status"], client.sent[1]["body"]] == [200, b"3"]
+
+
+@pytest.mark.parametrize(
+    ("messages", "status"),
+    [([body(b"a", more=True)], 408), ([body(b"a", more=True), {"type": "http.disconnect"}], 400)],
+)
+def test_a_body_that_stops_is_an_error_and_ends_the_connection(adapter, messages, status):
+    client = Client(*messages)
+    answer(adapter, client, "POST", "/length", (b"content-length", b"3"))
+    assert client.sent[0]["status"] == status
+    assert (b"connection", b"close") in client.sent[0]["headers"]
+
+
+def test_a_long_answer_arrives_whole(adapter, made):
+    client = Client(body(b""))
+    answer(adapter, client, "GET", "/long")
+    assert b"".join(each["body"] for each in client.sent[1:]) == b"x" * 1_000 * PIECES
+    assert made == [*range(PIECES), -1]
+
+
+def test_a_client_that_does_not_receive_ends_its_answer(adapter, made):
+    with pytest.raises(TimeoutError):
+        answer(adapter, Client(body(b""), takes=10), "GET", "/long")
+    assert len(made) < 15
+    assert made[-1] == -1
+
+
+def test_a_client_that_leaves_ends_its_answer(adapter, made):
+    answer(adapter, Client(body(b""), {"type": "http.disconnect"}), "GET", "/long")
+    assert len(made) < 15
+    assert made[-1] == -1
+
+
+def test_a_header_with_an_underscore_cannot_pass_for_one_with_a_hyphen():
+    scope = {
+        "method": "GET",
+        "raw_path": b"/a%2Fb",
+        "query_string": b"",
+        "http_version": "1.1",
+        "scheme": "http",
+    }
+    scope |= {
+        "server": ("h", 1),
+        "client": ("c", 2),
+        "headers": [(b"x_forwarded_for", b"evil"), (b"x-a", b"b")],
+    }
+    environ = wsgi_adapter._environ(scope)
+    assert "HTTP_X_FORWARDED_FOR" not in environ
+    assert (environ["HTTP_X_A"], environ["PATH_INFO"], environ["REQUEST_URI"]) == ("b", "/a/b", "/a%2Fb")
