@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -181,10 +181,16 @@ class Installation:
         return Client(port, {"Authorization": f"Bearer {self.key}", "X-Timezone": zone})
 
     @contextmanager
-    def running(self, *, sync: bool = False, **changed: object) -> Iterator[Running]:
-        """Web and workers on an empty Redis; ``sync``: gunicorn's plain workers instead of our threads."""
+    def running(
+        self, *, sync: bool = False, environment: Mapping[str, str] | None = None, **changed: object
+    ) -> Iterator[Running]:
+        """Web and workers on an empty Redis; ``sync``: gunicorn's plain workers instead of our threads.
+
+        ``environment`` has further variables of the processes.
+        """
         self.redis.flushall()
-        environment, settings = self.with_settings(**changed), self.settings(**changed)
+        settings = self.settings(**changed)
+        environment = {**self.with_settings(**changed), **(environment or {})}
         port = free_port()
         serve = [ALMANAC, "serve", "--port", str(port), "--processes", str(WEB_PROCESSES)]
         command = [*SYNC, f"127.0.0.1:{port}", "app.wsgi:app"] if sync else serve
