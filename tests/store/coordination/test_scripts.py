@@ -7,6 +7,7 @@ import struct
 
 import pytest
 from redis import Redis
+from redis.exceptions import ResponseError
 
 from store.lua import STORE, Script, named
 from store.stores import Stores
@@ -50,6 +51,41 @@ def test_a_script_that_redis_has_not_cached_is_sent_with_its_text(redis):
 
     for _ in range(2):
         assert run(redis, f"{CACHE}/generations.lua", ["a"], "new", 60) == [b"new"]
+
+
+def test_a_pipeline_sends_scripts_that_redis_has_lost_with_their_text(redis, key):
+    script = Script(f"{CACHE}/generations.lua")
+    flushes = iter((True, False, True))
+
+    for number, flush in enumerate(flushes):
+        if flush:
+            redis.script_flush()
+        with redis.pipeline(transaction=False) as pipe:
+            script.queue(pipe, [f"{key}:{number}"], "first", 60)
+            pipe.set(f"{key}:set:{number}", number)
+            script.queue(pipe, [f"{key}:{number}"], "second", 60)
+            results = pipe.execute()
+
+        assert results == [[b"first"], True, [b"first"]]
+        assert redis.get(f"{key}:set:{number}") == b"%d" % number
+
+
+def test_a_script_that_fails_in_a_pipeline_is_not_repeated(redis, key):
+    script = Script(f"{CACHE}/generations.lua")
+    redis.set(f"{key}:number", 0)
+    redis.script_flush()
+    redis.rpush(f"{key}:list", "no generation")
+
+    for raises in (True, False):
+        with redis.pipeline(transaction=False) as pipe:
+            pipe.incr(f"{key}:number")
+            script.queue(pipe, [f"{key}:list"], "new", 60)
+            if raises:
+                with pytest.raises(ResponseError, match="WRONGTYPE"):
+                    pipe.execute()
+            else:
+                assert isinstance(pipe.execute(raise_on_error=False)[1], ResponseError)
+    assert redis.get(f"{key}:number") == b"2"
 
 
 def test_arguments_that_are_none_are_left_out():

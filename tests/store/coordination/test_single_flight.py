@@ -8,11 +8,11 @@ import time
 from contextlib import closing
 
 import pytest
-from redis import Redis
 
 from store.cache.busy_cache import BusyCache, generation_key
 from store.cache.fast_redis import FastRedis
 from store.coordination.single_flight import LEASE, RETOLD, ClaimState, Completion, ReadKey, SingleFlight
+from store.lua import ScriptRedis
 from store.stores import Stores
 from tests import services
 from tests.conftest import settings_of
@@ -32,7 +32,7 @@ def redis(request, stores: Stores):
     """The embedded server from the wheel, and the Redis server of the machine."""
     if request.param == "server":
         services.redis_server().require()
-    with stores.redis if request.param == "embedded" else Redis.from_url(services.REDIS) as found:
+    with stores.redis if request.param == "embedded" else ScriptRedis.from_url(services.REDIS) as found:
         yield found
         found.delete(*found.keys(f"*{CONNECTION}*"))
 
