@@ -25,6 +25,9 @@ from store.coordination import heartbeats
 from tests.app.cli.test_commands import ALMANAC, almanac, clean_environment, free_port
 from tests.conftest import START_SECONDS, STOP_SECONDS, settings_of
 
+# Longer than the interval at which Flower enables events.
+EVENTS_SECONDS = 6.0
+
 # Starts a whole installation, which is too slow for the default run.
 pytestmark = pytest.mark.long
 
@@ -183,6 +186,8 @@ def test_what_it_shows_of_tasks_are_ids_and_instants(flower_process, api, sandbo
     account = sandbox.account("google", "planted-address@example.com")
     user = new_user(account)
     (worker,) = flower_process.get("/api/workers", params={"refresh": "1"}).json()
+    # Flower enables the worker's events every five seconds.
+    time.sleep(EVENTS_SECONDS)
     # The read continues for one and a half times the time of its request.
     sandbox.fault(provider="google", operation="google.freebusy.query", latency_ms=20_000)
 
