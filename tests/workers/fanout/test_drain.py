@@ -7,6 +7,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import msgspec
 import pytest
 from redis.exceptions import RedisError
 
@@ -217,7 +218,8 @@ def test_a_job_that_cannot_be_understood_fails_alone(runtime, connected, caplog)
     redis = runtime.stores.redis
     redis.hset("flight:shared", "at", 1)
     # One job as a web server of another version might encode it, and one that is invalid.
-    redis.lpush(work_list("f"), b'[3, "ReadMoods", {"connection": "c"}, "shared"]', b"foreign")
+    other = msgspec.msgpack.encode([3, {"type": "ReadMoods", "connection": "c"}, "shared"])
+    redis.lpush(work_list("f"), other, b"foreign")
     run_drain(runtime, "f", read_one)
     assert [(number, reply.failed) for number, reply in replies(runtime, "f")] == [
         (0, None),
