@@ -19,6 +19,7 @@ from store.coordination.grants import Grants
 from store.coordination.heartbeats import Heartbeats
 from store.coordination.provider_rate_limiter import MICROSOFT_APP, Limit, ProviderRateLimiter
 from store.coordination.single_flight import SingleFlight
+from store.lua import ScriptRedis
 from store.metrics.counters import Counters
 from store.metrics.flusher import Flusher
 from store.metrics.key_usage import KeyUsage
@@ -87,7 +88,7 @@ class Stores:
     @cached_property
     def redis(self) -> Redis:
         """Redis, one pool for all threads of the process."""
-        return Redis.from_url(
+        return ScriptRedis.from_url(
             self.settings.redis_url,
             # Every thread of a process may hold one at once.
             max_connections=1000,

@@ -71,8 +71,8 @@ def create_celery(settings: Settings, stores: Stores | None = None) -> Almanac:
         task_publish_retry=False,
         broker_connection_retry_on_startup=True,
         broker_transport_options=transport_options(settings.broker_url),
-        # Flower lists tasks from these events. There are few tasks, however many reads each one performs.
-        worker_send_task_events=True,
+        # Flower lists tasks from these events, and enables them in the workers while it runs.
+        worker_send_task_events=False,
         # ``workers.main`` configures logging, in the same way for all processes.
         worker_hijack_root_logger=False,
         timezone="UTC",

@@ -12,9 +12,9 @@ deletes the cached buckets. So a read that began before the end of a write can n
 can one that began before Redis was emptied.
 
 A worker also adds its connection to the reader sets of the calendar's tags (``store.cache.cache_tags``),
-after it looked up the generation and before it calls the provider. A write invalidates every connection in
-the reader sets of its tags, so every connection that reads the same mailbox or calendar. A connection that is
-added later reads after the write.
+with or after the look-up of the generation and before it calls the provider. A write invalidates every
+connection in the reader sets of its tags, so every connection that reads the same mailbox or calendar. A
+connection that is added later reads after the write.
 
 A calendar with a watch (the provider notifies us of every change) is kept for longer. The watch is a key of
 its own, which expires before the provider's channel does; without it the usual lifetime applies. The start of
@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import secrets
 import struct
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -51,7 +52,13 @@ NEVER = 2**62
 # Longer than any read from a provider takes. After it expires, the next read sets a new one.
 GENERATION_SECONDS = 86_400
 
-_GENERATIONS = Script("cache/scripts/generations.lua")
+# Milliseconds by which the index of a connection outlives its buckets.
+INDEX_MARGIN = 600_000
+
+# Keys of one script: Lua unpacks them on its stack, which holds 8 000.
+MOST_KEYS = 1000
+
+_BEGIN = Script("cache/scripts/begin.lua")
 _STORE = Script("cache/scripts/store.lua")
 _INVALIDATE = Script("cache/scripts/invalidate.lua")
 _WATCH = Script("cache/scripts/watch.lua")
@@ -65,6 +72,20 @@ class CalendarKey(NamedTuple):
 
     connection: str
     calendar: str
+
+
+class BusyRead(NamedTuple):
+    """The busy periods of a calendar, sorted and merged, over a range whose edges are bucket borders.
+
+    ``read_at`` is the time before the provider was called. ``generation`` was looked up before that.
+    """
+
+    key: CalendarKey
+    busy: Intervals
+    start: int
+    end: int
+    read_at: int
+    generation: bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,66 +199,45 @@ class BusyCache:
 
     def generations(self, connection_ids: Iterable[str]) -> dict[str, bytes]:
         """The generation of each connection, in one round trip; look it up before calling the provider."""
+        return self.begin(connection_ids, {})
+
+    def begin(self, connection_ids: Iterable[str], reads: Mapping[CalendarKey, Tags]) -> dict[str, bytes]:
+        """Look up the generations as above, and :meth:`enter` calendars, in one round trip."""
         ids = list(dict.fromkeys(connection_ids))
         if not ids:
             return {}
-        with self._redis.pipeline(transaction=False) as pipe:
-            self.ask_generations(pipe, ids)
-            (noted,) = pipe.execute()
-        return dict(zip(ids, noted, strict=True))
+        members = _members(reads)
+        arguments = _with_new_generation(
+            readers_seconds=self._readers,
+            connections=len(ids),
+            readers=[list(readers) for readers in members.values()],
+        )
+        keys = [*map(generation_key, ids), *members]
+        return dict(zip(ids, _BEGIN.run(self._redis, keys, arguments), strict=True))
 
-    def ask_generations(self, pipe: Pipeline, connection_ids: Sequence[str]) -> None:
-        """Queue the same lookup on ``pipe``; its result is a list."""
-        keys = [generation_key(each) for each in connection_ids]
-        _GENERATIONS.queue(pipe, keys, new_generation(), GENERATION_SECONDS)
+    def store(self, pipe: Pipeline, reads: Iterable[BusyRead]) -> None:
+        """Queue on ``pipe`` the storing of calendars that were read.
 
-    def store(
-        self,
-        pipe: Pipeline,
-        key: CalendarKey,
-        busy: Intervals,
-        start: int,
-        end: int,
-        *,
-        read_at: int,
-        generation: bytes,
-    ) -> None:
-        """Queue on ``pipe`` the storing of a read over ``[start, end)``, whose edges are bucket borders.
-
-        ``busy`` is sorted and merged. ``read_at`` is the time before the provider was called. ``generation``
-        was looked up before that: if the connection has another one by now, nothing is stored.
+        Nothing is stored of a connection that has another generation by now.
         """
         if not self._ttl:
             return
-        prefix = _prefix(key)
-        packed = np.stack((busy.starts, busy.ends), axis=1).astype("<i8", copy=False).tobytes()
-        borders = range(start, end, self._bucket)
-        # Merged periods are sorted by start and by end, so those of a bucket are one slice.
-        firsts = busy.ends.searchsorted(borders, side="right").tolist()
-        lasts = busy.starts.searchsorted([border + self._bucket for border in borders]).tolist()
-        names = [f"{prefix}{border // self._bucket}" for border in borders]
-        values = [
-            HEAD.pack(FORMAT, read_at)
-            + _clipped(packed[first * ROW_BYTES : last * ROW_BYTES], border, border + self._bucket)
-            for first, last, border in zip(firsts, lasts, borders, strict=True)
-        ]
-        keys = [generation_key(key.connection), index_key(key.connection), watch_name(key), *names]
-        arguments = named(generation=generation.decode(), ttl=self._ttl, watched_ttl=self._watched)
-        _STORE.queue(pipe, keys, arguments, *values)
+        batch = _Batch()
+        for read in reads:
+            batch.add(read, self._bucket)
+            if len(batch.keys) > MOST_KEYS:
+                batch.queue(pipe, self._ttl, self._watched)
+                batch = _Batch()
+        if batch.keys:
+            batch.queue(pipe, self._ttl, self._watched)
 
     def enter(self, reads: Mapping[CalendarKey, Tags]) -> None:
         """Add calendars that are about to be read to the reader sets of their tags, in one round trip.
 
         Call it after the generation was looked up and before the provider is called.
         """
-        members: dict[str, set[str]] = {}
-        for key, tags in reads.items():
-            for tag in tags.mailboxes:
-                members.setdefault(readers_key(tag), set()).add(key.connection)
-            for tag in tags.calendars:
-                members.setdefault(readers_key(tag), set()).add(f"{key.connection}:{key.calendar}")
         commands: list[tuple[str | int, ...]] = []
-        for name, readers in members.items():
+        for name, readers in _members(reads).items():
             commands += ("SADD", name, *readers), ("EXPIRE", name, self._readers)
         if commands:
             self._line.ask(*commands)
@@ -286,6 +286,49 @@ def _prefix(key: CalendarKey) -> str:
 
 def _with_new_generation(**arguments: object) -> bytes:
     return named(generation=new_generation(), generation_seconds=GENERATION_SECONDS, **arguments)
+
+
+class _Batch:
+    """The keys and arguments of ``store.lua`` for some calendars."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+        self._reads: list[tuple[str, int]] = []
+        self._values: list[bytes] = []
+
+    def add(self, read: BusyRead, bucket: int) -> None:
+        """Divide a calendar into buckets of this length."""
+        key, busy = read.key, read.busy
+        prefix = _prefix(key)
+        rows = np.empty((len(busy), 2), "<i8")
+        rows[:, 0], rows[:, 1] = busy.starts, busy.ends
+        packed, starts, ends = rows.tobytes(), busy.starts.tolist(), busy.ends.tolist()
+        borders = range(read.start, read.end, bucket)
+        head = HEAD.pack(FORMAT, read.read_at)
+        for border in borders:
+            # Merged periods are sorted by start and by end, so those of a bucket are one slice.
+            first, last = bisect_right(ends, border), bisect_left(starts, border + bucket)
+            within = packed[first * ROW_BYTES : last * ROW_BYTES]
+            self._values.append(head + _clipped(within, border, border + bucket))
+        self.keys += generation_key(key.connection), index_key(key.connection), watch_name(key)
+        self.keys += [f"{prefix}{border // bucket}" for border in borders]
+        self._reads.append((read.generation.decode(), len(borders)))
+
+    def queue(self, pipe: Pipeline, ttl: int, watched: int) -> None:
+        """Queue the script on ``pipe``."""
+        arguments = named(ttl=ttl, watched_ttl=watched, margin=INDEX_MARGIN, reads=self._reads)
+        _STORE.queue(pipe, self.keys, arguments, *self._values)
+
+
+def _members(reads: Mapping[CalendarKey, Tags]) -> dict[str, set[str]]:
+    """The new members of each reader set."""
+    members: dict[str, set[str]] = {}
+    for key, tags in reads.items():
+        for tag in tags.mailboxes:
+            members.setdefault(readers_key(tag), set()).add(key.connection)
+        for tag in tags.calendars:
+            members.setdefault(readers_key(tag), set()).add(f"{key.connection}:{key.calendar}")
+    return members
 
 
 def new_generation() -> str:

@@ -8,7 +8,19 @@ import sys
 import traceback
 from collections.abc import Callable
 
-from tests.benchmarks import cold, doc, engine, explorer, flight, machine, memory, steady, user_lists, warm
+from tests.benchmarks import (
+    cold,
+    costs,
+    doc,
+    engine,
+    explorer,
+    flight,
+    machine,
+    memory,
+    steady,
+    user_lists,
+    warm,
+)
 from tests.benchmarks.installation import Installation
 from tests.benchmarks.report import Report, goals, progress
 from tests.benchmarks.scale import FULL, QUICK, Scale
@@ -18,6 +30,7 @@ Run = Callable[[Installation, Report, Scale], None]
 PARTS: dict[str, tuple[str, Run]] = {
     "engine": ("Engine", engine.run),
     "cold": ("Cold", cold.run),
+    "costs": ("Costs of a read", costs.run),
     "warm": ("Warm", warm.run),
     "flight": ("Identical requests at once", flight.run),
     "steady": ("Steady load", steady.run),

@@ -165,14 +165,16 @@ class Installation:
         return Client(port, {"Authorization": f"Bearer {self.key}", "X-Timezone": zone})
 
     @contextmanager
-    def running(self, **changed: object) -> Iterator[Running]:
-        """Web and workers on an empty Redis."""
+    def running(
+        self, *, environment: Mapping[str, str] | None = None, **changed: object
+    ) -> Iterator[Running]:
+        """Web and workers on an empty Redis; ``environment`` has further variables of the processes."""
         self.redis.flushall()
         made = self._made
         settings = self.settings(**changed)
         made.commands["web"] = commands.web("127.0.0.1", made.port, WEB_PROCESSES)
         # "/readyz" would open the connections of the first request, which is measured.
-        with made.running(ready=lambda: listens(made.port), **_variables(changed)):
+        with made.running(ready=lambda: listens(made.port), **_variables(changed), **(environment or {})):
             client = self.client(made.port)
             client.get("/healthz")
             workers = [made.parts[name] for name in WORKERS]

@@ -10,6 +10,7 @@ import pytest
 from redis import Redis
 from sqlalchemy import text
 
+from store.lua import ScriptRedis
 from store.security.crypto import Keyring
 from store.sql.database import Database
 from store.sql.models import Base
@@ -80,5 +81,5 @@ def redis(request: pytest.FixtureRequest, stores: Stores) -> Iterator[Redis]:
         yield stores.redis
         return
     services.redis_server().require()
-    with Redis.from_url(services.REDIS) as found:
+    with ScriptRedis.from_url(services.REDIS) as found:
         yield found

@@ -50,7 +50,7 @@ def celery(apart):
         ("task_publish_retry", False),
         ("task_default_queue", "reads"),
         ("worker_hijack_root_logger", False),
-        ("worker_send_task_events", True),
+        ("worker_send_task_events", False),
         ("timezone", "UTC"),
         ("enable_utc", True),
         ("task_always_eager", False),

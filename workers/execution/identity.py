@@ -16,10 +16,10 @@ from providers.errors import AuthorizationInvalid, ProviderError
 from providers.names import ProviderName
 from providers.scopes import Operation, allows
 from store.cache.busy_cache import CalendarKey
-from store.cache.cache_tags import owner_of, read_tags
+from store.cache.cache_tags import Tags, owner_of, read_tags
 from store.cache.calendar_lists import ListedCalendar
 from store.sql.queries import connections
-from store.sql.queries.connections import Credentials
+from store.sql.queries.connections import Credentials, SealedConnection
 from store.stores import Stores
 
 log = logging.getLogger(__name__)
@@ -94,6 +94,19 @@ def owners(
         known = dict.fromkeys(shared, "") | listed
         stores.calendar_lists.store_owners(credentials.id, known)
     return known
+
+
+def known_tags(
+    of: SealedConnection | Credentials, calendars: Sequence[str]
+) -> Mapping[CalendarKey, Tags] | None:
+    """The cache tags of calendars if they are known without a look-up, else None."""
+    main = of.main_calendar_id
+    if main is None:
+        return None
+    if of.provider != ProviderName.GOOGLE and any(each not in (PRIMARY, main) for each in calendars):
+        # Another mailbox may own such a calendar.
+        return None
+    return {CalendarKey(of.id, each): read_tags(of, each) for each in calendars}
 
 
 def listing(credentials: Credentials, calendars: Sequence[Calendar]) -> tuple[ListedCalendar, ...]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from providers.base import Account, Calendar, CalendarProvider, Failed, Outcome
 from providers.errors import AuthorizationInvalid, ProviderError
+from store.cache.busy_cache import CalendarKey
+from store.cache.cache_tags import Tags
 from store.cache.calendar_lists import ListedCalendar
 from store.coordination.circuit_breaker import Family
-from store.sql.queries.connections import Credentials
+from store.sql.queries.connections import Credentials, SealedConnection
+from store.stores import Stores
 from workers.execution import identity
 from workers.execution.account_context import mark_dead_on_revoked_grant, open_account, traffic_of
 from workers.execution.call_policy import family
@@ -24,8 +27,24 @@ log = logging.getLogger(__name__)
 IDENTITY_SHARE = 0.4
 
 
+def begin(stores: Stores, reads: Iterable[tuple[ReadBusy, SealedConnection]]) -> Mapping[str, bytes]:
+    """The generations of these connections' caches, looked up before their busy periods are read.
+
+    Also registers the connections as readers of the calendars' cache tags, as far as those are known.
+    """
+    ids: list[str] = []
+    tags: dict[CalendarKey, Tags] = {}
+    for job, row in reads:
+        ids.append(row.id)
+        tags |= identity.known_tags(row, job.calendars or ()) or {}
+    return stores.busy.begin(ids, tags)
+
+
 def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadline: float) -> Reply:
-    """Do one job of the reads queue. An expected failure is in the reply, never raised."""
+    """Do one job of the reads queue. An expected failure is in the reply, never raised.
+
+    For a read of busy periods, :func:`begin` must have been called.
+    """
     if credentials is None:
         raise TypeError(f"{job!r} is not a read")
     grace = runtime.grace if continues_past_deadline(job) else 0.0
@@ -81,7 +100,8 @@ class _Reader:
                     listed = self._list()
                 calendars = job.calendars or tuple(calendar.asked_as for calendar in listed or ())
                 if calendars:
-                    self._prepare(calendars)
+                    if job.calendars is None or identity.known_tags(self._credentials, calendars) is None:
+                        self._prepare(calendars)
                     outcomes = self._provider.busy(
                         self._account, calendars, job.start, job.end, deadline=self._deadline
                     )
@@ -111,7 +131,7 @@ class _Reader:
         raise TypeError(f"{job!r} is not a read")
 
     def _prepare(self, calendars: Sequence[str]) -> None:
-        """Register this connection as a reader of the calendars' cache tags.
+        """Register this connection as a reader of the calendars' cache tags, which ``begin`` did not know.
 
         If the tags are unknown, a write through another connection could not invalidate this read. The read
         then gets a generation of its own, so that it is neither cached nor joined by later requests.

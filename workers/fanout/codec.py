@@ -1,4 +1,4 @@
-"""Encodes jobs and replies, and names the Redis lists that carry them.
+"""Encodes jobs and replies in MessagePack, and names the Redis lists that carry them.
 
 The jobs of one request are on a Redis list of its own. Workers push the replies to another.
 """
@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import struct
-from typing import Annotated, NamedTuple, get_args
+from typing import Annotated
 
 import msgspec
 import numpy as np
-import orjson
 
 from providers.base import Calendar, Failed, Outcome, Read
 from providers.events import Event
@@ -20,7 +19,6 @@ from scheduling.intervals import Intervals
 from store.cache.calendar_lists import ListedCalendar
 from workers.fanout.jobs import Job, Reply
 
-HEADER = struct.Struct("<I")
 NUMBER = struct.Struct("<I")
 
 # Bytes of a digest: enough that no two reads of one connection have the same name.
@@ -29,15 +27,51 @@ DIGEST = 15
 # Seconds after which a list expires that its request has left behind.
 LEFTOVER_SECONDS = 60
 
-KINDS: dict[str, type[Job]] = {kind.__name__: kind for kind in get_args(Job)}
+# Bytes of a start or an end.
+TIME_BYTES = 8
+
+Number = Annotated[int, msgspec.Meta(ge=0, lt=2 ** (8 * NUMBER.size))]
 
 
 class DecodeError(ValueError):
     """A message that cannot be decoded; this version has not packed it."""
 
 
-# Errors from decoding a message of another format.
-_SHAPE_ERRORS = (struct.error, KeyError, TypeError, ValueError, OverflowError, msgspec.ValidationError)
+class Packed(msgspec.Struct, array_like=True, frozen=True):
+    """A job, its number in the request, and the flight that it leads, if any."""
+
+    number: Number
+    job: Job
+    flight: str | None = None
+
+
+class Address(msgspec.Struct, array_like=True, frozen=True):
+    """Where the reply to a job of any kind goes; fields as in :class:`Packed`."""
+
+    number: Number
+    job: msgspec.Raw
+    flight: str | None = None
+
+
+class _Body(msgspec.Struct, array_like=True, frozen=True):
+    """The fields of a ``Reply``. Busy periods are int64 in little-endian order: all starts, then all ends."""
+
+    read_at: int
+    failed: Failed | None
+    listed: tuple[ListedCalendar, ...] | None
+    outcomes: dict[str, bytes | Failed]
+    calendars: tuple[Calendar, ...]
+    events: dict[str, tuple[Event, ...] | Failed]
+    made: bool
+    finding: Finding | None
+    # Periods of all calendars. A missing one must not become free time.
+    periods: int
+
+
+_encoder = msgspec.msgpack.Encoder()
+_jobs = msgspec.msgpack.Decoder(Packed)
+_addresses = msgspec.msgpack.Decoder(Address)
+_bodies = msgspec.msgpack.Decoder(_Body)
 
 
 def work_list(fanout: str) -> str:
@@ -50,24 +84,9 @@ def reply_list(fanout: str) -> str:
     return f"fanout:{fanout}:replies"
 
 
-class Address(NamedTuple):
-    """Where the reply to a job goes: its number in the request, and the flight that it leads, if any."""
-
-    number: Annotated[int, msgspec.Meta(ge=0, lt=2 ** (8 * NUMBER.size))]
-    flight: str | None = None
-
-
-class Packed(NamedTuple):
-    """A decoded job; ``number`` and ``flight`` as in :class:`Address`."""
-
-    number: int
-    job: Job
-    flight: str | None = None
-
-
 def pack_job(number: int, job: Job, flight: str | None = None) -> bytes:
     """Encode a job, its number in the request, and its flight."""
-    return msgspec.json.encode([number, type(job).__name__, job, flight])
+    return _encoder.encode(Packed(number, job, flight))
 
 
 def unpack_job(data: bytes) -> Packed:
@@ -76,26 +95,22 @@ def unpack_job(data: bytes) -> Packed:
     :raise DecodeError: for any other input
     """
     try:
-        number, name, fields, *flight = orjson.loads(data)
-        to = msgspec.convert((number, *flight), Address)
-        return Packed(to.number, msgspec.convert(fields, KINDS[name]), to.flight)
-    except _SHAPE_ERRORS as error:
+        return _jobs.decode(data)
+    except (msgspec.DecodeError, ValueError) as error:
         raise DecodeError("not a job") from error
 
 
 def address(data: bytes) -> Address | None:
     """The address of a job of any kind; None if it cannot be decoded."""
     try:
-        number, _, _, *flight = orjson.loads(data)
-        return msgspec.convert((number, *flight), Address)
-    except _SHAPE_ERRORS:
+        return _addresses.decode(data)
+    except (msgspec.DecodeError, ValueError):
         return None
 
 
 def same_read(job: Job) -> str:
     """A digest that is equal for equal jobs."""
-    encoded = msgspec.json.encode([type(job).__name__, job])
-    return hashlib.blake2s(encoded, digest_size=DIGEST).hexdigest()
+    return hashlib.blake2s(_encoder.encode(job), digest_size=DIGEST).hexdigest()
 
 
 def pack_reply(number: int, reply: Reply) -> bytes:
@@ -115,70 +130,64 @@ def unpack_reply(data: bytes) -> tuple[int, Reply]:
     """
     if len(data) < NUMBER.size:
         raise DecodeError("not a reply")
-    return NUMBER.unpack_from(data)[0], unpack_body(data[NUMBER.size :])
+    return NUMBER.unpack_from(data)[0], unpack_body(memoryview(data)[NUMBER.size :])
 
 
 def pack_body(reply: Reply) -> bytes:
-    """``length of header | header as JSON | busy periods of all calendars as int64 pairs``."""
-    outcomes: list[tuple[str, int | Failed]] = []
-    rows: list[bytes] = []
+    """Encode a reply without the number of its job."""
+    outcomes: dict[str, bytes | Failed] = {}
+    periods = 0
     for calendar, outcome in reply.outcomes.items():
         if isinstance(outcome, Read):
-            outcomes.append((calendar, len(outcome.busy)))
-            rows += outcome.busy.starts.astype("<i8").tobytes(), outcome.busy.ends.astype("<i8").tobytes()
+            times = np.concatenate((outcome.busy.starts, outcome.busy.ends))
+            outcomes[calendar] = times.astype("<i8", copy=False).tobytes()
+            periods += len(outcome.busy)
         else:
-            outcomes.append((calendar, outcome))
-    header = orjson.dumps(
-        {
-            "readAt": reply.read_at,
-            "failed": reply.failed,
-            "listed": reply.listed,
-            "outcomes": outcomes,
-            "calendars": reply.calendars,
-            "events": reply.events,
-            "made": reply.made,
-            "finding": reply.finding,
-        }
+            outcomes[calendar] = outcome
+    body = _Body(
+        reply.read_at,
+        reply.failed,
+        reply.listed,
+        outcomes,
+        reply.calendars,
+        dict(reply.events),
+        reply.made,
+        reply.finding,
+        periods,
     )
-    return b"".join([HEADER.pack(len(header)), header, *rows])
+    return _encoder.encode(body)
 
 
-def unpack_body(data: bytes) -> Reply:
+def unpack_body(data: bytes | memoryview) -> Reply:
     """Decode the result of ``pack_body``.
 
     :raise DecodeError: for any other input; periods that are missing are never free time
     """
     try:
-        return _unpack_body(data)
-    except _SHAPE_ERRORS as error:
+        body = _bodies.decode(data)
+        outcomes: dict[str, Outcome] = {
+            calendar: each if isinstance(each, Failed) else _read(each)
+            for calendar, each in body.outcomes.items()
+        }
+    except (msgspec.DecodeError, ValueError) as error:
         raise DecodeError("not a reply") from error
-
-
-def _unpack_body(data: bytes) -> Reply:
-    end = HEADER.size + HEADER.unpack_from(data)[0]
-    header = orjson.loads(data[HEADER.size : end])
-    times = np.frombuffer(data, dtype="<i8", offset=end)
-    outcomes: dict[str, Outcome] = {}
-    at = 0
-    for calendar, result in header["outcomes"]:
-        if isinstance(result, int):
-            if result < 0 or at + 2 * result > times.size:
-                raise ValueError("fewer periods than were packed")
-            outcomes[calendar] = Read(
-                Intervals(times[at : at + result], times[at + result : at + 2 * result])
-            )
-            at += 2 * result
-        else:
-            outcomes[calendar] = msgspec.convert(result, Failed)
-    if at != times.size:
-        raise ValueError("more periods than were packed")
-    return Reply(
-        read_at=msgspec.convert(header["readAt"], int),
-        failed=msgspec.convert(header["failed"], Failed | None),
-        listed=msgspec.convert(header["listed"], tuple[ListedCalendar, ...] | None),
-        outcomes=outcomes,
-        calendars=msgspec.convert(header["calendars"], tuple[Calendar, ...]),
-        events=msgspec.convert(header["events"], dict[str, tuple[Event, ...] | Failed]),
-        made=msgspec.convert(header["made"], bool),
-        finding=msgspec.convert(header["finding"], Finding | None),
+    reply = Reply(
+        body.read_at,
+        body.failed,
+        body.listed,
+        outcomes,
+        body.calendars,
+        body.events,
+        body.made,
+        body.finding,
     )
+    if sum(len(busy) for _, busy in reply.read()) != body.periods:
+        raise DecodeError("not all periods of a reply")
+    return reply
+
+
+def _read(periods: bytes) -> Read:
+    if len(periods) % (2 * TIME_BYTES):
+        raise ValueError("not the same number of starts and ends")
+    starts, ends = np.frombuffer(periods, "<i8").reshape(2, -1)
+    return Read(Intervals(starts, ends))

@@ -189,7 +189,7 @@ class Drain:
         del self._jobs.in_flight[done.taken.id]
         self._permits.release(pipe, done.taken)
         if not self._mover.takes_over(done):
-            self._finisher.finish(pipe, done)
+            self._finisher.finish(done)
 
     def _room(self, places: int) -> int:
         """How many jobs to take: one for each place, and some ahead while the list is long."""
@@ -241,7 +241,7 @@ class Drain:
                     self._jobs.wait(each, when)
                 case None:
                     self._jobs.in_flight[each.id] = each
-                    work = partial(self._performer.run, each, clearance.generation(each))
+                    work = partial(self._performer.run, each)
                     if started < places:
                         self._share.run(work)
                         started += 1

@@ -30,6 +30,8 @@ class TakenJob:
     flight: str | None = None
     row: SealedConnection | None = None
     ask: AcquireRequest | None = None
+    # That of the connection's cache, looked up before the job began.
+    generation: bytes = b""
     # The failure that is reported if the job gets no permit before the deadline.
     failed: Failed = BROKEN
     # The job is a circuit breaker's probe.
@@ -61,14 +63,12 @@ class WaitingJob(NamedTuple):
 class FinishedJob(NamedTuple):
     """A job that has ended. ``body`` is its encoded reply.
 
-    ``generation`` is that of the connection's cache, read before the job began. ``move``: the job has failed
-    in such a way that another worker may perform it.
+    ``move``: the job has failed in such a way that another worker may perform it.
     """
 
     taken: TakenJob
     reply: Reply
     body: bytes
-    generation: bytes
     move: bool = False
 
 

@@ -9,7 +9,7 @@ from redis.client import Pipeline
 
 from providers.base import Failed
 from providers.errors import Reason
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_cache import BusyRead, CalendarKey
 from store.cache.calendar_lists import CalendarList
 from workers.execution import call_policy
 from workers.execution.reads import continues_past_deadline
@@ -24,7 +24,7 @@ from workers.telemetry import metrics
 
 
 class Finisher:
-    """Collects the replies and flights of one drain until the next round trip.
+    """Collects the replies, flights and cached results of one drain until the next round trip.
 
     ``read`` has the calendars that were read, each with its provider.
     """
@@ -34,6 +34,8 @@ class Finisher:
         self._reply_list = reply_list(fanout)
         self._deadline = deadline
         self._replies: list[bytes] = []
+        self._lists: list[tuple[str, CalendarList]] = []
+        self._reads: list[BusyRead] = []
         self.flights = HeldFlights(runtime.stores.single_flight)
         self.read: list[tuple[str, CalendarKey]] = []
 
@@ -70,10 +72,10 @@ class Finisher:
                 self._replies.append(pack_reply(taken.number, Reply(failed=call_policy.overdue(taken.row))))
                 taken.answered = True
 
-    def finish(self, pipe: Pipeline, done: FinishedJob) -> None:
-        """Queue the results of a job for the caches on ``pipe``, and its reply unless it was answered."""
+    def finish(self, done: FinishedJob) -> None:
+        """Take the results of a job for the caches, and its reply unless it was answered."""
         taken, reply = done.taken, done.reply
-        self._store(pipe, done)
+        self._keep(done)
         if not taken.answered:
             self._replies.append(numbered(taken.number, done.body))
         if reply.whole() or time.monotonic() < self._deadline:
@@ -84,31 +86,27 @@ class Finisher:
             self.flights.abandon([taken.flight])
 
     def send(self, pipe: Pipeline) -> None:
-        """Queue the changes of flights, and the replies, on ``pipe``."""
-        # Flights first: a request that has its reply and repeats the read must not join the old flight.
+        """Queue everything on ``pipe``: first the caches, in which requests look for ended reads."""
+        for connection, calendars in self._lists:
+            self._stores.calendar_lists.store(pipe, connection, calendars)
+        self._stores.busy.store(pipe, self._reads)
+        self._lists, self._reads = [], []
+        # Flights before replies: a request that has its reply and repeats the read must not join the old
+        # flight.
         self.flights.send(pipe)
         if self._replies:
             pipe.rpush(self._reply_list, *self._replies)
             pipe.expire(self._reply_list, LEFTOVER_SECONDS)
             self._replies = []
 
-    def _store(self, pipe: Pipeline, done: FinishedJob) -> None:
+    def _keep(self, done: FinishedJob) -> None:
         reply, job = done.reply, done.taken.job
         if reply.listed is not None and job.connection is not None:
-            calendars = CalendarList(reply.read_at, reply.listed)
-            self._stores.calendar_lists.store(pipe, job.connection, calendars)
+            self._lists.append((job.connection, CalendarList(reply.read_at, reply.listed)))
         if not isinstance(job, ReadBusy):
             return
         for calendar, busy in reply.read():
             key = CalendarKey(job.connection, calendar)
             if done.taken.row is not None:
                 self.read.append((done.taken.row.provider, key))
-            self._stores.busy.store(
-                pipe,
-                key,
-                busy,
-                job.start,
-                job.end,
-                read_at=reply.read_at,
-                generation=done.generation,
-            )
+            self._reads.append(BusyRead(key, busy, job.start, job.end, reply.read_at, done.taken.generation))

@@ -7,11 +7,12 @@ import logging
 from collections.abc import Sequence
 
 from store.sql.queries import connections
-from workers.execution import call_policy
+from workers.execution import call_policy, reads
 from workers.fanout import failures
 from workers.fanout.codec import DecodeError, Packed, unpack_job
 from workers.fanout.drain_state import DrainJobs, TakenJob
 from workers.fanout.finishing import Finisher
+from workers.fanout.jobs import ReadBusy
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -29,13 +30,15 @@ class Intake:
 
     def take(self, messages: Sequence[bytes]) -> None:
         """Prepare the jobs in these messages from the list."""
-        taken = [TakenJob(next(self._ids), *job) for data in messages if (job := self._decode(data))]
+        packed = [job for data in messages if (job := self._decode(data))]
+        taken = [TakenJob(next(self._ids), each.number, each.job, each.flight) for each in packed]
         self._finisher.flights.take(each.flight for each in taken)
         try:
             self._load(taken)
+            self._begin(taken)
         except Exception as error:
             # Any error: the jobs are no longer on the list, so they must be answered.
-            log.exception("connections could not be loaded")
+            log.exception("jobs could not be prepared")
             for each in taken:
                 self._finisher.give_up(each, failures.because(error))
         else:
@@ -62,3 +65,12 @@ class Intake:
             if each.row is not None:
                 lease = each.flight or f"{self._fanout}:{each.number}"
                 each.ask = call_policy.acquire_request(each.job, each.row, lease)
+
+    def _begin(self, taken: Sequence[TakenJob]) -> None:
+        """Begin the reads of busy periods in the cache, in one round trip."""
+        busy = [
+            (each.job, each.row) for each in taken if isinstance(each.job, ReadBusy) and each.row is not None
+        ]
+        generations = reads.begin(self._runtime.stores, busy)
+        for each in taken:
+            each.generation = generations.get(each.job.connection or "", b"")

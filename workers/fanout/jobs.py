@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from providers.base import Calendar, Failed, Outcome, Read
 from providers.events import Changes, Draft, Event
 from providers.oauth.registration_probe import Finding
@@ -12,8 +14,7 @@ from scheduling.intervals import Intervals
 from store.cache.calendar_lists import ListedCalendar
 
 
-@dataclass(frozen=True, slots=True)
-class ReadBusy:
+class ReadBusy(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Read the busy periods of some calendars of one connection over ``[start, end)``, in milliseconds.
 
     ``calendars`` None means every calendar on the account's list.
@@ -25,22 +26,19 @@ class ReadBusy:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class ListCalendars:
+class ListCalendars(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Read which calendars one connection has."""
 
     connection: str
 
 
-@dataclass(frozen=True, slots=True)
-class ShowCalendars:
+class ShowCalendars(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Read the calendars of one connection with all details."""
 
     connection: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReadEvents:
+class ReadEvents(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Read the events of some calendars of one connection over ``[start, end)``, in milliseconds."""
 
     connection: str
@@ -49,8 +47,7 @@ class ReadEvents:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class GetEvent:
+class GetEvent(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Read one event; ``by_meta``: ``event`` is the metaId that it carries."""
 
     connection: str
@@ -59,8 +56,7 @@ class GetEvent:
     by_meta: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CreateEvent:
+class CreateEvent(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Create an event in one calendar."""
 
     connection: str
@@ -68,8 +64,7 @@ class CreateEvent:
     draft: Draft
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateEvent:
+class UpdateEvent(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Change one event; ``by_meta`` as in :class:`GetEvent`."""
 
     connection: str
@@ -79,8 +74,7 @@ class UpdateEvent:
     by_meta: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteEvent:
+class DeleteEvent(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Delete one event; ``by_meta`` as in :class:`GetEvent`, and then only the one of ``mark``, if given."""
 
     connection: str
@@ -91,38 +85,33 @@ class DeleteEvent:
     mark: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FreshToken:
+class FreshToken(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Refresh one connection's access token if it is stale; the token itself stays in the database."""
 
     connection: str
 
 
-@dataclass(frozen=True, slots=True)
-class Revoke:
+class Revoke(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Revoke the grant of a removed connection; account and token are stored encrypted under this id."""
 
     revocation: str
     connection: None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StopChannels:
+class StopChannels(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Close the notification channels of one connection at its provider."""
 
     connection: str
 
 
-@dataclass(frozen=True, slots=True)
-class ExchangeCode:
+class ExchangeCode(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Exchange an authorization code; code and verifier are stored encrypted under this id."""
 
     authorization: str
     connection: None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CheckRegistration:
+class CheckRegistration(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Test an OAuth registration at its provider; it is stored encrypted under this id."""
 
     proposal: str

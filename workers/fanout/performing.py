@@ -36,11 +36,11 @@ class Performer:
         self._deadline = deadline
         self._mover = mover
 
-    def run(self, taken: TakenJob, generation: bytes) -> FinishedJob:
+    def run(self, taken: TakenJob) -> FinishedJob:
         """Perform a job. Every exception becomes a failed reply, so that each job is answered."""
         if self._mover.must_move(taken):
             reply = Reply(failed=ISOLATED)
-            return FinishedJob(taken, reply, pack_body(reply), generation, move=True)
+            return FinishedJob(taken, reply, pack_body(reply), move=True)
         move = False
         try:
             reply, move = self._attempt(taken)
@@ -49,7 +49,7 @@ class Performer:
             log.exception("a job failed unexpectedly", extra={"connection": taken.job.connection})
             reply = Reply(failed=failures.because(error))
             body = pack_body(reply)
-        return FinishedJob(taken, reply, body, generation, move)
+        return FinishedJob(taken, reply, body, move)
 
     def _attempt(self, taken: TakenJob) -> tuple[Reply, bool]:
         """The reply to a job, and whether another worker may perform it instead."""

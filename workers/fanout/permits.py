@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from redis.client import Pipeline
-from redis.exceptions import RedisError
 
 from providers.base import Failed
 from store.coordination.provider_rate_limiter import GO, Permit, ProviderRateLimiter, WaitReason
@@ -23,14 +22,9 @@ LEASE_MARGIN = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Clearance:
-    """The permits of some jobs by id, and the cache generations of their connections."""
+    """The permits of some jobs by id."""
 
-    generations: Mapping[str, bytes]
     permits: Mapping[int, Permit]
-
-    def generation(self, taken: TakenJob) -> bytes:
-        """The cache generation of a job's connection, empty without one."""
-        return self.generations.get(taken.job.connection or "", b"")
 
     def permit(self, taken: TakenJob) -> Permit:
         """The permit of a job. Jobs that the rate limiter does not concern may begin at once."""
@@ -45,19 +39,14 @@ class Permits:
         self._deadline = deadline
 
     def request(self, taken: Sequence[TakenJob]) -> Clearance:
-        """Request permits, read the generations and renew the flights of these jobs, in one round trip."""
+        """Request permits and renew the flights of these jobs, in one round trip."""
         stores = self._runtime.stores
-        ids = list(dict.fromkeys(each.row.id for each in taken if each.row is not None))
-        if not ids:
-            return Clearance({}, {})
         by_job = {each.id: each.ask for each in taken if each.ask is not None}
         requests = list(by_job.values())
         flights = [each.flight for each in taken if each.flight is not None]
         left = self._deadline - time.monotonic()
         with stores.redis.pipeline(transaction=False) as pipe:
             results = NamedResults(pipe)
-            stores.busy.ask_generations(pipe, ids)
-            results.name("generations")
             if flights:
                 stores.single_flight.renew(pipe, flights)
             if requests:
@@ -65,14 +54,8 @@ class Permits:
                 stores.provider_rate_limiter.acquire(pipe, requests, left=left, lease=lease)
                 results.name("permits")
             named = results.pick(pipe.execute(raise_on_error=False))
-        generations = named["generations"]
-        if isinstance(generations, RedisError):
-            raise generations
         permits = ProviderRateLimiter.permits(named["permits"], requests) if requests else []
-        return Clearance(
-            dict(zip(ids, generations, strict=True)),
-            dict(zip(by_job, permits, strict=True)),
-        )
+        return Clearance(dict(zip(by_job, permits, strict=True)))
 
     def apply(self, taken: TakenJob, permit: Permit) -> Failed | float | None:
         """Record a permit. Returns None if the job may begin, the moment to try again, or its failure."""

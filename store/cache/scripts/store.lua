@@ -1,31 +1,52 @@
--- Stores the buckets of a calendar, unless its connection has a new generation since the read began.
+-- Stores the buckets of calendars, except those whose connection has a new generation since the read began.
 --
--- KEYS[1]    generation of the connection
--- KEYS[2]    index of the connection: the set of its buckets
--- KEYS[3]    watch of the calendar
--- KEYS[n+3]  bucket n
+-- KEYS       for each calendar: generation and index (the set of the buckets) of its connection, its watch, and
+--            its buckets
 -- ARGV[1]    JSON object:
---   generation   the generation when the read began
 --   ttl          milliseconds of a bucket's lifetime
 --   watched_ttl  the same for a watched calendar, until the watch ends
+--   margin       milliseconds by which an index outlives its buckets
+--   reads        for each calendar the generation when the read began, and the number of buckets
 -- ARGV[n+1]  value of bucket n: 8 bytes of format, 8 bytes of the read's time (both little-endian), then periods
--- Reply      1 if the generation is unchanged, else 0
+-- Reply      the number of calendars whose generation is unchanged
 
 local arguments = cjson.decode(ARGV[1])
-if (redis.call('GET', KEYS[1]) or '') ~= arguments.generation then return 0 end
-local lifetime = math.max(arguments.ttl, math.min(arguments.watched_ttl, redis.call('PTTL', KEYS[3])))
-for n = 2, #ARGV do
-    local key, value = KEYS[n + 2], ARGV[n]
-    -- A slow read may finish after a read that began later: the newer bucket stays. Reversed, the bytes of the
-    -- little-endian times compare like the numbers.
-    local head = redis.call('GETRANGE', key, 0, 15)
-    local same_format = string.sub(head, 1, 8) == string.sub(value, 1, 8)
-    local newer = string.reverse(string.sub(head, 9)) > string.reverse(string.sub(value, 9, 16))
-    if not (same_format and newer) then
-        redis.call('SET', key, value, 'PX', lifetime)
-        redis.call('SADD', KEYS[2], key)
+-- An index is no string, so it has no value here.
+local known = redis.call('MGET', unpack(KEYS))
+local place, argument, stored = 0, 1, 0
+-- The buckets that were written here: two reads may have the same one.
+local latest = {}
+for _, read in ipairs(arguments.reads) do
+    local generation, count = read[1], read[2]
+    local index, watch = KEYS[place + 2], KEYS[place + 3]
+    if (known[place + 1] or '') == generation then
+        stored = stored + 1
+        local lifetime = arguments.ttl
+        if known[place + 3] then
+            lifetime = math.max(lifetime, math.min(arguments.watched_ttl, redis.call('PTTL', watch)))
+        end
+        local written = {}
+        for n = 1, count do
+            local key, value = KEYS[place + 3 + n], ARGV[argument + n]
+            local old = latest[key] or known[place + 3 + n] or ''
+            -- A slow read may finish after a read that began later: the newer bucket stays. Reversed, the bytes
+            -- of the little-endian times compare like the numbers.
+            local same_format = string.sub(old, 1, 8) == string.sub(value, 1, 8)
+            local newer = string.reverse(string.sub(old, 9, 16)) > string.reverse(string.sub(value, 9, 16))
+            if not (same_format and newer) then
+                redis.call('SET', key, value, 'PX', lifetime)
+                written[#written + 1] = key
+                latest[key] = value
+            end
+        end
+        if #written > 0 then
+            redis.call('SADD', index, unpack(written))
+            -- The index must not expire before a bucket that it lists. The margin saves a command for most reads.
+            if redis.call('PTTL', index) < lifetime then
+                redis.call('PEXPIRE', index, lifetime + arguments.margin)
+            end
+        end
     end
+    place, argument = place + 3 + count, argument + count
 end
--- The index must not expire before a bucket that it lists.
-if redis.call('PTTL', KEYS[2]) < lifetime then redis.call('PEXPIRE', KEYS[2], lifetime) end
-return 1
+return stored

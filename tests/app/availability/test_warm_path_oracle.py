@@ -32,7 +32,7 @@ from app.schemas.timestamps import EPOCH, MILLISECOND
 from scheduling.intervals import Intervals
 from scheduling.query import Query
 from scheduling.windows import MINUTE, Window
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_cache import BusyRead, CalendarKey
 from store.sql.models import Membership, Organization, User
 from store.sql.queries import connections
 from store.sql.queries.connections import Tokens
@@ -217,10 +217,8 @@ def fill(stores: Stores, slug: str, person: Person) -> None:
     start, end = stores.busy.hull(milliseconds("2026-09-01"), milliseconds("2027-06-01"))
     busy = Intervals.of(oracle.merged(person.busy, MINUTE))
     with stores.redis.pipeline(transaction=False) as pipe:
-        stores.busy.store(
-            pipe, CalendarKey(row.id, "primary"), busy, start, end,
-            read_at=now(), generation=stores.busy.generations([row.id])[row.id],
-        )  # fmt: skip
+        stores.busy.store(pipe, [BusyRead(CalendarKey(row.id, "primary"), busy, start, end,
+            read_at=now(), generation=stores.busy.generations([row.id])[row.id])])  # fmt: skip
         pipe.execute()
 
 

@@ -26,6 +26,9 @@ from tests.app.cli.test_commands import ALMANAC, almanac, clean_environment
 from tests.conftest import settings_of
 from tests.installation.processes import START_SECONDS, STOP_SECONDS, free_port, wait_until
 
+# Longer than the interval at which Flower enables events.
+EVENTS_SECONDS = 6.0
+
 # Starts a whole installation, which is too slow for the default run.
 pytestmark = pytest.mark.long
 
@@ -180,6 +183,8 @@ def test_tasks_are_shown_with_ids_and_timestamps_only(flower_process, api, sandb
     account = sandbox.account("google", "planted-address@example.com")
     user = new_user(account)
     (worker,) = flower_process.get("/api/workers", params={"refresh": "1"}).json()
+    # Flower enables the worker's events every five seconds.
+    time.sleep(EVENTS_SECONDS)
     # The read continues for one and a half times the time of its request.
     sandbox.fault(provider="google", operation="google.freebusy.query", latency_ms=20_000)
 

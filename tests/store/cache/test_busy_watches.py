@@ -6,7 +6,7 @@ import pytest
 from redis import Redis
 
 from scheduling.intervals import Intervals
-from store.cache.busy_cache import BusyCache, CalendarKey, watch_name
+from store.cache.busy_cache import BusyCache, BusyRead, CalendarKey, watch_name
 from store.cache.fast_redis import FastRedis
 from store.coordination.channel_usage import ROUND
 from store.stores import Stores
@@ -37,7 +37,7 @@ def read(redis, cache):
         def end(read_at: int = 7) -> None:
             with redis.pipeline(transaction=False) as pipe:
                 busy = Intervals.of([(100, 200)])
-                cache.store(pipe, key, busy, 0, BUCKET, read_at=read_at, generation=noted)
+                cache.store(pipe, [BusyRead(key, busy, 0, BUCKET, read_at=read_at, generation=noted)])
                 pipe.execute()
 
         return end

@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from scheduling.intervals import Intervals
-from store.cache.busy_cache import BusyCache, CalendarKey
+from store.cache.busy_cache import BusyCache, BusyRead, CalendarKey
 from store.cache.cache_tags import Tags, change_tags, owner_of, read_tags, write_tags
 from store.cache.fast_redis import FastRedis
 
@@ -113,7 +113,7 @@ def read(cache: BusyCache, redis: Redis, key: CalendarKey, tags: Tags, *, before
     cache.enter({key: tags})
     before_store()
     with redis.pipeline(transaction=False) as pipe:
-        cache.store(pipe, key, Intervals.of([(1, 2)]), 0, BUCKET, read_at=1, generation=noted)
+        cache.store(pipe, [BusyRead(key, Intervals.of([(1, 2)]), 0, BUCKET, read_at=1, generation=noted)])
         pipe.execute()
 
 

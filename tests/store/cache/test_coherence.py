@@ -27,7 +27,7 @@ from hypothesis.stateful import (
 from redis import Redis
 
 from scheduling.intervals import Intervals
-from store.cache.busy_cache import BusyCache, CalendarKey
+from store.cache.busy_cache import BusyCache, BusyRead, CalendarKey
 from store.cache.fast_redis import FastRedis
 from store.coordination.single_flight import (
     ClaimState,
@@ -201,9 +201,8 @@ class History(RuleBasedStateMachine):
         with self.redis.pipeline(transaction=False) as pipe:
             if not failed:
                 busy = Intervals.of([(reader.picture, reader.picture + 1)])
-                self.cache.store(
-                    pipe, self.key, busy, 0, BUCKET, read_at=reader.read_at, generation=reader.generation
-                )
+                read = BusyRead(self.key, busy, 0, BUCKET, reader.read_at, reader.generation)
+                self.cache.store(pipe, [read])
             if reader.flight:
                 completion = Completion(reader.flight.decode(), body, failed, not failed)
                 self.single_flight.complete(pipe, [completion], leftover=60)

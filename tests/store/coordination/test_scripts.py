@@ -8,12 +8,14 @@ import struct
 import orjson
 import pytest
 from redis import Redis
+from redis.exceptions import ResponseError
 
 from store.lua import STORE, Script, named
 from store.stores import Stores
 
 CACHE, COORDINATION = "cache/scripts", "coordination/scripts"
 FRAGMENTS = {"clock.lua", "breaker.lua", "generation.lua"}
+BEGIN = f"{CACHE}/begin.lua"
 NOW = 1_800_000_000_000
 
 
@@ -26,6 +28,11 @@ def redis(stores: Stores) -> Redis:
 def key() -> str:
     """A prefix of keys that no other test uses."""
     return secrets.token_hex(6)
+
+
+def beginning(generation: str, readers: list[list[str]] | None = None, connections: int = 1) -> bytes:
+    seconds = {"generation_seconds": 60, "readers_seconds": 90}
+    return named(generation=generation, connections=connections, readers=readers or [], **seconds)
 
 
 def run(redis: Redis, path: str, keys: list[str], *arguments):
@@ -50,20 +57,58 @@ def test_a_script_that_redis_has_not_cached_is_sent_with_its_text(redis):
     redis.script_flush()
 
     for _ in range(2):
-        assert run(redis, f"{CACHE}/generations.lua", ["a"], "new", 60) == [b"new"]
+        assert run(redis, BEGIN, ["a"], beginning("new")) == [b"new"]
+
+
+def test_a_pipeline_sends_scripts_that_redis_has_lost_with_their_text(redis, key):
+    script = Script(BEGIN)
+    flushes = iter((True, False, True))
+
+    for number, flush in enumerate(flushes):
+        if flush:
+            redis.script_flush()
+        with redis.pipeline(transaction=False) as pipe:
+            script.queue(pipe, [f"{key}:{number}"], beginning("first"))
+            pipe.set(f"{key}:set:{number}", number)
+            script.queue(pipe, [f"{key}:{number}"], beginning("second"))
+            results = pipe.execute()
+
+        assert results == [[b"first"], True, [b"first"]]
+        assert redis.get(f"{key}:set:{number}") == b"%d" % number
+
+
+def test_a_script_that_fails_in_a_pipeline_is_not_repeated(redis, key):
+    script = Script(BEGIN)
+    redis.set(f"{key}:number", 0)
+    redis.script_flush()
+    redis.rpush(f"{key}:list", "no set")
+
+    for raises in (True, False):
+        with redis.pipeline(transaction=False) as pipe:
+            pipe.incr(f"{key}:number")
+            script.queue(pipe, [f"{key}:generation", f"{key}:list"], beginning("new", [["reader"]]))
+            if raises:
+                with pytest.raises(ResponseError, match="WRONGTYPE"):
+                    pipe.execute()
+            else:
+                assert isinstance(pipe.execute(raise_on_error=False)[1], ResponseError)
+    assert redis.get(f"{key}:number") == b"2"
 
 
 def test_arguments_that_are_none_are_left_out():
     assert named(now=None, left=0) == b'{"left":0}'
 
 
-def test_generations_are_looked_up_and_made(redis, key):
+def test_generations_are_looked_up_and_made_and_readers_registered(redis, key):
     redis.set(f"{key}:old", "old")
+    redis.sadd(f"{key}:mailbox", "earlier")
+    keys = [f"{key}:{name}" for name in ("old", "none", "mailbox", "calendar")]
 
-    found = run(redis, f"{CACHE}/generations.lua", [f"{key}:old", f"{key}:none"], "new", 60)
-
-    assert found == [b"old", b"new"]
+    assert run(redis, BEGIN, keys, beginning("new", [["a"], ["a:1", "a:2"]], 2)) == [b"old", b"new"]
     assert 0 < redis.ttl(f"{key}:none") <= 60
+    assert redis.smembers(f"{key}:mailbox") == {b"earlier", b"a"}
+    assert redis.smembers(f"{key}:calendar") == {b"a:1", b"a:2"}
+    assert all(60 < redis.ttl(each) <= 90 for each in keys[2:])
 
 
 def bucket(read_at: int) -> bytes:
@@ -73,7 +118,7 @@ def bucket(read_at: int) -> bytes:
 def test_buckets_are_stored_under_an_unchanged_generation_only(redis, key):
     redis.set(f"{key}:generation", "one")
     keys = [f"{key}:{name}" for name in ("generation", "index", "watch", "1", "2")]
-    arguments = named(generation="one", ttl=5_000, watched_ttl=0)
+    arguments = named(ttl=5_000, watched_ttl=0, margin=0, reads=[("one", 2)])
 
     assert run(redis, f"{CACHE}/store.lua", keys, arguments, bucket(NOW), bucket(NOW)) == 1
     assert run(redis, f"{CACHE}/store.lua", keys, arguments, bucket(NOW - 1), bucket(NOW + 1)) == 1
@@ -81,9 +126,25 @@ def test_buckets_are_stored_under_an_unchanged_generation_only(redis, key):
     assert redis.smembers(keys[1]) == {each.encode() for each in keys[3:]}
     assert 0 < redis.pttl(keys[3]) <= 5_000
 
-    other = named(generation="two", ttl=5_000, watched_ttl=0)
+    other = named(ttl=5_000, watched_ttl=0, margin=0, reads=[("two", 2)])
     assert run(redis, f"{CACHE}/store.lua", keys, other, bucket(NOW + 9), bucket(NOW + 9)) == 0
     assert redis.get(keys[3]) == bucket(NOW)
+
+
+def test_reads_in_one_batch_are_stored_each_by_its_generation_and_the_newest_of_a_bucket_stays(redis, key):
+    redis.mset({f"{key}:a": "one", f"{key}:b": "two"})
+    redis.set(f"{key}:watch-b", "channel", px=9_000)
+    reads = [("a", "1"), ("a", "1"), ("a", "1"), ("b", "2"), ("c", "3")]
+    keys = [f"{key}:{name}" for a, n in reads for name in (a, f"index-{a}", f"watch-{a}", n)]
+    arguments = named(
+        ttl=5_000, watched_ttl=8_000, margin=1_000, reads=[("one", 1)] * 3 + [("two", 1), ("gone", 1)]
+    )
+    values = [bucket(NOW + each) for each in (1, 2, 0, 0, 0)]
+
+    assert run(redis, f"{CACHE}/store.lua", keys, arguments, *values) == 4
+    assert redis.mget(f"{key}:1", f"{key}:2", f"{key}:3") == [bucket(NOW + 2), bucket(NOW), None]
+    assert redis.pttl(f"{key}:1") <= 5_000 < redis.pttl(f"{key}:2") <= 8_000
+    assert 8_000 < redis.pttl(f"{key}:index-b") <= 9_000
 
 
 def test_invalidation_takes_connections_of_mailboxes_and_calendars_of_others(redis, key):

@@ -9,7 +9,6 @@ from contextlib import closing
 
 import msgspec
 import pytest
-from redis import Redis
 
 from store.cache.busy_cache import BusyCache, generation_key
 from store.cache.fast_redis import FastRedis
@@ -24,6 +23,7 @@ from store.coordination.single_flight import (
     SingleFlight,
     flight_key,
 )
+from store.lua import ScriptRedis
 from store.stores import Stores
 from tests import services
 from tests.conftest import settings_of
@@ -47,7 +47,7 @@ def redis(request, stores: Stores):
     """The embedded server from the wheel, and the Redis server of the machine."""
     if request.param == "server":
         services.redis_server().require()
-    with stores.redis if request.param == "embedded" else Redis.from_url(services.REDIS) as found:
+    with stores.redis if request.param == "embedded" else ScriptRedis.from_url(services.REDIS) as found:
         yield found
         found.delete(*found.keys(f"*{CONNECTION}*"))
 

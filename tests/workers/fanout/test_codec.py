@@ -13,7 +13,7 @@ from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding, Verdict
 from scheduling.intervals import Intervals
 from store.cache.calendar_lists import ListedCalendar
-from workers.fanout.codec import pack_job, pack_reply, unpack_job, unpack_reply
+from workers.fanout.codec import Packed, pack_job, pack_reply, unpack_job, unpack_reply
 from workers.fanout.jobs import (
     CheckRegistration,
     CreateEvent,
@@ -104,8 +104,8 @@ answers = st.builds(
 
 @given(numbers, jobs)
 def test_a_job_comes_back_as_it_was(number, job):
-    assert unpack_job(pack_job(number, job)) == (number, job, None)
-    assert unpack_job(pack_job(number, job, "1")) == (number, job, "1")
+    assert unpack_job(pack_job(number, job)) == Packed(number, job)
+    assert unpack_job(pack_job(number, job, "1")) == Packed(number, job, "1")
 
 
 @given(numbers, answers)

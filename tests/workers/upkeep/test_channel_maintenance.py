@@ -12,7 +12,7 @@ from sqlalchemy import select, update
 from providers.base import Failed
 from providers.errors import Reason
 from scheduling.intervals import Intervals
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_cache import BusyRead, CalendarKey
 from store.coordination.locks import round_lock
 from store.sql.models import Channel, now
 from store.sql.queries import channels
@@ -83,7 +83,7 @@ def cache(runtime: Runtime, key: CalendarKey, *periods: tuple[int, int]) -> None
     start, end = busy.hull(NINE, NINE + HOUR)
     noted = busy.generations([key.connection])[key.connection]
     with runtime.stores.redis.pipeline(transaction=False) as pipe:
-        busy.store(pipe, key, Intervals.of(periods), start, end, read_at=1, generation=noted)
+        busy.store(pipe, [BusyRead(key, Intervals.of(periods), start, end, read_at=1, generation=noted)])
         pipe.execute()
 
 
