@@ -70,15 +70,14 @@ def test_each_way_to_the_state_is_found(code):
 
 def test_only_one_accessor_reads_the_application():
     """``app.services:services`` is the way to the objects of a process; outside it only ``app.http`` and the
-    dashboard's sign-in, which read the application's own configuration, import ``current_app``."""
+    dashboard's sign-in, which read the application's own configuration, read the application."""
     users = {
         str(file.relative_to(ROOT).parent)
         for file in (ROOT / "app").rglob("*.py")
-        if "from flask import" in (code := file.read_text())
-        and any(
-            alias.name == "current_app"
-            for each in ast.walk(ast.parse(code))
-            if isinstance(each, ast.ImportFrom) and each.module == "flask"
+        if any(
+            alias.name in ("current_app", "current_application")
+            for each in ast.walk(ast.parse(file.read_text()))
+            if isinstance(each, ast.ImportFrom)
             for alias in each.names
         )
     }
