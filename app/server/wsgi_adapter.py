@@ -84,19 +84,19 @@ class WsgiAdapter:
         environ["wsgi.input"], keep_alive = await self._body(environ, receive)
         # All steps of a request run in one context, as on one thread.
         run: Run = partial(asyncio.get_running_loop().run_in_executor, self._pool, copy_context().run)  # type: ignore[arg-type]
-        answer, piece = await run(_begin, self._application, environ)
+        answer, piece, ended = await run(_begin, self._application, environ)
         if not keep_alive:
             answer.headers.append((b"connection", b"close"))
-        await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
-        if len(piece) <= PIECE and answer.is_complete(piece):
-            await run(answer.close)
-            await send(_body_message(piece))
-            return
         try:
-            await _send_pieces(answer, piece, run, receive, send)
-            await send(_body_message(b""))
+            await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+            if ended:
+                await send(_body_message(piece))
+            else:
+                await _send_pieces(answer, piece, run, receive, send)
+                await send(_body_message(b""))
         finally:
-            await run(answer.close)
+            if not ended:
+                await run(answer.close)
 
     async def _body(self, environ: WSGIEnvironment, receive: Receive) -> tuple[io.IOBase, bool]:
         """The body of a request, and whether the connection can take another request after it."""
@@ -167,12 +167,19 @@ def _write(_data: bytes) -> object:
     raise NotImplementedError("WSGI's write() is for old frameworks; return an iterable")
 
 
-def _begin(application: WSGIApplication, environ: WSGIEnvironment) -> tuple[_Answer, bytes]:
-    """Start a request; returns its answer and the first piece."""
+def _begin(application: WSGIApplication, environ: WSGIEnvironment) -> tuple[_Answer, bytes, bool]:
+    """Start a request; returns its answer, the first piece, and whether that ended it.
+
+    A short answer in one piece is closed here: to go to a thread once more would cost more than closing it.
+    """
     answer = _Answer()
     pieces = application(environ, answer.start)
     answer.pieces, answer.close = iter(pieces), getattr(pieces, "close", answer.close)
-    return answer, next(answer.pieces, b"")
+    piece = next(answer.pieces, b"")
+    ended = len(piece) <= PIECE and answer.is_complete(piece)
+    if ended:
+        answer.close()
+    return answer, piece, ended
 
 
 async def _send_pieces(answer: _Answer, piece: bytes | None, run: Run, receive: Receive, send: Send) -> None:
