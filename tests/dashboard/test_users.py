@@ -95,7 +95,7 @@ def test_a_longer_list_needs_no_more_round_trips(install, redis_commands):
     def cost(rows):
         before = redis_commands()
         badges = here.browser.get("/users").html.select("tbody .badge")
-        assert [words(each) for each in badges] == ["Google: no calendars"] * rows
+        assert [words(each) for each in badges] == ["Google: connected"] * rows
         return redis_commands() - before
 
     world.connection("user-00")

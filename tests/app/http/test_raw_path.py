@@ -179,7 +179,7 @@ def test_the_path_is_made_from_the_request_line(raw, path):
 
 def as_served(raw: str) -> str:
     """The path of a request line as a server's environment has it."""
-    path = re.split("[?#]", re.sub("^[a-z]+://[^/?#]*", "", raw))[0]
+    path = re.split("[?#]", re.sub("^[A-Za-z]+://[^/?#]*", "", raw))[0]
     return unquote_to_bytes(path or "/").decode("latin1")
 
 
