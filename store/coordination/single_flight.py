@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import cast
+from typing import Any, cast
 
 from redis import Redis
 from redis.client import Pipeline
@@ -70,13 +70,15 @@ class ReadKey:
 class Completion:
     """A finished read. ``failed``: it counts as a failure for the requests that claim it next.
 
-    ``whole``: no part of it has failed.
+    ``whole``: no part of it has failed. ``number``: its number in the leader's request; None if the leader
+    has its reply.
     """
 
     flight: str
     body: bytes
     failed: bool
     whole: bool
+    number: int | None = None
 
 
 class SingleFlight:
@@ -142,17 +144,23 @@ class SingleFlight:
         """Queue on ``pipe`` the renewal of these flights' leases."""
         _RENEW.queue(pipe, [flight_key(each) for each in flights], LEASE, *flights)
 
-    def complete(self, pipe: Pipeline, completions: Sequence[Completion], *, leftover: int) -> None:
-        """Queue on ``pipe`` a reply to each follower of these reads. The worker replies to the leaders.
+    def complete(
+        self, pipe: Pipeline, completions: Sequence[Completion], *, replies: str, leftover: int
+    ) -> None:
+        """Queue on ``pipe`` a reply to the leader, whose list is ``replies``, and to each follower.
 
         The results are in the cache already, or queued on ``pipe`` before this. A reply list that is not
         fetched expires ``leftover`` seconds later.
         """
-        flights = [{"id": each.flight, "failed": each.failed, "whole": each.whole} for each in completions]
+        flights = []
+        for each in completions:
+            flight: dict[str, Any] = {"id": each.flight, "failed": each.failed, "whole": each.whole}
+            flights.append(flight if each.number is None else {**flight, "number": each.number})
         keys = [flight_key(each.flight) for each in completions]
         followers = [_followers_key(each.flight) for each in completions]
         bodies = [each.body for each in completions]
-        _COMPLETE.queue(pipe, [*keys, *followers], named(leftover=leftover, flights=flights), *bodies)
+        arguments = named(replies=replies, leftover=leftover, flights=flights)
+        _COMPLETE.queue(pipe, [*keys, *followers], arguments, *bodies)
 
     def abandon(self, flights: Sequence[str], pipe: Pipeline | None = None) -> None:
         """Delete, or queue on ``pipe``, flights whose reads are not made; followers find them gone."""

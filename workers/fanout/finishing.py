@@ -11,6 +11,7 @@ from providers.base import Failed
 from providers.errors import Reason
 from store.cache.busy_cache import BusyRead, CalendarKey
 from store.cache.calendar_lists import CalendarList
+from store.coordination.single_flight import Completion
 from workers.execution import call_policy
 from workers.execution.reads import continues_past_deadline
 from workers.fanout import failures
@@ -49,12 +50,12 @@ class Finisher:
         if not failures.by_us(failed):
             metrics.failed(self._stores.counters, taken.job, taken.row, [failed])
         body = pack_body(Reply(failed=failed))
-        self._replies.append(numbered(taken.number, body))
         if failed.reason is Reason.RATE_LIMITED or not failed.called:
             # The followers would get the same refusal, one after the other.
-            self.flights.complete(taken.flight, body, failed=False, whole=False)
+            self._complete(taken, body, failed=False, whole=False)
         else:
             # A follower may have more time.
+            self._reply(taken, body)
             self.flights.abandon([taken.flight])
 
     def reject(self, data: bytes) -> None:
@@ -76,13 +77,12 @@ class Finisher:
         """Take the results of a job for the caches, and its reply unless it was answered."""
         taken, reply = done.taken, done.reply
         self._keep(done)
-        if not taken.answered:
-            self._replies.append(numbered(taken.number, done.body))
         if reply.whole() or time.monotonic() < self._deadline:
             failed = reply.refused() and not failures.by_us(reply.failed)
-            self.flights.complete(taken.flight, done.body, failed=failed, whole=reply.whole())
+            self._complete(taken, done.body, failed=failed, whole=reply.whole())
         else:
             # The job has failed for lack of time. A follower may have more time.
+            self._reply(taken, done.body)
             self.flights.abandon([taken.flight])
 
     def send(self, pipe: Pipeline) -> None:
@@ -91,13 +91,23 @@ class Finisher:
             self._stores.calendar_lists.store(pipe, connection, calendars)
         self._stores.busy.store(pipe, self._reads)
         self._lists, self._reads = [], []
-        # Flights before replies: a request that has its reply and repeats the read must not join the old
-        # flight.
-        self.flights.send(pipe)
+        self.flights.send(pipe, self._reply_list)
         if self._replies:
             pipe.rpush(self._reply_list, *self._replies)
             pipe.expire(self._reply_list, LEFTOVER_SECONDS)
             self._replies = []
+
+    def _complete(self, taken: TakenJob, body: bytes, *, failed: bool, whole: bool) -> None:
+        """Complete the flight of a job, with the reply to its request. A job without a flight has a reply."""
+        if taken.flight is None:
+            self._reply(taken, body)
+        else:
+            number = None if taken.answered else taken.number
+            self.flights.complete(Completion(taken.flight, body, failed, whole, number))
+
+    def _reply(self, taken: TakenJob, body: bytes) -> None:
+        if not taken.answered:
+            self._replies.append(numbered(taken.number, body))
 
     def _keep(self, done: FinishedJob) -> None:
         reply, job = done.reply, done.taken.job

@@ -31,11 +31,10 @@ class HeldFlights:
         """Hold the leases of these flights; None stands for a job without a flight."""
         self._held |= {each: None for each in flights if each is not None}
 
-    def complete(self, flight: str | None, body: bytes, *, failed: bool, whole: bool) -> None:
-        """Complete a flight, which answers its followers; see ``Completion``."""
-        if flight is not None:
-            self._held.pop(flight, None)
-            self._completions.append(Completion(flight, body, failed, whole))
+    def complete(self, completion: Completion) -> None:
+        """Complete a flight, which replies to its leader and its followers."""
+        self._held.pop(completion.flight, None)
+        self._completions.append(completion)
 
     def abandon(self, flights: Iterable[str | None]) -> None:
         """End these flights without a result: the next request leads a new one."""
@@ -57,10 +56,10 @@ class HeldFlights:
         """The moment of the next renewal, if there is a lease."""
         return [self._renew] if self._held else []
 
-    def send(self, pipe: Pipeline) -> None:
-        """Queue all changes on ``pipe``."""
+    def send(self, pipe: Pipeline, replies: str) -> None:
+        """Queue all changes on ``pipe``; ``replies`` is the reply list of the drain's request."""
         if self._completions:
-            self._flights.complete(pipe, self._completions, leftover=LEFTOVER_SECONDS)
+            self._flights.complete(pipe, self._completions, replies=replies, leftover=LEFTOVER_SECONDS)
             self._completions = []
         if self._abandoned:
             self._flights.abandon(self._abandoned, pipe)

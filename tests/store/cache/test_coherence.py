@@ -205,7 +205,7 @@ class History(RuleBasedStateMachine):
                 self.cache.store(pipe, [read])
             if reader.flight:
                 completion = Completion(reader.flight.decode(), body, failed, not failed)
-                self.single_flight.complete(pipe, [completion], leftover=60)
+                self.single_flight.complete(pipe, [completion], replies="replies:leader", leftover=60)
             pipe.execute()
         if reader.client in self.waiting:
             self.waiting.remove(reader.client)

@@ -71,13 +71,18 @@ def claim(flights):
     return one
 
 
+LEADER_LIST = "replies:leader"
+
+
 @pytest.fixture
 def complete(redis, flights):
     """Complete a flight; returns when, if it was still there."""
 
     def one(flight, body=RESULT, *, failed=False, whole=True):
         with redis.pipeline(transaction=False) as pipe:
-            flights.complete(pipe, [Completion(flight, body, failed, whole)], leftover=60)
+            flights.complete(
+                pipe, [Completion(flight, body, failed, whole)], replies=LEADER_LIST, leftover=60
+            )
             pipe.execute()
         return kept(redis, flight).get("completed")
 
@@ -165,6 +170,24 @@ def test_each_follower_gets_one_reply_under_its_own_number(redis, claim, complet
     assert not redis.exists("", f"flight-followers:{flight}")
 
 
+@pytest.mark.parametrize("gone", [False, True])
+def test_the_leader_gets_its_replies_even_when_the_flight_has_expired(redis, flights, claim, gone):
+    _, flight = claim()
+    if gone:
+        redis.delete(flight_key(flight))
+    completions = [
+        Completion(flight, RESULT, failed=False, whole=True, number=5),
+        Completion(flight, b"late", failed=False, whole=True),
+    ]
+    with redis.pipeline(transaction=False) as pipe:
+        flights.complete(pipe, completions, replies=LEADER_LIST, leftover=60)
+        pipe.execute()
+    # The second read was answered before it ended: it has no number.
+    assert redis.lrange(LEADER_LIST, 0, -1) == [struct.pack("<I", 5) + RESULT]
+    assert 0 < redis.ttl(LEADER_LIST) <= 60
+    redis.delete(LEADER_LIST)
+
+
 def test_a_follower_that_has_left_gets_no_reply(redis, flights, claim, complete):
     _, flight = claim(FIRST)
     claim(SECOND)
@@ -212,7 +235,7 @@ def test_a_request_that_missed_the_cache_before_the_completion_reached_redis_get
 ):
     _, flight = claim()
     with redis.pipeline(transaction=False) as pipe:
-        flights.complete(pipe, [Completion(flight, RESULT, False, True)], leftover=60)
+        flights.complete(pipe, [Completion(flight, RESULT, False, True)], replies=LEADER_LIST, leftover=60)
         # The worker is delayed on a busy machine.
         began = milliseconds()
         pipe.execute()
@@ -227,7 +250,9 @@ def test_the_settings_of_the_process_that_claims_decide_how_long_a_result_is_kep
         )
         worker = SingleFlight(stores.redis, failure_seconds=0, claim_seconds=3)
         with stores.redis.pipeline(transaction=False) as pipe:
-            worker.complete(pipe, [Completion(flight.decode(), b"", False, True)], leftover=60)
+            worker.complete(
+                pipe, [Completion(flight.decode(), b"", False, True)], replies=LEADER_LIST, leftover=60
+            )
             pipe.execute()
         assert 50_000 < lifetime(stores.redis, flight.decode()) <= 60_000
         stores.redis.delete(flight_key(flight.decode()), generation_key(CONNECTION))

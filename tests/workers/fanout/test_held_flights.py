@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from store.coordination.single_flight import LEASE
+from store.coordination.single_flight import LEASE, Completion
 from tests.flights import place
 from workers.fanout import held_flights
 from workers.fanout.held_flights import RENEW, HeldFlights
@@ -34,7 +34,7 @@ def send_changes(runtime, held):
 
     def send() -> None:
         with runtime.stores.redis.pipeline(transaction=False) as pipe:
-            held.send(pipe)
+            held.send(pipe, "replies:leader")
             pipe.execute()
 
     return send
@@ -64,7 +64,7 @@ def test_a_read_that_is_over_is_held_no_longer(held, clock, send_changes, end):
     held.take(["a", "b"])
     for flight in ("a", "b"):
         if end == "complete":
-            held.complete(flight, b"", failed=False, whole=True)
+            held.complete(Completion(flight, b"", failed=False, whole=True))
         else:
             held.abandon([flight])
         assert held.urgent(clock.now)

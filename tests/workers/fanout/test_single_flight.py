@@ -5,16 +5,14 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import takewhile
 
 from providers.base import Read
 from scheduling.intervals import Intervals
-from store.coordination.single_flight import ReadKey, flight_key
 from tests.flights import followers
 from tests.waiting import until
 from tests.workers.coalesced_reads import PATIENCE, REFUSED, Reading, now, waiting
 from tests.workers.conftest import busy_jobs, put_work, read_one, run_drain
-from workers.fanout.codec import pack_job, reply_list, same_read, work_list
+from workers.fanout.codec import reply_list
 from workers.fanout.jobs import Reply
 from workers.fanout.request import CoalescingPolicy
 from workers.queues import Queue
@@ -102,29 +100,6 @@ def test_jobs_that_are_not_shared_make_no_flight(runtime, connected):
     run_drain(runtime, "f", read_one)
     assert runtime.stores.redis.llen(reply_list("f")) == 2
     assert not runtime.stores.redis.keys("flight:*")
-
-
-def test_a_flight_completes_before_its_leader_gets_the_reply(runtime, connected, flights):
-    (job,) = busy_jobs(connected(), 1)
-    wish = ReadKey(job.connection, same_read(job), 0)
-    ((_, flight),) = flights.claim(
-        [wish], reply_list("f"), now=now(), began=time.time() * 1000, newer_than=None, lease=60.0
-    )
-    redis = runtime.stores.redis
-    redis.rpush(work_list("f"), pack_job(0, job, flight.decode()))
-    with redis.monitor() as monitor:
-        run_drain(runtime, "f", read_one)
-        redis.echo("over")
-        commands = list(
-            takewhile(lambda each: each != "ECHO over", (each["command"] for each in monitor.listen()))
-        )
-    completed = next(
-        n
-        for n, each in enumerate(commands)
-        if each.startswith(f"SET {flight_key(flight.decode())} ") and "completed" in each
-    )
-    pushed = next(n for n, each in enumerate(commands) if each.startswith(f"RPUSH {reply_list('f')} "))
-    assert completed < pushed
 
 
 def test_what_was_read_in_part_is_not_kept_as_a_failure(ask, serve, connected):
