@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.availability import request
+from app.availability import parameters
 from app.availability.failures import error_of, sufficient_scopes
 from app.availability.selection import precheck
 from app.http.authentication import Authentication
@@ -45,7 +45,7 @@ def of_user(authentication: Authentication, custom_id: str, query: Mapping[str, 
     refs = authentication.cached.get_or_load(("user", custom_id, only), load)
     if refs is None:
         raise NotFound("User not found")
-    return request.of_provider(refs, query)
+    return parameters.of_provider(refs, query)
 
 
 def of_members(authentication: Authentication, slug: str) -> Mapping[str, Sequence[ConnectionRef]]:

@@ -11,7 +11,7 @@ from flask.views import MethodView
 
 from app.accounts import connections
 from app.api import cache_control
-from app.availability import request
+from app.availability import parameters
 from app.availability.failures import Failures
 from app.availability.lookup import look_up
 from app.availability.result import BusyResult
@@ -46,11 +46,11 @@ class UserBusy(MethodView):
         Merged and clipped to the range. Calendars that could not be read are in `failedCalendars`; when
         none could be read, the request fails.
         """
-        start, end = request.time_range(query, header["zone"])
+        start, end = parameters.time_range(query, header["zone"])
         refs = connections.of_user(authentication(), userId, query)
         if not refs:
             raise NotFound(connections.NO_CALENDARS)
-        selector = request.selector(query, primary_only=query["primaryOnly"])
+        selector = parameters.selector(query, primary_only=query["primaryOnly"])
         result = look_up(
             authentication(), [CalendarRequest(refs, selector)], start, end, cache_control.freshness()
         )
@@ -72,11 +72,11 @@ class OrganizationBusy(MethodView):
         A member with a calendar that could not be read is in `failedUsers`; the calendars that were read
         count.
         """
-        start, end = request.time_range(query, header["zone"])
+        start, end = parameters.time_range(query, header["zone"])
         members = connections.of_members(authentication(), orgSlug)
-        selector = request.selector(query, primary_only=query["primaryOnly"])
+        selector = parameters.selector(query, primary_only=query["primaryOnly"])
         calendar_requests = {
-            user: CalendarRequest(request.of_provider(refs, query), selector)
+            user: CalendarRequest(parameters.of_provider(refs, query), selector)
             for user, refs in members.items()
         }
         result = look_up(
@@ -89,4 +89,4 @@ class OrganizationBusy(MethodView):
 
 def _answer(result: BusyResult, start: int, end: int, **extra_fields: Sequence[dict[str, Any]]) -> Response:
     data = busy_json(busy_union(result.busy, start, end))
-    return json_response(json_object({"data": data, **extra_fields}), headers=request.age(result))
+    return json_response(json_object({"data": data, **extra_fields}), headers=parameters.age(result))

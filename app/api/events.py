@@ -14,7 +14,7 @@ from flask.views import MethodView
 from app.accounts import connections
 from app.accounts.calendar_names import calendar_name
 from app.api import cache_control, replay_access
-from app.availability import request as availability_request
+from app.availability import parameters
 from app.availability.selection import CalendarSelector
 from app.events import creates, lists
 from app.events.drafts import changes, draft
@@ -180,7 +180,7 @@ def _range(query: dict[str, Any], zone: ZoneInfo | None, *, bare: bool) -> tuple
         if name not in query:
             raise Invalid(f"{name} is required")
     where = (query.get("timeZone") if bare else None) or zone or UTC
-    return availability_request.time_range(query, where, names)
+    return parameters.time_range(query, where, names)
 
 
 def _views(events: Sequence[tuple[str, Event]]) -> list[dict[str, Any]]:

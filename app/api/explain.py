@@ -10,7 +10,7 @@ from flask import Response
 from flask.views import MethodView
 
 from app.api import cache_control
-from app.availability import explanation, lookup, request
+from app.availability import explanation, lookup, parameters
 from app.availability.explanation import Blocking, Explained
 from app.availability.failures import Failures
 from app.http.auth import authentication
@@ -70,7 +70,7 @@ class OrganizationExplanation(MethodView):
         There is an entry for every member, by user id; a member without connected calendars has the reason
         `noCalendars`.
         """
-        question = request.slot_query(query, header["zone"])
+        question = parameters.slot_query(query, header["zone"])
         at = query["at"].milliseconds(header["zone"])
         members, users, result = lookup.of_members(
             authentication(), query, question, orgSlug, cache_control.freshness()
@@ -82,22 +82,22 @@ class OrganizationExplanation(MethodView):
             "at": timestamp(at),
             "offeredBy": [user for user, explained in found.items() if explained.offered],
             "members": [{"userId": user, **_entry(explained)} for user, explained in found.items()],
-            "options": request.options(query, question),
+            "options": parameters.options(query, question),
         }
         failed = [Failures.of(result, n).user(users[n]) for n in sorted(result.failing())]
-        return json_response({"data": data, "failedUsers": failed}, headers=request.age(result))
+        return json_response({"data": data, "failedUsers": failed}, headers=parameters.age(result))
 
 
 def _one_user(
     query: dict[str, Any], zone: ZoneInfo, schedules: Sequence[Mapping[str, Any]] | None, user: str
 ) -> Response:
-    question = request.slot_query(query, zone, schedules)
+    question = parameters.slot_query(query, zone, schedules)
     at = query["at"].milliseconds(zone)
     result = lookup.of_user(authentication(), query, question, user, cache_control.freshness())
     explained = explanation.of_request(result, question, at, partial=query["onFailure"] == "partial")
-    data = {"at": timestamp(at), **_entry(explained), "options": request.options(query, question)}
+    data = {"at": timestamp(at), **_entry(explained), "options": parameters.options(query, question)}
     body = {"data": data, "failedCalendars": Failures.of(result).calendars()}
-    return json_response(body, headers=request.age(result))
+    return json_response(body, headers=parameters.age(result))
 
 
 def _entry(explained: Explained) -> dict[str, Any]:

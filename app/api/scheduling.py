@@ -13,7 +13,7 @@ from flask.views import MethodView
 
 from app.accounts import connections
 from app.api import cache_control
-from app.availability import lookup, request
+from app.availability import lookup, parameters
 from app.availability.failures import Failures
 from app.availability.lookup import look_up
 from app.availability.result import BusyResult
@@ -94,7 +94,7 @@ class OrganizationScheduling(MethodView):
 
         A member with a calendar that could not be read has no slots and is in `failedUsers`.
         """
-        question = request.slot_query(query, header["zone"])
+        question = parameters.slot_query(query, header["zone"])
         _, users, result = lookup.of_members(
             authentication(), query, question, orgSlug, cache_control.freshness()
         )
@@ -103,7 +103,7 @@ class OrganizationScheduling(MethodView):
         free = slots(question, *result.of_requests(readable))
         data = {
             "availableSlots": slots_json(free, [users[n] for n in readable.tolist()]),
-            "options": request.options(query, question),
+            "options": parameters.options(query, question),
         }
         failed = [Failures.of(result, n).user(users[n]) for n in failing]
         return _answer(json_object(data), result, failedUsers=failed)
@@ -112,7 +112,7 @@ class OrganizationScheduling(MethodView):
 def _one_user(
     query: dict[str, Any], zone: ZoneInfo, schedules: Sequence[Mapping[str, Any]] | None, user: str
 ) -> Response:
-    question = request.slot_query(query, zone, schedules)
+    question = parameters.slot_query(query, zone, schedules)
     result = lookup.of_user(authentication(), query, question, user, cache_control.freshness())
     failures = Failures.of(result)
     partial = query["onFailure"] == "partial"
@@ -120,20 +120,21 @@ def _one_user(
         raise failures.error()
     extra_fields = {"failedCalendars": failures.calendars()} if partial else {}
     free = slots(question, *result.of_request(0))
-    data = {"availableSlots": slots_json(free), "options": request.options(query, question)}
+    data = {"availableSlots": slots_json(free), "options": parameters.options(query, question)}
     return _answer(json_object(data), result, **extra_fields)
 
 
 def _several_users(query: dict[str, Any], zone: ZoneInfo, body: dict[str, Any]) -> Response:
     wanted_users = body["users"]
     schedules = [_first_given(user["schedules"], body["schedules"]) for user in wanted_users]
-    questions = request.slot_queries(query, zone, schedules)
-    request.check_size(Counter(questions))
+    questions = parameters.slot_queries(query, zone, schedules)
+    parameters.check_size(Counter(questions))
     with services().stores.database.reading() as session:
         known = connection_queries.of_users(session, {user["id"] for user in wanted_users}, within=within())
     calendar_requests = [
         CalendarRequest(
-            request.of_provider(known.get(user["id"], []), query), request.selector(user, primary_only=True)
+            parameters.of_provider(known.get(user["id"], []), query),
+            parameters.selector(user, primary_only=True),
         )
         for user in wanted_users
     ]
@@ -170,9 +171,9 @@ def _entry(
             "userId": user,
             "status": "ok",
             "availableSlots": slots_json(free),
-            "options": request.options(query, question),
+            "options": parameters.options(query, question),
             "calendarIds": [result.targets[n].shown for n in indexes],
-            "schedules": request.echoed_schedules(schedules or ()),
+            "schedules": parameters.echoed_schedules(schedules or ()),
             "failedCalendars": [],
         }
     )
@@ -183,4 +184,4 @@ def _first_given(*values: Sequence[Mapping[str, Any]] | None) -> Sequence[Mappin
 
 
 def _answer(data: Iterator[bytes], result: BusyResult, **extra_fields: Sequence[dict[str, Any]]) -> Response:
-    return json_response(json_object({"data": data, **extra_fields}), headers=request.age(result))
+    return json_response(json_object({"data": data, **extra_fields}), headers=parameters.age(result))

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from app.accounts import connections as accounts
 from app.accounts.calendar_names import renamed
-from app.availability import refresh
-from app.availability import request as parsed
+from app.availability import parameters, refresh
 from app.availability.freshness import Freshness
 from app.availability.jobs import read_jobs
 from app.availability.result import BusyResult, ResultBuilder
@@ -80,11 +79,11 @@ def of_user(
     :raise Invalid: for a range that could hold too many slots
     :raise NotFound: for a user that the key does not reach, or without calendars
     """
-    parsed.check_size({question: 1})
+    parameters.check_size({question: 1})
     refs = accounts.of_user(authentication, user, query)
     if not refs:
         raise NotFound(accounts.NO_CALENDARS)
-    request = CalendarRequest(refs, parsed.selector(query, primary_only=True))
+    request = CalendarRequest(refs, parameters.selector(query, primary_only=True))
     return look_up(authentication, [request], *question.busy_range(), freshness)
 
 
@@ -100,16 +99,16 @@ def of_members(
     :raise Invalid: for a range that could hold too many slots
     :raise NotFound: for an organization that the key does not reach, or without members
     """
-    selector = parsed.selector(query, primary_only=True)
+    selector = parameters.selector(query, primary_only=True)
     members = accounts.of_members(authentication, slug)
     if not members:
         raise NotFound("Organization has no members")
     requests = {
         user: CalendarRequest(refs, selector)
         for user, connected in members.items()
-        if (refs := parsed.of_provider(connected, query))
+        if (refs := parameters.of_provider(connected, query))
     }
-    parsed.check_size({question: len(requests)})
+    parameters.check_size({question: len(requests)})
     result = look_up(authentication, list(requests.values()), *question.busy_range(), freshness)
     return Members(list(members), list(requests), result)
 

@@ -1,4 +1,4 @@
-"""Authentication: the API key of a request, and the organization and users that it may change."""
+"""The API key of a request: looks it up, and runs a view again on outdated rows."""
 
 from __future__ import annotations
 

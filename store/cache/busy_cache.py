@@ -114,7 +114,7 @@ class BusyCache:
     def __init__(
         self,
         redis: Redis,
-        line: FastRedis,
+        fast_redis: FastRedis,
         *,
         ttl_seconds: float,
         stale_seconds: float = 0.0,
@@ -122,7 +122,7 @@ class BusyCache:
         bucket: int,
     ) -> None:
         self._redis = redis
-        self._line = line
+        self._fast_redis = fast_redis
         self._fresh = int(ttl_seconds * 1000)
         self._ttl = self._fresh and self._fresh + int(stale_seconds * 1000)
         self._watched = int(watched_seconds * 1000)
@@ -157,7 +157,7 @@ class BusyCache:
         numbers = range(*(edge // self._bucket for edge in self.hull(start, end)))
         names = [f"{prefix}{number}" for prefix in map(_prefix, keys) for number in numbers]
         wanted = [*(names if self._ttl else ()), *([beside] if beside else ())]
-        values = self._line.mget(wanted) if wanted else []
+        values = self._fast_redis.mget(wanted) if wanted else []
         value = values.pop() if beside else None
         return self._read(values or [None] * len(names), len(keys), numbers, newer_than, value)
 
@@ -202,7 +202,7 @@ class BusyCache:
         return self.begin(connection_ids, {})
 
     def begin(self, connection_ids: Iterable[str], reads: Mapping[CalendarKey, Tags]) -> dict[str, bytes]:
-        """Look up the generations as above, and :meth:`enter` calendars, in one round trip."""
+        """Look up the generations as above, and :meth:`register_readers`, in one round trip."""
         ids = list(dict.fromkeys(connection_ids))
         if not ids:
             return {}
@@ -231,7 +231,7 @@ class BusyCache:
         if batch.keys:
             batch.queue(pipe, self._ttl, self._watched)
 
-    def enter(self, reads: Mapping[CalendarKey, Tags]) -> None:
+    def register_readers(self, reads: Mapping[CalendarKey, Tags]) -> None:
         """Add calendars that are about to be read to the reader sets of their tags, in one round trip.
 
         Call it after the generation was looked up and before the provider is called.
@@ -240,7 +240,7 @@ class BusyCache:
         for name, readers in _members(reads).items():
             commands += ("SADD", name, *readers), ("EXPIRE", name, self._readers)
         if commands:
-            self._line.ask(*commands)
+            self._fast_redis.ask(*commands)
 
     def invalidate(self, tags: Tags, connection_ids: Iterable[str] = ()) -> None:
         """Invalidate the calendars that are cached under these tags, and all calendars of some connections.
@@ -266,7 +266,7 @@ class BusyCache:
 
     def watched(self, keys: Sequence[CalendarKey]) -> list[str | None]:
         """The channel that watches each calendar, in one round trip."""
-        values = self._line.mget([watch_name(key) for key in keys]) if keys else []
+        values = self._fast_redis.mget([watch_name(key) for key in keys]) if keys else []
         return [value.decode() if value else None for value in values]
 
     def empty(self, key: CalendarKey, *, unwatch: str = "") -> None:

@@ -25,11 +25,12 @@ from store.cache.fast_redis import FastRedis
 
 log = logging.getLogger(__name__)
 
+# The key keeps its first name: during an upgrade, processes of the old and the new version share it.
 VERSION_KEY = "directory"
 VERSION_BYTES = 12
 
 # Connections, about 0.5 kB each, that a process caches at most.
-MOST_REMEMBERED = 200_000
+MOST_CACHED = 200_000
 
 # Lifetime of a cached row. A change becomes visible after this time if its writer could not replace the
 # version, because Redis was down or the writer was killed after its commit.
@@ -45,7 +46,7 @@ class CachedVersion:
         self.version = version
         self._lock = threading.Lock()
         self._known: TTLCache[Hashable, tuple[Any, int]] = TTLCache(
-            MOST_REMEMBERED, LONGEST_SECONDS, getsizeof=lambda known: known[1]
+            MOST_CACHED, LONGEST_SECONDS, getsizeof=lambda known: known[1]
         )
 
     def get_or_load(
@@ -60,7 +61,7 @@ class CachedVersion:
         if known is not None:
             return cast(Value, known[0])
         value = load()
-        if value is not None and (size := weight(value)) <= MOST_REMEMBERED:
+        if value is not None and (size := weight(value)) <= MOST_CACHED:
             with self._lock:
                 self._known[key] = value, size
         return value
@@ -69,9 +70,9 @@ class CachedVersion:
 class VersionedCache:
     """The cache of this process, and the shared version that invalidates it in all processes."""
 
-    def __init__(self, redis: Redis, line: FastRedis) -> None:
+    def __init__(self, redis: Redis, fast_redis: FastRedis) -> None:
         self._redis = redis
-        self._line = line
+        self._fast_redis = fast_redis
         self._memory = CachedVersion()
 
     def recent(self) -> CachedVersion:
@@ -81,7 +82,7 @@ class VersionedCache:
     def current(self) -> CachedVersion:
         """The cache for a request that begins now, in one round trip. It is empty while Redis is down."""
         try:
-            (version,) = self._line.mget([VERSION_KEY])
+            (version,) = self._fast_redis.mget([VERSION_KEY])
             return self.under(version or self._first_version())
         except RedisError as error:
             log.warning("database rows are not cached without Redis: %s", type(error).__name__)
@@ -109,4 +110,4 @@ class VersionedCache:
 
     def _first_version(self) -> bytes | None:
         self._redis.set(VERSION_KEY, secrets.token_bytes(VERSION_BYTES), nx=True)
-        return self._line.mget([VERSION_KEY])[0]
+        return self._fast_redis.mget([VERSION_KEY])[0]

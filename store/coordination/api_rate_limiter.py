@@ -32,8 +32,8 @@ class Quota(NamedTuple):
 class ApiRateLimiter:
     """``limit`` is the limit of each key, in requests per minute."""
 
-    def __init__(self, line: FastRedis, limit: int) -> None:
-        self._line = line
+    def __init__(self, fast_redis: FastRedis, limit: int) -> None:
+        self._fast_redis = fast_redis
         self._limit = limit
 
     def take(self, key: int) -> Quota:
@@ -42,7 +42,7 @@ class ApiRateLimiter:
         :raise redis.RedisError: when Redis is down
         """
         counters = f"quota:{key}:before", f"quota:{key}:now"
-        taken, window = self._line.ask(
+        taken, window = self._fast_redis.ask(
             ("EVAL", _TAKE, 2, *counters, self._limit, WINDOW, 1), ("EVAL", _LOOK, 2, *counters, WINDOW)
         )
         before, before_ends, now, now_ends = (max(0, int(each or 0)) for each in window)

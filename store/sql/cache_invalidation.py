@@ -22,11 +22,11 @@ from store.sql.models import (
 )
 
 # Execution option of a statement that changes no cached value.
-UNREMEMBERED = "unremembered"
+UNCACHED = "uncached"
 
 # Models whose changes invalidate nothing. Channels are cached, but a notification of an ended channel is
 # still correct.
-_NEVER_REMEMBERED = (
+_NEVER_CACHED = (
     AuditRecord,
     Channel,
     IdempotencyKey,
@@ -35,7 +35,7 @@ _NEVER_REMEMBERED = (
     WebhookEndpoint,
 )
 # Inserts of these invalidate nothing: the absence of a key or a session is not cached.
-_NOT_WHEN_NEW = (Administrator, ApiKey, DashboardSession, *_NEVER_REMEMBERED)
+_NOT_WHEN_NEW = (Administrator, ApiKey, DashboardSession, *_NEVER_CACHED)
 
 _CHANGES = "changes"
 
@@ -45,9 +45,9 @@ def notice(sessions: sessionmaker[Session], changing: Callable[[], None]) -> Non
 
     @event.listens_for(sessions, "do_orm_execute")
     def executed(state: ORMExecuteState) -> Result[Any] | None:
-        if state.is_select or state.execution_options.get(UNREMEMBERED):
+        if state.is_select or state.execution_options.get(UNCACHED):
             return None
-        if state.bind_mapper is not None and issubclass(state.bind_mapper.class_, _NEVER_REMEMBERED):
+        if state.bind_mapper is not None and issubclass(state.bind_mapper.class_, _NEVER_CACHED):
             return None
         result = state.invoke_statement()
         if getattr(result, "rowcount", -1):
@@ -57,9 +57,7 @@ def notice(sessions: sessionmaker[Session], changing: Callable[[], None]) -> Non
     @event.listens_for(sessions, "after_flush")
     def flushed(session: Session, _context: object) -> None:
         new = [each for each in session.new if not isinstance(each, _NOT_WHEN_NEW)]
-        other = [
-            each for each in (*session.dirty, *session.deleted) if not isinstance(each, _NEVER_REMEMBERED)
-        ]
+        other = [each for each in (*session.dirty, *session.deleted) if not isinstance(each, _NEVER_CACHED)]
         if new or other:
             session.info[_CHANGES] = True
 

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, CursorResult, func, inspect, literal, sele
 from sqlalchemy.orm import InstrumentedAttribute
 
 from store.security.crypto import PREFIX_BYTES, Keyring, Undecipherable
-from store.sql.cache_invalidation import UNREMEMBERED
+from store.sql.cache_invalidation import UNCACHED
 from store.sql.database import Database
 from store.sql.models import Base, IdempotencyKey, OAuthConnection, ProviderClient, WebhookEndpoint
 from store.sql.queries import connections, idempotency, provider_clients, webhooks
@@ -113,7 +113,7 @@ def _seal(database: Database, keyring: Keyring, rows: Sequence[Sequence[Any]], p
             # Only if the value is still the same: a token may have been refreshed meanwhile.
             replace = update(sealed.model).where(*row, sealed.column == old).values({sealed.column: new})
             # The plaintext stays the same, so no cache has to be invalidated.
-            done = session.execute(replace.execution_options(**{UNREMEMBERED: True}))
+            done = session.execute(replace.execution_options(**{UNCACHED: True}))
             progress.sealed += cast(CursorResult[Any], done).rowcount
 
 

@@ -136,9 +136,11 @@ def note_list(stores: Stores, credentials: Credentials, calendars: Sequence[Cale
     return credentials
 
 
-def enter(stores: Stores, credentials: Credentials, calendars: Sequence[str], of: Mapping[str, str]) -> None:
+def register_readers(
+    stores: Stores, credentials: Credentials, calendars: Sequence[str], of: Mapping[str, str]
+) -> None:
     """Register calendars with the cache before they are read; ``of`` has their owners."""
-    stores.busy.enter(
+    stores.busy.register_readers(
         {
             CalendarKey(credentials.id, each): read_tags(credentials, each, of.get(each, ""))
             for each in calendars

@@ -184,7 +184,7 @@ class _Reader:
         of = identity.owners(
             stores, self._credentials, self._provider, self._lister, calendars, deadline=self._soon()
         )
-        identity.enter(stores, self._credentials, calendars, of)
+        identity.register_readers(stores, self._credentials, calendars, of)
 
 
 def _now() -> int:

@@ -16,7 +16,7 @@ import orjson
 from marshmallow import Schema, ValidationError, fields
 from werkzeug.datastructures import MultiDict
 
-from app.availability import request as availability_request
+from app.availability import parameters
 from app.dashboard.forms import Body
 from app.http.errors import Invalid
 from app.schemas.availability import WEEKDAYS, OrganizationSlotsQuery, WindowSchema
@@ -125,7 +125,7 @@ class Question:
         return " \\\n  ".join(lines)
 
     def _call(self) -> tuple[str, dict[str, Any] | None]:
-        schedules = None if self.schedules is None else availability_request.echoed_schedules(self.schedules)
+        schedules = None if self.schedules is None else parameters.echoed_schedules(self.schedules)
         if self.organization is not None and schedules is None:
             return f"/v1/organizations/{quote(self.organization)}/scheduling", None
         if len(self.users) == 1:
@@ -169,8 +169,8 @@ def read(sent: MultiDict[str, str], today: date) -> Question:
         arguments = {name: value for name, value in arguments.items() if not name.endswith("TimeEachDay")}
         query = _load(OrganizationSlotsQuery, arguments)
     _check_days_exist(query, form["zone"])
-    engine = availability_request.slot_query(query, form["zone"], schedules)
-    availability_request.check_size({engine: len(form["users"]) or MOST_SHOWN})
+    engine = parameters.slot_query(query, form["zone"], schedules)
+    parameters.check_size({engine: len(form["users"]) or MOST_SHOWN})
     return Question(
         organization,
         form["users"],
@@ -198,7 +198,7 @@ def _arguments(values: Mapping[str, str], form: Mapping[str, Any], first: date) 
             arguments[name] = values[name]
     if form["window"] == "daily":
         for name in ("earliestTimeEachDay", "latestTimeEachDay"):
-            arguments[name] = availability_request.clock(form[name])
+            arguments[name] = parameters.clock(form[name])
     return arguments
 
 

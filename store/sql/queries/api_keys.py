@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, and_, case, func, literal, or_, select, up
 from sqlalchemy.orm import Session, selectinload
 
 from store.security.api_keys import digest, new_key, visible_part
-from store.sql.cache_invalidation import UNREMEMBERED
+from store.sql.cache_invalidation import UNCACHED
 from store.sql.models import ApiKey, UtcDateTime, now
 
 
@@ -91,7 +91,7 @@ def note_use(session: Session, moments: Mapping[int, datetime]) -> None:
         .where(ApiKey.id.in_(moments), earlier)
         .values(last_used_at=used)
         # Processes cache a key's rights, not its last use, which is written often.
-        .execution_options(**{UNREMEMBERED: True}, synchronize_session=False)
+        .execution_options(**{UNCACHED: True}, synchronize_session=False)
     )
 
 

@@ -27,7 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from store.security.crypto import Keyring, Undecipherable
-from store.sql.cache_invalidation import UNREMEMBERED
+from store.sql.cache_invalidation import UNCACHED
 from store.sql.models import Membership, OAuthConnection, User, UtcDateTime, now
 from store.sql.queries import webhooks
 from store.sql.queries.webhooks import Event
@@ -277,7 +277,7 @@ def renew(session: Session, keyring: Keyring, connection_id: str, tokens: Tokens
     connection = update(OAuthConnection).where(OAuthConnection.id == connection_id)
     # Tokens are not cached in processes, and they change often.
     session.execute(
-        connection.values(**_sealed(connection_id, keyring, tokens)).execution_options(**{UNREMEMBERED: True})
+        connection.values(**_sealed(connection_id, keyring, tokens)).execution_options(**{UNCACHED: True})
     )
     alive = {"alive": True, "ended_at": None, "ended_because": None}
     if _changes(session, connection.where(OAuthConnection.alive.is_(False)).values(alive)):
@@ -298,7 +298,7 @@ def identify(
     """
     values = {"main_calendar_id": main_calendar_id, "mailbox": mailbox}
     statement = update(OAuthConnection).where(OAuthConnection.id == connection_id).values(values)
-    session.execute(statement.execution_options(**{UNREMEMBERED: not invalidate}))
+    session.execute(statement.execution_options(**{UNCACHED: not invalidate}))
 
 
 def main_calendars(session: Session, ids: Collection[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, and_, delete, select, update
 from sqlalchemy.orm import Session
 
-from store.sql.cache_invalidation import UNREMEMBERED
+from store.sql.cache_invalidation import UNCACHED
 from store.sql.models import Administrator, DashboardSession, now
 
 # A session lasts two weeks at most, or two days without a request.
@@ -77,7 +77,7 @@ def seen(session: Session, session_id: str) -> None:
     """Record that a session was used just now."""
     used = update(DashboardSession).where(DashboardSession.id == session_id).values(seen_at=now())
     # Processes cache that the session is live, which has not changed.
-    session.execute(used.execution_options(**{UNREMEMBERED: True}))
+    session.execute(used.execution_options(**{UNCACHED: True}))
 
 
 def of_administrator(session: Session, administrator_id: int) -> Sequence[DashboardSession]:

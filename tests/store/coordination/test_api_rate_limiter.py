@@ -94,22 +94,22 @@ def test_two_minutes_of_silence_leave_nothing(redis, key):
 
 
 def test_a_request_is_counted_in_one_round_trip(redis, key, monkeypatch):
-    line = FastRedis(redis)
-    line.mget(["anything"])
+    fast_redis = FastRedis(redis)
+    fast_redis.mget(["anything"])
     sent: list[object] = []
-    connection = line._connection()
+    connection = fast_redis._connection()
     send = connection.send_packed_command
     monkeypatch.setattr(
         connection, "send_packed_command", lambda packed, **more: (sent.append(packed), send(packed, **more))
     )
 
-    assert not ApiRateLimiter(line, 5).take(key).refused
+    assert not ApiRateLimiter(fast_redis, 5).take(key).refused
 
     assert len(sent) == 1
 
 
 def test_a_refusal_of_redis_does_not_answer_the_next_question(redis, key):
-    line = FastRedis(redis)
+    fast_redis = FastRedis(redis)
     with pytest.raises(ResponseError):
-        line.ask(("NO-SUCH-COMMAND",), ("SET", f"quota:{key}:now", 1, "PX", 1000))
-    assert line.mget(["nothing of that name"]) == [None]
+        fast_redis.ask(("NO-SUCH-COMMAND",), ("SET", f"quota:{key}:now", 1, "PX", 1000))
+    assert fast_redis.mget(["nothing of that name"]) == [None]
