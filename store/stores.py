@@ -81,7 +81,7 @@ class Stores:
         """The SQL database."""
         return Database(
             self.settings.database_url,
-            changing=lambda: self.versioned_cache.changing(),
+            changing=lambda: self.versioned_cache.bump_version(),
             tell=lambda endpoints: self.tell(endpoints),
         )
 

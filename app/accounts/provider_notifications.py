@@ -14,7 +14,7 @@ from providers.notifications import News, Notification
 from store.cache.busy_cache import CalendarKey
 from store.cache.invalidation import after_notification
 from store.sql.queries import channels, webhooks
-from store.sql.queries.channels import Speaker
+from store.sql.queries.channels import ChannelWithAccount
 from store.sql.queries.webhooks import Event
 from workers.upkeep.channel_opening import lose, watch
 
@@ -26,50 +26,50 @@ ROUND_SECONDS = 60.0
 CHANNEL = re.compile(r"[0-9a-f]{32}", re.ASCII)
 
 # Compared with if there is no channel, so that every rejection takes the same code path.
-_UNKNOWN = Speaker("", "", CalendarKey("", ""), channels.digest(secrets.token_urlsafe(32)))
+_UNKNOWN = ChannelWithAccount("", "", CalendarKey("", ""), channels.digest(secrets.token_urlsafe(32)))
 
 
 def handle(provider: ProviderName, notifications: Sequence[Notification]) -> bool:
     """Act on the notifications that have the secret of one of our channels; False if none has."""
-    speakers = _speakers({each.channel for each in notifications if CHANNEL.fullmatch(each.channel)})
+    known = _channels({each.channel for each in notifications if CHANNEL.fullmatch(each.channel)})
     handled = False
     # Duplicates within a request are dropped.
     for notification in dict.fromkeys(notifications):
-        speaker = speakers.get(notification.channel, _UNKNOWN)
-        if speaker.proves(notification.secret) and speaker.provider == provider:
-            _act(speaker, notification.news)
+        channel = known.get(notification.channel, _UNKNOWN)
+        if channel.proves(notification.secret) and channel.provider == provider:
+            _act(channel, notification.news)
             handled = True
     return handled
 
 
-def _act(speaker: Speaker, news: News) -> None:
+def _act(channel: ChannelWithAccount, news: News) -> None:
     match news:
         case News.CONFIRMED:
-            _confirm(speaker)
+            _confirm(channel)
         case News.CHANGED:
             stores = services().stores
-            after_notification(stores, speaker, speaker.key)
-            stores.channel_usage.confirm(speaker.channel, services().settings.push_audit_seconds)
-            _record_change(speaker)
+            after_notification(stores, channel, channel.key)
+            stores.channel_usage.confirm(channel.channel, services().settings.push_audit_seconds)
+            _record_change(channel)
         case News.ENDING:
-            _renew_soon(speaker)
+            _renew_soon(channel)
         case News.ENDED:
-            services().stores.busy.empty(speaker.key, unwatch=speaker.channel)
-            after_notification(services().stores, speaker, speaker.key)
+            services().stores.busy.empty(channel.key, unwatch=channel.channel)
+            after_notification(services().stores, channel, channel.key)
             # Changes since the channel ended went unreported. Recorded before the channel is removed: if
             # recording fails, the provider can send the notification again.
-            _record_change(speaker)
-            lose(services().stores, speaker.key, speaker.channel)
+            _record_change(channel)
+            lose(services().stores, channel.key, channel.channel)
 
 
-def _record_change(speaker: Speaker) -> None:
+def _record_change(channel: ChannelWithAccount) -> None:
     """Record the change for webhook delivery. If that fails, the provider must send it again."""
-    connection, calendar = speaker.key
+    connection, calendar = channel.key
     with services().stores.database.writing() as session:
         webhooks.record(session, Event.CALENDAR_CHANGED, connection, calendar_id=calendar)
 
 
-def _speakers(names: Collection[str]) -> dict[str, Speaker]:
+def _channels(names: Collection[str]) -> dict[str, ChannelWithAccount]:
     """The channels by name, with at most one query for the uncached ones."""
     if not names:
         return {}
@@ -77,30 +77,30 @@ def _speakers(names: Collection[str]) -> dict[str, Speaker]:
     cached = stores.versioned_cache.current()
 
     @cache
-    def stored() -> dict[str, Speaker]:
+    def stored() -> dict[str, ChannelWithAccount]:
         with stores.database.reading() as session:
-            return channels.speakers(session, names)
+            return channels.with_accounts(session, names)
 
-    def load(name: str) -> Speaker | None:
+    def load(name: str) -> ChannelWithAccount | None:
         return stored().get(name)
 
     found = {name: cached.get_or_load(("channel", name), partial(load, name)) for name in names}
-    return {name: speaker for name, speaker in found.items() if speaker is not None}
+    return {name: channel for name, channel in found.items() if channel is not None}
 
 
-def _confirm(speaker: Speaker) -> None:
+def _confirm(channel: ChannelWithAccount) -> None:
     """Mark the channel as confirmed; a repeated confirmation has no effect."""
     stores = services().stores
     with stores.database.writing() as session:
-        row = channels.confirmed(session, speaker.channel)
+        row = channels.confirmed(session, channel.channel)
     if row is not None:
         watch(stores, row)
 
 
-def _renew_soon(speaker: Speaker) -> None:
+def _renew_soon(channel: ChannelWithAccount) -> None:
     """Have the channel renewed, by an upkeep round that is requested now or by the next scheduled one."""
     stores = services().stores
     with stores.database.writing() as session:
-        channels.hurry(session, speaker.channel)
+        channels.hurry(session, channel.channel)
     if stores.channel_usage.call_round(ROUND_SECONDS):
         services().celery.send_task("upkeep.keep_channels", expires=ROUND_SECONDS)

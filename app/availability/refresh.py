@@ -11,7 +11,7 @@ from redis.exceptions import RedisError
 from app.availability.freshness import now
 from app.availability.selection import CalendarRequest, Lists
 from app.services import services
-from store.cache.busy_cache import CalendarKey, Known
+from store.cache.busy_cache import CachedBusy, CalendarKey
 from workers.fanout.admission import Overloaded
 from workers.fanout.jobs import Job, ListCalendars
 from workers.fanout.request import CoalescingPolicy
@@ -20,7 +20,7 @@ from workers.queues import Queue
 log = logging.getLogger(__name__)
 
 
-def stale_calendars(keys: Sequence[CalendarKey], known: Known) -> list[int]:
+def stale_calendars(keys: Sequence[CalendarKey], known: CachedBusy) -> list[int]:
     """The indexes of the keys whose cached periods are stale.
 
     Watched calendars are never stale: the provider reports every change, and the cache is invalidated.

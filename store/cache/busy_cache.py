@@ -89,7 +89,7 @@ class BusyRead(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class CachedBusy:
     """The cached busy periods of some calendars over a range.
 
     ``busy`` has the periods of each calendar, sorted; they may touch at bucket borders. ``missing`` has, by
@@ -134,7 +134,7 @@ class BusyCache:
         """``[start, end)`` widened to whole buckets."""
         return start // self._bucket * self._bucket, -(-end // self._bucket) * self._bucket
 
-    def stale(self, known: Known, now: int) -> list[int]:
+    def stale(self, known: CachedBusy, now: int) -> list[int]:
         """The indexes of cached calendars of which a part is stale."""
         if self._ttl == self._fresh:
             return []
@@ -149,7 +149,7 @@ class BusyCache:
         *,
         newer_than: int | None = None,
         beside: str | None = None,
-    ) -> Known:
+    ) -> CachedBusy:
         """Load each calendar over ``[start, end)``, and the Redis key ``beside``, in one round trip.
 
         Buckets that were read before ``newer_than`` count as missing.
@@ -168,7 +168,7 @@ class BusyCache:
         numbers: range,
         newer_than: int | None,
         beside: bytes | None,
-    ) -> Known:
+    ) -> CachedBusy:
         """Join the bytes of all buckets; only their headers are parsed."""
         width = len(numbers)
         moments = [_read_at(value, newer_than) for value in values]
@@ -190,7 +190,7 @@ class BusyCache:
         borders = [0, *accumulate(map(len, parts))][::width]
         read_at = [NEVER if moment is None else moment for moment in moments]
         oldest = [min(read_at[first : first + width]) for first in range(0, len(read_at), width)]
-        return Known(
+        return CachedBusy(
             Groups(rows[:, 0], rows[:, 1], np.array(borders, np.int64) // ROW_BYTES),
             missing,
             np.array(oldest, np.int64),

@@ -2,8 +2,9 @@
 
 A warm request should cost no SQL. Yet a revoked key, a member who has left or a deleted connection must stop
 counting at once. So Redis holds a version, random bytes that every transaction that changes cached rows
-replaces before it commits and again after. A request reads the version first; it uses a cached row only if
-that row was loaded under the same version.
+replaces before it commits and again after. A request reads the version first, or, on routes with
+``verifies_version``, together with its busy periods; then its view runs again if the version differs. It uses
+a cached row only if that row was loaded under the same version.
 
 The replacement before the commit discards the rows that are cached by then. Rows that a request loads between
 it and the commit are still old; the replacement after the commit discards them.
@@ -97,7 +98,7 @@ class VersionedCache:
             memory = self._memory = CachedVersion(version)
         return memory
 
-    def changing(self) -> None:
+    def bump_version(self) -> None:
         """Replace the version, which invalidates all processes' caches. Called before and after a commit."""
         try:
             self._redis.set(VERSION_KEY, secrets.token_bytes(VERSION_BYTES))

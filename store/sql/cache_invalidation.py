@@ -40,7 +40,7 @@ _NOT_WHEN_NEW = (Administrator, ApiKey, DashboardSession, *_NEVER_CACHED)
 _CHANGES = "changes"
 
 
-def notice(sessions: sessionmaker[Session], changing: Callable[[], None]) -> None:
+def invalidate_on_commit(sessions: sessionmaker[Session], changing: Callable[[], None]) -> None:
     """Call ``changing`` before and after each commit of ``sessions`` that changes cached rows."""
 
     @event.listens_for(sessions, "do_orm_execute")

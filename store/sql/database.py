@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from store.config.settings import make_data_dir
 from store.sql.after_commit import Tell, tell_after_commit
-from store.sql.cache_invalidation import notice
+from store.sql.cache_invalidation import invalidate_on_commit
 
 if TYPE_CHECKING:
     # Imported where it is used: the import takes half a second, and few commands migrate.
@@ -53,7 +53,7 @@ class Database:
         self._writes = sessionmaker(self.engine.execution_options(writes=True), expire_on_commit=False)
         self._changing = changing
         if changing is not None:
-            notice(self._writes, changing)
+            invalidate_on_commit(self._writes, changing)
         if tell is not None:
             tell_after_commit(self._writes, tell)
 

@@ -20,11 +20,11 @@ BATCH = 100
 
 
 class SealedColumn(NamedTuple):
-    """A column of ciphertexts. ``place`` makes the associated data of a value from its row's primary key."""
+    """A column of ciphertexts. ``associated_data`` makes that of a value from its row's primary key."""
 
     model: type[Base]
     column: InstrumentedAttribute[Any]
-    place: Callable[..., str]
+    associated_data: Callable[..., str]
 
     def __str__(self) -> str:
         return f"{self.model.__tablename__}.{self.column.key}"
@@ -33,14 +33,18 @@ class SealedColumn(NamedTuple):
 # Every encrypted column. Encrypted values in Redis expire within ten minutes.
 EVERY = (
     SealedColumn(
-        OAuthConnection, OAuthConnection.sealed_access_token, lambda id: connections.place(id, "access")
+        OAuthConnection,
+        OAuthConnection.sealed_access_token,
+        lambda id: connections.associated_data(id, "access"),
     ),
     SealedColumn(
-        OAuthConnection, OAuthConnection.sealed_refresh_token, lambda id: connections.place(id, "refresh")
+        OAuthConnection,
+        OAuthConnection.sealed_refresh_token,
+        lambda id: connections.associated_data(id, "refresh"),
     ),
-    SealedColumn(ProviderClient, ProviderClient.sealed_secret, provider_clients.place),
-    SealedColumn(WebhookEndpoint, WebhookEndpoint.sealed_secret, webhooks.place),
-    SealedColumn(IdempotencyKey, IdempotencyKey.sealed_answer, idempotency.place),
+    SealedColumn(ProviderClient, ProviderClient.sealed_secret, provider_clients.associated_data),
+    SealedColumn(WebhookEndpoint, WebhookEndpoint.sealed_secret, webhooks.associated_data),
+    SealedColumn(IdempotencyKey, IdempotencyKey.sealed_answer, idempotency.associated_data),
 )
 
 
@@ -103,9 +107,9 @@ def _seal(database: Database, keyring: Keyring, rows: Sequence[Sequence[Any]], p
     sealed = progress.column
     with database.writing() as session:
         for *key, old in rows:
-            place = sealed.place(*key)
+            associated_data = sealed.associated_data(*key)
             try:
-                new = keyring.encrypt(keyring.decrypt(old, place), place)
+                new = keyring.encrypt(keyring.decrypt(old, associated_data), associated_data)
             except Undecipherable:
                 progress.closed += 1
                 continue

@@ -1,4 +1,4 @@
-"""The flights that one drain leads: their leases, completion and abandonment.
+"""The flights of the jobs that one drain has taken: their leases, completion and abandonment.
 
 Changes are collected and sent with the next pipeline of the drain."""
 

@@ -80,9 +80,9 @@ def _renew(runtime: Runtime, row: Channel) -> bool:
         _later(runtime, row, UNUSED_SECONDS)
         return False
     with runtime.stores.database.reading() as session:
-        heir = channels.heir(session, row)
-    if heir is not None:
-        return _succeeded(runtime, row, heir)
+        successor = channels.successor(session, row)
+    if successor is not None:
+        return _succeeded(runtime, row, successor)
     _, account = open_account(runtime, credentials, Family.CHANNELS)
     provider = runtime.providers[ProviderName(credentials.provider)]
     try:
@@ -111,13 +111,13 @@ def _renew(runtime: Runtime, row: Channel) -> bool:
     return extended is not None
 
 
-def _succeeded(runtime: Runtime, row: Channel, heir: Channel) -> bool:
+def _succeeded(runtime: Runtime, row: Channel, successor: Channel) -> bool:
     """Close a channel that has a successor, if the successor is open and confirmed."""
-    if channels.watches_for(heir) <= 0:
+    if channels.watches_for(successor) <= 0:
         _later(runtime, row, AGAIN_SECONDS)
         return False
     # The cache now relies on the successor, and stops when the successor is lost.
-    watch(runtime.stores, heir)
+    watch(runtime.stores, successor)
     _close(runtime, row)
     with runtime.stores.database.writing() as session:
         channels.remove(session, [row.id])

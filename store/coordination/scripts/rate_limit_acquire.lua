@@ -43,7 +43,7 @@ for n = 1, arguments.breakers do breakers[n] = decode_breaker(values[first_break
 local function acquire_lease(mailbox, job)
     if redis.call('ZCARD', mailbox) >= arguments.concurrent then
         redis.call('ZREMRANGEBYSCORE', mailbox, '-inf', now)
-        -- The client retries when Redis's reply was lost: a job that has the lease already keeps it.
+        -- A job that has the lease already keeps it.
         if redis.call('ZCARD', mailbox) >= arguments.concurrent and not redis.call('ZSCORE', mailbox, job) then
             return false
         end

@@ -25,7 +25,7 @@ PATIENCE = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class ChannelWithAccount:
     """A channel that may report changes of a calendar, and the account of its connection."""
 
     channel: str
@@ -108,7 +108,7 @@ def later(session: Session, channel: str, seconds: float) -> None:
     )
 
 
-def speakers(session: Session, ids: Collection[str]) -> dict[str, Speaker]:
+def with_accounts(session: Session, ids: Collection[str]) -> dict[str, ChannelWithAccount]:
     """The channels with these ids that exist, each with its account, by id."""
     query = (
         select(
@@ -123,7 +123,7 @@ def speakers(session: Session, ids: Collection[str]) -> dict[str, Speaker]:
         .where(Channel.id.in_(ids))
     )
     return {
-        row.id: Speaker(row.id, provider, calendar_of(row), row.secret_digest, *identity)
+        row.id: ChannelWithAccount(row.id, provider, calendar_of(row), row.secret_digest, *identity)
         for row, provider, *identity in session.execute(query)
     }
 
@@ -139,7 +139,7 @@ def due(session: Session, *, limit: int) -> Sequence[Channel]:
     return session.scalars(query.order_by(Channel.expires_at, Channel.id).limit(limit)).all()
 
 
-def heir(session: Session, row: Channel) -> Channel | None:
+def successor(session: Session, row: Channel) -> Channel | None:
     """The newest channel of the same calendar, if it was opened after this one."""
     query = select(Channel).where(
         Channel.connection_id == row.connection_id,

@@ -206,8 +206,8 @@ def revocable_token(removed: RemovedConnection, keyring: Keyring) -> str:
     """
     # Either token revokes the grant; a refresh token is still valid when the access token has expired.
     if removed.sealed_refresh_token is not None:
-        return keyring.decrypt(removed.sealed_refresh_token, place(removed.id, "refresh"))
-    return keyring.decrypt(removed.sealed_access_token, place(removed.id, "access"))
+        return keyring.decrypt(removed.sealed_refresh_token, associated_data(removed.id, "refresh"))
+    return keyring.decrypt(removed.sealed_access_token, associated_data(removed.id, "access"))
 
 
 def open_credentials(row: SealedConnection | OAuthConnection, keyring: Keyring) -> Credentials:
@@ -222,8 +222,8 @@ def open_credentials(row: SealedConnection | OAuthConnection, keyring: Keyring) 
         email=row.email,
         scope=frozenset(row.scope),
         tokens=Tokens(
-            access_token=keyring.decrypt(row.sealed_access_token, place(row.id, "access")),
-            refresh_token=keyring.decrypt(refresh, place(row.id, "refresh")) if refresh else None,
+            access_token=keyring.decrypt(row.sealed_access_token, associated_data(row.id, "access")),
+            refresh_token=keyring.decrypt(refresh, associated_data(row.id, "refresh")) if refresh else None,
             expires_at=row.expires_at,
         ),
         account_id=row.account_id,
@@ -493,12 +493,13 @@ def _sealed(connection_id: str, keyring: Keyring, tokens: Tokens) -> dict[str, A
     """The columns that hold tokens."""
     access, refresh = tokens.access_token, tokens.refresh_token
     return {
-        "sealed_access_token": keyring.encrypt(access, place(connection_id, "access")),
-        "sealed_refresh_token": refresh and keyring.encrypt(refresh, place(connection_id, "refresh")),
+        "sealed_access_token": keyring.encrypt(access, associated_data(connection_id, "access")),
+        "sealed_refresh_token": refresh
+        and keyring.encrypt(refresh, associated_data(connection_id, "refresh")),
         "expires_at": tokens.expires_at,
     }
 
 
-def place(connection_id: str, column: str) -> str:
+def associated_data(connection_id: str, column: str) -> str:
     """The associated data of an encrypted token; ``column`` is ``access`` or ``refresh``."""
     return f"oauth_connections/{connection_id}/{column}"

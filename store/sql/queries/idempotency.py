@@ -75,7 +75,7 @@ def claim(
 
 def keep(session: Session, keyring: Keyring, claim: Claim, answer: str) -> bool:
     """Store the answer of the claimed work; False when another request has claimed the key since."""
-    sealed = keyring.encrypt(answer, place(claim.api_key_id, claim.digest))
+    sealed = keyring.encrypt(answer, associated_data(claim.api_key_id, claim.digest))
     return _end(session, claim, sealed_answer=sealed, expires_at=now() + LIFETIME)
 
 
@@ -116,7 +116,7 @@ def _standing(session: Session, keyring: Keyring, wanted: Claim, fingerprint: st
         return Refusal.OTHER_REQUEST
     if row.sealed_answer is None:
         return Refusal.UNDER_WAY
-    return Answered(keyring.decrypt(row.sealed_answer, place(wanted.api_key_id, wanted.digest)))
+    return Answered(keyring.decrypt(row.sealed_answer, associated_data(wanted.api_key_id, wanted.digest)))
 
 
 def _end(session: Session, claim: Claim, **state: Any) -> bool:
@@ -138,6 +138,6 @@ def _is(claim: Claim) -> ColumnElement[bool]:
     )
 
 
-def place(api_key_id: int, digest: str) -> str:
+def associated_data(api_key_id: int, digest: str) -> str:
     """The associated data of an encrypted answer."""
     return f"idempotency_keys/{api_key_id}/{digest}/answer"

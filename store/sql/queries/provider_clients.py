@@ -49,14 +49,16 @@ def open_client(row: SealedClient, keyring: Keyring) -> StoredClient:
 
     :raise Undecipherable: when its key is no longer on the ring
     """
-    return StoredClient(row.client_id, keyring.decrypt(row.sealed_secret, place(row.provider)), row.tenant)
+    return StoredClient(
+        row.client_id, keyring.decrypt(row.sealed_secret, associated_data(row.provider)), row.tenant
+    )
 
 
 def save(session: Session, keyring: Keyring, provider: str, client: StoredClient) -> None:
     """Store a registration, replacing an older one."""
     values = {
         "client_id": client.client_id,
-        "sealed_secret": keyring.encrypt(client.secret, place(provider)),
+        "sealed_secret": keyring.encrypt(client.secret, associated_data(provider)),
         "tenant": client.tenant,
         "updated_at": now(),
     }
@@ -73,6 +75,6 @@ def remove(session: Session, provider: str) -> bool:
 _ALL = select(*(getattr(ProviderClient, name) for name in SealedClient._fields))
 
 
-def place(provider: str) -> str:
+def associated_data(provider: str) -> str:
     """The associated data of an encrypted secret."""
     return f"provider_clients/{provider}/secret"

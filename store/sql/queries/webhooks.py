@@ -79,7 +79,7 @@ def create(
         organization_id=within,
         url=url,
         events=list(events),
-        sealed_secret=keyring.encrypt(secret, place(endpoint_id)),
+        sealed_secret=keyring.encrypt(secret, associated_data(endpoint_id)),
     )
     session.add(row)
     session.flush()
@@ -91,7 +91,7 @@ def open_secret(endpoint_id: str, sealed: bytes, keyring: Keyring) -> str:
 
     :raise Undecipherable: when its key is no longer on the ring
     """
-    return keyring.decrypt(sealed, place(endpoint_id))
+    return keyring.decrypt(sealed, associated_data(endpoint_id))
 
 
 def opens(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
@@ -239,6 +239,6 @@ def _endpoints(within: int | None) -> Select[WebhookEndpoint]:
     return query if within is None else query.where(WebhookEndpoint.organization_id == within)
 
 
-def place(endpoint_id: str) -> str:
+def associated_data(endpoint_id: str) -> str:
     """The associated data of an encrypted secret."""
     return f"webhook_endpoints/{endpoint_id}/secret"

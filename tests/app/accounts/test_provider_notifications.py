@@ -174,9 +174,9 @@ def test_a_storm_in_one_body_is_one_change(watched, monkeypatch):
 def test_a_body_full_of_unknown_channels_is_looked_up_once(watched, monkeypatch):
     ada = watched("microsoft")
     loads = []
-    load = channels.speakers
+    load = channels.with_accounts
     monkeypatch.setattr(
-        channels, "speakers", lambda session, ids: loads.append(set(ids)) or load(session, ids)
+        channels, "with_accounts", lambda session, ids: loads.append(set(ids)) or load(session, ids)
     )
     names = [f"{n:032x}" for n in range(50)]
     states = [f"{name}.x" for name in names * 2]

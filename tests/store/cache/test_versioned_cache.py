@@ -44,7 +44,7 @@ def test_what_was_loaded_is_remembered_until_something_changes(directory):
 
     assert directory.current().get_or_load("ada", load) == "loaded 1"
     assert directory.current().get_or_load("ada", load) == "loaded 1"
-    directory.changing()
+    directory.bump_version()
     assert directory.current().get_or_load("ada", load) == "loaded 2"
 
 
@@ -53,15 +53,15 @@ def test_a_change_in_one_process_is_seen_by_every_other(directory, redis):
     _, load = counting()
     other.current().get_or_load("ada", load)
 
-    directory.changing()
+    directory.bump_version()
 
     assert other.current().get_or_load("ada", load) == "loaded 2"
 
 
 def test_what_is_recent_may_be_outdated_and_is_told_by_its_stamp(directory, redis):
-    VersionedCache(redis, FastRedis(redis)).changing()
+    VersionedCache(redis, FastRedis(redis)).bump_version()
     before = directory.current()
-    VersionedCache(redis, FastRedis(redis)).changing()
+    VersionedCache(redis, FastRedis(redis)).bump_version()
 
     assert directory.recent() is before
     assert directory.under(redis.get(VERSION_KEY)) is not before
@@ -85,10 +85,10 @@ def test_that_there_is_nothing_is_not_remembered(directory):
 
 def test_what_is_loaded_while_something_changes_does_not_outlive_the_change(directory):
     """A reader that loads between the first word of a change and its commit has the old picture."""
-    directory.changing()
+    directory.bump_version()
     memory = directory.current()
     assert memory.get_or_load("ada", lambda: "old") == "old"
-    directory.changing()
+    directory.bump_version()
 
     assert directory.current().get_or_load("ada", lambda: "new") == "new"
 

@@ -70,17 +70,17 @@ def ids(rows) -> list[str]:
 
 def test_a_channel_speaks_for_its_calendar_by_its_secret(new, read, connection, fresh_database):
     name = new()
-    (speaker,) = read(channels.speakers, [name, "b" * 32]).values()
+    (channel,) = read(channels.with_accounts, [name, "b" * 32]).values()
 
-    assert (speaker.provider, speaker.key) == ("google", CalendarKey(connection, "primary"))
-    assert speaker.proves("secret")
-    assert not speaker.proves("")
-    assert not speaker.proves("Secret")
+    assert (channel.provider, channel.key) == ("google", CalendarKey(connection, "primary"))
+    assert channel.proves("secret")
+    assert not channel.proves("")
+    assert not channel.proves("Secret")
     # Neither the database nor a log has the secret.
     with fresh_database.reading() as session:
         row = session.scalars(select(Channel)).one()
     assert "secret" not in [getattr(row, column.key) for column in Channel.__table__.columns]
-    assert speaker.secret_digest not in repr(speaker)
+    assert channel.secret_digest not in repr(channel)
 
 
 def test_none_is_noted_for_a_connection_that_is_gone(write):
@@ -138,8 +138,8 @@ def test_what_is_not_open_cannot_be_hurried(new, write, read):
 def test_the_last_of_a_calendar_is_the_heir(opened, read):
     first, second = opened("a" * 32), opened("b" * 32)
     opened("c" * 32, calendar="team")
-    assert read(channels.heir, first).id == second.id
-    assert read(channels.heir, second) is None
+    assert read(channels.successor, first).id == second.id
+    assert read(channels.successor, second) is None
 
 
 def test_those_that_watch_come_in_pages(opened, new, read):

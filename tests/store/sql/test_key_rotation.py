@@ -141,7 +141,7 @@ def test_rows_of_a_key_of_two_columns_come_batch_by_batch(fresh_database, both):
                     api_key_id=1 + n % 2,
                     digest=f"d{n}",
                     fingerprint="f",
-                    sealed_answer=old.encrypt("answer", idempotency.place(1 + n % 2, f"d{n}")),
+                    sealed_answer=old.encrypt("answer", idempotency.associated_data(1 + n % 2, f"d{n}")),
                     expires_at=now() + timedelta(hours=1),
                 )
             )

@@ -187,7 +187,7 @@ def test_a_secret_that_no_key_opens_is_no_registration_and_is_logged_once(new_ru
     for _ in range(3):
         assert not process.registrations.current()[GOOGLE].configured
         # Another change makes the process load the registration again.
-        runtime.stores.versioned_cache.changing()
+        runtime.stores.versioned_cache.bump_version()
     save("microsoft", BOB)
     process.registrations.current()
 
@@ -207,7 +207,7 @@ def test_a_database_that_is_down_leaves_reads_what_they_knew(new_runtime, save, 
         raise down
 
     monkeypatch.setattr(provider_clients, "load", fail)
-    process.stores.versioned_cache.changing()
+    process.stores.versioned_cache.bump_version()
 
     assert process.providers[GOOGLE].configured
     assert "provider registrations could not be refreshed" in caplog.text

@@ -226,10 +226,10 @@ def test_the_watch_of_a_channel_that_is_replaced_is_its_heir_s(reached, watched)
     with reached.stores.database.writing() as session:
         channels.hurry(session, old.id)
     run(reached)
-    (heir,) = rows(reached, key)
-    assert reached.stores.busy.watched([key]) == [heir.id]
+    (successor,) = rows(reached, key)
+    assert reached.stores.busy.watched([key]) == [successor.id]
 
-    channel_opening.lose(reached.stores, key, heir.id)
+    channel_opening.lose(reached.stores, key, successor.id)
     assert reached.stores.busy.watched([key]) == [None]
 
 
