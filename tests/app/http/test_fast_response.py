@@ -29,7 +29,7 @@ changes = st.lists(
 
 
 def sent(response: Response, method: str) -> tuple[str, dict[str, str], bytes]:
-    """What a server gets from a response."""
+    """The parts of a response that a server receives."""
     got: list[tuple[str, list[tuple[str, str]]]] = []
     environ = {"REQUEST_METHOD": method, "wsgi.url_scheme": "http", "HTTP_HOST": "almanac.example"}
     body = b"".join(response(environ, lambda status, headers, *_: got.append((status, headers))))

@@ -16,7 +16,7 @@ PIECES = 1_000
 
 
 class Client:
-    """The two ends of ASGI: what the server passes to the application, and what it gets."""
+    """The messages that the server passes to the application, and those that it receives."""
 
     def __init__(self, *messages: dict[str, Any], takes: int = 10**6) -> None:
         self.sent: list[Any] = []
