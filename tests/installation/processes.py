@@ -7,7 +7,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -87,7 +87,9 @@ def family(pid: int) -> list[int]:
     found = [pid]
     for each in found:
         for task in Path(f"/proc/{each}/task").glob("*/children"):
-            found += [int(child) for child in task.read_text().split()]
+            # A thread may end between the listing and the read. Its children then belong to another one.
+            with suppress(FileNotFoundError, ProcessLookupError):
+                found += [int(child) for child in task.read_text().split()]
     return found
 
 
