@@ -57,7 +57,7 @@ def counted(house: Installation, report: Report) -> None:
     """The table of counts beside their limits."""
     report.table(
         f"Costs of a cold read, organization of {MEMBERS:,}, and of a warm request for one user",
-        *("", "Redis commands", "script calls", "bytes into Redis", "SQL statements", "verdict"),
+        *("request", "Redis commands", "script calls", "bytes into Redis", "SQL statements", "verdict"),
     )
     with TemporaryDirectory() as folder:
         statements = Path(folder) / "statements"
@@ -92,7 +92,7 @@ def timed(house: Installation, report: Report, scale: Scale) -> None:
                 return
             times["cold read"].append((after - before) / MEMBERS)
             times["bare loop"].append(_bare(house, running))
-    report.table("Processor time of a cold read", "", "median", "least", "most")
+    report.table("Processor time of a cold read", "contender", "median", "least", "most")
     for what, each in times.items():
         report.row(what, seconds(median(each)), seconds(min(each)), seconds(max(each)))
     ratios = [ours / bare for ours, bare in zip(*times.values(), strict=True)]
