@@ -1,0 +1,22 @@
+// The URL of a call.
+
+type Values = Record<string, unknown>;
+
+/** A path with its ids, and its query; arrays repeat their parameter. */
+export function urlOf(baseUrl: string, path: string, ids: Values = {}, query: Values = {}): string {
+  const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(idOf(ids[name])));
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined || value === null) continue;
+    for (const each of Array.isArray(value) ? value : [value]) search.append(name, String(each));
+  }
+  const text = search.toString();
+  return baseUrl + filled + (text === "" ? "" : `?${text}`);
+}
+
+/** An id; one that would lead to another path is refused. */
+function idOf(value: unknown): string {
+  const id = String(value ?? "");
+  if (id === "" || id === "." || id === "..") throw new TypeError(`an id is not ${JSON.stringify(id)}`);
+  return id;
+}
