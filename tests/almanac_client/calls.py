@@ -1,4 +1,4 @@
-"""A call of the Python client for every operation of the document, with all parameters."""
+"""A call of the Python clients for every operation of the document, with all parameters."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from almanac_client import Almanac
+from almanac_client.client import Resources
 
 DAY: dict[str, Any] = {"start": "2026-12-03", "end": "2026-12-04"}
-ACCOUNT: dict[str, Any] = {"zone": "Europe/Berlin", "provider": ["google"], "calendar_ids": ["primary"]}
+ACCOUNT: dict[str, Any] = {
+    "zone": "Europe/Berlin",
+    "provider": ["google"],
+    "calendar_ids": ["primary"],
+    "max_age": 10,
+}
 SLOTS: dict[str, Any] = DAY | {
     "zone": "Europe/Berlin",
     "provider": ["google", "microsoft"],
@@ -20,6 +25,7 @@ SLOTS: dict[str, Any] = DAY | {
     "align": "clock",
     "earliest_time_each_day": "09:00",
     "latest_time_each_day": "17:00",
+    "max_age": 10,
 }
 ONE_USER = {"calendar_ids": ["primary"], "on_failure": "partial"}
 SCHEDULES = [{"days": ["monday"], "start": "09:00", "end": "17:00"}]
@@ -41,6 +47,7 @@ EVENT: dict[str, Any] = DAY | {
 }
 RELATIONS = ["oauthConnections"]
 HOOK = "wh_1f0c7e5d9a3b4c2e8d6f7a90"
+ETAG = 'W/"1"'
 DELIVERY = "msg_019a5e0b7c3d1f0c7e5d9a3b4c2e8d6f"
 
 
@@ -57,7 +64,7 @@ def call(method: Callable[..., Any], *args: Any, **named: Any) -> Call:
     return Call(method, args, named)
 
 
-def calls(almanac: Almanac) -> dict[str, Call]:
+def calls(almanac: Resources[Any]) -> dict[str, Call]:
     """Calls by operationId; for a list with pages, the pages."""
     key = {"idempotency_key": "key-1"}
     consent_at = ("ada", "google")
@@ -73,11 +80,32 @@ def calls(almanac: Almanac) -> dict[str, Call]:
         "listOrganizations": call(almanac.organizations.list, limit=50),
         "createOrganization": call(almanac.organizations.create, "acme", name="Acme", **key),
         "getOrganization": call(almanac.organizations.get, "acme"),
-        "changeOrganization": call(almanac.organizations.change, "acme", slug="acme-inc", name=None),
+        "updateOrganization": call(almanac.organizations.change, "acme", slug="acme-inc", name=None),
         "deleteOrganization": call(almanac.organizations.delete, "acme"),
         "listMembers": call(almanac.members.list, "acme", include=RELATIONS, limit=50),
         "addMembers": call(almanac.members.add, "acme", ["ada"], **key),
+        "removeMember": call(almanac.members.remove_one, "acme", "ada"),
         "removeMembers": call(almanac.members.remove, "acme", ["ada"]),
+        "listGrants": call(almanac.grants.list, "acme"),
+        "storeGoogleGrant": call(
+            almanac.grants.store_google,
+            "acme",
+            service_account_key={"type": "service_account", "private_key": "-"},
+            subject="admin@acme.example",
+            scope="read",
+        ),
+        "storeMicrosoftGrant": call(
+            almanac.grants.store_microsoft, "acme", tenant="acme.example", client_id="id", client_secret="-"
+        ),
+        "getGrant": call(almanac.grants.get, "acme", "google"),
+        "deleteGrant": call(almanac.grants.delete, "acme", "google"),
+        "importGrantMembers": call(
+            almanac.grants.import_members,
+            "acme",
+            "google",
+            [{"user_id": "ada", "email": "ada@acme.example"}],
+            **key,
+        ),
         "listConnections": call(almanac.connections.list, "ada", show_token=True, limit=50),
         "getConnection": call(almanac.connections.get, "ada", "google", show_token=True),
         "storeConnection": call(
@@ -93,47 +121,69 @@ def calls(almanac: Almanac) -> dict[str, Call]:
         ),
         "deleteConnection": call(almanac.connections.delete, "ada", "google", revoke=False),
         "getAccessToken": call(almanac.connections.access_token, "ada", "google"),
-        "authorize": call(almanac.connections.authorize, *consent_at, **CONSENT),
-        "getLink": call(almanac.connections.link, *consent_at, **CONSENT | {"scope": ["read"]}),
-        "listLinks": call(almanac.connections.links, "ada", **CONSENT | {"scope": ["read"]}),
-        "verify": call(almanac.connections.verify, "google", code="code", state="state", scope="calendar"),
+        "createConsentLink": call(almanac.connections.authorize, *consent_at, **CONSENT),
+        "getConsentLink": call(almanac.connections.link, *consent_at, **CONSENT | {"scope": ["read"]}),
+        "listConsentLinks": call(almanac.connections.links, "ada", **CONSENT | {"scope": ["read"]}),
+        "verifyConsent": call(
+            almanac.connections.verify, "google", code="code", state="state", scope="calendar"
+        ),
         "listCalendars": call(almanac.calendars.pages, "ada", provider=["google"], limit=50),
         "listEvents": call(almanac.events.pages, "ada", limit=50, **DAY, **ACCOUNT),
         "createEvent": call(
             almanac.events.create, *event_at[:3], id="abcde", send_notifications=True, **EVENT, **key
         ),
         "getEvent": call(almanac.events.get, *event_at),
-        "changeEvent": call(almanac.events.change, *event_at, send_notifications=False, **EVENT),
-        "deleteEvent": call(almanac.events.delete, *event_at, send_notifications=True),
+        "updateEvent": call(
+            almanac.events.change, *event_at, send_notifications=False, if_match=ETAG, **EVENT
+        ),
+        "deleteEvent": call(almanac.events.delete, *event_at, send_notifications=True, if_match=ETAG),
         "createUnifiedEvent": call(
             almanac.unified_events.create, "ada", provider=["google"], **notified, **EVENT, **key
         ),
         "getUnifiedEvent": call(almanac.unified_events.get, "ada", "meta-1", provider=["google"]),
-        "changeUnifiedEvent": call(
+        "updateUnifiedEvent": call(
             almanac.unified_events.change, "ada", "meta-1", provider=["google"], **notified, **EVENT
         ),
         "deleteUnifiedEvent": call(
             almanac.unified_events.delete, "ada", "meta-1", provider=["google"], **notified
         ),
-        "getUserBusy": call(almanac.busy.user, "ada", primary_only=True, **DAY, **ACCOUNT),
-        "getOrganizationBusy": call(
-            almanac.busy.organization, "acme", primary_only=True, zone="UTC", provider=["google"], **DAY
+        "listUserBusyPeriods": call(almanac.busy.user, "ada", primary_only=True, **DAY, **ACCOUNT),
+        "listOrganizationBusyPeriods": call(
+            almanac.busy.organization,
+            "acme",
+            primary_only=True,
+            zone="UTC",
+            provider=["google"],
+            max_age=0,
+            **DAY,
         ),
-        "getUserScheduling": call(almanac.scheduling.user, "ada", **SLOTS, **ONE_USER),
-        "postUserScheduling": call(almanac.scheduling.user, "ada", schedules=SCHEDULES, **SLOTS, **ONE_USER),
-        "postUsersScheduling": call(almanac.scheduling.users, ["ada"], schedules=SCHEDULES, **SLOTS),
-        "getOrganizationScheduling": call(almanac.scheduling.organization, "acme", **SLOTS),
-        "getUserExplanation": call(almanac.explain.user, "ada", at="2026-12-03T09:00", **SLOTS, **ONE_USER),
-        "postUserExplanation": call(
+        "listUserSlots": call(almanac.scheduling.user, "ada", **SLOTS, **ONE_USER),
+        "listUserSlotsInSchedules": call(
+            almanac.scheduling.user, "ada", schedules=SCHEDULES, **SLOTS, **ONE_USER
+        ),
+        "listSlotsOfUsers": call(almanac.scheduling.users, ["ada"], schedules=SCHEDULES, **SLOTS),
+        "listOrganizationSlots": call(almanac.scheduling.organization, "acme", **SLOTS),
+        "explainUserMoment": call(almanac.explain.user, "ada", at="2026-12-03T09:00", **SLOTS, **ONE_USER),
+        "explainUserMomentInSchedules": call(
             almanac.explain.user, "ada", at="2026-12-03T09:00", schedules=SCHEDULES, **SLOTS, **ONE_USER
         ),
-        "getOrganizationExplanation": call(
+        "explainOrganizationMoment": call(
             almanac.explain.organization, "acme", at="2026-12-03T09:00", **SLOTS
         ),
         "listWebhooks": call(almanac.webhooks.list, limit=50),
         "createWebhook": call(
             almanac.webhooks.create, "https://example.com/hook", events=["calendar.changed"], **key
         ),
+        "getWebhook": call(almanac.webhooks.get, HOOK),
+        "updateWebhook": call(
+            almanac.webhooks.change,
+            HOOK,
+            url="https://example.com/hook",
+            events=["calendar.changed"],
+            paused=True,
+        ),
+        "rotateWebhookSecret": call(almanac.webhooks.rotate_secret, HOOK, overlap_seconds=0, **key),
+        "testWebhook": call(almanac.webhooks.test, HOOK),
         "deleteWebhook": call(almanac.webhooks.delete, HOOK),
         "listDeliveries": call(almanac.webhooks.deliveries, HOOK, limit=50),
         "replayDelivery": call(almanac.webhooks.replay, HOOK, DELIVERY),

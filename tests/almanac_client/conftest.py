@@ -1,12 +1,14 @@
-"""A real server, for clients that call it over a socket."""
+"""A real server, and the Python clients that call it over a socket."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
 from almanac_client import Almanac
+from tests.almanac_client.clients import opened
 from tests.conftest import Api
 from tests.installation.processes import web_server
 
@@ -18,8 +20,14 @@ def base_url(environment: dict[str, str], database: object, worker: None) -> Ite
         yield f"http://127.0.0.1:{port}"
 
 
+@pytest.fixture(params=["blocking", "asyncio"])
+def connect(request: pytest.FixtureRequest) -> Iterator[Callable[..., Almanac]]:
+    """Make a client: ``connect(url, key)``. A test runs with the blocking and with the asynchronous one."""
+    with ExitStack() as closing:
+        yield lambda *args, **named: closing.enter_context(opened(request.param, *args, **named))
+
+
 @pytest.fixture
-def almanac(base_url: str, new_api: Callable[..., Api]) -> Iterator[Almanac]:
+def almanac(base_url: str, new_api: Callable[..., Api], connect: Callable[..., Almanac]) -> Almanac:
     """A client with a key that has all permissions."""
-    with Almanac(base_url, new_api(shows_tokens=True).key) as client:
-        yield client
+    return connect(base_url, new_api(shows_tokens=True).key)

@@ -6,7 +6,7 @@ import collections.abc
 import inspect
 import types
 from collections.abc import Callable, Mapping
-from datetime import date, datetime
+from datetime import date, datetime, time
 from typing import (
     Any,
     Literal,
@@ -18,11 +18,16 @@ from typing import (
     get_type_hints,
     is_typeddict,
 )
+from zoneinfo import ZoneInfo
+
+import msgspec
 
 PLAIN = {
     str: "string",
     datetime: "string",
     date: "string",
+    time: "string",
+    ZoneInfo: "string",
     int: "integer",
     bool: "boolean",
     types.NoneType: "null",
@@ -44,7 +49,7 @@ def of_hint(hint: Any) -> Form:
         return frozenset(("word", word) for word in get_args(hint))
     if origin in LISTS:
         return frozenset({("array", of_hint(get_args(hint)[0]))})
-    if is_typeddict(hint):
+    if is_typeddict(hint) or (isinstance(hint, type) and issubclass(hint, msgspec.Struct)):
         return frozenset({("object", hint.__name__)})
     return frozenset({PLAIN[origin or hint]})
 

@@ -5,33 +5,47 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Iterator
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
+import httpx2
 import jsonschema
+import msgspec
 import pytest
-import requests
 from flask import Flask
-from requests.adapters import BaseAdapter
 
-from almanac_client import Almanac, Answer, records
+from almanac_client import Answer, bodies, records, words
+from almanac_client.calendars import Calendars
+from almanac_client.client import Resources
+from almanac_client.connections import Connections
+from almanac_client.events import Events
+from almanac_client.operations import Listing, Operation
 from almanac_client.parameters import camel
+from almanac_client.resources import Resource
+from almanac_client.retries import Retries
+from almanac_client.transport import Transport
 from app.openapi.enums import WORDS
-from tests.almanac_client.calls import calls
+from tests.almanac_client.calls import Call, calls
 from tests.almanac_client.forms import of_hint, of_schema, parameters, takes
 
 BASE = "http://almanac.test"
-# A redirect target for browsers, which no program calls.
-FOR_BROWSERS = {"getCallback"}
 # The same list with the parameters of older clients, and the older name of a field.
-OTHER_FORMS = {"listEvents": {"minDate", "maxDate"}, "renameUser": {"id"}}
+OTHER_FORMS = {
+    # Those of a delegated connection, which has a method of its own.
+    "storeConnection": {"type", "organization"},
+    "listEvents": {"minDate", "maxDate"},
+    "renameUser": {"id"},
+}
 # The client sends the equivalent header.
 ZONE_IN_QUERY = {"timeZone"}
 # The client paginates by itself.
 PAGED = {"limit", "cursor"}
 # Schemas that hold one value, which the client unwraps.
 UNWRAPPED = {"AccessToken", "Link", "Success", "Error", "Original"}
+# Answers with fields beside their data, so that a record has them all.
+WHOLE = {records.AddedMembersAnswer, records.RemovedMembersAnswer}
+# Records and bodies whose names do not show it.
+OTHER_RECORDS = {"WindowAnswer", "AttendeeBody", "ProviderLink"} | {record.__name__ for record in WHOLE}
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +57,24 @@ def document(app: Flask) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def schemas(document) -> dict[str, Any]:
     found: dict[str, Any] = document["components"]["schemas"]
-    return found
+    choices = {name: schema["oneOf"] for name, schema in found.items() if "oneOf" in schema}
+    parts = {part["$ref"].rpartition("/")[2] for choice in choices.values() for part in choice}
+    merged = {
+        name: of_any([found[part["$ref"].rpartition("/")[2]] for part in choice])
+        for name, choice in choices.items()
+    }
+    return {name: schema for name, schema in found.items() if name not in parts} | merged
+
+
+def of_any(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    """One object with the fields of all of ``parts``, as the client's record of a choice has them."""
+    names = {name: None for part in parts for name in part["properties"]}
+    properties = {}
+    for name in names:
+        schemas = [part["properties"][name] for part in parts if name in part["properties"]]
+        properties[name] = schemas[0] if schemas.count(schemas[0]) == len(schemas) else {"anyOf": schemas}
+    required = set.intersection(*(set(part["required"]) for part in parts))
+    return {"type": "object", "properties": properties, "required": sorted(required)}
 
 
 @pytest.fixture(scope="module")
@@ -62,47 +93,43 @@ def operations(document) -> dict[str, dict[str, Any]]:
     }
 
 
-class Recorder(BaseAdapter):
-    """Replaces the server: records requests, and answers each with a minimal body."""
+class Unsent:
+    """A transport that returns operations as they are; ``build`` makes the HTTP requests of a real one."""
 
-    def __init__(self, *, several: bool) -> None:
-        super().__init__()
-        self.several = several
-        self.requests: list[requests.PreparedRequest] = []
+    base_url = BASE
 
-    def send(self, request, **_):
-        self.requests.append(request)
-        asked = parse_qs(urlsplit(request.url).query)
-        first = "limit" in asked and "cursor" not in asked
-        body = {"data": [] if self.several else {"link": "", "accessToken": ""}}
-        answer = requests.Response()
-        answer.status_code, answer.url, answer.request = 200, request.url, request
-        answer._content = json.dumps(body | {"nextCursor": "next" if first else None}).encode()
-        return answer
+    def run(self, operation: Operation[Any]) -> Operation[Any]:
+        return operation
 
-    def close(self) -> None:
-        pass
+    def iterate(self, listing: Listing[Any]) -> Listing[Any]:
+        return listing
 
 
-def answered(operation: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
-    """The schema of ``data`` in an operation's successful answer."""
+# Its methods return their operations.
+UNSENT: Any = Resources(Unsent())  # type: ignore[type-var]
+
+
+def answered(operation: dict[str, Any]) -> dict[str, Any]:
+    """A reference to the schema of an operation's successful answer."""
     success = operation["responses"].get("200") or operation["responses"]["201"]
     schema = success["content"]["application/json"]["schema"]
-    schema = schema.get("anyOf", [schema])[0]
-    data: dict[str, Any] = schemas[schema["$ref"].rpartition("/")[2]]["properties"]["data"]
+    found: dict[str, Any] = schema.get("anyOf", [schema])[0]
+    return found
+
+
+def data_of(answer: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    """The schema of ``data`` in an answer."""
+    data: dict[str, Any] = schemas[answer["$ref"].rpartition("/")[2]]["properties"]["data"]
     return data
 
 
-def recorded(name: str, operation: dict[str, Any], schemas: dict[str, Any]) -> list[requests.PreparedRequest]:
-    """The request that the client sends for an operation."""
-    recorder = Recorder(several=answered(operation, schemas).get("type") == "array")
-    session = requests.Session()
-    session.mount(BASE, recorder)
-    call = calls(Almanac(BASE, "alm_key", session=session))[name]
+def requests_of(call: Call) -> list[httpx2.Request]:
+    """The HTTP requests of a call; of a list, those of the first page and the next."""
     made = call.method(*call.args, **call.named)
-    if isinstance(made, Iterator):
-        list(made)
-    return recorder.requests
+    pages = [made.page(None), made.page("next")] if isinstance(made, Listing) else [made]
+    with httpx2.Client() as client:
+        transport = Transport(BASE, "alm_key", 5.0, Retries(), client)
+        return [transport.build(client, page.request) for page in pages]
 
 
 def body_schema(operation: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any] | None:
@@ -114,34 +141,30 @@ def body_schema(operation: dict[str, Any], schemas: dict[str, Any]) -> dict[str,
 
 
 def test_every_operation_has_a_method(operations):
-    assert set(calls(Almanac(BASE, "key"))) == set(operations) - FOR_BROWSERS
+    assert set(calls(UNSENT)) == set(operations)
 
 
 def test_every_method_belongs_to_an_operation():
-    almanac = Almanac(BASE, "key")
-    reached = {call.method.__func__ for call in calls(almanac).values()}
-    resources = [
-        each for each in vars(almanac).values() if type(each).__module__.startswith("almanac_client.")
-    ]
+    reached = {call.method.__wrapped__.__func__ for call in calls(UNSENT).values()}
+    resources = [each for each in vars(UNSENT).values() if isinstance(each, Resource)]
     methods = {
         method
         for each in resources
         for name, method in inspect.getmembers(type(each), inspect.isfunction)
         if not name.startswith("_")
     }
-    whole_lists = {type(almanac.calendars).list, type(almanac.events).list}
+    # Lists by several requests, and the second form of a request.
+    others = {Calendars.list, Events.list, Connections.delegate}
 
-    assert len(resources) == 11
-    assert methods - reached == whole_lists
+    assert len(resources) == 12
+    assert methods - reached == others
     for method in methods:
         assert ">>> " in method.__doc__, method
 
 
 def test_all_that_an_operation_takes_is_sent_by_its_name(operations, schemas):
     for name, operation in operations.items():
-        if name in FOR_BROWSERS:
-            continue
-        sent = recorded(name, operation, schemas)
+        sent = requests_of(calls(UNSENT)[name])
         other = OTHER_FORMS.get(name, set()) | ZONE_IN_QUERY
         for place, names in (("query", in_queries(sent)), ("header", in_headers(sent, operation))):
             wanted = {each["name"] for each in operation["parameters"] if each["in"] == place} - other
@@ -149,26 +172,27 @@ def test_all_that_an_operation_takes_is_sent_by_its_name(operations, schemas):
         shape = re.sub(r"\\\{[^}]+\\\}", "[^/]+", re.escape(operation["path"]))
         for request in sent:
             assert request.method == operation["method"], name
-            assert re.fullmatch(shape, unquote(urlsplit(request.url).path)), name
+            assert re.fullmatch(shape, unquote(urlsplit(str(request.url)).path)), name
             assert request.headers["Authorization"] == "Bearer alm_key"
         body = body_schema(operation, schemas)
-        assert (sent[0].body is None) == (body is None), name
+        assert (sent[0].content == b"") == (body is None), name
         if body is not None:
-            fields = json.loads(sent[0].body)
+            fields = json.loads(sent[0].content)
             assert set(fields) == set(body["properties"]) - other, name
             jsonschema.validate(fields, {**body, "components": {"schemas": schemas}})
 
 
-def in_queries(sent: list[requests.PreparedRequest]) -> set[str]:
-    return {name for request in sent for name in parse_qs(urlsplit(request.url).query)}
+def in_queries(sent: list[httpx2.Request]) -> set[str]:
+    return {name for request in sent for name in request.url.params}
 
 
-def in_headers(sent: list[requests.PreparedRequest], operation: dict[str, Any]) -> set[str]:
-    return {name for name in ("X-Timezone", "Idempotency-Key") if name in sent[0].headers}
+def in_headers(sent: list[httpx2.Request], operation: dict[str, Any]) -> set[str]:
+    names = ("X-Timezone", "Idempotency-Key", "If-Match", "Cache-Control")
+    return {name for name in names if name in sent[0].headers}
 
 
 def test_all_that_an_operation_takes_has_its_type(operations, schemas):
-    for name, call in calls(Almanac(BASE, "key")).items():
+    for name, call in calls(UNSENT).items():
         operation = operations[name]
         hints = {camel(taken): hint for taken, hint in parameters(call.method).items()}
         wanted = {each["name"]: each["schema"] for each in operation["parameters"] if each["in"] == "query"}
@@ -181,37 +205,54 @@ def test_all_that_an_operation_takes_has_its_type(operations, schemas):
 
 def test_every_method_answers_with_what_its_operation_answers(operations, schemas):
     compared = 0
-    for name, call in calls(Almanac(BASE, "key")).items():
+    for name, call in calls(UNSENT).items():
         returned = get_type_hints(call.method)["return"]
+        assert get_origin(returned) in (Operation, Listing), name
+        # Of an answer, and of pages of answers, the data.
+        several = get_origin(returned) is Listing and "Answer[" not in str(returned)
+        while get_origin(returned) in (Operation, Listing, Answer):
+            (returned,) = get_args(returned)
         if returned in (str, type(None)):
             continue
-        # An answer, or pages of answers with the same data.
-        if "Answer[" in str(returned):
-            while get_origin(returned) in (Iterator, Answer):
-                (returned,) = get_args(returned)
-        assert of_hint(returned) == of_schema(answered(operations[name], schemas), schemas), name
+        form = frozenset({("array", of_hint(returned))}) if several else of_hint(returned)
+        answer = answered(operations[name])
+        documented = answer if returned in WHOLE else data_of(answer, schemas)
+        assert form == of_schema(documented, schemas), name
         compared += 1
     assert compared > 30
 
 
 def test_every_record_has_the_fields_of_its_schema(schemas):
-    known = {name: each for name, each in vars(records).items() if is_typeddict(each) and name[0] != "_"}
+    known = {name: getattr(records, name) for name in records.__all__ if name != "Record"}
+    taken = {name: each for name, each in vars(bodies).items() if is_typeddict(each)}
     answers = {
         name
         for name, schema in schemas.items()
-        if schema["type"] == "object" and not name.endswith(("Answer", "Body"))
-    } - UNWRAPPED | {"WindowAnswer", "AttendeeBody", "ProviderLink"}
+        if schema["type"] == "object" and not name.endswith(("Answer", "Body")) and "allOf" not in schema
+    } - UNWRAPPED | OTHER_RECORDS
 
-    assert set(known) == answers
+    assert set(known) | set(taken) == answers
     for name, record in known.items():
-        hints = get_type_hints(record, include_extras=True)
-        required = {field for field, hint in hints.items() if get_origin(hint) is not NotRequired}
-        assert set(hints) == set(schemas[name]["properties"]), name
+        hints = get_type_hints(record, localns=vars(words))
+        fields = {field.encode_name: field for field in msgspec.structs.fields(record)}
+        properties = schemas[name]["properties"]
+        assert set(fields) == set(properties), name
+        for written, field in fields.items():
+            documented = of_schema(properties[written], schemas)
+            # A field that may be absent is then None, or False.
+            assert field.required == (written in schemas[name].get("required", ())), (name, written)
+            absent = set() if field.required else {"null"} - documented
+            assert of_hint(hints[field.name]) - absent == documented, (name, written)
+    for name, body in taken.items():
+        hints = get_type_hints(body, include_extras=True)
+        required = {camel(field) for field, hint in hints.items() if get_origin(hint) is not NotRequired}
         assert required == set(schemas[name].get("required", ())), name
+        assert {camel(field) for field in hints} == set(schemas[name]["properties"]), name
         for field, hint in hints.items():
-            assert of_hint(hint) == of_schema(schemas[name]["properties"][field], schemas), (name, field)
+            documented = of_schema(schemas[name]["properties"][camel(field)], schemas)
+            assert of_hint(hint) == documented, (name, field)
 
 
 def test_every_closed_set_of_words_is_the_same():
-    for name, words in WORDS.items():
-        assert set(get_args(vars(records)[name])) == set(map(str, words)), name
+    for name, documented in WORDS.items():
+        assert set(get_args(vars(words)[name])) == set(map(str, documented)), name

@@ -3,38 +3,93 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import almanac_client
+from almanac_client import Almanac
 from almanac_client.errors import AlmanacError
 from almanac_mcp.tools import Tools
+from tests.almanac_client.test_verification import BODY, SECRET, signed
+from tests.conftest import Api
 
 ROOT = Path(__file__).parents[2]
+IN_CLIENTS, IN_README = "docs/clients.md", "clients/python/README.md"
 
 
 def python_blocks(file: str) -> list[str]:
     return re.findall(r"```python[^\n]*\n(.*?)```", (ROOT / file).read_text(), re.DOTALL)
 
 
-def test_the_example_in_python_runs(almanac, base_url, new_api, unique, capsys):
-    (example,) = python_blocks("docs/clients.md")
-    slug, user = unique("acme"), unique("ada")
-    almanac.organizations.create(slug)
-    names = {"http://127.0.0.1:8080": base_url, '"acme"': f'"{slug}"', '"ada"': f'"{user}"'}
-    for name, ours in names.items():
+@pytest.fixture
+def almanac(base_url: str, new_api: Callable[..., Api], monkeypatch: pytest.MonkeyPatch) -> Iterator[Almanac]:
+    """A client whose address and key the examples find in the environment."""
+    monkeypatch.setenv("ALMANAC_URL", base_url)
+    monkeypatch.setenv("ALMANAC_API_KEY", new_api().key)
+    with Almanac() as client:
+        yield client
+
+
+def run(file: str, number: int, /, *, replaced: dict[str, str], **names: object) -> dict[str, object]:
+    """The variables of an example after it ran, with some of its text replaced."""
+    example = python_blocks(file)[number]
+    for name, ours in replaced.items():
         assert name in example
         example = example.replace(name, ours)
+    exec(compile(example, file, "exec"), names)
+    return names
 
-    exec(compile(example, "docs/clients.md", "exec"), {"key": new_api().key})
+
+def test_the_blocking_example_runs(almanac, base_url, new_api, unique, capsys):
+    slug, user = unique("acme"), unique("ada")
+    almanac.organizations.create(slug)
+    replaced = {"http://127.0.0.1:8080": base_url, '"acme"': f'"{slug}"', '"ada"': f'"{user}"'}
+
+    run(IN_CLIENTS, 0, replaced=replaced, key=new_api().key)
 
     assert capsys.readouterr().out == ""
-    assert [each["id"] for each in almanac.members.list(slug)] == [user]
+    assert [each.id for each in almanac.members.list(slug)] == [user]
+
+
+def test_the_asynchronous_example_runs(
+    almanac, new_organization, sandbox, new_user, new_api, monkeypatch, capsys
+):
+    slug = new_organization()
+    new_user(sandbox.account("google", "ada@example.com"), slugs=(slug,))
+    # This key sees that user only.
+    monkeypatch.setenv("ALMANAC_API_KEY", new_api(organization=slug).key)
+
+    run(IN_CLIENTS, 1, replaced={})
+
+    assert capsys.readouterr().out == "<Answer of 0, complete>\n"
+
+
+def test_the_example_of_webhooks_runs(capsys):
+    receive = run(IN_CLIENTS, 2, replaced={})["receive"]
+
+    assert receive(BODY.encode(), signed(), SECRET) == 204
+    assert capsys.readouterr().out == "calendar.changed ada\n"
+    assert receive(BODY.encode(), {}, SECRET) == 400
+
+
+def test_the_example_of_the_readme_runs(almanac, sandbox, new_user, capsys):
+    user = new_user(sandbox.account("google", "ada@example.com"))
+
+    run(IN_README, 0, replaced={'"ada"': f'"{user}"'})
+
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[0] == "2026-11-23T00:00:00+00:00"
+    assert len(printed) == 48
+
+
+def test_every_example_is_run():
+    assert (len(python_blocks(IN_CLIENTS)), len(python_blocks(IN_README))) == (3, 1)
 
 
 def test_every_error_is_in_the_table():
-    table = (ROOT / "docs/clients.md").read_text()
+    table = (ROOT / IN_CLIENTS).read_text()
     errors = {
         name
         for name in almanac_client.__all__
@@ -58,7 +113,7 @@ def test_every_tool_is_in_the_table():
 
 @pytest.mark.parametrize("package", ["almanac_client", "almanac_mcp"])
 def test_every_module_says_what_it_is_for(package):
-    files = list((ROOT / "clients/python" / package).glob("*.py"))
+    files = list((ROOT / "clients/python" / package).rglob("*.py"))
 
     assert files
     for file in files:

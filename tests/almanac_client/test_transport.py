@@ -1,29 +1,44 @@
-"""The Python client when requests fail, against a server with scripted answers."""
+"""The Python clients when requests fail, against a server with scripted answers."""
 
 from __future__ import annotations
 
 import json
+import socket
+import struct
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
+import httpx2
 import pytest
-import requests
 
+import almanac_client
 from almanac_client import (
     Almanac,
     Invalid,
+    NotFound,
+    OutcomeUnknown,
     RateLimited,
     Refused,
+    RequestFailed,
     Unavailable,
     UnderWay,
+    Unreachable,
     Unreadable,
-    transport,
+    retries,
 )
+from almanac_client.messages import Request
+from almanac_client.retries import Retries
+from tests.almanac_client.clients import KINDS, opened
 from tests.http_server import Handler, serving
 
 KEY = "alm_very_secret"
-ADA = {"data": {"id": "ada"}}
+ADA = {"data": {"id": "ada", "createdAt": "2026-11-20T09:00:00.000Z"}}
+# Neither is an HTTP status: the connection is closed, or reset, without an answer.
+CLOSED, RESET = 0, -1
 
 
 @dataclass(repr=False)
@@ -49,8 +64,11 @@ def server() -> Iterator[Server]:
             scripted.seen.append((self.command, self.path, dict(self.headers)))
             answers = scripted.answers
             status, body, headers = answers.pop(0) if len(answers) > 1 else answers[0]
-            # 0 closes the connection without an answer.
-            if status:
+            if status == RESET:
+                # A socket that does not linger is closed by a reset.
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
+            elif status != CLOSED:
                 self.reply(
                     status, body.encode() if isinstance(body, str) else json.dumps(body).encode(), headers
                 )
@@ -64,21 +82,41 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transport, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(retries, "FIRST_PAUSE", 0.001)
+
+
+@pytest.fixture(params=KINDS)
+def connect(request: pytest.FixtureRequest) -> Iterator[Callable[..., Almanac]]:
+    """Make a client, of each kind."""
+    with ExitStack() as closing:
+        yield lambda *args, **named: closing.enter_context(opened(request.param, *args, **named))
 
 
 @pytest.fixture
-def almanac(server: Server) -> Iterator[Almanac]:
-    with Almanac(server.url, KEY, timeout=5) as client:
-        yield client
+def almanac(server: Server, connect: Callable[..., Almanac]) -> Almanac:
+    return connect(server.url, KEY, timeout=5)
 
 
 DOWN = (503, {"data": None, "error": "Not available for a moment"}, {"Retry-After": "0"})
-SLOT = {"start": "2026-12-03", "end": "2026-12-04"}
-REPEATED: dict[str, Callable[[Almanac], Any]] = {
-    "a read": lambda almanac: almanac.users.get("ada"),
-    "a creation": lambda almanac: almanac.users.create("ada"),
-    "a question with a body": lambda almanac: almanac.scheduling.user("ada", schedules=[], **SLOT),
+THROTTLED = (429, {"data": None, "error": "Too many", "code": "rateLimited"}, {"Retry-After": "0"})
+DAY = {"start": "2026-12-03", "end": "2026-12-04"}
+SLOTS = {
+    "data": {
+        "availableSlots": [],
+        "options": {
+            "start": "2026-12-03T00:00:00.000Z",
+            "end": "2026-12-04T00:00:00.000Z",
+            "maxOverlaps": 0,
+            "padding": 0,
+            "slotDuration": 30,
+            "timeZone": "UTC",
+        },
+    }
+}
+REPEATED: dict[str, tuple[Callable[[Almanac], Any], Any]] = {
+    "a read": (lambda almanac: almanac.users.get("ada"), ADA),
+    "a creation": (lambda almanac: almanac.users.create("ada"), ADA),
+    "a question with a body": (lambda almanac: almanac.scheduling.user("ada", schedules=[], **DAY), SLOTS),
 }
 NOT_REPEATED: dict[str, Callable[[Almanac], Any]] = {
     "a change": lambda almanac: almanac.users.rename("ada", "ada2"),
@@ -87,20 +125,22 @@ NOT_REPEATED: dict[str, Callable[[Almanac], Any]] = {
     "a code": lambda almanac: almanac.connections.verify("google", code="c", state="s"),
     "a delivery": lambda almanac: almanac.webhooks.replay("wh_1", "msg_1"),
 }
+FAILURES = [DOWN, THROTTLED, (CLOSED, ""), (RESET, ""), (502, "<html>Bad gateway</html>")]
 
 
 @pytest.mark.parametrize("what", REPEATED)
-@pytest.mark.parametrize("failure", [DOWN, (0, ""), (502, "<html>Bad gateway</html>")], ids=str)
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: str(failure[0]))
 def test_what_is_safe_is_repeated(server, almanac, what, failure):
-    server.says(failure, failure, (200, ADA))
+    call, answer = REPEATED[what]
+    server.says(failure, failure, (200, answer))
 
-    REPEATED[what](almanac)
+    call(almanac)
 
     assert len(server.seen) == 3
 
 
 @pytest.mark.parametrize("what", NOT_REPEATED)
-@pytest.mark.parametrize("failure", [DOWN, (0, "")], ids=str)
+@pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: str(failure[0]))
 def test_what_is_not_safe_is_not_repeated(server, almanac, what, failure):
     server.says(failure, (200, ADA))
 
@@ -108,6 +148,21 @@ def test_what_is_not_safe_is_not_repeated(server, almanac, what, failure):
         NOT_REPEATED[what](almanac)
 
     assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("request_", "error", "attempt", "again"),
+    [
+        (Request.get("/users"), Unavailable("down"), 0, True),
+        (Request.get("/users"), Unavailable("down"), 2, False),
+        (Request("DELETE", "/users/ada"), Unavailable("down"), 0, False),
+        (Request("DELETE", "/users/ada"), Unreachable("not sent"), 0, True),
+        (Request.get("/users"), Unavailable("down", retry_after=10), 0, True),
+        (Request.get("/users"), Unavailable("down", retry_after=11), 0, False),
+    ],
+)
+def test_when_a_request_is_sent_again(request_, error, attempt, again):
+    assert (Retries(most=2, longest_pause=10).pause(request_, error, attempt) is not None) == again
 
 
 def test_a_creation_is_repeated_with_the_key_it_had_and_each_has_its_own(server, almanac):
@@ -128,22 +183,56 @@ def test_the_last_error_is_raised(server, almanac):
     assert (caught.value.status, len(server.seen)) == (503, 3)
 
 
+def test_retries_can_be_turned_off(server, connect):
+    server.says(DOWN)
+
+    with pytest.raises(Unavailable):
+        connect(server.url, KEY, retries=0).users.get("ada")
+
+    assert len(server.seen) == 1
+
+
 def test_a_first_request_still_under_way_is_waited_for(server, almanac):
     server.says((409, {"data": None, "error": "still under way"}, {"Retry-After": "0"}), (201, ADA))
-    assert almanac.users.create("ada") == {"id": "ada"}
+    assert almanac.users.create("ada").id == "ada"
 
     server.says((409, {"data": None, "error": "still under way"}, {"Retry-After": "60"}))
     with pytest.raises(UnderWay):
         almanac.users.create("ada")
 
 
-def test_a_long_retry_after_is_not_waited_for(server, almanac):
-    server.says((429, {"data": None, "error": "Too many"}, {"Retry-After": "3600"}))
+def test_a_create_with_an_unknown_outcome_is_repeated_with_its_key(server, almanac):
+    unknown = (502, {"data": None, "error": "The event may exist", "code": "outcomeUnknown"})
+    server.says(unknown)
+
+    with pytest.raises(OutcomeUnknown) as caught:
+        almanac.users.create("ada")
+
+    assert caught.value.code == "outcomeUnknown"
+    assert len({headers["Idempotency-Key"] for _, _, headers in server.seen}) == 1
+    assert len(server.seen) == 3
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["3600", format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)],
+    ids=["seconds", "date"],
+)
+def test_a_long_retry_after_is_not_waited_for(server, almanac, header):
+    server.says((429, {"data": None, "error": "Too many"}, {"Retry-After": header}))
 
     with pytest.raises(RateLimited) as caught:
         almanac.users.get("ada")
 
-    assert (caught.value.retry_after, len(server.seen)) == (3600, 1)
+    assert caught.value.retry_after == pytest.approx(3600, abs=900)
+    assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize("header", ["soon", "-1", "Thu, 32 Dec 2026 09:00:00 GMT"])
+def test_a_retry_after_without_a_meaning_is_as_none(server, almanac, header):
+    server.says((503, {"data": None, "error": "Down"}, {"Retry-After": header}), (200, ADA))
+
+    assert almanac.users.get("ada").id == "ada"
 
 
 def test_a_refusal_is_not_repeated(server, almanac):
@@ -155,7 +244,62 @@ def test_a_refusal_is_not_repeated(server, almanac):
     assert len(server.seen) == 1
 
 
-@pytest.mark.parametrize("body", ["<html>Welcome to the hotel</html>", "[1]", '{"hello": 1}', ""])
+def test_an_error_carries_what_the_answer_has(server, almanac):
+    failed = {"calendarId": "primary", "provider": "google", "reason": "rateLimited", "message": "Slow down"}
+    body = {
+        "data": None,
+        "error": "Google asks to slow down",
+        "code": "providerRateLimited",
+        "param": "users.0.id",
+        "reason": "rateLimited",
+        "retryAfter": 60,
+        "failedCalendars": [failed],
+        "aFieldOfTomorrow": 1,
+    }
+    server.says((429, body, {"X-Request-Id": "abc"}))
+
+    with pytest.raises(RateLimited) as caught:
+        almanac.users.get("ada")
+
+    error = caught.value
+    assert (error.code, error.param, error.reason) == ("providerRateLimited", "users.0.id", "rateLimited")
+    assert (error.retry_after, error.status, error.request_id) == (60, 429, "abc")
+    assert [each.as_json() for each in error.failed_calendars] == [failed]
+    assert error.body == body
+
+
+def test_an_error_of_an_older_server_has_no_code(server, almanac):
+    server.says((404, {"data": None, "error": "User not found"}))
+
+    with pytest.raises(NotFound) as caught:
+        almanac.users.get("ada")
+
+    error = caught.value
+    assert (error.code, error.param, error.reason, error.retry_after) == (None, None, None, None)
+    assert error.failed_calendars == []
+
+
+def test_what_a_newer_server_adds_is_ignored(server, almanac):
+    connection = {
+        "provider": "a provider of tomorrow",
+        "email": None,
+        "alive": True,
+        "expiresAt": None,
+        "scope": [],
+        "type": "a type of tomorrow",
+        "accessToken": None,
+        "refreshToken": None,
+        "aFieldOfTomorrow": {"a": [1]},
+    }
+    user = {**ADA["data"], "oauthConnections": [connection], "aFieldOfTomorrow": True}
+    server.says((200, {"data": user, "aFieldOfTomorrow": None}))
+
+    (found,) = almanac.users.get("ada").oauth_connections
+
+    assert (found.provider, found.type) == ("a provider of tomorrow", "a type of tomorrow")
+
+
+@pytest.mark.parametrize("body", ["<html>Welcome to the hotel</html>", "[1]", '{"hello": 1}', "", "\xff"])
 def test_an_answer_that_is_not_almanacs_is_unreadable(server, almanac, body):
     server.says((200, body))
 
@@ -179,14 +323,16 @@ def test_an_error_that_is_not_almanacs_is_classified_by_status(server, almanac):
         almanac.users.get("ada")
 
 
-def test_a_server_that_does_not_listen_is_unavailable(server):
-    with Almanac("http://127.0.0.1:9", KEY) as nobody, pytest.raises(Unavailable, match="ConnectionError"):
-        nobody.users.get("ada")
+def test_a_server_that_does_not_listen_is_unreachable(connect):
+    nobody = connect("http://127.0.0.1:9", KEY)
+
+    with pytest.raises(Unreachable, match="DELETE /users/ada was not sent: ConnectError"):
+        nobody.users.delete("ada")
 
 
 def test_the_key_is_in_no_text(server, almanac):
     server.says((400, "<html>"))
-    with pytest.raises(Unavailable) as caught:
+    with pytest.raises(RequestFailed) as caught:
         almanac.users.get("ada")
 
     texts = [repr(almanac), str(vars(almanac)), repr(caught.value), str(vars(caught.value))]
@@ -203,6 +349,16 @@ def test_a_netrc_does_not_take_the_place_of_the_key(server, almanac, tmp_path, m
     assert server.seen[0][2]["Authorization"] == f"Bearer {KEY}"
 
 
+def test_the_user_agent_has_the_version(server, almanac):
+    server.says((200, ADA))
+
+    almanac.users.get("ada")
+
+    assert server.seen[0][2]["User-Agent"].startswith(
+        f"almanac-python/{almanac_client.__version__} (Python 3"
+    )
+
+
 @pytest.mark.parametrize("bad", ["", ".", ".."])
 def test_an_id_never_leads_to_another_path(server, almanac, bad):
     server.says((200, ADA))
@@ -214,27 +370,51 @@ def test_an_id_never_leads_to_another_path(server, almanac, bad):
 
 
 def test_any_other_id_is_one_segment(server, almanac):
-    server.says((200, ADA))
+    server.says((404, {"data": None, "error": "Event not found"}))
 
-    almanac.events.get("ada", "google", "team/a b@example.com", "e?v#1")
+    with pytest.raises(NotFound):
+        almanac.events.get("ada", "google", "team/a b@example.com", "e?v#1")
 
     assert server.seen[0][1] == ("/v1/users/ada/calendar/events/google/team%2Fa%20b%40example.com/e%3Fv%231")
 
 
-def test_a_session_that_was_given_stays_open_and_unchanged(server):
+def test_an_http_client_that_was_given_stays_open_and_unchanged(server):
     server.says((200, ADA))
-    session = requests.Session()
-    closed: list[bool] = []
-    session.close = lambda: closed.append(True)
-    before = dict(session.headers)
+    with httpx2.Client(headers={"X-Team": "blue"}, auth=("someone", "else")) as http_client:
+        before = dict(http_client.headers)
 
-    with Almanac(server.url, KEY, session=session) as almanac:
-        almanac.users.get("ada")
+        with Almanac(server.url, KEY, http_client=http_client) as almanac:
+            almanac.users.get("ada")
 
-    assert closed == []
-    assert dict(session.headers) == before
+        assert not http_client.is_closed
+        assert dict(http_client.headers) == before
+    headers = server.seen[0][2]
+    assert (headers["X-Team"], headers["Authorization"]) == ("blue", f"Bearer {KEY}")
 
 
-def test_an_address_without_a_scheme_is_refused_at_once():
-    with pytest.raises(ValueError, match="https://"):
-        Almanac("almanac.example.com", KEY)
+def test_the_environment_has_the_address_and_the_key(server, connect, monkeypatch):
+    monkeypatch.setenv("ALMANAC_URL", server.url)
+    monkeypatch.setenv("ALMANAC_API_KEY", KEY)
+    server.says((200, ADA))
+
+    connect().users.get("ada")
+    connect(key="alm_another").users.get("ada")
+
+    sent = [headers["Authorization"] for _, _, headers in server.seen]
+    assert sent == [f"Bearer {KEY}", "Bearer alm_another"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"key": KEY}, "base_url is missing: pass it, or set ALMANAC_URL"),
+        ({"base_url": "http://127.0.0.1:9"}, "key is missing: pass it, or set ALMANAC_API_KEY"),
+        ({"base_url": "almanac.example.com", "key": KEY}, "https://"),
+    ],
+)
+def test_what_a_client_lacks_is_named_at_once(connect, monkeypatch, given, said):
+    monkeypatch.delenv("ALMANAC_URL", raising=False)
+    monkeypatch.delenv("ALMANAC_API_KEY", raising=False)
+
+    with pytest.raises(ValueError, match=said):
+        connect(**given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from almanac_client.answers import Answer
-from almanac_client.client import Almanac
+from almanac_client.client import Almanac, AsyncAlmanac
 from almanac_client.errors import (
     AlmanacError,
     Conflict,
@@ -13,19 +13,25 @@ from almanac_client.errors import (
     Invalid,
     KeyRefused,
     NotFound,
+    NotVerified,
+    OutcomeUnknown,
     RateLimited,
     Refused,
     RequestFailed,
     ScopesMissing,
     Unavailable,
     UnderWay,
+    Unreachable,
     Unreadable,
 )
+from almanac_client.transport import VERSION as __version__
+from almanac_client.verification import verify_webhook
 
 __all__ = [
     "Almanac",
     "AlmanacError",
     "Answer",
+    "AsyncAlmanac",
     "Conflict",
     "ConnectionEnded",
     "Forbidden",
@@ -33,11 +39,16 @@ __all__ = [
     "Invalid",
     "KeyRefused",
     "NotFound",
+    "NotVerified",
+    "OutcomeUnknown",
     "RateLimited",
     "Refused",
     "RequestFailed",
     "ScopesMissing",
     "Unavailable",
     "UnderWay",
+    "Unreachable",
     "Unreadable",
+    "__version__",
+    "verify_webhook",
 ]

@@ -22,8 +22,8 @@ class Answer(Generic[T]):
     seconds.
 
     >>> answer = almanac.scheduling.organization("acme", start="2026-11-23", end="2026-11-24")
-    >>> answer.data["availableSlots"]       # of all members, or an error
-    >>> answer.partial["availableSlots"]    # of the members who could be read
+    >>> answer.data.available_slots       # of all members, or an error
+    >>> answer.partial.available_slots    # of the members who could be read
     """
 
     partial: T
@@ -52,10 +52,9 @@ class Answer(Generic[T]):
         """The failures and their reasons, as a sentence without its full stop; empty without failures."""
         if self.complete:
             return ""
-        users = [f"{each['customId']} ({each['message']})" for each in self.failed_users]
+        users = [f"{each.custom_id} ({each.message})" for each in self.failed_users]
         calendars = [
-            f"{each['calendarId']} at {each['provider']} ({each['message']})"
-            for each in self.failed_calendars
+            f"{each.calendar_id} at {each.provider} ({each.message})" for each in self.failed_calendars
         ]
         return f"Could not be read: {', '.join([*users, *calendars])}"
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Unpack
 
 from almanac_client.answers import Answer
-from almanac_client.parameters import AccountReading, Reading, When, answer, headers, query
+from almanac_client.messages import Request, path
+from almanac_client.operations import Operation, answer
+from almanac_client.parameters import AccountReading, Reading, When, headers, query
 from almanac_client.records import BusyPeriod
-from almanac_client.transport import Transport, path
+from almanac_client.resources import Resource, TransportT, operation
 
 
-class Busy:
+class Busy(Resource[TransportT]):
     """Busy periods: merged, sorted, and clipped to the range."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
+    @operation
     def user(
         self,
         user_id: str,
@@ -24,15 +24,16 @@ class Busy:
         end: When,
         primary_only: bool = False,
         **which: Unpack[AccountReading],
-    ) -> Answer[list[BusyPeriod]]:
+    ) -> Operation[Answer[list[BusyPeriod]]]:
         """Busy periods of a user, over all calendars, the given ones, or only the main ones.
 
         >>> almanac.busy.user("ada", start="2026-11-23", end="2026-11-24", zone="Europe/Berlin").data
         """
         params = query(which, start=start, end=end, primary_only=primary_only)
-        reply = self._transport.get(path("/users/{}/calendar/busy", user_id), params, headers(which))
-        return answer(reply, list[BusyPeriod])
+        request = Request.get(path("/users/{}/calendar/busy", user_id), params, headers(which))
+        return Operation(request, answer(list[BusyPeriod]))
 
+    @operation
     def organization(
         self,
         org_slug: str,
@@ -41,11 +42,11 @@ class Busy:
         end: When,
         primary_only: bool = False,
         **which: Unpack[Reading],
-    ) -> Answer[list[BusyPeriod]]:
+    ) -> Operation[Answer[list[BusyPeriod]]]:
         """Busy periods of all members of an organization together.
 
         >>> almanac.busy.organization("acme", start="2026-11-23", end="2026-11-24").data
         """
         params = query(which, start=start, end=end, primary_only=primary_only)
-        reply = self._transport.get(path("/organizations/{}/calendar/busy", org_slug), params, headers(which))
-        return answer(reply, list[BusyPeriod])
+        request = Request.get(path("/organizations/{}/calendar/busy", org_slug), params, headers(which))
+        return Operation(request, answer(list[BusyPeriod]))

@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from almanac_client.answers import Answer
-from almanac_client.pages import PAGE, pages
-from almanac_client.parameters import answer, query
-from almanac_client.records import Calendar, Provider
-from almanac_client.transport import Transport, path
+from almanac_client.messages import Request, path
+from almanac_client.operations import PAGE, Listing, Operation, answer, answers
+from almanac_client.parameters import query
+from almanac_client.records import Calendar
+from almanac_client.resources import Resource, TransportT, listing, operation
+from almanac_client.words import Provider
 
 # Below, ``list`` is the method.
 CalendarList = list[Calendar]
 
 
-class Calendars:
+class Calendars(Resource[TransportT]):
     """The calendars of a user."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    def list(self, user_id: str, *, provider: Sequence[Provider] = ()) -> Answer[CalendarList]:
+    @operation
+    def list(self, user_id: str, *, provider: Sequence[Provider] = ()) -> Operation[Answer[CalendarList]]:
         """The calendars of all of a user's accounts, or of those with these providers.
 
-        >>> [each["subject"] for each in almanac.calendars.list("ada").data]
+        >>> [each.subject for each in almanac.calendars.list("ada").data]
         """
-        reply = self._transport.get(path("/users/{}/calendar", user_id), query({}, provider=provider))
-        return answer(reply, CalendarList)
+        request = Request.get(path("/users/{}/calendar", user_id), query(provider=provider))
+        return Operation(request, answer(CalendarList))
 
+    @listing
     def pages(
         self, user_id: str, *, provider: Sequence[Provider] = (), limit: int = PAGE
-    ) -> Iterator[Answer[CalendarList]]:
+    ) -> Listing[Answer[CalendarList]]:
         """The same in pages; each page names the calendars that could not be read.
 
         >>> for page in almanac.calendars.pages("ada", limit=50): show(page.data)
         """
-        where, params = path("/users/{}/calendar", user_id), query({}, provider=provider)
-        for reply in pages(self._transport, where, params, limit, {}):
-            yield answer(reply, CalendarList)
+        request = Request.get(path("/users/{}/calendar", user_id), query(provider=provider))
+        return Listing(request, limit, answers(CalendarList))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, TypedDict, Unpack
+from collections.abc import Sequence
+from typing import TypedDict, Unpack
 
-from almanac_client.pages import PAGE, rows
-from almanac_client.parameters import When, body, camel, query, timestamp
-from almanac_client.records import AccessLevel, AccessType, Connection, Provider, ProviderLink
-from almanac_client.transport import Transport, path
+from almanac_client.messages import Request, path
+from almanac_client.operations import PAGE, Listing, Operation, data, field, nothing, rows
+from almanac_client.parameters import When, body, query
+from almanac_client.records import Connection, ProviderLink
+from almanac_client.resources import Resource, TransportT, listing, operation
+from almanac_client.words import AccessLevel, AccessType, Provider
+
+# Below, ``list`` is the method.
+Links = list[ProviderLink]
 
 
 class Consent(TypedDict, total=False):
@@ -26,29 +31,28 @@ class Consent(TypedDict, total=False):
     expected_email: str
 
 
-class Connections:
+class Connections(Resource[TransportT]):
     """Provider accounts of users."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    def list(self, user_id: str, *, show_token: bool = False, limit: int = PAGE) -> Iterator[Connection]:
+    @listing
+    def list(self, user_id: str, *, show_token: bool = False, limit: int = PAGE) -> Listing[Connection]:
         """Every connection of a user; tokens are included only for an API key that may show them.
 
-        >>> [each["provider"] for each in almanac.connections.list("ada") if each["alive"]]
+        >>> [each.provider for each in almanac.connections.list("ada") if each.alive]
         """
-        params = query({}, show_token=show_token)
-        return rows(self._transport, path("/users/{}/oauth", user_id), params, limit, Connection)
+        request = Request.get(path("/users/{}/oauth", user_id), query(show_token=show_token))
+        return Listing(request, limit, rows(list[Connection]))
 
-    def get(self, user_id: str, provider: Provider, *, show_token: bool = False) -> Connection:
+    @operation
+    def get(self, user_id: str, provider: Provider, *, show_token: bool = False) -> Operation[Connection]:
         """A user's connection with a provider.
 
-        >>> almanac.connections.get("ada", "google")["alive"]
+        >>> almanac.connections.get("ada", "google").alive
         """
-        where = path("/users/{}/oauth/{}", user_id, provider)
-        found: Connection = self._transport.get(where, query({}, show_token=show_token)).body["data"]
-        return found
+        request = Request.get(_path(user_id, provider), query(show_token=show_token))
+        return Operation(request, data(Connection))
 
+    @operation
     def store(
         self,
         user_id: str,
@@ -60,7 +64,7 @@ class Connections:
         email: str | None = None,
         expires_at: When | None = None,
         idempotency_key: str | None = None,
-    ) -> Connection:
+    ) -> Operation[Connection]:
         """Connect an account with tokens that the application obtained; replaces one of the same provider.
 
         ``scope`` has the provider's scopes, or a level of access.
@@ -69,17 +73,34 @@ class Connections:
         """
         fields = body(
             access_token=access_token,
-            scope=list(scope),
+            scope=scope,
             refresh_token=refresh_token,
             email=email,
-            expires_at=None if expires_at is None else timestamp(expires_at),
+            expires_at=expires_at,
         )
-        where = path("/users/{}/oauth/{}", user_id, provider)
-        reply = self._transport.create(where, fields, idempotency_key=idempotency_key)
-        made: Connection = reply.body["data"]
-        return made
+        request = Request.create(_path(user_id, provider), fields, idempotency_key=idempotency_key)
+        return Operation(request, data(Connection))
 
-    def delete(self, user_id: str, provider: Provider, *, revoke: bool = True) -> None:
+    @operation
+    def delegate(
+        self,
+        user_id: str,
+        provider: Provider,
+        *,
+        email: str,
+        organization: str,
+        idempotency_key: str | None = None,
+    ) -> Operation[Connection]:
+        """Connect a mailbox by the grant of an organization; replaces a connection of the same provider.
+
+        >>> almanac.connections.delegate("ada", "google", email="ada@acme.example", organization="acme")
+        """
+        fields = body(type="delegated", email=email, organization=organization)
+        request = Request.create(_path(user_id, provider), fields, idempotency_key=idempotency_key)
+        return Operation(request, data(Connection))
+
+    @operation
+    def delete(self, user_id: str, provider: Provider, *, revoke: bool = True) -> Operation[None]:
         """Delete a connection and its tokens.
 
         A Google grant that Almanac obtained is revoked when no other connection uses its account. Without
@@ -87,53 +108,55 @@ class Connections:
 
         >>> almanac.connections.delete("ada", "google")
         """
-        where = path("/users/{}/oauth/{}", user_id, provider)
-        self._transport.send("DELETE", where, query=query({}, revoke=revoke))
+        return Operation(Request("DELETE", _path(user_id, provider), query(revoke=revoke)), nothing)
 
-    def access_token(self, user_id: str, provider: Provider) -> str:
+    @operation
+    def access_token(self, user_id: str, provider: Provider) -> Operation[str]:
         """A valid access token; requires an API key that may show tokens.
 
         >>> almanac.connections.access_token("ada", "microsoft")
         """
-        reply = self._transport.get(path("/users/{}/oauth/{}/token", user_id, provider))
-        return str(reply.body["data"]["accessToken"])
+        request = Request.get(path("/users/{}/oauth/{}/token", user_id, provider))
+        return Operation(request, field("accessToken"))
 
-    def authorize(self, user_id: str, provider: Provider, **consent: Unpack[Consent]) -> str:
+    @operation
+    def authorize(self, user_id: str, provider: Provider, **consent: Unpack[Consent]) -> Operation[str]:
         """A link with which the user connects an account; valid for ten minutes and one use.
 
         >>> almanac.connections.authorize("ada", "google", scope="read")
         """
         where = path("/users/{}/oauth/{}/authorize", user_id, provider)
-        fields = {camel(name): _several(value) for name, value in consent.items()}
-        return str(self._transport.send("POST", where, body=fields).body["data"]["link"])
+        return Operation(Request("POST", where, body=body(consent)), field("link"))
 
-    def link(self, user_id: str, provider: Provider, **consent: Unpack[Consent]) -> str:
+    @operation
+    def link(self, user_id: str, provider: Provider, **consent: Unpack[Consent]) -> Operation[str]:
         """The same by GET.
 
         >>> almanac.connections.link("ada", "microsoft", return_url="https://example.com/settings")
         """
         where = path("/users/{}/oauth/{}/link", user_id, provider)
-        return str(self._transport.get(where, query(consent)).body["data"]["link"])
+        return Operation(Request.get(where, query(consent)), field("link"))
 
-    def links(self, user_id: str, **consent: Unpack[Consent]) -> Sequence[ProviderLink]:
+    @operation
+    def links(self, user_id: str, **consent: Unpack[Consent]) -> Operation[Links]:
         """Such a link for each provider that is configured on this installation.
 
-        >>> {each["provider"]: each["link"] for each in almanac.connections.links("ada")}
+        >>> {each.provider: each.link for each in almanac.connections.links("ada")}
         """
-        where = path("/users/{}/oauth/links", user_id)
-        found: Sequence[ProviderLink] = self._transport.get(where, query(consent)).body["data"]
-        return found
+        return Operation(Request.get(path("/users/{}/oauth/links", user_id), query(consent)), data(Links))
 
+    @operation
     def verify(
         self, provider: Provider, *, code: str, state: str, scope: str | Sequence[str] | None = None
-    ) -> None:
+    ) -> Operation[None]:
         """Complete a consent whose redirect went to the application's own ``redirect_url``.
 
         >>> almanac.connections.verify("google", code=args["code"], state=args["state"])
         """
-        fields = body(code=code, state=state, scope=_several(scope))
-        self._transport.send("POST", path("/users/oauth/{}/verify", provider), body=fields)
+        where = path("/users/oauth/{}/verify", provider)
+        fields = body(code=code, state=state, scope=scope)
+        return Operation(Request("POST", where, body=fields), nothing)
 
 
-def _several(value: Any) -> Any:
-    return value if value is None or isinstance(value, str) else list(value)
+def _path(user_id: str, provider: str) -> str:
+    return path("/users/{}/oauth/{}", user_id, provider)

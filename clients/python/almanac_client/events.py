@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, TypedDict, Unpack
+from collections.abc import Sequence
+from typing import Literal, TypedDict, Unpack
+from zoneinfo import ZoneInfo
 
 from almanac_client.answers import Answer
-from almanac_client.pages import PAGE, pages
-from almanac_client.parameters import AccountReading, When, answer, camel, headers, query, timestamp
-from almanac_client.records import AttendeeBody, Event, MeetingUrl, Provider
-from almanac_client.transport import Transport, path
+from almanac_client.bodies import AttendeeBody, MeetingUrl
+from almanac_client.messages import Request, path
+from almanac_client.operations import PAGE, Listing, Operation, answer, answers, data, nothing
+from almanac_client.parameters import AccountReading, When, body, headers, query
+from almanac_client.records import Event
+from almanac_client.resources import Resource, TransportT, listing, operation
+from almanac_client.words import Provider
 
 # Below, ``list`` is the method.
 EventList = list[Event]
@@ -27,7 +31,7 @@ class EventWording(TypedDict, total=False):
     attendees: Sequence[AttendeeBody]
     meeting: Literal[True] | MeetingUrl
     meta_id: str
-    zone: str
+    zone: str | ZoneInfo
 
 
 class NewEvent(EventWording, total=False):
@@ -45,23 +49,21 @@ class EventChange(EventWording, total=False):
     send_notifications: bool
 
 
-class Events:
+class Events(Resource[TransportT]):
     """Events in the calendars of a user."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
+    @operation
     def list(
         self, user_id: str, *, start: When, end: When, **which: Unpack[AccountReading]
-    ) -> Answer[EventList]:
+    ) -> Operation[Answer[EventList]]:
         """The events of all calendars, series expanded, sorted by start.
 
-        >>> [each["subject"] for each in almanac.events.list("ada", start=monday, end=friday).data]
+        >>> [each.subject for each in almanac.events.list("ada", start=monday, end=friday).data]
         """
-        params = query(which, start=start, end=end)
-        reply = self._transport.get(path("/users/{}/calendar/events", user_id), params, headers(which))
-        return answer(reply, EventList)
+        where, params = path("/users/{}/calendar/events", user_id), query(which, start=start, end=end)
+        return Operation(Request.get(where, params, headers(which)), answer(EventList))
 
+    @listing
     def pages(
         self,
         user_id: str,
@@ -70,15 +72,15 @@ class Events:
         end: When,
         limit: int = PAGE,
         **which: Unpack[AccountReading],
-    ) -> Iterator[Answer[EventList]]:
+    ) -> Listing[Answer[EventList]]:
         """The same in pages; each page names the calendars that could not be read.
 
         >>> for page in almanac.events.pages("ada", start="2026-01-01", end="2026-12-31"): show(page.data)
         """
         where, params = path("/users/{}/calendar/events", user_id), query(which, start=start, end=end)
-        for reply in pages(self._transport, where, params, limit, headers(which)):
-            yield answer(reply, EventList)
+        return Listing(Request.get(where, params, headers(which)), limit, answers(EventList))
 
+    @operation
     def create(
         self,
         user_id: str,
@@ -89,45 +91,47 @@ class Events:
         end: When,
         idempotency_key: str | None = None,
         **event: Unpack[NewEvent],
-    ) -> Event:
+    ) -> Operation[Event]:
         """Create an event; dates make it an all-day event. ``primary`` is the account's main calendar.
 
         >>> almanac.events.create("ada", "google", "primary", start=at_nine, end=at_ten, subject="Review")
         """
-        reply = self._transport.create(
+        request = Request.create(
             path("/users/{}/calendar/events/{}/{}", user_id, provider, calendar_id),
-            written(event, start=start, end=end),
+            body(event, start=start, end=end),
             headers=headers(event),
             idempotency_key=idempotency_key,
         )
-        made: Event = reply.body["data"]
-        return made
+        return Operation(request, data(Event))
 
-    def get(self, user_id: str, provider: Provider, calendar_id: str, event_id: str) -> Event:
+    @operation
+    def get(self, user_id: str, provider: Provider, calendar_id: str, event_id: str) -> Operation[Event]:
         """An event.
 
-        >>> almanac.events.get("ada", "google", "primary", event["id"])["start"]
+        >>> almanac.events.get("ada", "google", "primary", event.id).start
         """
-        found: Event = self._transport.get(_path(user_id, provider, calendar_id, event_id)).body["data"]
-        return found
+        return Operation(Request.get(_path(user_id, provider, calendar_id, event_id)), data(Event))
 
+    @operation
     def change(
         self,
         user_id: str,
         provider: Provider,
         calendar_id: str,
         event_id: str,
+        *,
+        if_match: str | None = None,
         **changes: Unpack[EventChange],
-    ) -> Event:
-        """Change the given fields of an event.
+    ) -> Operation[Event]:
+        """Change the given fields of an event; with ``if_match``, only if it still has this ``etag``.
 
-        >>> almanac.events.change("ada", "google", "primary", event["id"], location="Room 4")
+        >>> almanac.events.change("ada", "google", "primary", event.id, location="Room 4")
         """
         where = _path(user_id, provider, calendar_id, event_id)
-        reply = self._transport.send("PUT", where, body=written(changes), headers=headers(changes))
-        changed: Event = reply.body["data"]
-        return changed
+        request = Request("PUT", where, body=body(changes), headers=headers(changes) | _if_match(if_match))
+        return Operation(request, data(Event))
 
+    @operation
     def delete(
         self,
         user_id: str,
@@ -136,20 +140,21 @@ class Events:
         event_id: str,
         *,
         send_notifications: bool | None = None,
-    ) -> None:
-        """Delete an event.
+        if_match: str | None = None,
+    ) -> Operation[None]:
+        """Delete an event; with ``if_match``, only if it still has this ``etag``.
 
-        >>> almanac.events.delete("ada", "google", "primary", event["id"], send_notifications=True)
+        >>> almanac.events.delete("ada", "google", "primary", event.id, send_notifications=True)
         """
-        where = _path(user_id, provider, calendar_id, event_id)
-        self._transport.send("DELETE", where, query=query({}, send_notifications=send_notifications))
+        where, params = (
+            _path(user_id, provider, calendar_id, event_id),
+            query(send_notifications=send_notifications),
+        )
+        return Operation(Request("DELETE", where, params, headers=_if_match(if_match)), nothing)
 
 
-def written(event: Mapping[str, Any], **edges: When) -> dict[str, Any]:
-    """The body that writes an event."""
-    fields = {name: value for name, value in {**event, **edges}.items() if name != "zone"}
-    edge: dict[str, Any] = {name: timestamp(fields[name]) for name in ("start", "end") if name in fields}
-    return {camel(name): value for name, value in (fields | edge).items()}
+def _if_match(etag: str | None) -> dict[str, str]:
+    return {} if etag is None else {"If-Match": etag}
 
 
 def _path(user_id: str, provider: str, calendar_id: str, event_id: str) -> str:

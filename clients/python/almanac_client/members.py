@@ -2,47 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from almanac_client.pages import PAGE, rows
+from almanac_client.messages import Request, path
+from almanac_client.operations import PAGE, Listing, Operation, nothing, rows, whole
 from almanac_client.parameters import body, query
-from almanac_client.records import Relation, User
-from almanac_client.transport import Transport, path
+from almanac_client.records import AddedMembersAnswer, RemovedMembersAnswer, User
+from almanac_client.resources import Resource, TransportT, listing, operation
+from almanac_client.words import Relation
 
 
-class Members:
+class Members(Resource[TransportT]):
     """The members of an organization."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    def list(self, org_slug: str, *, include: Sequence[Relation] = (), limit: int = PAGE) -> Iterator[User]:
+    @listing
+    def list(self, org_slug: str, *, include: Sequence[Relation] = (), limit: int = PAGE) -> Listing[User]:
         """Every member, in pages of ``limit``, with the ``include`` relations (default: all).
 
-        The ``organizations`` relation lists at most 100 members; ``membersTruncated`` marks a truncated list.
+        The ``organizations`` relation lists at most 100 members; ``members_truncated`` marks a truncated
+        list.
 
-        >>> [member["id"] for member in almanac.members.list("acme")]
+        >>> [member.id for member in almanac.members.list("acme")]
         """
-        params = query({}, include=include)
-        return rows(self._transport, path("/organizations/{}/members", org_slug), params, limit, User)
+        request = Request.get(path("/organizations/{}/members", org_slug), query(include=include))
+        return Listing(request, limit, rows(list[User]))
 
-    def add(self, org_slug: str, user_ids: Sequence[str], *, idempotency_key: str | None = None) -> str:
-        """Add users as members; with an unknown user, none is added. Returns a sentence with the result.
+    @operation
+    def add(
+        self, org_slug: str, user_ids: Sequence[str], *, idempotency_key: str | None = None
+    ) -> Operation[AddedMembersAnswer]:
+        """Add users as members; with an unknown user, none is added.
 
-        >>> almanac.members.add("acme", ["ada", "grace"])
+        >>> almanac.members.add("acme", ["ada", "grace"]).already_members
         """
-        reply = self._transport.create(
-            path("/organizations/{}/members", org_slug),
-            body(user_ids=list(user_ids)),
-            idempotency_key=idempotency_key,
-        )
-        return str(reply.body["data"])
+        where, fields = path("/organizations/{}/members", org_slug), body(user_ids=user_ids)
+        request = Request.create(where, fields, idempotency_key=idempotency_key)
+        return Operation(request, whole(AddedMembersAnswer))
 
-    def remove(self, org_slug: str, user_ids: Sequence[str]) -> str:
-        """Remove users from the organization; they remain users. Returns a sentence with the result.
+    @operation
+    def remove_one(self, org_slug: str, user_id: str) -> Operation[None]:
+        """Remove one member; the user remains a user.
 
-        >>> almanac.members.remove("acme", ["grace"])
+        >>> almanac.members.remove_one("acme", "grace")
         """
-        fields = body(user_ids=list(user_ids))
-        reply = self._transport.send("DELETE", path("/organizations/{}/members", org_slug), body=fields)
-        return str(reply.body["data"])
+        return Operation(Request("DELETE", path("/organizations/{}/members/{}", org_slug, user_id)), nothing)
+
+    @operation
+    def remove(self, org_slug: str, user_ids: Sequence[str]) -> Operation[RemovedMembersAnswer]:
+        """Remove users from the organization; they remain users.
+
+        >>> almanac.members.remove("acme", ["grace"]).not_members
+        """
+        where, fields = path("/organizations/{}/members", org_slug), body(user_ids=user_ids)
+        return Operation(Request("DELETE", where, body=fields), whole(RemovedMembersAnswer))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TypedDict, Unpack
 
-from almanac_client.pages import PAGE, rows
+from almanac_client.messages import Request, path
+from almanac_client.operations import PAGE, Listing, Operation, data, rows
 from almanac_client.records import Organization
-from almanac_client.transport import Transport, path
+from almanac_client.resources import Resource, TransportT, listing, operation
 
 
 class OrganizationChange(TypedDict, total=False):
@@ -17,53 +17,51 @@ class OrganizationChange(TypedDict, total=False):
     name: str | None
 
 
-class Organizations:
+class Organizations(Resource[TransportT]):
     """Workspaces: groups of users."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    def list(self, *, limit: int = PAGE) -> Iterator[Organization]:
+    @listing
+    def list(self, *, limit: int = PAGE) -> Listing[Organization]:
         """Every organization, in pages of ``limit``.
 
-        >>> [each["slug"] for each in almanac.organizations.list()]
+        >>> [each.slug for each in almanac.organizations.list()]
         """
-        return rows(self._transport, "/organizations", {}, limit, Organization)
+        return Listing(Request.get("/organizations"), limit, rows(list[Organization]))
 
+    @operation
     def create(
         self, slug: str, *, name: str | None = None, idempotency_key: str | None = None
-    ) -> Organization:
+    ) -> Operation[Organization]:
         """Create an organization.
 
         >>> almanac.organizations.create("acme", name="Acme")
         """
         fields = {"slug": slug, "name": name}
-        reply = self._transport.create("/organizations", fields, idempotency_key=idempotency_key)
-        made: Organization = reply.body["data"]
-        return made
+        request = Request.create("/organizations", fields, idempotency_key=idempotency_key)
+        return Operation(request, data(Organization))
 
-    def get(self, org_slug: str) -> Organization:
+    @operation
+    def get(self, org_slug: str) -> Operation[Organization]:
         """An organization and its members.
 
-        >>> [member["id"] for member in almanac.organizations.get("acme")["members"]]
+        >>> [member.id for member in almanac.organizations.get("acme").members]
         """
-        found: Organization = self._transport.get(path("/organizations/{}", org_slug)).body["data"]
-        return found
+        return Operation(Request.get(path("/organizations/{}", org_slug)), data(Organization))
 
-    def change(self, org_slug: str, **changes: Unpack[OrganizationChange]) -> Organization:
+    @operation
+    def change(self, org_slug: str, **changes: Unpack[OrganizationChange]) -> Operation[Organization]:
         """Change the given fields of an organization.
 
         >>> almanac.organizations.change("acme", slug="acme-inc")
         """
-        reply = self._transport.send("PUT", path("/organizations/{}", org_slug), body=dict(changes))
-        changed: Organization = reply.body["data"]
-        return changed
+        # Not ``body``, which leaves a name of None out.
+        request = Request("PUT", path("/organizations/{}", org_slug), body=dict(changes))
+        return Operation(request, data(Organization))
 
-    def delete(self, org_slug: str) -> Organization:
+    @operation
+    def delete(self, org_slug: str) -> Operation[Organization]:
         """Delete an organization; its users remain, and API keys bound to it are revoked.
 
         >>> almanac.organizations.delete("acme")
         """
-        reply = self._transport.send("DELETE", path("/organizations/{}", org_slug))
-        deleted: Organization = reply.body["data"]
-        return deleted
+        return Operation(Request("DELETE", path("/organizations/{}", org_slug)), data(Organization))

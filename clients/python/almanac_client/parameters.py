@@ -1,20 +1,19 @@
-"""Parameters of availability requests: timestamps, zones, slot options, and the age of cached data."""
+"""Parameters of requests: timestamps, zones, slot options, and the age of cached data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
-from typing import Any, TypedDict, TypeVar
+from datetime import date, datetime, time
+from typing import Any, TypedDict
+from zoneinfo import ZoneInfo
 
-from almanac_client.answers import Answer
-from almanac_client.records import OnFailure, Provider, SlotAlignment
-from almanac_client.transport import Reply
-
-T = TypeVar("T")
+from almanac_client.words import OnFailure, Provider, SlotAlignment
 
 # A date means its start. A datetime without a zone, and a text without an offset, are local times in the
 # zone of the request.
 When = datetime | date | str
+# A local time of the day, like ``time(9)`` or ``"09:00"``.
+Clock = time | str
 
 
 class Reading(TypedDict, total=False):
@@ -24,7 +23,7 @@ class Reading(TypedDict, total=False):
     cached data in seconds; 0 makes Almanac read from the providers.
     """
 
-    zone: str
+    zone: str | ZoneInfo
     provider: Sequence[Provider]
     max_age: int
 
@@ -43,9 +42,9 @@ class SlotOptions(Reading, total=False):
     max_overlaps: int
     slot_step: int
     align: SlotAlignment
-    # A daily window, in local times like ``09:00``. Slots lie inside it and inside weekly schedules.
-    earliest_time_each_day: str
-    latest_time_each_day: str
+    # A daily window. Slots lie inside it and inside weekly schedules.
+    earliest_time_each_day: Clock
+    latest_time_each_day: Clock
 
 
 class UserSlotOptions(SlotOptions, total=False):
@@ -55,56 +54,53 @@ class UserSlotOptions(SlotOptions, total=False):
     on_failure: OnFailure
 
 
-def timestamp(when: When) -> str:
-    """A timestamp in Almanac's format."""
-    return when if isinstance(when, str) else when.isoformat()
+# Parameters that are sent as headers.
+IN_HEADERS = ("zone", "max_age")
 
 
-def query(options: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """Query parameters by Almanac's names; None values are left out."""
-    given = {**more, **options}
+def query(options: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    """Query parameters by Almanac's names; None values and empty lists are left out."""
     return {
-        camel(name): _text(value)
-        for name, value in given.items()
-        if value is not None and name not in ("zone", "max_age")
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in body(options, **more).items()
+        if value != []
     }
 
 
-def body(**fields: Any) -> dict[str, Any]:
+def body(options: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     """A body by Almanac's names; None values are left out."""
-    return {camel(name): value for name, value in fields.items() if value is not None}
+    return {
+        camel(name): value_of(value)
+        for name, value in {**more, **(options or {})}.items()
+        if value is not None and name not in IN_HEADERS
+    }
 
 
 def headers(options: Mapping[str, Any]) -> dict[str, str]:
     """The headers for the zone and the maximum age of cached data."""
     found: dict[str, str] = {}
     if options.get("zone") is not None:
-        found["X-Timezone"] = options["zone"]
+        found["X-Timezone"] = str(options["zone"])
     if options.get("max_age") is not None:
         found["Cache-Control"] = f"max-age={options['max_age']}" if options["max_age"] else "no-cache"
     return found
 
 
-def answer(reply: Reply, kind: type[T], *, accounted_for: bool = False) -> Answer[T]:
-    """An answer with typed data and the calendars that could not be read."""
-    data: T = reply.body["data"]
-    age = reply.headers.get("Age")
-    return Answer(
-        data,
-        reply.body.get("failedCalendars", ()),
-        reply.body.get("failedUsers", ()),
-        int(age) if age is not None else None,
-        accounted_for,
-    )
+def value_of(value: Any) -> Any:
+    """A value in Almanac's format; keys of dictionaries get Almanac's names."""
+    match value:
+        case time():
+            return value.isoformat("minutes")
+        case date():
+            return value.isoformat()
+        case Mapping():
+            return {camel(name): value_of(each) for name, each in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return [value_of(each) for each in value]
+    return value
 
 
 def camel(name: str) -> str:
     """``slot_duration`` as ``slotDuration``."""
     first, *others = name.split("_")
     return first + "".join(word.title() for word in others)
-
-
-def _text(value: Any) -> Any:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return timestamp(value) if isinstance(value, date) else value

@@ -1,172 +1,155 @@
-"""Sends every request to Almanac, with retries and errors."""
+"""Performs operations over HTTP: one transport blocks, the other is for ``async`` code."""
 
 from __future__ import annotations
 
-import random
+import platform
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
-from urllib.parse import quote
-from uuid import uuid4
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import TypeVar
 
-import requests
-from requests.auth import AuthBase
+import anyio
+import httpx2
+import msgspec
 
-from almanac_client.errors import RequestFailed, Unavailable, Unreadable, error_of
+from almanac_client.errors import Unavailable, Unreachable
+from almanac_client.messages import Request
+from almanac_client.operations import Listing, Operation
+from almanac_client.retries import Retries
 
-# Connect, then read, in seconds: Almanac itself waits up to ten for providers.
+T = TypeVar("T")
+
+VERSION = version("almanac-client")
+USER_AGENT = f"almanac-python/{VERSION} (Python {platform.python_version()}; httpx2 {httpx2.__version__})"
+# Seconds to connect, and seconds for each read: Almanac itself waits up to ten for providers.
 TIMEOUT = (3.05, 30.0)
-# Maximum wait between two attempts; a longer ``Retry-After`` is raised instead.
-LONGEST_WAIT = 10.0
-FIRST_WAIT = 0.25
-
-NO_ANSWER = (
-    requests.ConnectionError,
-    requests.Timeout,
-    requests.exceptions.ChunkedEncodingError,
-    requests.exceptions.ContentDecodingError,
-)
 
 
-class _Bearer(AuthBase):
-    """The API key of every request; passed as ``auth``, because requests prefers a ``.netrc`` to a header."""
+class Endpoint:
+    """An Almanac, the key to it, and how long to wait for it."""
 
-    def __init__(self, key: str) -> None:
+    def __init__(
+        self, base_url: str, key: str, timeout: float | tuple[float, float], retries: Retries
+    ) -> None:
+        if not base_url.startswith(("http://", "https://")):
+            raise ValueError("base_url begins with https:// or http://")
+        self.base_url = base_url.rstrip("/")
         self._key = key
+        connect, read = timeout if isinstance(timeout, tuple) else (timeout, timeout)
+        self._timeout = httpx2.Timeout(read, connect=connect)
+        self._retries = retries
 
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {self._key}"
-        return request
+    def build(self, client: httpx2.Client | httpx2.AsyncClient, request: Request) -> httpx2.Request:
+        """The HTTP request, with the key."""
+        headers = {**request.headers, "Authorization": f"Bearer {self._key}", "User-Agent": USER_AGENT}
+        content = None
+        if request.body is not None:
+            headers["Content-Type"] = "application/json"
+            content = msgspec.json.encode(request.body)
+        return client.build_request(
+            request.method,
+            f"{self.base_url}/v1{request.path}",
+            params=request.query or None,
+            content=content,
+            headers=headers,
+            timeout=self._timeout,
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """The body and headers of a successful answer."""
-
-    body: dict[str, Any]
-    headers: Mapping[str, str]
-
-
-class Transport:
-    """Sends requests with an API key; retries requests that are safe to repeat."""
+class Transport(Endpoint):
+    """Performs an operation before it returns."""
 
     def __init__(
         self,
         base_url: str,
         key: str,
-        *,
         timeout: float | tuple[float, float],
-        retries: int,
-        session: requests.Session,
+        retries: Retries,
+        http_client: httpx2.Client,
     ) -> None:
-        if not base_url.startswith(("http://", "https://")):
-            raise ValueError("base_url begins with https:// or http://")
-        self.base_url = base_url.rstrip("/")
-        self._auth = _Bearer(key)
-        self._timeout = timeout
-        self._retries = retries
-        self._session = session
+        super().__init__(base_url, key, timeout, retries)
+        self._http = http_client
 
-    def get(
-        self, path: str, query: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
-    ) -> Reply:
-        """A request that only reads."""
-        return self.send("GET", path, query=query, headers=headers, repeatable=True)
-
-    def create(
-        self,
-        path: str,
-        body: Mapping[str, Any],
-        *,
-        query: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-        idempotency_key: str | None = None,
-    ) -> Reply:
-        """A request that creates exactly once, even if retried."""
-        key = {"Idempotency-Key": idempotency_key or str(uuid4())}
-        return self.send(
-            "POST", path, query=query, body=body, headers={**(headers or {}), **key}, repeatable=True
-        )
-
-    def send(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, Any] | None = None,
-        body: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-        repeatable: bool = False,
-    ) -> Reply:
-        """The answer of a successful request.
-
-        :raise RequestFailed: for any other answer, or none; the subclass says how to handle it
-        """
-        attempt = 0
+    def run(self, operation: Operation[T]) -> T:
+        """The result; the request is sent again as long as that is safe and may help."""
+        request, attempt = operation.request, 0
         while True:
             try:
-                return self._once(method, path, query, body, headers)
+                with _no_answer(request):
+                    # A key must be sent to one host only, and Almanac never redirects.
+                    response = self._http.send(
+                        self.build(self._http, request), auth=None, follow_redirects=False
+                    )
+                return operation.result(response.status_code, response.headers, response.content)
             except Unavailable as error:
-                wait = _wait(error, attempt)
-                if not repeatable or attempt == self._retries or wait is None:
+                pause = self._retries.pause(request, error, attempt)
+                if pause is None:
                     raise
-            time.sleep(wait)
+            time.sleep(pause)
             attempt += 1
 
-    def _once(
+    def iterate(self, listing: Listing[T]) -> Iterator[T]:
+        """Every item of a list; each page is requested when it is reached."""
+        cursor = None
+        while True:
+            page = self.run(listing.page(cursor))
+            yield from page.items
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+
+class AsyncTransport(Endpoint):
+    """The same as coroutines, for asyncio and trio."""
+
+    def __init__(
         self,
-        method: str,
-        path: str,
-        query: Mapping[str, Any] | None,
-        body: Mapping[str, Any] | None,
-        headers: Mapping[str, str] | None,
-    ) -> Reply:
-        call = f"{method} {path}"
-        try:
-            answer = self._session.request(
-                method,
-                f"{self.base_url}/v1{path}",
-                params=query,
-                json=body,
-                headers=headers,
-                auth=self._auth,
-                timeout=self._timeout,
-                # Almanac never redirects, and a key must be sent to one host only.
-                allow_redirects=False,
-            )
-        except NO_ANSWER as error:
-            raise Unavailable(f"{call} got no answer: {type(error).__name__}") from error
-        reply_body = _object(answer)
-        if answer.status_code not in (200, 201):
-            raise error_of(answer.status_code, answer.headers, reply_body, call)
-        if reply_body is None:
-            raise Unreadable(f"{call} was answered by something that is not Almanac", status=200)
-        return Reply(reply_body, answer.headers)
+        base_url: str,
+        key: str,
+        timeout: float | tuple[float, float],
+        retries: Retries,
+        http_client: httpx2.AsyncClient,
+    ) -> None:
+        super().__init__(base_url, key, timeout, retries)
+        self._http = http_client
+
+    async def run(self, operation: Operation[T]) -> T:
+        """The result; the request is sent again as long as that is safe and may help."""
+        request, attempt = operation.request, 0
+        while True:
+            try:
+                with _no_answer(request):
+                    # A key must be sent to one host only, and Almanac never redirects.
+                    response = await self._http.send(
+                        self.build(self._http, request), auth=None, follow_redirects=False
+                    )
+                return operation.result(response.status_code, response.headers, response.content)
+            except Unavailable as error:
+                pause = self._retries.pause(request, error, attempt)
+                if pause is None:
+                    raise
+            await anyio.sleep(pause)
+            attempt += 1
+
+    async def iterate(self, listing: Listing[T]) -> AsyncIterator[T]:
+        """Every item of a list; each page is requested when it is reached."""
+        cursor = None
+        while True:
+            page = await self.run(listing.page(cursor))
+            for item in page.items:
+                yield item
+            cursor = page.next_cursor
+            if cursor is None:
+                return
 
 
-def path(template: str, *names: str) -> str:
-    """A path with ids in place of each ``{}``.
-
-    :raise ValueError: for an id that would change the path
-    """
-    for name in names:
-        if name in ("", ".", ".."):
-            raise ValueError(f"an id is not {name!r}")
-    return template.format(*(quote(name, safe="") for name in names))
-
-
-def _wait(error: RequestFailed, attempt: int) -> float | None:
-    """Seconds until the next attempt; None when the request is not retried."""
-    if error.retry_after is not None:
-        return error.retry_after if error.retry_after <= LONGEST_WAIT else None
-    # Random, so that clients that failed together do not retry together.
-    return FIRST_WAIT * 2.0**attempt * random.uniform(1.0, 2.0)
-
-
-def _object(answer: requests.Response) -> dict[str, Any] | None:
+@contextmanager
+def _no_answer(request: Request) -> Iterator[None]:
+    """Raise the client's own errors for a request without an answer."""
     try:
-        found = answer.json()
-    except requests.exceptions.JSONDecodeError:
-        return None
-    return found if isinstance(found, dict) and "data" in found else None
+        yield
+    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+        raise Unreachable(f"{request.name} was not sent: {type(error).__name__}") from error
+    except (httpx2.TransportError, httpx2.DecodingError) as error:
+        raise Unavailable(f"{request.name} got no answer: {type(error).__name__}") from error

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from typing import Unpack
 
 from almanac_client.answers import Answer
-from almanac_client.events import EventWording, written
-from almanac_client.parameters import When, answer, headers, query
-from almanac_client.records import Provider, UnifiedEvent
-from almanac_client.transport import Transport, path
+from almanac_client.events import EventWording
+from almanac_client.messages import Request, path
+from almanac_client.operations import Operation, answer, data, nothing
+from almanac_client.parameters import When, body, headers, query
+from almanac_client.records import UnifiedEvent
+from almanac_client.resources import Resource, TransportT, operation
+from almanac_client.words import Provider
 
 
 class UnifiedWording(EventWording, total=False):
@@ -25,12 +28,10 @@ class UnifiedChange(UnifiedWording, total=False):
     end: When
 
 
-class UnifiedEvents:
+class UnifiedEvents(Resource[TransportT]):
     """One event in the main calendar of each of a user's accounts, or of each with the given providers."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
+    @operation
     def create(
         self,
         user_id: str,
@@ -40,29 +41,32 @@ class UnifiedEvents:
         provider: Sequence[Provider] = (),
         idempotency_key: str | None = None,
         **event: Unpack[UnifiedWording],
-    ) -> UnifiedEvent:
+    ) -> Operation[UnifiedEvent]:
         """Create it in every account, or in none.
 
-        >>> almanac.unified_events.create("ada", start=at_nine, end=at_ten, subject="Review")["metaId"]
+        >>> almanac.unified_events.create("ada", start=at_nine, end=at_ten, subject="Review").meta_id
         """
-        reply = self._transport.create(
+        request = Request.create(
             path("/users/{}/calendar/events/meta", user_id),
-            written(event, start=start, end=end),
-            query=query({}, provider=provider),
+            body(event, start=start, end=end),
+            query=query(provider=provider),
             headers=headers(event),
             idempotency_key=idempotency_key,
         )
-        made: UnifiedEvent = reply.body["data"]
-        return made
+        return Operation(request, data(UnifiedEvent))
 
-    def get(self, user_id: str, meta_id: str, *, provider: Sequence[Provider] = ()) -> Answer[UnifiedEvent]:
+    @operation
+    def get(
+        self, user_id: str, meta_id: str, *, provider: Sequence[Provider] = ()
+    ) -> Operation[Answer[UnifiedEvent]]:
         """A unified event; accounts whose copy could not be read are named.
 
-        >>> len(almanac.unified_events.get("ada", meta_id).data["events"])
+        >>> len(almanac.unified_events.get("ada", meta_id).data.events)
         """
-        where = path("/users/{}/calendar/events/meta/{}", user_id, meta_id)
-        return answer(self._transport.get(where, query({}, provider=provider)), UnifiedEvent)
+        request = Request.get(_path(user_id, meta_id), query(provider=provider))
+        return Operation(request, answer(UnifiedEvent))
 
+    @operation
     def change(
         self,
         user_id: str,
@@ -71,21 +75,16 @@ class UnifiedEvents:
         *,
         provider: Sequence[Provider] = (),
         **changes: Unpack[UnifiedChange],
-    ) -> UnifiedEvent:
+    ) -> Operation[UnifiedEvent]:
         """Change the given fields of every copy; on failure, the error names the accounts that still differ.
 
         >>> almanac.unified_events.change("ada", meta_id, subject="Review of the plan")
         """
-        reply = self._transport.send(
-            "PUT",
-            path("/users/{}/calendar/events/meta/{}", user_id, meta_id),
-            query=query({}, provider=provider),
-            body=written(changes),
-            headers=headers(changes),
-        )
-        changed: UnifiedEvent = reply.body["data"]
-        return changed
+        where, params = _path(user_id, meta_id), query(provider=provider)
+        request = Request("PUT", where, params, body(changes), headers(changes))
+        return Operation(request, data(UnifiedEvent))
 
+    @operation
     def delete(
         self,
         user_id: str,
@@ -93,12 +92,14 @@ class UnifiedEvents:
         *,
         provider: Sequence[Provider] = (),
         send_notifications_for: Sequence[Provider] = (),
-    ) -> None:
+    ) -> Operation[None]:
         """Delete every copy; on failure, the error names the accounts that still have one.
 
         >>> almanac.unified_events.delete("ada", meta_id, send_notifications_for=["google"])
         """
-        params = query({}, provider=provider, send_notifications_for=send_notifications_for)
-        self._transport.send(
-            "DELETE", path("/users/{}/calendar/events/meta/{}", user_id, meta_id), query=params
-        )
+        params = query(provider=provider, send_notifications_for=send_notifications_for)
+        return Operation(Request("DELETE", _path(user_id, meta_id), params), nothing)
+
+
+def _path(user_id: str, meta_id: str) -> str:
+    return path("/users/{}/calendar/events/meta/{}", user_id, meta_id)

@@ -2,73 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from almanac_client.pages import PAGE, rows
+from almanac_client.messages import Request, path
+from almanac_client.operations import PAGE, Listing, Operation, data, rows
 from almanac_client.parameters import body, query
-from almanac_client.records import Organization, Relation, User
-from almanac_client.transport import Transport, path
+from almanac_client.records import Organization, User
+from almanac_client.resources import Resource, TransportT, listing, operation
+from almanac_client.words import Relation
 
 
-class Users:
+class Users(Resource[TransportT]):
     """People whose calendars are read."""
 
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-
-    def list(self, *, include: Sequence[Relation] = (), limit: int = PAGE) -> Iterator[User]:
+    @listing
+    def list(self, *, include: Sequence[Relation] = (), limit: int = PAGE) -> Listing[User]:
         """Every user, in pages of ``limit``, with the ``include`` relations (default: all).
 
-        An organization lists at most 100 members here; ``membersTruncated`` marks a truncated list.
+        An organization lists at most 100 members here; ``members_truncated`` marks a truncated list.
 
-        >>> for user in almanac.users.list(include=["oauthConnections"]): print(user["id"])
+        >>> for user in almanac.users.list(include=["oauthConnections"]): print(user.id)
         """
-        return rows(self._transport, "/users", query({}, include=include), limit, User)
+        return Listing(Request.get("/users", query(include=include)), limit, rows(list[User]))
 
+    @operation
     def create(
         self, id: str, *, organization_slugs: Sequence[str] = (), idempotency_key: str | None = None
-    ) -> User:
+    ) -> Operation[User]:
         """Create a user, as a member of the given organizations.
 
         >>> almanac.users.create("ada", organization_slugs=["acme"])
         """
-        fields = body(id=id, organization_slugs=list(organization_slugs))
-        reply = self._transport.create("/users", fields, idempotency_key=idempotency_key)
-        made: User = reply.body["data"]
-        return made
+        fields = body(id=id, organization_slugs=organization_slugs)
+        return Operation(Request.create("/users", fields, idempotency_key=idempotency_key), data(User))
 
-    def get(self, user_id: str, *, include: Sequence[Relation] = ()) -> User:
+    @operation
+    def get(self, user_id: str, *, include: Sequence[Relation] = ()) -> Operation[User]:
         """A user, with the ``include`` relations (default: all).
 
-        >>> almanac.users.get("ada", include=["oauthConnections"])["oauthConnections"]
+        >>> almanac.users.get("ada", include=["oauthConnections"]).oauth_connections
         """
-        reply = self._transport.get(path("/users/{}", user_id), query({}, include=include))
-        found: User = reply.body["data"]
-        return found
+        return Operation(Request.get(path("/users/{}", user_id), query(include=include)), data(User))
 
-    def rename(self, user_id: str, new_id: str, *, include: Sequence[Relation] = ()) -> User:
+    @operation
+    def rename(self, user_id: str, new_id: str, *, include: Sequence[Relation] = ()) -> Operation[User]:
         """Change a user's id; connections and memberships stay.
 
-        >>> almanac.users.rename("ada", "ada.lovelace")["id"]
+        >>> almanac.users.rename("ada", "ada.lovelace").id
         """
-        fields, params = body(user_id=new_id), query({}, include=include)
-        reply = self._transport.send("PUT", path("/users/{}", user_id), query=params, body=fields)
-        changed: User = reply.body["data"]
-        return changed
+        where, params = path("/users/{}", user_id), query(include=include)
+        return Operation(Request("PUT", where, params, body(user_id=new_id)), data(User))
 
-    def delete(self, user_id: str, *, include: Sequence[Relation] = ()) -> User:
+    @operation
+    def delete(self, user_id: str, *, include: Sequence[Relation] = ()) -> Operation[User]:
         """Delete a user and the stored data of the user's accounts; returns the deleted user.
 
         >>> almanac.users.delete("ada")
         """
-        params = query({}, include=include)
-        reply = self._transport.send("DELETE", path("/users/{}", user_id), query=params)
-        deleted: User = reply.body["data"]
-        return deleted
+        return Operation(Request("DELETE", path("/users/{}", user_id), query(include=include)), data(User))
 
-    def organizations(self, user_id: str, *, limit: int = PAGE) -> Iterator[Organization]:
+    @listing
+    def organizations(self, user_id: str, *, limit: int = PAGE) -> Listing[Organization]:
         """Every organization that a user is a member of.
 
-        >>> [each["slug"] for each in almanac.users.organizations("ada")]
+        >>> [each.slug for each in almanac.users.organizations("ada")]
         """
-        return rows(self._transport, path("/users/{}/organizations", user_id), {}, limit, Organization)
+        request = Request.get(path("/users/{}/organizations", user_id))
+        return Listing(request, limit, rows(list[Organization]))

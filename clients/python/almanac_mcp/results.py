@@ -36,8 +36,8 @@ def failures(answer: Answer[Any]) -> dict[str, Any]:
     """The same as data."""
     return {
         "complete": answer.complete,
-        "failedUsers": list(answer.failed_users),
-        "failedCalendars": list(answer.failed_calendars),
+        "failedUsers": [each.as_json() for each in answer.failed_users],
+        "failedCalendars": [each.as_json() for each in answer.failed_calendars],
     }
 
 
@@ -50,8 +50,8 @@ def some(rows: Sequence[T], most: int, line: Callable[[T], str], what: str) -> l
     return [f"{head}{cut}:", *(line(row) for row in rows[:most])]
 
 
-def span(start: str, end: str, zone: str) -> str:
+def span(start: datetime, end: datetime, zone: str) -> str:
     """A period on the clock of a zone: ``Thu 3 Dec 09:00-10:00``."""
-    first, last = (datetime.fromisoformat(edge).astimezone(ZoneInfo(zone)) for edge in (start, end))
+    first, last = (edge.astimezone(ZoneInfo(zone)) for edge in (start, end))
     until = f"{last:%H:%M}" if last.date() == first.date() else f"{last:%a} {last.day} {last:%b %H:%M}"
     return f"{first:%a} {first.day} {first:%b %H:%M}-{until}"

@@ -10,9 +10,11 @@ from typing import Annotated, Any, ParamSpec, get_args
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from almanac_client import Almanac, AlmanacError
+from almanac_client import Almanac, AlmanacError, Answer
+from almanac_client.bodies import Window
 from almanac_client.parameters import SlotOptions
-from almanac_client.records import BusyPeriod, MemberSlot, Slot, Weekday, Window
+from almanac_client.records import BusyPeriod, MemberSlot, Slot
+from almanac_client.words import Weekday
 from almanac_mcp.results import error_result, failures, result, some, span, unread
 
 P = ParamSpec("P")
@@ -79,9 +81,10 @@ class Tools:
         """When one user is free. If any calendar cannot be read, the result is an error, not slots."""
         options = _daily(time_zone, slot_minutes, padding_minutes, earliest, latest)
         answer = self._almanac.scheduling.user(user_id, start=start, end=end, **options)
-        slots = answer.data["availableSlots"]
+        slots = answer.data.available_slots
         lines = some(slots, most, lambda slot: _span(slot, time_zone), "free slot")
-        return result(lines, {"total": len(slots), "slots": slots[:most], "complete": True})
+        shown = [slot.as_json() for slot in slots[:most]]
+        return result(lines, {"total": len(slots), "slots": shown, "complete": True})
 
     @sentences
     def find_free_slots_of_users(
@@ -102,12 +105,12 @@ class Tools:
         answer = self._almanac.scheduling.users(
             user_ids, start=start, end=end, schedules=schedules, **options
         )
-        slots: list[MemberSlot] = [
-            {**slot, "userId": entry["userId"]}
+        slots = [
+            MemberSlot(slot.start, slot.end, entry.user_id)
             for entry in answer.partial
-            for slot in entry.get("availableSlots", ())
+            for slot in entry.available_slots or ()
         ]
-        slots.sort(key=lambda slot: (slot["start"], slot["userId"]))
+        slots.sort(key=lambda slot: (slot.start, slot.user_id))
         return _of_members(slots, answer, time_zone, most)
 
     @sentences
@@ -126,7 +129,7 @@ class Tools:
         """When each member of an organization is free. Members who could not be read are named first."""
         options = _daily(time_zone, slot_minutes, padding_minutes, earliest, latest)
         answer = self._almanac.scheduling.organization(organization, start=start, end=end, **options)
-        return _of_members(answer.partial["availableSlots"], answer, time_zone, most)
+        return _of_members(answer.partial.available_slots, answer, time_zone, most)
 
     @sentences
     def busy_times_of_user(
@@ -160,7 +163,8 @@ class Tools:
         """Why one user is, or is not, free for a slot at a time, asked with the parameters of the slots."""
         options = _daily(time_zone, slot_minutes, padding_minutes, earliest, latest)
         answer = self._almanac.explain.user(user_id, at=at, start=start, end=end, **options)
-        return result([*unread(answer), answer.data["sentence"]], {**answer.data, **failures(answer)})
+        explained = answer.data
+        return result([*unread(answer), explained.sentence], {**explained.as_json(), **failures(answer)})
 
     @sentences
     def why_organization_is_not_offered(
@@ -178,13 +182,14 @@ class Tools:
         """Which members of an organization are free for a slot at a time, and why the others are not."""
         options = _daily(time_zone, slot_minutes, padding_minutes, earliest, latest)
         answer = self._almanac.explain.organization(organization, at=at, start=start, end=end, **options)
-        lines = [f"{each['userId']}: {each['sentence']}" for each in answer.data["members"]]
-        return result([*unread(answer), *lines], {**answer.data, **failures(answer)})
+        explained = answer.data
+        lines = [f"{each.user_id}: {each.sentence}" for each in explained.members]
+        return result([*unread(answer), *lines], {**explained.as_json(), **failures(answer)})
 
     @sentences
     def list_users(self, most: Most = 100) -> CallToolResult:
         """The users, by id."""
-        users = [each["id"] for each in islice(self._almanac.users.list(), most)]
+        users = [each.id for each in islice(self._almanac.users.list(), most)]
         return result([f"{len(users)} users:", ", ".join(users)], {"users": users})
 
     @sentences
@@ -192,9 +197,9 @@ class Tools:
         """The organizations, each with the ids of its members."""
         found: list[dict[str, Any]] = [
             {
-                "slug": each["slug"],
-                "name": each["name"],
-                "members": [member["id"] for member in each["members"]],
+                "slug": each.slug,
+                "name": each.name,
+                "members": [member.id for member in each.members],
             }
             for each in islice(self._almanac.organizations.list(), most)
         ]
@@ -228,17 +233,17 @@ def _every_day(earliest: str | None, latest: str | None) -> list[Window] | None:
     return [{"days": list(get_args(Weekday)), "start": earliest or "00:00", "end": latest or "00:00"}]
 
 
-def _of_members(slots: list[MemberSlot], answer: Any, zone: str, most: int) -> CallToolResult:
-    lines = some(slots, most, lambda slot: f"{_span(slot, zone)} {slot['userId']}", "free slot")
-    return result([*unread(answer), *lines], {"total": len(slots), "slots": slots[:most], **failures(answer)})
+def _of_members(slots: list[MemberSlot], answer: Answer[Any], zone: str, most: int) -> CallToolResult:
+    lines = some(slots, most, lambda slot: f"{_span(slot, zone)} {slot.user_id}", "free slot")
+    shown = [slot.as_json() for slot in slots[:most]]
+    return result([*unread(answer), *lines], {"total": len(slots), "slots": shown, **failures(answer)})
 
 
-def _busy(periods: list[BusyPeriod], answer: Any, zone: str, most: int) -> CallToolResult:
+def _busy(periods: list[BusyPeriod], answer: Answer[Any], zone: str, most: int) -> CallToolResult:
     lines = some(periods, most, lambda period: _span(period, zone), "busy period")
-    return result(
-        [*unread(answer), *lines], {"total": len(periods), "busy": periods[:most], **failures(answer)}
-    )
+    shown = [period.as_json() for period in periods[:most]]
+    return result([*unread(answer), *lines], {"total": len(periods), "busy": shown, **failures(answer)})
 
 
 def _span(stretch: Slot | MemberSlot | BusyPeriod, zone: str) -> str:
-    return span(stretch["start"], stretch["end"], zone)
+    return span(stretch.start, stretch.end, zone)

@@ -1,0 +1,44 @@
+"""Parts of request bodies. Keys are snake_case; the client sends them under the names of the API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import time
+from typing import NotRequired, TypedDict
+
+from almanac_client.words import Weekday
+
+
+class AttendeeBody(TypedDict):
+    """An attendee to invite."""
+
+    email: str
+
+
+class MeetingUrl(TypedDict):
+    """The address of an external online meeting."""
+
+    url: str
+
+
+class MemberImport(TypedDict):
+    """A member to read by the grant of an organization, and the address of the mailbox."""
+
+    user_id: str
+    email: str
+
+
+class Window(TypedDict):
+    """A weekly schedule window, in local times like ``time(9)`` or ``"09:00"``."""
+
+    days: Sequence[Weekday]
+    start: time | str
+    end: time | str
+
+
+class WantedUser(TypedDict):
+    """One of several users; its own calendars and schedules take precedence over the request's."""
+
+    id: str
+    calendar_ids: NotRequired[Sequence[str]]
+    schedules: NotRequired[Sequence[Window] | None]

@@ -1,0 +1,166 @@
+"""Busy periods, slots, explanations, and the calendars and users that could not be read."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from almanac_client.records.base import Record
+
+if TYPE_CHECKING:
+    from almanac_client.words import (
+        EntryStatus,
+        ErrorCode,
+        FailureReason,
+        Provider,
+        SlotAlignment,
+        Verdict,
+        Weekday,
+    )
+else:
+    # A newer server may use further words, so any text is decoded.
+    EntryStatus = ErrorCode = FailureReason = Provider = SlotAlignment = Verdict = Weekday = str
+
+
+class FailedCalendar(Record):
+    """A calendar that could not be read."""
+
+    calendar_id: str
+    provider: Provider
+    reason: FailureReason
+    message: str
+
+
+class FailedUser(Record):
+    """A member with an unreadable calendar; ``failed_calendars`` is empty when no calendar could be read."""
+
+    custom_id: str
+    user_id: str
+    reason: FailureReason
+    message: str
+    failed_calendars: list[FailedCalendar]
+
+
+# There may be a million of the next three; they hold no references, so the garbage collector skips them.
+class BusyPeriod(Record, gc=False):
+    """A busy period; the end is exclusive."""
+
+    start: datetime
+    end: datetime
+
+
+class Slot(Record, gc=False):
+    """A free period of exactly the slot's duration."""
+
+    start: datetime
+    end: datetime
+
+
+class MemberSlot(Record, gc=False):
+    """A slot of one member."""
+
+    start: datetime
+    end: datetime
+    user_id: str
+
+
+class Options(Record, kw_only=True):
+    """The options that the slots were computed with."""
+
+    start: datetime
+    end: datetime
+    max_overlaps: int
+    padding: int
+    slot_duration: int
+    time_zone: str
+    earliest_time_each_day: str | None = None
+    latest_time_each_day: str | None = None
+    slot_step: int | None = None
+    align: SlotAlignment | None = None
+
+
+class UserSlots(Record):
+    """Slots of one user."""
+
+    available_slots: list[Slot]
+    options: Options
+
+
+class OrganizationSlots(Record):
+    """Slots of all members."""
+
+    available_slots: list[MemberSlot]
+    options: Options
+
+
+class WindowAnswer(Record):
+    """A weekly schedule window, as requested."""
+
+    days: list[Weekday]
+    start: str
+    end: str
+
+
+class UserEntry(Record, kw_only=True):
+    """One of several users: slots (``ok``), or why there are none (``error``).
+
+    ``available_slots`` of a user without an answer is None, never an empty list.
+    """
+
+    user_id: str
+    status: EntryStatus
+    available_slots: list[Slot] | None = None
+    options: Options | None = None
+    calendar_ids: list[str] | None = None
+    schedules: list[WindowAnswer] | None = None
+    error: str | None = None
+    code: ErrorCode | None = None
+    reason: FailureReason | None = None
+    failed_calendars: list[FailedCalendar]
+
+
+class Blocking(Record):
+    """A busy period that, with its padding, covers the time."""
+
+    start: datetime
+    end: datetime
+    calendar_id: str
+    provider: Provider
+    email: str | None
+    padded_start: datetime
+    padded_end: datetime
+
+
+class _Explained(Record):
+    offered: bool
+    reason: Verdict
+    sentence: str
+    slot: Slot | None
+    starts_slot: bool
+    free: BusyPeriod | None
+    window: BusyPeriod | None
+    next_slot: Slot | None
+    previous_slot: Slot | None
+    blocked_by: list[Blocking]
+
+
+class UserExplained(_Explained):
+    """Why a user is, or is not, offered at the time."""
+
+    at: datetime
+    options: Options
+
+
+class MemberExplained(_Explained):
+    """Why a member is, or is not, offered at the time."""
+
+    user_id: str
+
+
+class OrganizationExplained(Record):
+    """The members who are offered at the time, and the reasons for every member."""
+
+    at: datetime
+    offered_by: list[str]
+    members: list[MemberExplained]
+    options: Options

@@ -1,0 +1,77 @@
+"""Webhook endpoints, events and deliveries."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from almanac_client.records.base import Record
+
+if TYPE_CHECKING:
+    from almanac_client.words import DeliveryStatus, Provider, SentEventType, WebhookEventType
+else:
+    # A newer server may use further words, so any text is decoded.
+    DeliveryStatus = Provider = SentEventType = WebhookEventType = str
+
+
+class Webhook(Record):
+    """An endpoint that receives events."""
+
+    id: str
+    url: str
+    events: list[WebhookEventType]
+    created_at: datetime
+    disabled_at: datetime | None
+    paused: bool
+
+
+class NewWebhook(Webhook):
+    """An endpoint with its signing secret."""
+
+    secret: str
+
+    def __repr__(self) -> str:
+        # The secret must not get into logs.
+        return f"<{type(self).__name__} {self.id}>"
+
+
+class RotatedWebhook(NewWebhook):
+    """An endpoint with its new secret, and the time until which the old one signs too."""
+
+    previous_secret_until: datetime | None
+
+
+class WebhookData(Record, kw_only=True):
+    """The subject of an event; ``webhook.test`` has only the ``webhook_id``.
+
+    Events of a grant have an ``organization`` and no ``user_id``.
+    """
+
+    user_id: str | None = None
+    organization: str | None = None
+    provider: Provider | None = None
+    webhook_id: str | None = None
+    calendar_id: str | None = None
+
+
+class WebhookEvent(Record):
+    """The body of a webhook."""
+
+    type: SentEventType
+    timestamp: datetime
+    data: WebhookData
+
+
+class Delivery(Record):
+    """The delivery of an event to an endpoint."""
+
+    id: str
+    status: DeliveryStatus
+    payload: WebhookEvent
+    attempts: int
+    created_at: datetime
+    last_attempt_at: datetime | None
+    next_attempt_at: datetime | None
+    delivered_at: datetime | None
+    last_status: int | None
+    last_error: str | None
