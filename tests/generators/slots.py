@@ -6,14 +6,14 @@ import json
 import sys
 
 from generated import AuthenticatedClient
-from generated.api.scheduling import get_user_scheduling
+from generated.api.scheduling import list_user_slots
 from generated.api.users import get_user
-from generated.models import Error, OnFailure, Provider, SlotAlignment, UserSlotsAnswer
+from generated.models import GetUserError, OnFailure, Provider, SlotAlignment, UserSlotsAnswer
 from generated.types import Unset
 
 base_url, key, user_id = sys.argv[1:]
 client = AuthenticatedClient(base_url=base_url, token=key)
-answer = get_user_scheduling.sync(
+answer = list_user_slots.sync(
     user_id,
     client=client,
     start="2026-12-03T09:00",
@@ -25,7 +25,7 @@ answer = get_user_scheduling.sync(
 )
 assert isinstance(answer, UserSlotsAnswer), answer
 refused = get_user.sync("nobody-at-all", client=client)
-assert isinstance(refused, Error), refused
+assert isinstance(refused, GetUserError), refused
 unread = answer.failed_calendars
 told = {
     "starts": [slot.start.isoformat() for slot in answer.data.available_slots],
