@@ -1,6 +1,6 @@
 """The documentation of this version as pages, at ``/docs``; error answers link to its sections.
 
-Imported by ``app``, ``app.http``.
+Imported by ``app``, ``app.http``, ``app.openapi``.
 """
 
 from __future__ import annotations

@@ -16,7 +16,16 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 GROUPS = {
-    "Using it": ["quickstart", "api", "errors", "scheduling", "time", "explain", "webhooks"],
+    "Using it": [
+        "quickstart",
+        "api",
+        "errors",
+        "scheduling",
+        "time",
+        "explain",
+        "webhooks",
+        "organization-grants",
+    ],
     "From programs": ["clients", "mcp", "migrating"],
     "Running it": ["operations", "settings", "dashboard", "push", "observability", "security", "reliability"],
     "How it is made": ["architecture", "glossary", "decisions", "benchmarks", "soak"],

@@ -10,6 +10,7 @@ from flask.typing import ResponseReturnValue
 
 from app.http import rate_limit
 from app.http.authentication import Authentication
+from app.http.error_codes import Code
 from app.http.errors import Forbidden, Unauthenticated
 from app.http.fast_context import current_globals, current_request
 from app.http.route_facts import facts_of_request
@@ -103,20 +104,37 @@ def _authenticate_key(cached: CachedVersion, *, verified: bool) -> None:
     if verified:
         authenticated.mark_verified()
     if found.read_only and facts_of_request().writes_by(request.method):
-        raise Forbidden("This API key is read-only")
+        raise Forbidden("This API key is read-only", Code.KEY_READ_ONLY)
+
+
+def cached_caller(header: str, cached: CachedVersion) -> Caller | None:
+    """The caller who sent this header, if the key is cached and has not expired."""
+    found: Caller | None = cached.get(_cache_key(_api_key(header)))
+    return None if found is None or found.expired else found
 
 
 def _caller(header: str, cached: CachedVersion) -> Caller:
-    scheme, _, key = header.partition(" ")
-    key = key.strip()
-    if scheme.lower() != "bearer" or not key:
-        raise Unauthenticated("Send your API key in the header Authorization: Bearer <API_KEY>")
+    key = _api_key(header)
 
     def load() -> Caller | None:
         with services().stores.database.reading() as session:
             return api_keys.caller(session, key)
 
-    found = cached.get_or_load(("caller", digest(key)), load)
+    found = cached.get_or_load(_cache_key(key), load)
     if found is None or found.expired:
-        raise Unauthenticated("The API key is unknown, revoked or expired")
+        raise Unauthenticated("The API key is unknown, revoked or expired", Code.API_KEY_INVALID)
     return found
+
+
+def _api_key(header: str) -> str:
+    scheme, _, key = header.partition(" ")
+    key = key.strip()
+    if scheme.lower() != "bearer" or not key:
+        raise Unauthenticated(
+            "Send your API key in the header Authorization: Bearer <API_KEY>", Code.API_KEY_MISSING
+        )
+    return key
+
+
+def _cache_key(api_key: str) -> tuple[str, str]:
+    return "caller", digest(api_key)

@@ -18,12 +18,14 @@ REQUEST_HEADERS = (
     "Authorization",
     "Cache-Control",
     "Content-Type",
+    "If-Match",
     IDEMPOTENCY_KEY,
     REQUEST_ID,
     "X-Timezone",
 )
 ANSWER_HEADERS = (
     "Age",
+    "ETag",
     "Link",
     "Retry-After",
     rate_limit.LIMIT,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from flask import Flask, request
@@ -14,9 +14,12 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException
 
 from app import docs_site
+from app.http.error_codes import Code
 from app.http.errors import ApiError, Busy, OutOfService
 from app.http.request_ids import request_id, route
+from app.http.validation_errors import validation_error
 from app.schemas.errors import STATUS_DESCRIPTIONS
+from providers.errors import Reason
 from workers.fanout.admission import Overloaded
 
 log = logging.getLogger(__name__)
@@ -27,6 +30,16 @@ READABLE_STATUS = {
     413: "The request body is larger than 1 MiB",
     415: "The request body must be application/json",
     500: "Something went wrong on our side; the X-Request-Id of this answer finds it in our log",
+}
+
+# The codes of errors that Flask, werkzeug or webargs raised; 400 is raised for bodies only.
+CODES = {
+    400: Code.MALFORMED_BODY,
+    404: Code.PATH_NOT_FOUND,
+    405: Code.METHOD_NOT_ALLOWED,
+    408: Code.REQUEST_TIMEOUT,
+    413: Code.BODY_TOO_LARGE,
+    415: Code.UNSUPPORTED_MEDIA_TYPE,
 }
 
 # Statuses that have a section on the documentation page of errors.
@@ -43,20 +56,27 @@ def install(app: Flask) -> None:
 
 def http_exception(error: HTTPException) -> tuple[Any, int, Mapping[str, str]]:
     """The response to an error that Flask, werkzeug or webargs raised."""
-    code = error.code or 500
     data = getattr(error, "data", None) or {}
-    sentence = READABLE_STATUS.get(code) or error.description or error.name
     if "messages" in data:
-        sentence = readable(data["messages"])
+        return _answer(validation_error(data["messages"]))
+    status = error.code or 500
+    sentence = READABLE_STATUS.get(status) or error.description or error.name
     headers = dict(data.get("headers") or {})
-    if code == 405 and getattr(error, "valid_methods", None):
+    if status == 405 and getattr(error, "valid_methods", None):
         headers["Allow"] = ", ".join(sorted(error.valid_methods))  # type: ignore[attr-defined]
-    headers |= docs_site.help_link(str(code) if code in EXPLAINED else "by-status")
-    return {"data": None, "error": sentence}, code, headers
+    code = CODES.get(status, Code.INTERNAL_ERROR)
+    return _answer(ApiError(sentence, code, status=status, headers=headers))
 
 
 def _answer(error: ApiError) -> tuple[dict[str, Any], int, dict[str, str]]:
-    return error.body(), error.status, {**error.headers, **docs_site.help_link(error.section)}
+    return error.body(), error.status, {**error.headers, **docs_site.help_link(_section(error))}
+
+
+def _section(error: ApiError) -> str:
+    """The anchor on the documentation page of errors: that of the provider's reason, else of the status."""
+    if error.code.name in Reason.__members__:
+        return error.code.lower()
+    return str(error.status) if error.status in EXPLAINED else "by-status"
 
 
 def _busy(error: Overloaded) -> tuple[dict[str, Any], int, dict[str, str]]:
@@ -70,36 +90,3 @@ def _out_of_service(error: Exception) -> tuple[dict[str, Any], int, dict[str, st
     name = type(error).__name__
     log.error("%s %s out of service, request %s: %s", request.method, route(), request_id(), name)
     return _answer(OutOfService())
-
-
-def readable(messages: Any) -> str:
-    """One sentence from marshmallow's tree of messages: the first error, with the path of its field."""
-    for location in messages.values() if isinstance(messages, dict) else [messages]:
-        for path, message in _errors(location, ""):
-            return f"{path} {message}".strip() if path else _of_whole_body(message)
-    return "The request cannot be understood"
-
-
-def _of_whole_body(message: str) -> str:
-    if message == "must be an object":
-        return "The request body must be an object"
-    if message.startswith("Invalid JSON"):
-        return "The request body is not valid JSON"
-    return message
-
-
-def _errors(node: Any, path: str) -> Iterator[tuple[str, str]]:
-    if isinstance(node, dict):
-        for key, child in node.items():
-            if key == "_schema":
-                inner = path
-            elif isinstance(key, int):
-                inner = f"{path}[{key}]"
-            else:
-                inner = f"{path}.{key}" if path else str(key)
-            yield from _errors(child, inner)
-    elif isinstance(node, list):
-        for child in node:
-            yield from _errors(child, path)
-    else:
-        yield path, str(node)

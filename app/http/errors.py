@@ -1,103 +1,107 @@
-"""HTTP errors: a status, one readable sentence, and further fields of the body."""
+"""HTTP errors: a status, a code, one readable sentence, and further fields of the body."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Any
 
+from app.http.error_codes import Code
 from workers.fanout.admission import NoWorker, Overloaded
 
 
-class Code(StrEnum):
-    """Values of the field ``code``, which distinguishes errors of one status. A value is never renamed."""
-
-    OUTCOME_UNKNOWN = "outcomeUnknown"
-
-
 class ApiError(Exception):
-    """A response other than success. ``extra_fields`` are added to ``data`` and ``error`` in the body.
+    """A response other than success.
 
-    ``section`` is the anchor on the documentation page of errors; it defaults to the status.
+    The status is that of the code, unless ``status`` is given. ``param`` is the path of the invalid field.
+    ``retry_after`` is in seconds; it is sent in the header ``Retry-After`` and in the body. ``extra_fields``
+    are further fields of the body.
     """
-
-    status = 500
 
     def __init__(
         self,
         error: str,
+        code: Code,
         *,
         status: int | None = None,
+        param: str | None = None,
+        retry_after: int | None = None,
         extra_fields: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
-        section: str | None = None,
-        code: Code | None = None,
     ) -> None:
         super().__init__(error)
         self.error = error
-        self.status = status or self.status
+        self.code = code
+        self.status = status or code.status
+        self.param = param
+        self.retry_after = retry_after
         self.extra_fields = dict(extra_fields or {})
         self.headers = dict(headers or {})
-        self.section = section or str(self.status)
-        self.code = code
+        if retry_after is not None:
+            self.headers["Retry-After"] = str(retry_after)
 
     def body(self) -> dict[str, Any]:
         """The body of the response."""
-        code = {} if self.code is None else {"code": self.code}
-        return {"data": None, "error": self.error, **code, **self.extra_fields}
+        optional = {"param": self.param, "retryAfter": self.retry_after}
+        given = {name: value for name, value in optional.items() if value is not None}
+        return {"data": None, "error": self.error, "code": self.code, **given, **self.extra_fields}
+
+    def reworded(self, error: str, code: Code | None = None, **extra_fields: Any) -> ApiError:
+        """This error with another sentence, perhaps another code, and with these fields added."""
+        return ApiError(
+            error,
+            code or self.code,
+            status=self.status,
+            param=self.param,
+            retry_after=self.retry_after,
+            extra_fields={**self.extra_fields, **extra_fields},
+            headers=self.headers,
+        )
 
 
 class Invalid(ApiError):
-    """The request cannot be understood; the message names the field."""
+    """400: a parameter or a field of the body is invalid. The message names it, and ``param`` is its path."""
 
-    status = 400
+    def __init__(self, error: str, *, param: str) -> None:
+        super().__init__(error, Code.VALIDATION_FAILED, param=param)
 
 
 class Unauthenticated(ApiError):
-    """The request has no API key, or one that is not valid."""
+    """401: the request has no API key, or one that is not valid."""
 
-    status = 401
-
-    def __init__(self, error: str) -> None:
-        super().__init__(error, headers={"WWW-Authenticate": "Bearer"})
+    def __init__(self, error: str, code: Code) -> None:
+        super().__init__(error, code, headers={"WWW-Authenticate": "Bearer"})
 
 
 class Forbidden(ApiError):
-    """The API key does not allow this."""
-
-    status = 403
+    """403: the API key does not allow this."""
 
 
 class NotFound(ApiError):
-    """The resource does not exist, or the API key does not reach it."""
-
-    status = 404
+    """404: the resource does not exist, or the API key does not reach it."""
 
 
 class Conflict(ApiError):
-    """The identifier is taken, or a limit on the number of resources is reached."""
-
-    status = 409
+    """409: the identifier is taken, or a limit on the number of resources is reached."""
 
 
 class Busy(ApiError):
-    """The queue for workers is full, or no worker is running: nothing was read or written."""
-
-    status = 503
+    """503: the queue for workers is full, or no worker is running. Nothing was read or written."""
 
     def __init__(self, overloaded: Overloaded) -> None:
-        seconds = str(overloaded.retry_after)
-        sentence = f"Too much is waiting for Google and Microsoft just now; try again in {seconds} s"
+        seconds = overloaded.retry_after
+        code, sentence = Code.OVERLOADED, "Too much is waiting for Google and Microsoft just now"
         if isinstance(overloaded, NoWorker):
-            sentence = f"Nobody is there to ask Google and Microsoft just now; try again in {seconds} s"
-        super().__init__(sentence, headers={"Retry-After": seconds})
+            code, sentence = Code.NO_WORKER, "Nobody is there to ask Google and Microsoft just now"
+        super().__init__(f"{sentence}; try again in {seconds} s", code, retry_after=seconds)
 
 
 class OutOfService(ApiError):
-    """Our own database, Redis or broker is down."""
-
-    status = 503
+    """503: our own database, Redis or broker is down."""
 
     def __init__(self, extra_fields: Mapping[str, Any] | None = None) -> None:
-        sentence = "The service is not available for a moment; try again"
-        super().__init__(sentence, extra_fields=extra_fields, headers={"Retry-After": "1"})
+        super().__init__(
+            "The service is not available for a moment; try again",
+            Code.SERVICE_UNAVAILABLE,
+            retry_after=1,
+            extra_fields=extra_fields,
+        )

@@ -17,6 +17,7 @@ from flask import Flask, Response, g, request
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.http.auth import caller
+from app.http.error_codes import Code
 from app.http.errors import ApiError, Conflict, Invalid
 from app.http.fast_context import current_globals, current_request
 from app.http.route_facts import ReplayCheck, facts_of_request
@@ -61,7 +62,7 @@ def _claim() -> Response | None:
     if sent is None or check is None:
         return None
     if not SHAPE.fullmatch(sent):
-        raise Invalid(f"{HEADER} must have 1 to 255 characters, printable ASCII without spaces")
+        raise Invalid(f"{HEADER} must have 1 to 255 characters, printable ASCII without spaces", param=HEADER)
     fingerprint = _fingerprint(sent)
     if fingerprint is None:
         return None
@@ -126,12 +127,14 @@ def _begin(digest: str, fingerprint: str, check: ReplayCheck) -> Response | None
             return replay
         case Refusal.UNDER_WAY:
             raise Conflict(
-                f"A request with this {HEADER} is still under way; try again", headers={"Retry-After": "1"}
+                f"A request with this {HEADER} is still under way; try again",
+                Code.IDEMPOTENCY_KEY_IN_USE,
+                retry_after=1,
             )
         case Refusal.OTHER_REQUEST:
             raise ApiError(
                 f"This {HEADER} was used with another request; each request needs a key of its own",
-                status=422,
+                Code.IDEMPOTENCY_KEY_REUSED,
             )
 
 

@@ -32,7 +32,7 @@ def after(query: Mapping[str, Any]) -> str | None:
         identifier = ""
     # Slugs and provider names match the pattern of a user id too.
     if not USER_ID.fullmatch(identifier) or _cursor(identifier) != cursor:
-        raise Invalid("cursor is not one that this service gave")
+        raise _unknown_cursor()
     return identifier
 
 
@@ -79,10 +79,14 @@ def cut_by_sort_key(
             raise ValueError("a cursor of another list")
         later = [row for row in rows if sort_key(row) > start]
     except (ValueError, TypeError) as error:
-        raise Invalid("cursor is not one that this service gave") from error
+        raise _unknown_cursor() from error
     page = later[:limit]
     last = sort_key(page[-1]) if len(later) > len(page) else None
     return page, {"nextCursor": base64.urlsafe_b64encode(orjson.dumps(last)).decode() if last else None}
+
+
+def _unknown_cursor() -> Invalid:
+    return Invalid("cursor is not one that this service gave", param="cursor")
 
 
 def _decode_sort_key(cursor: str) -> SortKey:

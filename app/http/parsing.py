@@ -15,7 +15,8 @@ from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from app.http import fast_args
-from app.http.errors import ApiError, Invalid
+from app.http.error_codes import Code
+from app.http.errors import ApiError
 from app.http.fast_context import current_request
 
 LOCATIONS = ("query", "json", "headers", "form", "querystring", "json_or_form", "cookies", "files", "path")
@@ -69,7 +70,8 @@ class Parser(FlaskParser):
             return orjson.loads(body)
         except orjson.JSONDecodeError as error:
             if error.msg.startswith("depth limit"):
-                raise Invalid("The request body is nested too deeply: 1024 levels at most") from error
+                sentence = "The request body is nested too deeply: 1024 levels at most"
+                raise ApiError(sentence, Code.MALFORMED_BODY) from error
             return self._handle_invalid_json_error(error, req)
 
 
@@ -94,7 +96,9 @@ def _check_body() -> None:
         raise RequestEntityTooLarge
     if request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked" or not _is_uncompressed():
         raise ApiError(
-            "The request body must not be compressed", status=415, headers={"Accept-Encoding": "identity"}
+            "The request body must not be compressed",
+            Code.BODY_COMPRESSED,
+            headers={"Accept-Encoding": "identity"},
         )
     has_body = bool(request.content_length) or "chunked" in request.headers.get("Transfer-Encoding", "")
     if has_body and request.endpoint is not None and not request.is_json and request.blueprint != PAGES:

@@ -77,11 +77,11 @@ def _check() -> None:
     for name, value in (current_request().view_args or {}).items():
         pattern = PATTERNS.get(name)
         if pattern is not None and not pattern.fullmatch(value):
-            raise Invalid(f"{name} must match ^{pattern.pattern}$")
+            raise Invalid(f"{name} must match ^{pattern.pattern}$", param=name)
         if name == "provider" and value not in set(ProviderName):
-            raise Invalid(f"provider must be one of {', '.join(ProviderName)}")
+            raise Invalid(f"provider must be one of {', '.join(ProviderName)}", param=name)
         if name in FOREIGN_IDS and (fault := _fault(value)):
-            raise Invalid(f"{name} {fault}")
+            raise Invalid(f"{name} {fault}", param=name)
 
 
 def _fault(foreign_id: str) -> str | None:

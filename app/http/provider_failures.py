@@ -1,35 +1,29 @@
-"""How responses report the failure of a provider: its status, its rank among others, and its fields."""
+"""How responses report the failure of a provider: its code, its rank among others, and its fields."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from app.http.errors import ApiError, Invalid, NotFound, OutOfService
+from app.http.error_codes import Code
+from app.http.errors import ApiError, NotFound, OutOfService
 from providers.base import Failed
 from providers.errors import Problem, Reason
 
-# The order is a ranking: of several failures, the one whose reason comes first decides the status.
-STATUS_OF_REASON = {
-    Reason.INVALID_CALENDAR_ID: 400,
-    Reason.TOO_MANY_CALENDARS: 400,
-    Reason.AUTHORIZATION_INVALID: 401,
-    Reason.ACCESS_DENIED: 403,
-    Reason.MAILBOX_UNAVAILABLE: 403,
-    Reason.INSUFFICIENT_SCOPES: 403,
-    Reason.NOT_FOUND: 404,
-    Reason.PROVIDER_NOT_CONFIGURED: 404,
-    Reason.RATE_LIMITED: 429,
-    Reason.PROVIDER_ERROR: 502,
-}
-STATUS_OF_PROBLEM = {
-    Problem.EVENT_NOT_FOUND: 404,
-    Problem.EVENT_EXISTS: 409,
-    Problem.EVENT_REFUSED: 400,
-    Problem.EVENT_UNREADABLE: 422,
-    Problem.OUTCOME_UNKNOWN: 502,
-}
-_RANK = {reason: rank for rank, reason in enumerate(STATUS_OF_REASON)}
+# Of several failures, the one whose reason comes first decides the error.
+RANKING = (
+    Reason.INVALID_CALENDAR_ID,
+    Reason.TOO_MANY_CALENDARS,
+    Reason.AUTHORIZATION_INVALID,
+    Reason.ACCESS_DENIED,
+    Reason.MAILBOX_UNAVAILABLE,
+    Reason.INSUFFICIENT_SCOPES,
+    Reason.NOT_FOUND,
+    Reason.PROVIDER_NOT_CONFIGURED,
+    Reason.RATE_LIMITED,
+    Reason.PROVIDER_ERROR,
+)
+_RANK = {reason: rank for rank, reason in enumerate(RANKING)}
 
 
 def reason_and_message(failed: Failed) -> dict[str, str]:
@@ -45,53 +39,36 @@ def most_telling(failures: Iterable[Failed]) -> Failed:
 def whole_request_failed(failed: Failed, valid_scopes: tuple[str, ...] | None = None) -> ApiError:
     """The error for a request that read nothing or too little, or could not write an event.
 
-    ``valid_scopes`` is set when the request was refused before a provider call: the specification defines
-    that body. Otherwise the body contains the ``reason`` of the failure.
+    It has a ``reason``, unless the failure concerns no calendar: a problem with one event, or an outage of
+    Almanac. ``valid_scopes`` is set if the request was refused before a provider call.
     """
     if failed.problem is Problem.EVENT_NOT_FOUND:
-        return NotFound("Event not found")
+        return NotFound("Event not found", Code.EVENT_NOT_FOUND)
     if failed.problem is Problem.OUT_OF_SERVICE:
         return OutOfService()
-    if failed.problem is not None:
-        unclear = failed.problem is Problem.OUTCOME_UNKNOWN
-        return ApiError(
-            failed.message,
-            status=STATUS_OF_PROBLEM[failed.problem],
-            extra_fields={"reason": failed.reason} if unclear else {},
-            section="of-one-event",
-        )
-    extra_fields: dict[str, Any] = {} if valid_scopes is not None else {"reason": failed.reason}
-    headers: dict[str, str] = {}
+    # Problems and reasons have codes of the same names.
+    code = Code[(failed.problem or failed.reason).name]
+    if failed.problem not in (None, Problem.OUTCOME_UNKNOWN):
+        return ApiError(failed.message, code)
+    extra_fields: dict[str, Any] = {"reason": failed.reason}
     if failed.reason is Reason.INSUFFICIENT_SCOPES and failed.operation:
         extra_fields["operation"] = failed.operation
         if valid_scopes is not None:
             extra_fields["validScopes"] = list(valid_scopes)
-    limited = failed.reason is Reason.RATE_LIMITED
-    if failed.retry_after is not None and (limited or not failed.called):
-        # Whole seconds, rounded up: a retry that comes too early is refused again.
-        seconds = max(1, int(-(-failed.retry_after // 1)))
-        headers["Retry-After"] = str(seconds)
-        if limited:
-            extra_fields["retryAfter"] = seconds
-    return ApiError(
-        failed.message,
-        status=STATUS_OF_REASON[failed.reason],
-        extra_fields=extra_fields,
-        headers=headers,
-        section=failed.reason.lower(),
-    )
+    return ApiError(failed.message, code, retry_after=_retry_after(failed), extra_fields=extra_fields)
 
 
 def one_calendar_failed(failed: Failed, valid_scopes: tuple[str, ...] | None) -> ApiError:
     """As ``whole_request_failed``, for a request about one calendar that its path names."""
     if failed.reason is Reason.NOT_FOUND and failed.problem is None:
-        return NotFound("Calendar not found")
+        return NotFound("Calendar not found", Code.CALENDAR_NOT_FOUND, extra_fields={"reason": failed.reason})
     return whole_request_failed(failed, valid_scopes)
 
 
-def consent_failed(failed: Failed) -> ApiError:
-    """The error for a consent whose code could not be exchanged."""
-    if failed.reason is Reason.AUTHORIZATION_INVALID:
-        # The provider rejected the code; no connection is affected.
-        return Invalid(failed.message)
-    return whole_request_failed(failed)
+def _retry_after(failed: Failed) -> int | None:
+    """The seconds to wait, if they are known and the provider limits requests or has not been called."""
+    limited = failed.reason is Reason.RATE_LIMITED
+    if failed.retry_after is None or not (limited or not failed.called):
+        return None
+    # Whole seconds, rounded up: a retry that comes too early is refused again.
+    return max(1, int(-(-failed.retry_after // 1)))

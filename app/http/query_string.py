@@ -15,12 +15,17 @@ class Request(flask.Request):
     @cached_property
     def args(self) -> MultiDict[str, str]:
         """The parameters of the query."""
-        found: dict[str, list[str]] = {}
-        for parameter in self.query_string.decode(errors="replace").split("&"):
-            if parameter:
-                name, _, value = parameter.partition("=")
-                found.setdefault(_text(name), []).append(_text(value))
-        return ImmutableMultiDict(found)
+        return parse(self.query_string)
+
+
+def parse(query: bytes) -> ImmutableMultiDict[str, str]:
+    """The parameters of a query string."""
+    found: dict[str, list[str]] = {}
+    for parameter in query.decode(errors="replace").split("&"):
+        if parameter:
+            name, _, value = parameter.partition("=")
+            found.setdefault(_text(name), []).append(_text(value))
+    return ImmutableMultiDict(found)
 
 
 def _text(encoded: str) -> str:

@@ -7,6 +7,7 @@ import logging
 from flask import Flask, Response
 from redis.exceptions import RedisError
 
+from app.http.error_codes import Code
 from app.http.errors import ApiError
 from app.http.fast_context import current_globals
 from app.services import services
@@ -20,15 +21,13 @@ LIMIT, REMAINING, RESET = "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-R
 
 
 class TooMany(ApiError):
-    """The key has used up its requests of this minute."""
-
-    status = 429
+    """429: the key has used up its requests of this minute."""
 
     def __init__(self, quota: Quota) -> None:
         super().__init__(
             f"This API key is limited to {quota.limit} requests a minute; try again in {quota.reset} s",
-            extra_fields={"retryAfter": quota.reset},
-            headers={"Retry-After": str(quota.reset)},
+            Code.KEY_RATE_LIMITED,
+            retry_after=quota.reset,
         )
 
 

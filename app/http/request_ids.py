@@ -50,6 +50,13 @@ def request_id() -> str:
     return _begin() if found is None else found
 
 
+def choose(sent: str) -> str:
+    """The id of a request whose client sent this header; the log lines of the request get it too."""
+    chosen = sent if SHAPE.fullmatch(sent) else secrets.token_hex(12)
+    current.set(chosen)
+    return chosen
+
+
 def route() -> str:
     """The URL rule that this request matches, without the values of its parameters."""
     rule = current_request().url_rule
@@ -63,10 +70,8 @@ def _as_documented(rule: str) -> str:
 
 
 def _begin() -> str:
-    sent = current_request().headers.get(HEADER, "")
-    chosen = sent if SHAPE.fullmatch(sent) else secrets.token_hex(12)
+    chosen = choose(current_request().headers.get(HEADER, ""))
     current_globals().request_id = chosen
-    current.set(chosen)
     return chosen
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from flask import Flask
 
+from app.http.error_codes import Code
 from app.http.fast_context import current_application, current_request
 
 # Gets the parameters of the repeated request (body and path) and the stored body of the first response.
@@ -28,7 +29,8 @@ _ATTRIBUTE = "_almanac_route_facts"
 class RouteFacts:
     """Facts about one method of one route. The defaults are the restrictive ones.
 
-    ``operation_id``: the id in the OpenAPI document, which is the method name in generated clients.
+    ``operation_id``: the id in the OpenAPI document, which is the method name in generated clients. A route
+    without one is not in the document, because no program calls it.
     ``needs_key``: the route requires an API key, if it is one of the API.
     ``needs_sign_in``: the route requires a signed-in administrator, if it is one of the dashboard.
     ``writes``: a read-only key is rejected; None means that the HTTP method decides.
@@ -36,8 +38,10 @@ class RouteFacts:
     needs anyway. That saves one round trip before the view.
     ``replay_check``: the route creates something and supports ``Idempotency-Key``.
     ``fails_with_provider``: the request fails if a provider fails.
+    ``takes_freshness``: the request may require fresh data with the header ``Cache-Control``.
+    ``tells_age``: the same, and the response has the header ``Age``.
     ``bare_list``: a second form of the response is a bare array, and bare strings for errors.
-    ``errors``: documented error statuses that do not follow from the other facts.
+    ``codes``: error codes that do not follow from the other facts, see ``app.openapi.error_codes``.
     """
 
     operation_id: str | None = None
@@ -47,8 +51,10 @@ class RouteFacts:
     verifies_version: bool = False
     replay_check: ReplayCheck | None = None
     fails_with_provider: bool = False
+    takes_freshness: bool = False
+    tells_age: bool = False
     bare_list: bool = False
-    errors: tuple[int, ...] = ()
+    codes: tuple[Code, ...] = ()
 
     @property
     def idempotent(self) -> bool:
@@ -72,8 +78,10 @@ def route_facts(
     verifies_version: bool = False,
     replay_check: ReplayCheck | None = None,
     fails_with_provider: bool = False,
+    takes_freshness: bool = False,
+    tells_age: bool = False,
     bare_list: bool = False,
-    errors: tuple[int, ...] = (),
+    codes: tuple[Code, ...] = (),
 ) -> Callable[[View], View]:
     """Declare the facts of a view function, or of a method of a view class; see ``RouteFacts``."""
     facts = RouteFacts(
@@ -84,8 +92,10 @@ def route_facts(
         verifies_version,
         replay_check,
         fails_with_provider,
+        takes_freshness,
+        tells_age,
         bare_list,
-        errors,
+        codes,
     )
 
     def declare(view: View) -> View:
@@ -98,10 +108,14 @@ def route_facts(
 def declared_facts(app: Flask, endpoint: str, method: str) -> RouteFacts | None:
     """The facts that a route declares for an HTTP method; None if it declares none."""
     view: Any = app.view_functions[endpoint]
-    view_class = getattr(view, "view_class", None)
-    if view_class is not None:
+    return facts_of_view(getattr(view, "view_class", None) or view, method)
+
+
+def facts_of_view(view: Any, method: str) -> RouteFacts | None:
+    """The facts that a view, or a view class for an HTTP method, declares; None if it declares none."""
+    if isinstance(view, type):
         # Flask answers HEAD by the view of GET.
-        view = getattr(view_class, "get" if method == "HEAD" else method.lower(), None)
+        view = getattr(view, "get" if method == "HEAD" else method.lower(), None)
     facts: RouteFacts | None = getattr(view, _ATTRIBUTE, None)
     return facts
 

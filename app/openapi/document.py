@@ -1,25 +1,31 @@
-"""The OpenAPI document: errors, headers and operation ids, from the facts of the routes."""
+"""The OpenAPI document: its texts, its parts, and the route that serves it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from importlib.metadata import version
+from threading import Lock
 from typing import Any
 
 import flask_smorest
-from apispec import BasePlugin
-from flask import Flask, Response, make_response
+from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
-from werkzeug.routing import Rule
 
-from app.http import error_handlers, rate_limit, security_headers
-from app.http.idempotency import HEADER, REPLAYED
+from app.docs_site import PATH as DOCS
+from app.http import error_handlers
+from app.http.hosts import base_url
 from app.http.path_params import SHAPES
 from app.http.responses import json_response
-from app.http.route_facts import RouteFacts, declared_facts, route_facts
-from app.openapi import enums
-from app.schemas.errors import STATUS_DESCRIPTIONS, ErrorSchema
+from app.http.route_facts import route_facts
+from app.openapi import enums, error_codes, examples, headers
+from app.openapi.operations import Operations
+from app.openapi.schemas import OBJECTS, SchemaPlugin
+from app.openapi.webhooks import webhooks
+from app.schemas.errors import ErrorSchema
 from app.schemas.fields import Parsed
 
+VERSION = version("almanac")
+SUMMARY = "Calendar availability and events over Google Calendar and Microsoft 365, self-hosted."
 DESCRIPTION = """\
 Calendar availability and events over Google Calendar and Microsoft 365.
 
@@ -31,7 +37,8 @@ Calendar availability and events over Google Calendar and Microsoft 365.
   a timestamp without an offset is local time in the zone of the header `X-Timezone` (default `UTC`).
 - **Arrays in a query** may be written `provider=google&provider=microsoft`,
   `provider[]=google&provider[]=microsoft` or `provider=google,microsoft`.
-- **Unknown** parameters and fields are ignored.
+- **Unknown** parameters and fields of requests are ignored. Answers may gain fields, and clients ignore those
+  that they do not know.
 - **Retries.** With the header `Idempotency-Key`, a repeated request to create something returns the first
   response for 24 hours, and nothing is created twice.
 - **Rate limits.** If the installation has one, every response to a key has the headers `RateLimit-Limit`,
@@ -41,71 +48,56 @@ Calendar availability and events over Google Calendar and Microsoft 365.
 """
 
 OPTIONS: dict[str, Any] = {
-    "info": {"description": DESCRIPTION, "license": {"name": "MIT", "identifier": "MIT"}},
+    "info": {
+        "summary": SUMMARY,
+        "description": DESCRIPTION,
+        "license": {"name": "MIT", "identifier": "MIT"},
+    },
     "components": {
         "securitySchemes": {
-            "apiKey": {"type": "http", "scheme": "bearer", "description": "From `almanac keys create`."}
+            "apiKey": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "Made in the dashboard, or by `almanac keys create`.",
+            }
         }
     },
     "security": [{"apiKey": []}],
 }
 
-SWAGGER_UI = {"persistAuthorization": True, "displayRequestDuration": True, "tryItOutEnabled": True}
 
-SECONDS = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
-CHALLENGE = {"schema": {"type": "string"}, "description": "`Bearer`, if the API key was rejected."}
-# Headers of every response to an API key, if the installation has a rate limit.
-QUOTA = {
-    rate_limit.LIMIT: {"schema": {"type": "integer"}, "description": "Requests a minute, for each API key."},
-    rate_limit.REMAINING: {"schema": {"type": "integer"}, "description": "How many are left."},
-    rate_limit.RESET: {"schema": {"type": "integer"}, "description": "Seconds until there are more."},
-}
-HEADERS: dict[int | str, dict[str, Any]] = {
-    401: {"WWW-Authenticate": CHALLENGE},
-    409: {"Retry-After": SECONDS},
-    429: {"Retry-After": SECONDS, **QUOTA},
-    502: {"Retry-After": SECONDS},
-    503: {"Retry-After": SECONDS},
-}
-
-IDEMPOTENCY_KEY = {
-    "name": HEADER,
-    "in": "header",
-    "description": "Chosen by you, unique for each request. A request that is repeated within 24 hours gets "
-    "the first response, and nothing is created twice. Errors are not stored: the request runs again.",
-    "schema": {"type": "string", "pattern": "^[!-~]+$", "minLength": 1, "maxLength": 255},
-}
-WAS_REPLAYED = {
-    "schema": {"const": "true"},
-    "description": "Only on a replayed response to a repeated request.",
-}
-
-# Objects that marshmallow passes through unchanged, by name: client generators make a type of each.
-OBJECTS: dict[str, dict[str, Any]] = {
-    "MeetingUrl": {"type": "object", "required": ["url"], "properties": {"url": {"type": "string"}}},
-    "Original": {"type": "object", "additionalProperties": True},
-}
+# Names of tags for people, where the tag itself is not such a name.
+TITLES = {"oauth": "Connections", "authorization": "Consent", "unified": "Unified events"}
 
 
 class Api(flask_smorest.Api):
     """A flask-smorest API with our errors, in responses and in its document, and without its pagination."""
 
-    def __init__(self, app: Any) -> None:
-        super().__init__(app, spec_kwargs={"extra_plugins": [Operations(app)]})
+    # Every operation lists its errors itself.
+    DEFAULT_ERROR_RESPONSE_NAME = None
+
+    def __init__(self, app: Flask) -> None:
+        self._operations = Operations(app)
+        self._descriptions: list[Callable[[], None]] = []
+        self._made: dict[str, Any] | None = None
+        self._making = Lock()
+        plugins = {"marshmallow_plugin": SchemaPlugin(), "extra_plugins": [self._operations]}
+        super().__init__(app, spec_kwargs=plugins)
         self.register_field(Parsed, "string", None)
+        self.spec.components.schema("Error", schema=ErrorSchema)
         for name, schema in OBJECTS.items():
             self.spec.components.schema(name, schema)
+        for name, header in headers.COMPONENTS.items():
+            self.spec.components.header(name, header)
         for converter, shape in SHAPES.items():
             self.register_converter(converter, lambda _converter, shape=shape: shape)
 
+    def describe_later(self, describe: Callable[[], None]) -> None:
+        """Call this function, which adds operations to the document, when the document is requested."""
+        self._descriptions.append(describe)
+
     def _register_responses(self) -> None:
-        for name, description in STATUS_DESCRIPTIONS.items():
-            response: dict[str, Any] = {
-                "description": description,
-                "content": {"application/json": {"schema": ErrorSchema}},
-                "headers": HEADERS.get(name, {}),
-            }
-            self.spec.components.response(_response(name), response)
+        """Every operation has responses of its own."""
 
     def _register_pagination_header(self) -> None:
         """Our lists have a cursor in the body instead."""
@@ -119,99 +111,38 @@ class Api(flask_smorest.Api):
 
     @route_facts(needs_key=False)
     def _openapi_json(self) -> Response:
-        return json_response(enums.named(self.spec.to_dict()))
+        return json_response(_at(base_url() or request.script_root, self._document()))
 
-    @route_facts(needs_key=False)
-    def _openapi_swagger_ui(self) -> Response:
-        # Administrators enter their API keys on this page.
-        return security_headers.own_scripts_only(make_response(super()._openapi_swagger_ui()))
+    def _document(self) -> dict[str, Any]:
+        """The document, without the addresses of this installation; made for the first request."""
+        with self._making:
+            if self._made is None:
+                self._made = self._make()
+            return self._made
 
-
-class Operations(BasePlugin):
-    """Sets the id of every operation, and lists its errors."""
-
-    def __init__(self, app: Flask) -> None:
-        super().__init__()
-        self._app = app
-
-    def operation_helper(
-        self,
-        path: str | None = None,
-        operations: dict[str, Any] | None = None,
-        *,
-        rule: Rule | None = None,
-        **_: Any,
-    ) -> None:
-        """Complete the operations of one path."""
-        assert rule is not None, "paths come from routes"
-        for method, operation in (operations or {}).items():
-            facts = declared_facts(self._app, rule.endpoint, method)
-            assert facts is not None, f"{method} {rule.endpoint} declares no facts"
-            operation["operationId"] = facts.operation_id
-            if facts.idempotent:
-                _describe_idempotency(operation)
-            errors = _errors(
-                facts,
-                method.upper(),
-                has_path_params=bool(rule.arguments),
-                has_body="requestBody" in operation,
-            )
-            answers = {str(status): answer for status, answer in operation["responses"].items()}
-            # Responses that the operation declares itself take precedence.
-            declared = {status: answer for status, answer in answers.items() if isinstance(answer, dict)}
-            answers |= {str(status): _response(status) for status in errors} | declared
-            if facts.bare_list:
-                answers = {name: _or_bare(name, answer) for name, answer in answers.items()}
-            operation["responses"] = dict(sorted(answers.items()))
+    def _make(self) -> dict[str, Any]:
+        while self._descriptions:
+            self._descriptions.pop(0)()
+        document = enums.named({**self.spec.to_dict(), "webhooks": webhooks()})
+        error_codes.narrow(document, self._operations.codes)
+        examples.add(document)
+        return document
 
 
-def _errors(facts: RouteFacts, method: str, *, has_path_params: bool, has_body: bool) -> list[int | str]:
-    """The errors that the document lists for an operation, in the order of ``STATUS_DESCRIPTIONS``."""
-    fails, creates = facts.fails_with_provider, facts.idempotent
-    applies: dict[int | str, bool] = {
-        401: facts.needs_key,
-        403: facts.needs_key and (fails or facts.writes_by(method)),
-        404: has_path_params,
-        409: creates,
-        413: has_body,
-        415: has_body,
-        422: creates,
-        429: facts.needs_key,
-        502: fails,
+def _at(base: str, document: dict[str, Any]) -> dict[str, Any]:
+    """The document of the installation at this address."""
+    return {
+        "openapi": document["openapi"],
+        "info": document["info"],
+        "servers": [{"url": base or "/", "description": "This installation."}],
+        "externalDocs": {"url": f"{base}{DOCS}", "description": "The documents of this version."},
+        **document,
+        "tags": [
+            {
+                **tag,
+                "x-displayName": TITLES.get(tag["name"], tag["name"].capitalize()),
+                "externalDocs": {"url": f"{base}{DOCS}/api#{tag['name']}", "description": "The guide."},
+            }
+            for tag in document["tags"]
+        ],
     }
-    return [status for status in STATUS_DESCRIPTIONS if applies.get(status, True) or status in facts.errors]
-
-
-def _describe_idempotency(operation: dict[str, Any]) -> None:
-    operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
-    for status, answer in operation["responses"].items():
-        if str(status).startswith("2"):
-            answer.setdefault("headers", {})[REPLAYED] = WAS_REPLAYED
-
-
-def _response(name: int | str) -> str:
-    return "OtherError" if name == "default" else f"Error{name}"
-
-
-def _or_bare(name: str, answer: Any) -> dict[str, Any]:
-    """A response of the event list, which has two forms."""
-    if name == "200":
-        schema = answer["content"]["application/json"]["schema"]
-        bare = {"type": "array", "items": {"$ref": "#/components/schemas/Event"}}
-        failed = {
-            "schema": {"type": "string"},
-            "description": "A JSON array of the calendars that could not be read, as many as fit into 3 500 "
-            "characters. Only with `minDate`.",
-        }
-        count = {
-            "schema": {"type": "integer"},
-            "description": "The number of all calendars that could not be read, including those that do not "
-            "fit into `X-Failed-Calendars`.",
-        }
-        more = {"headers": {"X-Failed-Calendars": failed, "X-Failed-Calendars-Count": count}}
-    else:
-        status = int(name) if name.isdecimal() else name
-        answer = {"description": STATUS_DESCRIPTIONS[status], "headers": HEADERS.get(status, {})}
-        schema, bare = {"$ref": "#/components/schemas/Error"}, {"type": "string"}
-        more = {}
-    return {**answer, **more, "content": {"application/json": {"schema": {"anyOf": [schema, bare]}}}}

@@ -8,31 +8,58 @@ from __future__ import annotations
 from typing import Any
 
 from app.availability.explanation import REASONS
-from app.http.errors import Code
+from app.http.error_codes import Code
 from app.schemas.authorization import ACCESS_TYPES
-from app.schemas.availability import ALIGNMENTS, ENTRY_STATUSES, ON_FAILURE, WEEKDAYS
+from app.schemas.availability import ALIGNMENTS, ON_FAILURE, WEEKDAYS
 from app.schemas.calendars import ROLES
-from app.schemas.records import CONNECTION_TYPES
-from app.schemas.webhooks import EVENTS, STATUSES
+from app.schemas.connections import CONNECTION_TYPES
+from app.schemas.organization_grants import GRANT_TYPES
+from app.schemas.webhooks import EVENTS, SENT_EVENTS, STATUSES
 from providers.errors import Reason
-from providers.events import ResponseStatus
+from providers.events import EventStatus, ResponseStatus, ShowAs
 from providers.names import ProviderName
 from providers.scopes import LEVEL_NAMES
 from store.sql.queries.users import RELATIONS
 
+MEANINGS = {
+    "AccessLevel": "A level of access: `write` (events too), `read`, or `free-busy` (no contents of events). "
+    "`edit` is the old name of `write`.",
+    "AccessRole": "What an account may do with a calendar, from the least to the most.",
+    "AccessType": "Whether access lasts while the person is away (`offline`).",
+    "ConnectionType": "How an account is connected.",
+    "DeliveryStatus": "The state of a delivery.",
+    "ErrorCode": "What is wrong, for programs. A code is never renamed.",
+    "EventStatus": "Whether an event takes place.",
+    "FailureReason": "Why a provider failed; the set is closed.",
+    "GrantType": "What the administrator of an organization has authorized.",
+    "OnFailure": "What to answer when some calendars could not be read: an error, or what was read.",
+    "Provider": "A calendar provider.",
+    "Relation": "A relation of a user.",
+    "ResponseStatus": "What an attendee has answered.",
+    "SentEventType": "An event that an endpoint may receive; `webhook.test` is sent on request only.",
+    "ShowAs": "Whether the owner of the calendar counts as busy during an event.",
+    "SlotAlignment": "Where slots start: at the start of each free stretch, or at multiples of `slotStep` on "
+    "the local clock.",
+    "Verdict": "Why a moment is, or is not, offered; the set is closed.",
+    "WebhookEventType": "What has happened.",
+    "Weekday": "A day of the week.",
+}
 WORDS: dict[str, tuple[str, ...]] = {
     "AccessLevel": LEVEL_NAMES,
     "AccessRole": ROLES,
     "AccessType": ACCESS_TYPES,
     "ConnectionType": CONNECTION_TYPES,
     "DeliveryStatus": STATUSES,
-    "EntryStatus": ENTRY_STATUSES,
     "ErrorCode": tuple(Code),
+    "EventStatus": tuple(EventStatus),
     "FailureReason": tuple(Reason),
+    "GrantType": GRANT_TYPES,
     "OnFailure": ON_FAILURE,
     "Provider": tuple(ProviderName),
     "Relation": tuple(RELATIONS),
     "ResponseStatus": tuple(ResponseStatus),
+    "SentEventType": SENT_EVENTS,
+    "ShowAs": tuple(ShowAs),
     "SlotAlignment": ALIGNMENTS,
     "Verdict": tuple(REASONS),
     "WebhookEventType": EVENTS,
@@ -44,7 +71,10 @@ _NAMES = {frozenset(map(str, words)): name for name, words in WORDS.items()}
 def named(document: dict[str, Any]) -> dict[str, Any]:
     """The document with each inline enumeration replaced by a reference to its name."""
     replaced: dict[str, Any] = _replaced(document)
-    schemas = {name: {"type": "string", "enum": [*map(str, words)]} for name, words in WORDS.items()}
+    schemas = {
+        name: {"type": "string", "description": MEANINGS[name], "enum": [*map(str, words)]}
+        for name, words in WORDS.items()
+    }
     replaced["components"]["schemas"] |= schemas
     return replaced
 

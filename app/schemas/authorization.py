@@ -7,9 +7,9 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
-from app.schemas import records
+from app.schemas import connections
+from app.schemas.connections import MOST_SCOPES
 from app.schemas.fields import Body, Several, Text, TrueOrFalse, Word
-from app.schemas.records import MOST_SCOPES
 from providers.names import ProviderName
 from providers.scopes import LEVEL_NAMES, Level
 
@@ -52,10 +52,10 @@ def _own_scopes(value: list[Any]) -> tuple[str, ...]:
 class Access(fields.Field[Any]):
     """A level of access as ``str``, or the provider's own scopes as a tuple."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, *, description: str = _MEANING, **options: Any) -> None:
         shape = {
             "oneOf": [{"type": "string", "enum": list(LEVEL_NAMES)}, _OWN_SCOPES],
-            "description": _MEANING,
+            "description": description,
         }
         super().__init__(metadata=shape, **options)
 
@@ -113,7 +113,7 @@ class Consent(Schema):
     )
     redirectUrl = Address(REDIRECT)
     returnUrl = Address(RETURN)
-    expectedEmail = records.Address(load_default=None, description=EXPECTED_EMAIL)
+    expectedEmail = connections.Address(load_default=None, description=EXPECTED_EMAIL)
 
 
 class LinkQuery(Consent):
@@ -140,7 +140,9 @@ class LinkSchema(Schema):
 class ProviderLinkSchema(LinkSchema):
     """A link to the consent page of one provider."""
 
-    provider = Word(tuple(ProviderName), required=True)
+    provider = Word(
+        tuple(ProviderName), required=True, metadata={"description": "The provider that the link leads to."}
+    )
 
 
 class Granted(fields.Field[Any]):
@@ -163,8 +165,18 @@ class Granted(fields.Field[Any]):
 class VerifyBody(Body):
     """The parameters that the provider sent to the client's ``redirectUrl``."""
 
-    code = Text(shortest=1, longest=8192, required=True)
-    state = Text(shortest=1, longest=512, required=True)
+    code = Text(
+        shortest=1,
+        longest=8192,
+        required=True,
+        metadata={"description": "`code` of the redirect.", "examples": ["4/0AVMBsJh"]},
+    )
+    state = Text(
+        shortest=1,
+        longest=512,
+        required=True,
+        metadata={"description": "`state` of the redirect. It works once.", "examples": ["q2Vw8cJ5"]},
+    )
     scope = Granted(load_default=None, allow_none=True)
 
 
@@ -177,4 +189,7 @@ class RevokeQuery(Schema):
 class AccessTokenSchema(Schema):
     """A valid access token."""
 
-    accessToken = fields.String(required=True)
+    accessToken = fields.String(
+        required=True,
+        metadata={"description": "For the header `Authorization` of requests to the provider."},
+    )

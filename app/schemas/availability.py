@@ -1,15 +1,13 @@
-"""Schemas of busy and scheduling requests and responses."""
+"""Schemas of busy and scheduling requests."""
 
 from __future__ import annotations
 
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from marshmallow import Schema, ValidationError, fields, pre_load, validates_schema
+from marshmallow import ValidationError, fields, pre_load, validates_schema
 
 from app.http.fast_args import QuerySchema
-from app.http.responses import WholeBody
-from app.schemas.errors import REASON, FailedCalendarSchema, FailedUserSchema
 from app.schemas.fields import (
     USER_ID,
     Body,
@@ -19,7 +17,6 @@ from app.schemas.fields import (
     IntegerText,
     PathText,
     Several,
-    Timestamp,
     TrueOrFalse,
     Word,
     Zone,
@@ -31,7 +28,6 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 
 ALIGNMENTS = ("start", "clock")
 ON_FAILURE = ("fail", "partial")
-ENTRY_STATUSES = ("ok", "error")
 
 LONGEST_MINUTES = 10_080
 MOST_OVERLAPS = 1000
@@ -160,12 +156,24 @@ class OrganizationSlotsQuery(SlotsQuery):
     """Slots of every member of an organization."""
 
 
-class WindowSchema(Body):
-    """A weekly schedule window."""
+WINDOW_DAYS = {
+    "description": "The weekdays on which the window opens. An empty array adds no time.",
+    "examples": [["monday", "thursday"]],
+}
+WINDOW_START = {"description": "The local time at which the window opens."}
+WINDOW_END = {
+    "description": "The local time at which the window closes. `00:00` is the end of the day. A time before "
+    "`start` lies on the next day.",
+    "examples": ["17:00"],
+}
 
-    days = fields.List(Word(WEEKDAYS), required=True)
-    start = Clock(required=True)
-    end = Clock(required=True)
+
+class WindowSchema(Body):
+    """A weekly schedule window, in the zone of the request."""
+
+    days = fields.List(Word(WEEKDAYS), required=True, metadata=WINDOW_DAYS)
+    start = Clock(required=True, metadata=WINDOW_START)
+    end = Clock(required=True, metadata=WINDOW_END)
 
     @validates_schema
     def is_a_window(self, data: dict[str, Any], **_: Any) -> None:
@@ -174,10 +182,17 @@ class WindowSchema(Body):
             raise ValidationError("must differ from start", "end")
 
 
+SCHEDULES = {
+    "description": "Weekly windows. A slot lies inside their union. An empty array means no availability."
+}
+
+
 class SchedulesBody(Body):
     """Weekly schedules; slots may lie in their union."""
 
-    schedules = fields.List(fields.Nested(WindowSchema), load_default=None, validate=at_most(MOST_WINDOWS))
+    schedules = fields.List(
+        fields.Nested(WindowSchema), load_default=None, validate=at_most(MOST_WINDOWS), metadata=SCHEDULES
+    )
 
     @pre_load
     def one_is_a_list_of_one(self, data: Any, **_: Any) -> Any:
@@ -190,13 +205,15 @@ class SchedulesBody(Body):
 class RequiredSchedulesBody(SchedulesBody):
     """Weekly schedules of one user."""
 
-    schedules = fields.List(fields.Nested(WindowSchema), required=True, validate=at_most(MOST_WINDOWS))
+    schedules = fields.List(
+        fields.Nested(WindowSchema), required=True, validate=at_most(MOST_WINDOWS), metadata=SCHEDULES
+    )
 
 
 class WantedUserSchema(SchedulesBody):
     """One of several users; its own calendars and schedules override those of the request."""
 
-    id = Identifier(USER_ID, required=True)
+    id = Identifier(USER_ID, required=True, metadata={"description": "The id of the user."})
     calendarIds = fields.List(
         PathText(longest=1024),
         load_default=list,
@@ -208,105 +225,9 @@ class WantedUserSchema(SchedulesBody):
 class UsersBody(SchedulesBody):
     """Several users."""
 
-    users = fields.List(fields.Nested(WantedUserSchema), required=True, validate=at_most(MOST_USERS))
-
-
-class BusyPeriodSchema(Schema):
-    """A busy period, with an exclusive end."""
-
-    start = Timestamp(required=True)
-    end = Timestamp(required=True)
-
-
-class SlotSchema(BusyPeriodSchema):
-    """A free interval of exactly ``slotDuration``."""
-
-
-class MemberSlotSchema(SlotSchema):
-    """A slot of one member."""
-
-    userId = fields.String(required=True)
-
-
-class OptionsSchema(Schema):
-    """The parameters that the slots were computed with."""
-
-    start = Timestamp(required=True)
-    end = Timestamp(required=True)
-    maxOverlaps = fields.Integer(required=True)
-    padding = fields.Integer(required=True, metadata={"description": "Minutes."})
-    slotDuration = fields.Integer(required=True, metadata={"description": "Minutes."})
-    earliestTimeEachDay = fields.String(metadata={"description": "`HH:MM`; only when it was given."})
-    latestTimeEachDay = fields.String(metadata={"description": "`HH:MM`; only when it was given."})
-    slotStep = fields.Integer(metadata={"description": "Minutes; only when it was given."})
-    align = Word(ALIGNMENTS, metadata={"description": "Only when it was given as `clock`."})
-
-
-class UserSlotsSchema(Schema):
-    """Slots of one user."""
-
-    availableSlots = fields.List(fields.Nested(SlotSchema), required=True)
-    options = fields.Nested(OptionsSchema, required=True)
-
-
-class UserSlotsAnswer(WholeBody):
-    """Slots of one user; failed calendars only with ``onFailure=partial``."""
-
-    data = fields.Nested(UserSlotsSchema, required=True)
-    failedCalendars = fields.List(fields.Nested(FailedCalendarSchema))
-
-
-class OrganizationSlotsSchema(Schema):
-    """Slots of all members."""
-
-    availableSlots = fields.List(fields.Nested(MemberSlotSchema), required=True)
-    options = fields.Nested(OptionsSchema, required=True)
-
-
-class OrganizationSlotsAnswer(WholeBody):
-    """Slots of all members who could be read, and those who could not."""
-
-    data = fields.Nested(OrganizationSlotsSchema, required=True)
-    failedUsers = fields.List(fields.Nested(FailedUserSchema), required=True)
-
-
-class WindowAnswerSchema(Schema):
-    """A weekly schedule window, as in the request."""
-
-    days = fields.List(Word(WEEKDAYS), required=True)
-    start = fields.String(required=True)
-    end = fields.String(required=True)
-
-
-class UserEntrySchema(Schema):
-    """One of several users: slots (``ok``), or why there are none (``error``)."""
-
-    userId = fields.String(required=True)
-    status = Word(ENTRY_STATUSES, required=True)
-    availableSlots = fields.List(fields.Nested(SlotSchema))
-    options = fields.Nested(OptionsSchema)
-    calendarIds = fields.List(fields.String())
-    schedules = fields.List(fields.Nested(WindowAnswerSchema))
-    error = fields.String()
-    reason = fields.String(metadata=REASON)
-    failedCalendars = fields.List(fields.Nested(FailedCalendarSchema), required=True)
-
-
-class UsersSlotsAnswer(WholeBody):
-    """An entry for each user asked for, in the order of the request."""
-
-    data = fields.List(fields.Nested(UserEntrySchema), required=True)
-
-
-class UserBusyAnswer(WholeBody):
-    """Busy periods of one user, and the calendars that could not be read."""
-
-    data = fields.List(fields.Nested(BusyPeriodSchema), required=True)
-    failedCalendars = fields.List(fields.Nested(FailedCalendarSchema), required=True)
-
-
-class OrganizationBusyAnswer(WholeBody):
-    """Busy periods of all members, and the members with a calendar that could not be read."""
-
-    data = fields.List(fields.Nested(BusyPeriodSchema), required=True)
-    failedUsers = fields.List(fields.Nested(FailedUserSchema), required=True)
+    users = fields.List(
+        fields.Nested(WantedUserSchema),
+        required=True,
+        validate=at_most(MOST_USERS),
+        metadata={"description": "The users. The answer has an entry for each, in this order."},
+    )

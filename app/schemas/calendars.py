@@ -8,8 +8,8 @@ from marshmallow import Schema, fields
 
 from app.http.responses import WholeBody
 from app.schemas.errors import FailedCalendarSchema
-from app.schemas.fields import Several, Text, Word
-from app.schemas.records import PageQuery
+from app.schemas.fields import Several, Word
+from app.schemas.paging import NEXT_CURSOR, LongCursorQuery
 from providers.base import Calendar
 from providers.names import ProviderName
 
@@ -18,6 +18,11 @@ ORIGINAL = {
     "description": "The provider's own record, untouched.",
     "anyOf": [{"$ref": "#/components/schemas/Original"}, {"type": "null"}],
 }
+CALENDAR_ID = {
+    "description": "The id at the provider: Google's main calendar has the account's address.",
+    "examples": ["ada@example.com"],
+}
+PROVIDER = {"description": "The provider of the account."}
 
 
 class ProviderQuery(Schema):
@@ -28,12 +33,6 @@ class ProviderQuery(Schema):
     )
 
 
-class LongCursorQuery(PageQuery):
-    """Paging of a list whose cursors contain the long ids of providers."""
-
-    cursor = Text(longest=16_384, metadata={"description": "`nextCursor` of the page before."})
-
-
 class CalendarsQuery(ProviderQuery, LongCursorQuery):
     """A filter for connections, and paging."""
 
@@ -41,29 +40,41 @@ class CalendarsQuery(ProviderQuery, LongCursorQuery):
 class CalendarSchema(Schema):
     """A calendar of one of the user's accounts."""
 
-    id = fields.String(required=True)
-    provider = Word(tuple(ProviderName), required=True)
-    subject = fields.String(required=True)
-    accessRole = Word(ROLES, required=True)
-    primary = fields.Boolean(required=True, metadata={"description": "The main one of its account."})
-    selected = fields.Boolean(required=True)
-    backgroundColor = fields.String(required=True, metadata={"examples": ["#9fe1e7"]})
-    foregroundColor = fields.String(required=True, metadata={"examples": ["#000000"]})
-    timeZone = fields.String(required=True, metadata={"examples": ["Europe/Berlin"]})
+    id = fields.String(required=True, metadata=CALENDAR_ID)
+    provider = Word(tuple(ProviderName), required=True, metadata=PROVIDER)
+    subject = fields.String(required=True, metadata={"description": "The title.", "examples": ["Team"]})
+    accessRole = Word(ROLES, required=True, metadata={"description": "What the account may do with it."})
+    primary = fields.Boolean(
+        required=True, metadata={"description": "Whether it is the main one of its account."}
+    )
+    selected = fields.Boolean(
+        required=True, metadata={"description": "Whether the provider's own pages show it."}
+    )
+    backgroundColor = fields.String(
+        required=True, metadata={"description": "Its colour.", "examples": ["#9fe1e7"]}
+    )
+    foregroundColor = fields.String(
+        required=True,
+        metadata={"description": "A colour for text on `backgroundColor`.", "examples": ["#000000"]},
+    )
+    timeZone = fields.String(
+        required=True, metadata={"description": "An IANA name.", "examples": ["Europe/Berlin"]}
+    )
     original = fields.Raw(required=True, metadata=ORIGINAL)
 
 
 class CalendarsAnswer(WholeBody):
-    """The calendars that could be read, and the accounts that could not."""
+    """The calendars that could be read, and the accounts that could not be read."""
 
-    data = fields.List(fields.Nested(CalendarSchema), required=True)
+    data = fields.List(
+        fields.Nested(CalendarSchema), required=True, metadata={"description": "The calendars."}
+    )
     failedCalendars = fields.List(
         fields.Nested(FailedCalendarSchema),
-        metadata={"description": "Only when an account could not be read; named by its main calendar."},
+        required=True,
+        metadata={"description": "Accounts that could not be read, each named by its main calendar."},
     )
-    nextCursor = fields.String(
-        allow_none=True, metadata={"description": "Only with `limit`; null at the end."}
-    )
+    nextCursor = fields.String(allow_none=True, metadata=NEXT_CURSOR)
 
 
 def calendar_view(calendar: Calendar) -> dict[str, Any]:

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
-from app.http.errors import Code
+from app.http.error_codes import Code
 from app.schemas.fields import Word
 from providers.errors import Reason
 from providers.names import ProviderName
 
 REASON = {"description": "Why it could not be read; the set is closed.", "enum": [str(r) for r in Reason]}
+MESSAGE = {
+    "description": "The same for people: it names no token, address or internal.",
+    "examples": ["Google says that this connection has ended"],
+}
+
+CODE = {
+    "description": "What went wrong; the set is closed, and a code is never renamed.",
+    "enum": [str(code) for code in Code],
+}
 
 # By status, as in the OpenAPI document.
 STATUS_DESCRIPTIONS: dict[int | str, str] = {
@@ -19,6 +28,7 @@ STATUS_DESCRIPTIONS: dict[int | str, str] = {
     404: "The resource does not exist, or this API key does not reach it.",
     409: "The identifier is taken, or a limit is reached; or the first request with this `Idempotency-Key` "
     "is still being processed.",
+    412: "The event no longer has the etag in `If-Match`: another client has changed it.",
     413: "The body is larger than 1 MiB.",
     415: "The body is not `application/json`.",
     422: "The `Idempotency-Key` was used with another request; or the provider wrote an event and returned "
@@ -34,7 +44,7 @@ STATUS_DESCRIPTIONS: dict[int | str, str] = {
 class ErrorSchema(Schema):
     """The body of every error response."""
 
-    data = fields.Raw(required=True, metadata={"type": "null"})
+    data = fields.Raw(required=True, metadata={"type": "null", "description": "Always null."})
     error = fields.String(
         required=True,
         metadata={
@@ -48,21 +58,24 @@ class ErrorSchema(Schema):
             "description": "Why the provider failed; the set is closed.",
         }
     )
-    code = fields.String(
+    code = fields.String(required=True, metadata=CODE)
+    param = fields.String(
         metadata={
-            "description": "Tells apart errors of one status; absent where the status says enough.",
-            "enum": [str(code) for code in Code],
+            "description": "With `validationFailed` and `rangeTooLarge`: the path of the parameter or field.",
+            "examples": ["slotDuration", "schedules.0.start"],
         }
     )
     operation = fields.String(metadata={"description": "Insufficient scope: the operation that was refused."})
     validScopes = fields.List(fields.String(), metadata={"description": "Scopes of which any suffices."})
-    retryAfter = fields.Integer(metadata={"description": "Throttled: seconds to wait."})
+    retryAfter = fields.Integer(
+        metadata={"description": "Seconds to wait before the request is repeated, as in `Retry-After`."}
+    )
     metaId = fields.String(metadata={"description": "Unified events: what to repeat the creation with."})
     failedCalendars = fields.List(
         fields.Nested(lambda: FailedCalendarSchema()),
         metadata={
-            "description": "The calendars that could not be read. Unified events: the accounts that a change "
-            "or deletion has not reached."
+            "description": "The calendars that could not be read or written. Unified events: the accounts "
+            "that failed."
         },
     )
 
@@ -70,18 +83,32 @@ class ErrorSchema(Schema):
 class FailedCalendarSchema(Schema):
     """A calendar that could not be read."""
 
-    calendarId = fields.String(required=True)
-    provider = Word(tuple(ProviderName), required=True)
+    calendarId = fields.String(
+        required=True,
+        metadata={
+            "description": "The id at the provider. An account whose calendars are not known is named by its "
+            "main calendar.",
+            "examples": ["ada@example.com"],
+        },
+    )
+    provider = Word(
+        tuple(ProviderName), required=True, metadata={"description": "The provider of the account."}
+    )
     reason = fields.String(required=True, metadata=REASON)
-    message = fields.String(required=True)
+    message = fields.String(required=True, metadata=MESSAGE)
 
 
 class FailedUserSchema(Schema):
     """A member with at least one calendar that could not be read."""
 
-    customId = fields.String(required=True)
+    customId = fields.String(
+        required=True, metadata={"description": "The id of the user.", "examples": ["ada"]}
+    )
+    userId = fields.String(
+        required=True, metadata={"description": "The same as `customId`.", "examples": ["ada"]}
+    )
     reason = fields.String(required=True, metadata=REASON)
-    message = fields.String(required=True)
+    message = fields.String(required=True, metadata=MESSAGE)
     failedCalendars = fields.List(
         fields.Nested(FailedCalendarSchema),
         required=True,

@@ -1,4 +1,4 @@
-"""Schemas of events in requests and responses."""
+"""Schemas of events in requests."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 from marshmallow import Schema, ValidationError, fields
 
-from app.http.responses import WholeBody
+from app.http.fast_args import QuerySchema
 from app.schemas import timestamps
 from app.schemas.availability import CALENDAR_IDS, MOST_CALENDARS, ZoneQuery
-from app.schemas.calendars import ORIGINAL, LongCursorQuery, ProviderQuery
-from app.schemas.errors import FailedCalendarSchema
+from app.schemas.calendars import ProviderQuery
+from app.schemas.connections import Address
 from app.schemas.fields import (
     CONTROL,
     Body,
@@ -22,14 +22,13 @@ from app.schemas.fields import (
     PathText,
     Several,
     Text,
-    Timestamp,
     TrueOrFalse,
     Word,
     Zone,
     at_most,
 )
-from app.schemas.records import Address
-from providers.events import ResponseStatus
+from app.schemas.paging import LongCursorQuery
+from providers.etags import ENTITY_TAG
 from providers.names import ProviderName
 
 # Google's limit on the guests of one event; it also bounds an extended property's value, as metaId is.
@@ -42,12 +41,18 @@ LONGEST_TEXT = 32_768
 SECONDS = re.compile(r"[0-9]{10}", re.ASCII)
 MILLISECONDS = re.compile(r"[0-9]{1,6}|[0-9]{9}|[0-9]{11,15}", re.ASCII)
 
+SUBJECT = {"description": "The title.", "examples": ["Review"]}
+LOCATION = {"description": "Where it takes place.", "examples": ["Room 4"]}
+META_ID = {"description": "Ties the copies of a unified event together; of your choice, or generated."}
 START = {"description": "ISO 8601; a date alone, in both `start` and `end`, makes an all-day event."}
 END = {"description": "Not included: an all-day event ends with the day after its last."}
-META_ID = {"description": "Ties the copies of a unified event together; of your choice, or generated."}
 NOTIFY = {"description": "Whether guests are notified; Microsoft always does. Default: the provider's own."}
-LIST_EDGE = {"description": "ISO 8601, or milliseconds since 1970; for the answer as a bare array."}
-RESPONSE = {"description": "What the attendee has answered.", "enum": [str(each) for each in ResponseStatus]}
+# The form of the list with a bare array stays for older clients.
+LIST_EDGE = {
+    "description": "ISO 8601, or milliseconds since 1970, for the answer as a bare array. Use `start` and "
+    "`end`.",
+    "deprecated": True,
+}
 
 
 class LongText(Parsed[str]):
@@ -125,18 +130,24 @@ def _web_address(text: str) -> str:
 class AttendeeBody(Body):
     """A guest to invite."""
 
-    email = Address(required=True)
+    email = Address(required=True, description="The address of the guest.")
 
 
 class EventChangeBody(Body):
     """A change of an event; absent fields stay unchanged."""
 
-    subject = Text(longest=1024)
-    description = LongText(longest=LONGEST_TEXT)
-    location = Text(longest=1024)
+    subject = Text(longest=1024, metadata=SUBJECT)
+    description = LongText(longest=LONGEST_TEXT, metadata={"description": "A text of several lines."})
+    location = Text(longest=1024, metadata=LOCATION)
     start = Instant(metadata=START)
     end = Instant(metadata=END)
-    attendees = fields.List(fields.Nested(AttendeeBody), validate=at_most(MOST_ATTENDEES))
+    attendees = fields.List(
+        fields.Nested(AttendeeBody),
+        validate=at_most(MOST_ATTENDEES),
+        metadata={
+            "description": "The guests. A change replaces the list; who stays on it keeps their response."
+        },
+    )
     meeting = Meeting()
     sendNotifications = JsonBoolean(metadata=NOTIFY)
     metaId = PathText(longest=LONGEST_META_ID, metadata=META_ID)
@@ -185,7 +196,9 @@ class DeleteQuery(Schema):
 class UnifiedDeleteQuery(ProviderQuery):
     """A filter for copies, and the providers that notify guests."""
 
-    sendNotificationsFor = Several(Word(tuple(ProviderName)), metadata={"description": "Providers."})
+    sendNotificationsFor = Several(
+        Word(tuple(ProviderName)), metadata={"description": "Providers that notify guests; others do not."}
+    )
 
 
 class OptionalZoneHeader(Schema):
@@ -197,6 +210,53 @@ class OptionalZoneHeader(Schema):
         data_key="X-Timezone",
         metadata={"description": "Time zone of the times in the request, an IANA name.", "default": "UTC"},
     )
+
+
+class EntityTag(Parsed[str | None]):
+    """An etag that the event must have; None for ``*``, which stands for any."""
+
+    def __init__(self, **options: Any) -> None:
+        shape = {"pattern": rf"^(\*|{ENTITY_TAG.pattern})$", "examples": ['W/"3529324800000000"']}
+        super().__init__(shape=shape, **options)
+
+    def parse(self, text: str) -> str | None:
+        """The validated etag."""
+        etag = text.strip()
+        if etag == "*":
+            return None
+        if not ENTITY_TAG.fullmatch(etag):
+            raise ValidationError("must be one etag in double quotes, or *")
+        return etag
+
+
+class ConditionHeader(QuerySchema):
+    """The condition of a write."""
+
+    etag = EntityTag(
+        data_key="If-Match",
+        load_default=None,
+        metadata={
+            "description": "The `etag` of the event as you read it. When another client has changed the "
+            "event since, nothing is written and the status is 412. `*` stands for any etag."
+        },
+    )
+
+
+class ListZoneQuery(ZoneQuery):
+    """The zone of local times in the request; the list is the only route that deprecates it in the query."""
+
+    timeZone = Zone(
+        metadata={
+            "description": "The same as the header `X-Timezone`, which it overrides. Use the header.",
+            "deprecated": True,
+        }
+    )
+
+
+class ListZoneHeader(OptionalZoneHeader):
+    """The zone of local times in the request."""
+
+    in_query = ListZoneQuery
 
 
 class EventsQuery(ProviderQuery, LongCursorQuery):
@@ -212,85 +272,3 @@ class EventsQuery(ProviderQuery, LongCursorQuery):
     )
     minDate = ListEdge(metadata=LIST_EDGE)
     maxDate = ListEdge(metadata=LIST_EDGE)
-
-
-class AttendeeSchema(Schema):
-    """A guest of an event."""
-
-    email = fields.String(required=True)
-    self = fields.Boolean(required=True, metadata={"description": "Whether it is the account itself."})
-    responseStatus = fields.String(required=True, metadata=RESPONSE)
-    original = fields.Raw(required=True, metadata=ORIGINAL)
-
-
-class EventFieldsSchema(Schema):
-    """Fields of every event."""
-
-    subject = fields.String(required=True)
-    description = fields.String(required=True)
-    location = fields.String(required=True)
-    start = Timestamp(required=True)
-    end = Timestamp(required=True)
-    allDay = fields.Boolean(metadata={"description": "Only when true: it spans local midnights."})
-    meetingUrl = fields.String(metadata={"description": "Only where the event is held online."})
-
-
-class EventSchema(EventFieldsSchema):
-    """An event of one calendar."""
-
-    id = fields.String(required=True)
-    calendarId = fields.String(required=True)
-    provider = Word(tuple(ProviderName), required=True)
-    metaId = fields.String(metadata={"description": "Only when the event has one."})
-    attendees = fields.List(fields.Nested(AttendeeSchema), required=True)
-    original = fields.Raw(required=True, metadata=ORIGINAL)
-
-
-class EventAnswer(WholeBody):
-    """One event."""
-
-    data = fields.Nested(EventSchema, required=True)
-
-
-class UnifiedAttendeeSchema(Schema):
-    """A guest of a unified event."""
-
-    email = fields.String(required=True)
-    self = fields.Boolean(required=True)
-    originals = fields.List(fields.Raw(metadata=ORIGINAL), required=True)
-
-
-class EventCopySchema(Schema):
-    """The location of a copy of a unified event."""
-
-    id = fields.String(required=True)
-    calendarId = fields.String(required=True)
-    provider = Word(tuple(ProviderName), required=True)
-
-
-class UnifiedEventSchema(EventFieldsSchema):
-    """One event in several accounts; its fields are those of the first copy."""
-
-    metaId = fields.String(required=True)
-    attendees = fields.List(fields.Nested(UnifiedAttendeeSchema), required=True)
-    originals = fields.List(fields.Raw(metadata=ORIGINAL), required=True)
-    events = fields.List(fields.Nested(EventCopySchema), required=True)
-
-
-class UnifiedAnswer(WholeBody):
-    """A unified event, and the accounts whose copy could not be read."""
-
-    data = fields.Nested(UnifiedEventSchema, required=True)
-    failedCalendars = fields.List(
-        fields.Nested(FailedCalendarSchema), metadata={"description": "Only when one could not be asked."}
-    )
-
-
-class EventsAnswer(WholeBody):
-    """The events that could be read, and the calendars that could not."""
-
-    data = fields.List(fields.Nested(EventSchema), required=True)
-    failedCalendars = fields.List(fields.Nested(FailedCalendarSchema), required=True)
-    nextCursor = fields.String(
-        allow_none=True, metadata={"description": "Only with `limit`; null at the end."}
-    )

@@ -7,16 +7,22 @@ from marshmallow import Schema, fields
 from app.availability.explanation import REASONS
 from app.http.fast_args import QuerySchema
 from app.http.responses import WholeBody
-from app.schemas.availability import (
+from app.schemas.availability import OrganizationSlotsQuery, UserSlotsQuery
+from app.schemas.availability_answers import (
+    FAILED_CALENDARS,
+    FAILED_USERS,
+    OPTIONS,
+    USER,
     BusyPeriodSchema,
     OptionsSchema,
-    OrganizationSlotsQuery,
     SlotSchema,
-    UserSlotsQuery,
 )
+from app.schemas.calendars import CALENDAR_ID, PROVIDER
 from app.schemas.errors import FailedCalendarSchema, FailedUserSchema
 from app.schemas.fields import Instant, Timestamp, Word
 from providers.names import ProviderName
+
+AT = {"description": "The moment that is explained.", "examples": ["2026-11-20T09:05:00.000Z"]}
 
 
 class MomentQuery(QuerySchema):
@@ -39,13 +45,18 @@ class OrganizationMomentQuery(MomentQuery, OrganizationSlotsQuery):
 class BlockingSchema(BusyPeriodSchema):
     """A busy period that covers the moment when padding is added."""
 
-    calendarId = fields.String(required=True)
-    provider = Word(tuple(ProviderName), required=True)
+    calendarId = fields.String(required=True, metadata=CALENDAR_ID)
+    provider = Word(tuple(ProviderName), required=True, metadata=PROVIDER)
     email = fields.String(
-        required=True, allow_none=True, metadata={"description": "The address of the account."}
+        required=True,
+        allow_none=True,
+        metadata={
+            "description": "The address of the account; null if it is not known.",
+            "examples": ["ada@example.com"],
+        },
     )
-    paddedStart = Timestamp(required=True)
-    paddedEnd = Timestamp(required=True)
+    paddedStart = Timestamp(required=True, metadata={"description": "`start`, and the padding before it."})
+    paddedEnd = Timestamp(required=True, metadata={"description": "`end`, and the padding after it."})
 
 
 class ExplainedSchema(Schema):
@@ -111,34 +122,47 @@ class ExplainedSchema(Schema):
 class UserExplainedSchema(ExplainedSchema):
     """Why the moment of a user is, or is not, offered."""
 
-    at = Timestamp(required=True)
-    options = fields.Nested(OptionsSchema, required=True)
+    at = Timestamp(required=True, metadata=AT)
+    options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
 
 
 class MemberExplainedSchema(ExplainedSchema):
     """Why the moment of a member is, or is not, offered."""
 
-    userId = fields.String(required=True)
+    userId = fields.String(required=True, metadata=USER)
 
 
 class OrganizationExplainedSchema(Schema):
     """The members whose slots hold the moment, and an explanation for every member."""
 
-    at = Timestamp(required=True)
-    offeredBy = fields.List(fields.String(), required=True, metadata={"description": "By user id."})
-    members = fields.List(fields.Nested(MemberExplainedSchema), required=True)
-    options = fields.Nested(OptionsSchema, required=True)
+    at = Timestamp(required=True, metadata=AT)
+    offeredBy = fields.List(
+        fields.String(),
+        required=True,
+        metadata={
+            "description": "The ids of the members whose slots hold the moment.",
+            "examples": [["ada"]],
+        },
+    )
+    members = fields.List(
+        fields.Nested(MemberExplainedSchema),
+        required=True,
+        metadata={"description": "An explanation for every member, by user id."},
+    )
+    options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
 
 
 class UserExplainedAnswer(WholeBody):
     """The explanation for one user, and the calendars that could not be read."""
 
     data = fields.Nested(UserExplainedSchema, required=True)
-    failedCalendars = fields.List(fields.Nested(FailedCalendarSchema), required=True)
+    failedCalendars = fields.List(
+        fields.Nested(FailedCalendarSchema), required=True, metadata=FAILED_CALENDARS
+    )
 
 
 class OrganizationExplainedAnswer(WholeBody):
     """The explanations for all members, and the members with a calendar that could not be read."""
 
     data = fields.Nested(OrganizationExplainedSchema, required=True)
-    failedUsers = fields.List(fields.Nested(FailedUserSchema), required=True)
+    failedUsers = fields.List(fields.Nested(FailedUserSchema), required=True, metadata=FAILED_USERS)

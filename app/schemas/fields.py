@@ -215,6 +215,25 @@ class JsonBoolean(fields.Boolean):
         return value
 
 
+class JsonInteger(fields.Integer):
+    """An integer in a JSON body, within inclusive bounds; marshmallow's own field accepts texts too."""
+
+    def __init__(
+        self, *, least: int, most: int, metadata: Mapping[str, Any] | None = None, **options: Any
+    ) -> None:
+        shape = {"minimum": least, "maximum": most}
+        super().__init__(metadata={**shape, **(metadata or {})}, **options)
+        self.least = least
+        self.most = most
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise ValidationError("must be an integer")
+        if not self.least <= value <= self.most:
+            raise ValidationError(f"must be between {self.least} and {self.most}")
+        return value
+
+
 class Word(Parsed[str]):
     """One of a closed set of words."""
 
@@ -241,6 +260,31 @@ class Zone(Parsed[ZoneInfo]):
         if name is None:
             raise ValidationError("must be a time zone name, like Europe/Berlin")
         return ZoneInfo(name)
+
+
+class OneOf(fields.Field[Any]):
+    """An object of one of several schemas; the value of its field ``selector`` decides.
+
+    ``component`` is its name in the OpenAPI document, ``meaning`` its description there.
+    """
+
+    def __init__(
+        self, component: str, selector: str, schemas: Mapping[str, type[Schema]], *, meaning: str
+    ) -> None:
+        super().__init__()
+        self.component = component
+        self.selector = selector
+        self.schemas = schemas
+        self.meaning = meaning
+
+    def _serialize(self, value: Any, attr: str | None, obj: Any, **kwargs: Any) -> Any:
+        return self.schemas[value[self.selector]]().dump(value)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Any, **kwargs: Any) -> Any:
+        schema = self.schemas.get(str(value.get(self.selector))) if isinstance(value, dict) else None
+        if schema is None:
+            raise ValidationError(f"must have {self.selector}, one of {', '.join(self.schemas)}")
+        return schema().load(value)
 
 
 class Several(fields.List[Any]):

@@ -1,123 +1,57 @@
-"""Schemas of users, organizations and connections in requests and responses."""
+"""Schemas of users and organizations in requests and responses."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from typing import Any
 
 import orjson
-from marshmallow import Schema, ValidationError, fields, validate, validates_schema
+from marshmallow import Schema, ValidationError, fields, validates_schema
 
+from app.http.responses import WholeBody
+from app.schemas.connections import ConnectionSchema, connection_view
 from app.schemas.fields import (
     SLUG,
     USER_ID,
     Body,
     Identifier,
-    Instant,
-    IntegerText,
     Several,
     Text,
     Timestamp,
-    TrueOrFalse,
     Word,
     at_most,
 )
-from providers.names import ProviderName
-from store.sql.models import OAuthConnection, Organization, User
-from store.sql.queries.connections import Tokens
+from app.schemas.paging import PageQuery
+from store.sql.models import Organization, User
 from store.sql.queries.organizations import PREVIEWED_MEMBERS, Preview
 from store.sql.queries.users import RELATIONS, Page
 
-# Printable ASCII without spaces, as an HTTP header allows; providers use more than RFC 6750 allows.
-TOKEN = re.compile(r"[!-~]+")
-ADDRESS = re.compile(r"[^\s@]+@[^\s@]+")
-
-# The highest `limit` of a list.
-MOST_AT_ONCE = 1000
 # The most users that one request may name; organizations can be larger.
 MOST_MEMBERS = 10_000
 MOST_ORGANIZATIONS = 1000
-MOST_SCOPES = 200
-
-CONNECTION_TYPES = ("oauth2",)
 
 
-SCOPE = {
-    "description": "The provider's own scopes, as granted.",
-    "examples": [["https://www.googleapis.com/auth/calendar"]],
-}
-STORED_SCOPE = {
-    "description": (
-        "The provider's own scopes, as granted. A level (`write`, `read`, `free-busy`, `edit`) stands for "
-        "the calendar scopes that it requests."
-    ),
-    "examples": [["https://www.googleapis.com/auth/calendar"], ["write"]],
-}
-SHOWN = {"description": "Null unless `showToken` was asked for."}
-
-
-class TokenText(Text):
-    """An access or refresh token, as it can be sent in a header."""
-
-    def __init__(self, **options: Any) -> None:
-        shape = {"pattern": f"^{TOKEN.pattern}$"}
-        super().__init__(shortest=1, longest=16_384, metadata=shape, **options)
-
-    def parse(self, text: str) -> str:
-        """The validated token."""
-        token = super().parse(text)
-        if not TOKEN.fullmatch(token):
-            raise ValidationError("must be printable ASCII without spaces")
-        return token
-
-
-class Address(Text):
-    """An e-mail address; only its syntax is checked, and only roughly."""
-
-    def __init__(self, *, description: str | None = None, **options: Any) -> None:
-        shape: dict[str, Any] = {"pattern": f"^{ADDRESS.pattern}$", "examples": ["ada@example.com"]}
-        if description is not None:
-            shape["description"] = description
-        super().__init__(shortest=3, longest=320, metadata=shape, **options)
-
-    def parse(self, text: str) -> str:
-        """The validated address."""
-        address = super().parse(text)
-        if not ADDRESS.fullmatch(address):
-            raise ValidationError("must be an e-mail address, like ada@example.com")
-        return address
-
-
-class ConnectionSchema(Schema):
-    """A provider account of a user."""
-
-    provider = Word(tuple(ProviderName), required=True)
-    email = fields.String(required=True, allow_none=True, metadata={"examples": ["ada@example.com"]})
-    alive = fields.Boolean(
-        required=True, metadata={"description": "False once the provider says that the grant is gone."}
-    )
-    expiresAt = Timestamp(required=True, allow_none=True)
-    scope = fields.List(fields.String(), required=True, metadata=SCOPE)
-    type = Word(CONNECTION_TYPES, required=True)
-    accessToken = fields.String(required=True, allow_none=True, metadata=SHOWN)
-    refreshToken = fields.String(required=True, allow_none=True, metadata=SHOWN)
+OWN_ID = {"description": "The id of the user, chosen by you."}
+OWN_SLUG = {"description": "The identifier of the organization, chosen by you."}
+NAME = {"description": "The name for people; may be null.", "examples": ["Design team"]}
 
 
 class MemberSchema(Schema):
     """A user as a member of an organization."""
 
-    id = Identifier(USER_ID, required=True)
-    createdAt = Timestamp(required=True)
+    id = Identifier(USER_ID, required=True, metadata=OWN_ID)
+    createdAt = Timestamp(required=True, metadata={"description": "When the user was registered."})
 
 
 class OrganizationSchema(Schema):
     """A workspace and its members."""
 
-    slug = Identifier(SLUG, required=True)
-    name = fields.String(required=True, allow_none=True, metadata={"examples": ["Design team"]})
-    createdAt = Timestamp(required=True)
-    members = fields.List(fields.Nested(MemberSchema), required=True)
+    slug = Identifier(SLUG, required=True, metadata=OWN_SLUG)
+    name = fields.String(required=True, allow_none=True, metadata=NAME)
+    createdAt = Timestamp(required=True, metadata={"description": "When the organization was created."})
+    members = fields.List(
+        fields.Nested(MemberSchema), required=True, metadata={"description": "The members, by id."}
+    )
     membersTruncated = fields.Boolean(
         metadata={
             "description": "True in a list of users when the organization has more members than the "
@@ -146,19 +80,18 @@ class NestedOrganization(fields.Nested):
 class UserSchema(Schema):
     """A user, with the relations in ``include``."""
 
-    id = Identifier(USER_ID, required=True)
-    createdAt = Timestamp(required=True)
-    oauthConnections = fields.List(fields.Nested(ConnectionSchema))
-    organizations = fields.List(NestedOrganization())
-
-
-class PageQuery(Schema):
-    """Optional paging."""
-
-    limit = IntegerText(
-        least=1, most=MOST_AT_ONCE, metadata={"description": f"The longest page, 1 to {MOST_AT_ONCE}."}
+    id = Identifier(USER_ID, required=True, metadata=OWN_ID)
+    createdAt = Timestamp(required=True, metadata={"description": "When the user was registered."})
+    oauthConnections = fields.List(
+        fields.Nested(ConnectionSchema),
+        metadata={"description": "The connected accounts. Absent unless `include` names them or is absent."},
     )
-    cursor = Text(longest=512, metadata={"description": "`nextCursor` of the page before."})
+    organizations = fields.List(
+        NestedOrganization(),
+        metadata={
+            "description": "The organizations of the user. Absent unless `include` names them or is absent."
+        },
+    )
 
 
 class IncludeQuery(Schema):
@@ -178,7 +111,7 @@ class UserListQuery(PageQuery, IncludeQuery):
 class UserBody(Body):
     """A new user."""
 
-    id = Identifier(USER_ID, required=True)
+    id = Identifier(USER_ID, required=True, metadata=OWN_ID)
     organizationSlugs = fields.List(
         Identifier(SLUG),
         load_default=list,
@@ -190,8 +123,8 @@ class UserBody(Body):
 class RenameBody(Body):
     """A user's new identifier."""
 
-    userId = Identifier(USER_ID)
-    id = Identifier(USER_ID)
+    userId = Identifier(USER_ID, metadata={"description": "The new id."})
+    id = Identifier(USER_ID, metadata={"description": "The same as `userId`, for older clients."})
 
     @validates_schema
     def names_one(self, data: dict[str, Any], **_: Any) -> None:
@@ -203,66 +136,78 @@ class RenameBody(Body):
 class OrganizationBody(Body):
     """A new organization."""
 
-    slug = Identifier(SLUG, required=True)
-    name = Text(shortest=1, longest=128, load_default=None, allow_none=True)
+    slug = Identifier(SLUG, required=True, metadata=OWN_SLUG)
+    name = Text(shortest=1, longest=128, load_default=None, allow_none=True, metadata=NAME)
 
 
 class OrganizationChangeBody(Body):
     """A change of an organization; absent fields stay unchanged."""
 
-    slug = Identifier(SLUG)
-    name = Text(shortest=1, longest=128, allow_none=True)
+    slug = Identifier(SLUG, metadata={"description": "The new identifier."})
+    name = Text(shortest=1, longest=128, allow_none=True, metadata=NAME)
 
 
 class MembersBody(Body):
     """Users to add or remove."""
 
-    userIds = fields.List(Identifier(USER_ID), required=True, validate=at_most(MOST_MEMBERS))
-
-
-class ConnectionBody(Body):
-    """Tokens that the client obtained itself."""
-
-    accessToken = TokenText(required=True)
-    refreshToken = TokenText(load_default=None, allow_none=True)
-    email = Address(load_default=None, allow_none=True)
-    expiresAt = Instant(load_default=None, allow_none=True)
-    scope = fields.List(
-        Text(shortest=1, longest=512),
+    userIds = fields.List(
+        Identifier(USER_ID),
         required=True,
-        validate=validate.Length(1, MOST_SCOPES, error="must have {min} to {max} elements"),
-        metadata=STORED_SCOPE,
+        validate=at_most(MOST_MEMBERS),
+        metadata={"description": "The ids of the users. If one is unknown, nothing is changed."},
     )
 
 
-class ShowTokenQuery(Schema):
-    """Whether to reveal tokens."""
+class AddedMembersAnswer(WholeBody):
+    """The users who are members now."""
 
-    showToken = TrueOrFalse(load_default=False, metadata={"description": "Reveal access and refresh token."})
+    data = fields.String(
+        required=True,
+        metadata={
+            "description": "A sentence that reports what was done.",
+            "examples": ["2 users added successfully to design-team"],
+        },
+    )
+    added = fields.List(
+        Identifier(USER_ID),
+        required=True,
+        metadata={"description": "Users who were not members before, in the order of the request."},
+    )
+    alreadyMembers = fields.List(
+        Identifier(USER_ID),
+        required=True,
+        metadata={"description": "Users who were members before, in the order of the request."},
+    )
+    count = fields.Integer(required=True, metadata={"description": "The number of users in `added`."})
 
 
-class ConnectionsQuery(PageQuery, ShowTokenQuery):
-    """Paging, and whether to reveal tokens."""
+class RemovedMembersAnswer(WholeBody):
+    """The users who are not members any more."""
+
+    data = fields.String(
+        required=True,
+        metadata={
+            "description": "A sentence that reports what was done.",
+            "examples": ["Users removed successfully from design-team"],
+        },
+    )
+    removed = fields.List(
+        Identifier(USER_ID),
+        required=True,
+        metadata={"description": "Users who were members before, in the order of the request."},
+    )
+    notMembers = fields.List(
+        Identifier(USER_ID),
+        required=True,
+        metadata={"description": "Users who were not members, in the order of the request."},
+    )
+    count = fields.Integer(required=True, metadata={"description": "The number of users in `removed`."})
 
 
 class SuccessSchema(Schema):
     """The result of a request without other data."""
 
-    success = fields.Boolean(required=True)
-
-
-def connection_view(row: OAuthConnection, tokens: Tokens | None = None) -> dict[str, Any]:
-    """A connection for ``ConnectionSchema``; ``tokens`` only if the response shows them."""
-    return {
-        "provider": row.provider,
-        "email": row.email,
-        "alive": row.alive,
-        "expiresAt": row.expires_at,
-        "scope": row.scope,
-        "type": "oauth2",
-        "accessToken": tokens.access_token if tokens else None,
-        "refreshToken": tokens.refresh_token if tokens else None,
-    }
+    success = fields.Boolean(required=True, metadata={"description": "Always true."})
 
 
 def organization_view(row: Organization) -> dict[str, Any]:

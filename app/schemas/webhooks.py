@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -9,28 +10,43 @@ from marshmallow import Schema, ValidationError, fields, validate
 
 from app.schemas.fields import (
     DELIVERY_ID,
+    SLUG,
     USER_ID,
     WEBHOOK_ID,
     Body,
     Identifier,
     IntegerText,
+    JsonBoolean,
+    JsonInteger,
     Text,
     Timestamp,
     Word,
 )
-from app.schemas.records import MOST_AT_ONCE, PageQuery
+from app.schemas.paging import MOST_AT_ONCE, PageQuery
 from providers.names import ProviderName
 from store.sql.models import WebhookDelivery, WebhookEndpoint
 from store.sql.queries import deliveries
-from store.sql.queries.webhooks import Event
+from store.sql.queries.webhooks import TEST_EVENT, Event
 from workers.webhooks.ssrf_guard import Refused, parse
 
 EVENTS = tuple(event.value for event in Event)
+# The events of an endpoint that does not choose: those of the first version. Strict clients know no others.
+USUAL_EVENTS = (Event.CALENDAR_CHANGED, Event.CONNECTION_EXPIRED, Event.CONNECTION_RESTORED)
+# The types of the events that an endpoint may receive.
+SENT_EVENTS = (*EVENTS, TEST_EVENT)
 STATUSES = ("pending", "delivered", "failed")
 
 # The default page length: a log grows without bound, so it is always paged.
 USUAL_PAGE = 100
 
+# How long a replaced secret signs too: by default a day, at most a week.
+USUAL_OVERLAP = 86_400
+LONGEST_OVERLAP = 604_800
+
+URL = {
+    "description": "Where the events are sent: `https`, at a public address.",
+    "examples": ["https://example.com/hooks/almanac"],
+}
 WANTED = {"description": "The events that are sent there.", "examples": [["calendar.changed"]]}
 SECRET = {
     "description": "Signs deliveries by the Standard Webhooks scheme. It is shown only here.",
@@ -41,8 +57,8 @@ SECRET = {
 class WebhookUrl(Text):
     """A URL for webhooks; only its syntax is checked here, its addresses later."""
 
-    def __init__(self, **options: Any) -> None:
-        shape = {"format": "uri", "examples": ["https://example.com/hooks/almanac"]}
+    def __init__(self, *, metadata: Mapping[str, Any] | None = None, **options: Any) -> None:
+        shape = {**URL, "format": "uri", **(metadata or {})}
         super().__init__(shortest=1, longest=2048, metadata=shape, **options)
 
     def parse(self, text: str) -> str:
@@ -61,23 +77,64 @@ class WebhookBody(Body):
     url = WebhookUrl(required=True)
     events = fields.List(
         Word(EVENTS),
-        load_default=lambda: list(EVENTS),
+        load_default=lambda: [each.value for each in USUAL_EVENTS],
         validate=validate.Length(min=1, max=len(EVENTS), error="must have {min} to {max} elements"),
-        metadata={**WANTED, "description": "The events to send there; all of them without it."},
+        metadata={
+            **WANTED,
+            "description": "The events to send there. Without it those of calendars and "
+            "connections; events of grants are sent to endpoints that name them.",
+        },
+    )
+
+
+class WebhookChangeBody(Body):
+    """A change of an endpoint; absent fields stay unchanged."""
+
+    url = WebhookUrl(
+        metadata={
+            "description": "The new address, also of pending deliveries. It enables a disabled endpoint."
+        }
+    )
+    events = fields.List(
+        Word(EVENTS),
+        validate=validate.Length(min=1, max=len(EVENTS), error="must have {min} to {max} elements"),
+        metadata={**WANTED, "description": "The events to send there from now on."},
+    )
+    paused = JsonBoolean(
+        metadata={
+            "description": "True: events wait until it is false again. False enables a disabled endpoint too."
+        }
+    )
+
+
+class RotationBody(Body):
+    """How a secret is replaced."""
+
+    overlapSeconds = JsonInteger(
+        least=0,
+        most=LONGEST_OVERLAP,
+        load_default=USUAL_OVERLAP,
+        metadata={
+            "description": "For how long deliveries carry a signature by the old secret too. 0: the old "
+            "secret ends at once, as it should when it may be known to others.",
+        },
     )
 
 
 class WebhookSchema(Schema):
     """An endpoint that receives events."""
 
-    id = Identifier(WEBHOOK_ID, required=True)
-    url = fields.String(required=True)
+    id = Identifier(WEBHOOK_ID, required=True, metadata={"description": "The id of the endpoint."})
+    url = fields.String(required=True, metadata=URL)
     events = fields.List(Word(EVENTS), required=True, metadata=WANTED)
-    createdAt = Timestamp(required=True)
+    createdAt = Timestamp(required=True, metadata={"description": "When the endpoint was registered."})
     disabledAt = Timestamp(
         required=True,
         allow_none=True,
         metadata={"description": "When deliveries to it stopped, because it answered 410."},
+    )
+    paused = fields.Boolean(
+        required=True, metadata={"description": "Whether events wait instead of being sent."}
     )
 
 
@@ -87,20 +144,49 @@ class NewWebhookSchema(WebhookSchema):
     secret = fields.String(required=True, metadata=SECRET)
 
 
+class RotatedWebhookSchema(NewWebhookSchema):
+    """An endpoint with its new secret."""
+
+    previousSecretUntil = Timestamp(
+        required=True,
+        allow_none=True,
+        metadata={"description": "Until when the old secret signs too; null if it does not."},
+    )
+
+
 class WebhookDataSchema(Schema):
     """The subject of an event, by the ids of this API."""
 
-    userId = Identifier(USER_ID, required=True)
-    provider = Word(tuple(ProviderName), required=True)
+    userId = Identifier(
+        USER_ID,
+        metadata={"description": "The user; absent from `webhook.test` and from events of a grant."},
+    )
+    organization = Identifier(
+        SLUG, metadata={"description": "Only of events of a grant: the organization that has it."}
+    )
+    provider = Word(
+        tuple(ProviderName),
+        metadata={"description": "The provider of the account; absent from `webhook.test` only."},
+    )
+    webhookId = Identifier(
+        WEBHOOK_ID, metadata={"description": "Only of `webhook.test`: the endpoint that is tested."}
+    )
     calendarId = fields.String(
-        metadata={"description": "Only of `calendar.changed`. Google's main calendar is `primary`."}
+        metadata={
+            "description": "Only of `calendar.changed`. Google's main calendar is `primary`.",
+            "examples": ["primary"],
+        }
     )
 
 
 class WebhookEventSchema(Schema):
     """The body of a webhook."""
 
-    type = Word(EVENTS, required=True)
+    type = Word(
+        SENT_EVENTS,
+        required=True,
+        metadata={"description": "The kind of event; `webhook.test` is sent on request only."},
+    )
     timestamp = Timestamp(
         required=True, metadata={"description": "When it happened, or first happened since the last event."}
     )
@@ -117,11 +203,25 @@ class DeliverySchema(Schema):
         STATUSES, required=True, metadata={"description": "`failed`: given up. `pending`: on its way."}
     )
     payload = fields.Nested(WebhookEventSchema, required=True)
-    attempts = fields.Integer(required=True)
-    createdAt = Timestamp(required=True)
-    lastAttemptAt = Timestamp(required=True, allow_none=True)
-    nextAttemptAt = Timestamp(required=True, allow_none=True)
-    deliveredAt = Timestamp(required=True, allow_none=True)
+    attempts = fields.Integer(
+        required=True, metadata={"description": "How many attempts were made.", "examples": [1]}
+    )
+    createdAt = Timestamp(required=True, metadata={"description": "When the event was recorded."})
+    lastAttemptAt = Timestamp(
+        required=True,
+        allow_none=True,
+        metadata={"description": "When the last attempt was made; null before the first."},
+    )
+    nextAttemptAt = Timestamp(
+        required=True,
+        allow_none=True,
+        metadata={"description": "When the next attempt is due; null if there is none."},
+    )
+    deliveredAt = Timestamp(
+        required=True,
+        allow_none=True,
+        metadata={"description": "When the endpoint answered with a 2xx; null until then."},
+    )
     lastStatus = fields.Integer(
         required=True,
         allow_none=True,
@@ -153,6 +253,7 @@ def webhook_view(row: WebhookEndpoint) -> dict[str, Any]:
         "events": row.events,
         "createdAt": row.created_at,
         "disabledAt": row.disabled_at,
+        "paused": row.paused_at is not None,
     }
 
 

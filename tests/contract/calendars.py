@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tests.app.at_provider import NINE
+from tests.conftest import stores_of
 from tests.contract.rows import (
+    INVALID,
     LATER,
-    PROVIDER_ERROR,
     PROVIDERS,
-    SCOPE_ERROR,
     THROTTLED,
     UNREAD_ERROR,
     Row,
@@ -26,6 +26,7 @@ from tests.contract.rows import (
     of_provider,
     ok,
     provider_down,
+    too_narrow,
 )
 from tests.contract.shapes import (
     CALENDAR,
@@ -43,6 +44,8 @@ from tests.contract.shapes import (
 from tests.contract.world import World
 
 RANGE = {"start": "2026-12-03", "end": "2026-12-04"}
+# Few slots: these rows are examples of the OpenAPI document.
+MORNING = {"start": "2026-12-03T09:00", "end": "2026-12-03T12:00", "slotDuration": "60"}
 WEEK = {"start": "2026-W49-4", "end": "2026-338"}
 BARE_RANGE = {"minDate": "2026-12-03", "maxDate": "1796342400000"}
 LONELY = {"userId": "{lonely}"}
@@ -57,6 +60,33 @@ PARTLY = {"failedCalendars": [FAILED_CALENDAR]}
 
 def microsoft_down(world: World) -> None:
     world.sandbox.fault(provider="microsoft", status=503, retry_after=LATER)
+
+
+def refused_by_google(status: int, code: str, reason: str) -> Row:
+    """The answer when Google refuses to read, with this reason of its own."""
+    return bad(
+        "",
+        status,
+        code,
+        shape=UNREAD_ERROR,
+        query=RANGE | {"provider": "google"},
+        given=lambda world: world.strike(status=403, reason=reason),
+    )
+
+
+def one_copy(world: World) -> None:
+    """A unified event with a copy at Google alone."""
+    path = f"/users/{world.names['userId']}/calendar/events/meta"
+    made = world.api.post(
+        path, NEW | {"metaId": "m-1", "subject": "Old"}, query_string={"provider": "google"}
+    )
+    assert made.status_code == 201
+
+
+def being_created(world: World) -> None:
+    """Another request holds the lock of the unified event, which expires after the test."""
+    redis = stores_of(world.api.client.application).redis
+    redis.set("lock:unified:{userId}:{metaId}".format(**world.names), "another", px=10_000)
 
 
 def half_done(world: World) -> None:
@@ -99,16 +129,16 @@ def gone(world: World) -> None:
 
 # A string instead of an envelope.
 def bare(message: str, status: int, **more: Any) -> Row:
-    return bad(message, status, shape=str, **more)
+    return Row("", status, str, message=message, **more)
 
 
 CALENDARS: tuple[Row, ...] = (
     *of(
         "GET /users/{userId}/calendar",
-        ok(data([CALENDAR])),
-        ok(data([CALENDAR]), query=OWN, providers=PROVIDERS),
+        ok(data([CALENDAR], **PARTLY)),
+        ok(data([CALENDAR], **PARTLY), query=OWN, providers=PROVIDERS),
         ok(data([CALENDAR], **PARTLY), given=microsoft_down),
-        ok(data([]), names=LONELY),
+        ok(data([], failedCalendars=[]), names=LONELY),
         bad("provider", query={"provider": "apple"}),
         bad_user(),
         no_user(),
@@ -122,6 +152,7 @@ ONE = IN_CALENDAR + "/{eventId}"
 # A valid form of id at Google; Graph calls any other form malformed.
 NO_CALENDAR = {"calendarId": "AAMk/no such#%"}
 NO_EVENT = {"eventId": "AAMk/no such#%"}
+OTHER_ETAG = {"If-Match": 'W/"1"'}
 
 LIST: tuple[Row, ...] = (
     *of(
@@ -161,10 +192,10 @@ EVENTS: tuple[Row, ...] = (
         missing("OAuth connection not found", names=LONELY, body=NEW),
         no_user(body=NEW),
         ended(body=NEW),
-        bad("calendar.events.insert", 403, shape=SCOPE_ERROR, given=World.narrow, body=NEW),
+        too_narrow("calendar.events.insert", body=NEW),
         may_not_write(body=NEW),
-        bad("", 409, given=World.unified, body=NEW | {"metaId": "m-1"}),
-        bad("", 422, given=unreadable, body=NEW),
+        bad("", 409, "eventExists", given=World.unified, body=NEW | {"metaId": "m-1"}),
+        bad("", 422, "eventUnreadable", given=unreadable, body=NEW),
         *provider_down(creates=True, body=NEW),
     ),
     *of(
@@ -172,6 +203,7 @@ EVENTS: tuple[Row, ...] = (
         bad(
             "id",
             409,
+            "eventExists",
             body=NEW | {"id": "{eventId}"},
             given=lambda w: w.names.update(eventId=w.event_id()),
             providers=GOOGLE,
@@ -185,27 +217,39 @@ EVENTS: tuple[Row, ...] = (
         missing("Event not found", names=NO_EVENT),
         missing("Event not found", given=gone),
         missing("Calendar not found", names=NO_CALENDAR),
+        bad(
+            "",
+            400,
+            "invalidCalendarId",
+            shape=UNREAD_ERROR,
+            names={"calendarId": "nonsense"},
+            providers=("microsoft",),
+        ),
         missing("OAuth connection not found", names=LONELY | NO_EVENT),
         no_user(),
         ended(),
-        bad("calendar.events.get", 403, shape=SCOPE_ERROR, given=World.narrow),
+        too_narrow("calendar.events.get"),
         *provider_down(),
     ),
     *of(
         f"PUT {ONE}",
         ok(data(EVENT), body=RENAMED),
         ok(data(EVENT), body={}),
+        ok(data(EVENT), body=RENAMED, headers={"If-Match": "*"}),
+        bad("The event in", 412, "eventChanged", body=RENAMED, headers=OTHER_ETAG),
+        bad("If-Match must be one etag", body=RENAMED, headers={"If-Match": "1"}),
         bad("subject must be a string", body={"subject": 1}),
-        bad("", 400, body={"end": "2026-12-02T00:00:00Z"}),
+        bad("", 400, "eventRefused", body={"end": "2026-12-02T00:00:00Z"}),
         missing("Event not found", names=NO_EVENT, body=RENAMED),
         missing("Calendar not found", names=NO_CALENDAR, body=RENAMED),
         no_user(body={}),
         ended(body=RENAMED),
-        bad("calendar.events.update", 403, shape=SCOPE_ERROR, given=World.narrow, body=RENAMED),
+        too_narrow("calendar.events.update", body=RENAMED),
         may_not_write(body=RENAMED),
         bad(
             "Google Calendar has written",
             422,
+            "eventUnreadable",
             given=unreadable,
             body=RENAMED,
             providers=("google",),
@@ -216,12 +260,14 @@ EVENTS: tuple[Row, ...] = (
         f"DELETE {ONE}",
         ok(data(DONE)),
         ok(data(DONE), query={"sendNotifications": "true"}),
+        ok(data(DONE), headers={"If-Match": "*"}),
+        bad("The event in", 412, "eventChanged", headers=OTHER_ETAG),
         bad("sendNotifications", query={"sendNotifications": "yes"}),
         missing("Event not found", given=gone),
         missing("Calendar not found", names=NO_CALENDAR),
         no_user(),
         ended(),
-        bad("calendar.events.delete", 403, shape=SCOPE_ERROR, given=World.narrow),
+        too_narrow("calendar.events.delete"),
         may_not_write(),
         *provider_down(),
     ),
@@ -233,45 +279,75 @@ CREATED = ERROR | {"metaId": str}
 UNIFIED_ROWS: tuple[Row, ...] = (
     *of(
         f"POST {META}",
-        ok(data(UNIFIED), 201, body=NEW),
-        ok(data(UNIFIED), 201, body=NEW, query=OWN, providers=PROVIDERS),
+        ok(data(UNIFIED, **PARTLY), 201, body=NEW),
+        ok(data(UNIFIED, **PARTLY), 201, body=NEW, query=OWN, providers=PROVIDERS),
         bad("sendNotificationsFor[0]", body=NEW | {"sendNotificationsFor": ["apple"]}),
         missing(NO_CALENDARS, names=LONELY, body=NEW),
         no_user(body=NEW),
-        ended(shape=CREATED | PROVIDER_ERROR, body=NEW),
-        bad("calendar.events.insert", 403, shape=SCOPE_ERROR, given=World.narrow, body=NEW),
+        ended(shape=CREATED | UNREAD_ERROR, body=NEW),
+        too_narrow("calendar.events.insert", body=NEW),
         may_not_write(body=NEW),
-        bad("", 409, shape=CREATED, given=World.unified, body=NEW | {"metaId": "m-1"}),
-        bad("", 422, shape=CREATED, given=unreadable, body=NEW),
-        *provider_down(shape=CREATED | PROVIDER_ERROR, creates=True, body=NEW, providers=PROVIDERS),
+        bad("", 409, "eventExists", shape=CREATED, given=World.unified, body=NEW | {"metaId": "m-1"}),
+        bad(
+            "The event m-1 exists in google with other content",
+            409,
+            "eventCopiesDiffer",
+            shape=CREATED,
+            given=one_copy,
+            body=NEW | {"metaId": "m-1"},
+        ),
+        bad(
+            "The event m-1 is being created",
+            409,
+            "metaIdInUse",
+            shape=THROTTLED,
+            given=being_created,
+            body=NEW | {"metaId": "m-1"},
+        ),
+        bad("", 422, "eventUnreadable", shape=CREATED, given=unreadable, body=NEW),
+        *provider_down(shape=CREATED | UNREAD_ERROR, creates=True, body=NEW, providers=PROVIDERS),
     ),
     *of(
         f"GET {META}/{{metaId}}",
-        ok(data(UNIFIED), given=World.unified),
-        ok(data(UNIFIED), given=World.unified, query=OWN, providers=PROVIDERS),
+        ok(data(UNIFIED, **PARTLY), given=World.unified),
+        ok(data(UNIFIED, **PARTLY), given=World.unified, query=OWN, providers=PROVIDERS),
         ok(data(UNIFIED, **PARTLY), given=unified_and(microsoft_down)),
         bad("provider", query={"provider": "apple"}),
         missing("Event not found"),
         missing(NO_CALENDARS, names=LONELY),
         no_user(),
-        ended(shape=UNREAD_ERROR),
-        bad("calendar.events.list", 403, shape=SCOPE_ERROR | UNREAD_ERROR, given=World.narrow),
-        bad("", 429, shape=THROTTLED | UNREAD_ERROR, given=throttled),
-        bad("", 502, shape=UNREAD_ERROR, given=down),
+        ended(),
+        too_narrow("calendar.events.list"),
+        bad("", 429, "rateLimited", shape=THROTTLED | UNREAD_ERROR, given=throttled),
+        bad("", 502, "providerError", shape=UNREAD_ERROR, given=down),
     ),
     *of(
         f"PUT {META}/{{metaId}}",
-        ok(data(UNIFIED), given=World.unified, body=RENAMED),
-        ok(data(UNIFIED), given=World.unified, body=RENAMED, query=OWN, providers=PROVIDERS),
+        ok(data(UNIFIED, **PARTLY), given=World.unified, body=RENAMED),
+        ok(data(UNIFIED, **PARTLY), given=World.unified, body=RENAMED, query=OWN, providers=PROVIDERS),
         bad("start must be an ISO 8601 date", body={"start": "soon"}),
         missing("Event not found", body=RENAMED),
         no_user(body={}),
         ended(body=RENAMED),
-        bad("calendar.events.update", 403, shape=SCOPE_ERROR, given=World.narrow, body=RENAMED),
+        too_narrow("calendar.events.update", body=RENAMED),
         may_not_write(body={}),
-        bad("", 422, given=unified_and(unreadable), query={"provider": "google"}, body=RENAMED),
-        bad("", 429, shape=THROTTLED | PROVIDER_ERROR, given=throttled, body=RENAMED),
-        bad("The event was changed in google", 502, shape=UNREAD_ERROR, given=half_done, body=RENAMED),
+        bad(
+            "",
+            422,
+            "eventUnreadable",
+            given=unified_and(unreadable),
+            query={"provider": "google"},
+            body=RENAMED,
+        ),
+        bad("", 429, "rateLimited", shape=THROTTLED | UNREAD_ERROR, given=throttled, body=RENAMED),
+        bad(
+            "The event was changed in google",
+            502,
+            "providerError",
+            shape=UNREAD_ERROR,
+            given=half_done,
+            body=RENAMED,
+        ),
     ),
     *of(
         f"DELETE {META}/{{metaId}}",
@@ -281,10 +357,10 @@ UNIFIED_ROWS: tuple[Row, ...] = (
         missing("Event not found"),
         no_user(),
         ended(),
-        bad("calendar.events.delete", 403, shape=SCOPE_ERROR, given=World.narrow),
+        too_narrow("calendar.events.delete"),
         may_not_write(),
-        bad("", 429, shape=THROTTLED | PROVIDER_ERROR, given=throttled),
-        bad("The event was deleted in google", 502, shape=UNREAD_ERROR, given=half_done),
+        bad("", 429, "rateLimited", shape=THROTTLED | UNREAD_ERROR, given=throttled),
+        bad("The event was deleted in google", 502, "providerError", shape=UNREAD_ERROR, given=half_done),
     ),
 )
 
@@ -296,9 +372,26 @@ BUSY: tuple[Row, ...] = (
         ok(data([PERIOD], **PARTLY), query=RANGE, given=microsoft_down),
         bad("primaryOnly", query=RANGE | {"primaryOnly": "1"}),
         bad("start is required"),
+        bad(
+            "The range from start to end",
+            400,
+            "rangeTooLarge",
+            shape=INVALID,
+            query={"start": "2026-01-01", "end": "2028-01-01"},
+        ),
         no_user(query=RANGE),
         missing(NO_CALENDARS, names=LONELY, query=RANGE),
         *of_provider(query=RANGE | OWN, providers=PROVIDERS),
+        refused_by_google(400, "tooManyCalendars", "tooManyCalendarsRequested"),
+        refused_by_google(403, "accessDenied", "forbidden"),
+        refused_by_google(403, "mailboxUnavailable", "notACalendarUser"),
+        bad(
+            "",
+            404,
+            "notFound",
+            shape=UNREAD_ERROR,
+            query=RANGE | {"provider": "google", "calendarIds": "none@example.com"},
+        ),
     ),
     *of(
         "GET /organizations/{orgSlug}/calendar/busy",
@@ -327,8 +420,13 @@ def no_members(world: World) -> None:
 SCHEDULING: tuple[Row, ...] = (
     *of(
         "GET /users/{userId}/scheduling",
-        ok(data(SLOTS), query=RANGE),
-        ok(data(SLOTS), query=RANGE | DAILY | OWN | {"slotDuration": "60"}, providers=PROVIDERS),
+        ok(data(SLOTS, failedCalendars=[]), query=MORNING),
+        ok(data(SLOTS, failedCalendars=[]), query=RANGE),
+        ok(
+            data(SLOTS, failedCalendars=[]),
+            query=RANGE | DAILY | OWN | {"slotDuration": "60"},
+            providers=PROVIDERS,
+        ),
         bad("slotDuration", query=RANGE | {"slotDuration": "0"}),
         bad("padding", query=RANGE | {"padding": "-0"}),
         bad("earliestTimeEachDay", query=RANGE | {"earliestTimeEachDay": "24:00"}),
@@ -338,9 +436,10 @@ SCHEDULING: tuple[Row, ...] = (
     ),
     *of(
         "POST /users/{userId}/scheduling",
-        ok(data(SLOTS), query=RANGE, body=SCHEDULES),
+        ok(data(SLOTS, failedCalendars=[]), query=MORNING, body=SCHEDULES),
+        ok(data(SLOTS, failedCalendars=[]), query=RANGE, body=SCHEDULES),
         ok(
-            data(SLOTS),
+            data(SLOTS, failedCalendars=[]),
             query=RANGE | OWN,
             body=SCHEDULES,
             headers={"x-timezone": "Asia/Tokyo"},
@@ -353,6 +452,11 @@ SCHEDULING: tuple[Row, ...] = (
     ),
     *of(
         "POST /users/scheduling",
+        ok(
+            data([ENTRY]),
+            query=MORNING,
+            body={"users": [{"id": "{userId}"}, {"id": "{lonely}"}], **SCHEDULES},
+        ),
         ok(
             data([ENTRY]),
             query=RANGE,
@@ -370,6 +474,7 @@ SCHEDULING: tuple[Row, ...] = (
     ),
     *of(
         "GET /organizations/{orgSlug}/scheduling",
+        ok(data(SLOTS | {"availableSlots": [MEMBER_SLOT]}, failedUsers=[]), query=MORNING),
         ok(data(SLOTS | {"availableSlots": [MEMBER_SLOT]}, failedUsers=[]), query=RANGE | DAILY),
         ok(
             data(SLOTS | {"availableSlots": []}, failedUsers=[FAILED_USER]), query=RANGE, given=microsoft_down

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from store.config.settings import Settings
+from tests.conftest import stores_of
 from tests.contract.rows import (
     LATER,
     PROVIDER_ERROR,
@@ -38,6 +42,8 @@ TOKENS = {
 SHOWN = CONNECTION | {"accessToken": str, "refreshToken": str, "expiresAt": TIME}
 HIDDEN = CONNECTION | {"accessToken": None, "refreshToken": None}
 LINK = {"link": str}
+ADDED = {"added": [str], "alreadyMembers": [str], "count": int}
+REMOVED = {"removed": [str], "notMembers": [str], "count": int}
 
 
 def another_user(world: World) -> None:
@@ -59,6 +65,23 @@ def code_spoilt(world: World) -> None:
     world.names["code"] = "4/none"
 
 
+def other_account(world: World) -> None:
+    """The user chose another account than the expected one."""
+    world.names |= world.consent(expectedEmail="eve@example.com")
+
+
+def no_calendar_access(world: World) -> None:
+    """The user cleared the calendar permissions."""
+    world.names |= world.consent({"scope": "openid email"})
+
+
+def without_google(world: World) -> None:
+    """An installation that is not registered with Google."""
+    settings: Settings = stores_of(world.api.client.application).settings
+    made = world.new_app(providers=replace(settings.providers, google_client_id=""))
+    world.api = type(world.api)(made.test_client(), world.api.key)
+
+
 def refused(world: World) -> None:
     """The user declined."""
     consented(world)
@@ -72,6 +95,16 @@ def user_shared(world: World) -> None:
     consented(world)
     world.api = everywhere
     bound(world)
+
+
+def user_left(world: World) -> None:
+    """A key of the user's organization created the link; then the user left the organization."""
+    everywhere = world.api
+    world.api = world.new_api(world.names["orgSlug"])
+    consented(world)
+    world.api = everywhere
+    path = f"/organizations/{world.names['orgSlug']}/members"
+    assert world.api.delete(path, {"userIds": [world.names["userId"]]}).status_code == 200
 
 
 def user_gone(world: World) -> None:
@@ -122,12 +155,12 @@ USERS: tuple[Row, ...] = (
     ),
     *of(
         "POST /users",
-        ok(data(USER), 201, body={"id": "{new}"}),
         ok(data(USER), 201, body={"id": "{new}", "organizationSlugs": ["{orgSlug}"]}),
+        ok(data(USER), 201, body={"id": "{new}"}),
         bad("id must match", body={"id": "a"}),
         bad("id is required", body={}),
         missing("Organization not found", body={"id": "{new}", "organizationSlugs": ["nowhere"]}),
-        bad("User already exists", 409, body={"id": "{userId}"}),
+        bad("User already exists", 409, "userExists", body={"id": "{userId}"}),
         may_not_write(body={"id": "{new}"}),
     ),
     *of(
@@ -146,8 +179,14 @@ USERS: tuple[Row, ...] = (
         bad("userId is required", body={}),
         bad_user(body={"userId": "{new}"}),
         no_user(body={"userId": "{new}"}),
-        bad("User already exists", 409, body={"userId": "{new}"}, given=another_user),
-        bad("The user belongs to other organizations too", 403, body={"userId": "{new}"}, key=bound),
+        bad("User already exists", 409, "userExists", body={"userId": "{new}"}, given=another_user),
+        bad(
+            "The user belongs to other organizations too",
+            403,
+            "userInOtherOrganizations",
+            body={"userId": "{new}"},
+            key=bound,
+        ),
         may_not_write(body={"userId": "{new}"}),
     ),
     *of(
@@ -155,7 +194,7 @@ USERS: tuple[Row, ...] = (
         ok(data(USER)),
         bad_user(),
         no_user(),
-        bad("The user belongs to other organizations too", 403, key=bound),
+        bad("The user belongs to other organizations too", 403, "userInOtherOrganizations", key=bound),
         may_not_write(),
     ),
     *of(
@@ -178,8 +217,8 @@ ORGANIZATIONS: tuple[Row, ...] = (
         ok(data(ORGANIZATION), body={"slug": "{new}", "name": None}),
         bad("slug must match", body={"slug": "A", "name": "Design"}),
         bad("name must have 1 to 128 characters", body={"slug": "{new}", "name": ""}),
-        bad("Organization with slug already exists", 409, body={"slug": "{orgSlug}"}),
-        bad("Creating organizations needs", 403, body={"slug": "{new}"}, key=bound),
+        bad("Organization with slug already exists", 409, "organizationExists", body={"slug": "{orgSlug}"}),
+        bad("Creating organizations needs", 403, "keyBoundToOrganization", body={"slug": "{new}"}, key=bound),
         may_not_write(body={"slug": "{new}"}),
     ),
     *of("GET /organizations/{orgSlug}", ok(data(ORGANIZATION)), bad_slug(), no_organization()),
@@ -189,7 +228,13 @@ ORGANIZATIONS: tuple[Row, ...] = (
         ok(data(ORGANIZATION), body={}),
         bad("slug must match", body={"slug": "-"}),
         no_organization(body={}),
-        bad("Organization with slug already exists", 409, body={"slug": "{taken}"}, given=another_slug),
+        bad(
+            "Organization with slug already exists",
+            409,
+            "organizationExists",
+            body={"slug": "{taken}"},
+            given=another_slug,
+        ),
         may_not_write(body={}),
     ),
     *of(
@@ -197,7 +242,7 @@ ORGANIZATIONS: tuple[Row, ...] = (
         ok(data(ORGANIZATION)),
         bad_slug(),
         no_organization(),
-        bad("Deleting an organization needs", 403, key=bound),
+        bad("Deleting an organization needs", 403, "keyBoundToOrganization", key=bound),
     ),
     *of(
         "GET /organizations/{orgSlug}/members",
@@ -208,8 +253,8 @@ ORGANIZATIONS: tuple[Row, ...] = (
     ),
     *of(
         "POST /organizations/{orgSlug}/members",
-        ok(data(str), 201, body={"userIds": ["{lonely}"]}),
-        ok(data(str), body={"userIds": ["{userId}"]}),
+        ok(data(str, **ADDED), 201, body={"userIds": ["{lonely}"]}),
+        ok(data(str, **ADDED), body={"userIds": ["{userId}"]}),
         bad("userIds must be an array", body={"userIds": "{userId}"}),
         missing("User not found", body={"userIds": ["{lonely}", "nobody"]}),
         no_organization(body={"userIds": []}),
@@ -217,11 +262,21 @@ ORGANIZATIONS: tuple[Row, ...] = (
     ),
     *of(
         "DELETE /organizations/{orgSlug}/members",
-        ok(data(str), body={"userIds": ["{userId}"]}),
+        ok(data(str, **REMOVED), body={"userIds": ["{userId}"]}),
         bad("userIds is required", body={}),
         missing("User not found", body={"userIds": ["nobody"]}),
         no_organization(body={"userIds": []}),
         may_not_write(body={"userIds": []}),
+    ),
+    *of(
+        "DELETE /organizations/{orgSlug}/members/{userId}",
+        ok(data(DONE)),
+        bad_slug(),
+        bad_user(),
+        no_organization(),
+        no_user(),
+        missing("User is not a member of", names={"userId": "{lonely}"}),
+        may_not_write(),
     ),
 )
 
@@ -231,7 +286,7 @@ CONNECTIONS: tuple[Row, ...] = (
         ok(data([HIDDEN])),
         ok(data([SHOWN]), query={"showToken": "true"}, key=showing_tokens),
         bad("showToken", query={"showToken": "1"}),
-        bad("This API key may not show tokens", 403, query={"showToken": "true"}),
+        bad("This API key may not show tokens", 403, "keyMayNotShowTokens", query={"showToken": "true"}),
         no_user(),
     ),
     *of(
@@ -240,7 +295,7 @@ CONNECTIONS: tuple[Row, ...] = (
         ok(data(HIDDEN), query={"showToken": "false"}),
         ok(data(SHOWN), query={"showToken": "true"}, key=showing_tokens),
         apple(),
-        bad("This API key may not show tokens", 403, query={"showToken": "true"}),
+        bad("This API key may not show tokens", 403, "keyMayNotShowTokens", query={"showToken": "true"}),
         missing("OAuth connection not found", names={"userId": "{lonely}"}),
         no_user(),
     ),
@@ -251,7 +306,13 @@ CONNECTIONS: tuple[Row, ...] = (
         bad("accessToken is required", body={"scope": ["read"]}),
         apple(body=TOKENS),
         no_user(body=TOKENS),
-        bad("The user belongs to other organizations too", 403, body=TOKENS, key=bound),
+        bad(
+            "The user belongs to other organizations too",
+            403,
+            "userInOtherOrganizations",
+            body=TOKENS,
+            key=bound,
+        ),
         may_not_write(body=TOKENS),
     ),
     *of(
@@ -267,12 +328,20 @@ CONNECTIONS: tuple[Row, ...] = (
         ok(data({"accessToken": str}), key=showing_tokens),
         ok(data({"accessToken": str}), key=showing_tokens, given=stale),
         apple(key=showing_tokens),
-        bad("", 401, shape=PROVIDER_ERROR, key=showing_tokens, given=stale_and_revoked),
-        bad("This API key may not show tokens", 403),
+        bad(
+            "",
+            401,
+            "authorizationInvalid",
+            shape=PROVIDER_ERROR,
+            key=showing_tokens,
+            given=stale_and_revoked,
+        ),
+        bad("This API key may not show tokens", 403, "keyMayNotShowTokens"),
         missing("OAuth connection not found", names={"userId": "{lonely}"}, key=showing_tokens),
         bad(
             "",
             429,
+            "rateLimited",
             shape=THROTTLED | PROVIDER_ERROR,
             key=showing_tokens,
             given=lambda w: stale_and_down(w, status=429, retry_after=LATER),
@@ -280,6 +349,7 @@ CONNECTIONS: tuple[Row, ...] = (
         bad(
             "",
             502,
+            "providerError",
             shape=PROVIDER_ERROR,
             key=showing_tokens,
             given=lambda w: stale_and_down(w, status=503, retry_after=LATER),
@@ -287,19 +357,27 @@ CONNECTIONS: tuple[Row, ...] = (
     ),
     *of(
         "POST /users/{userId}/oauth/{provider}/authorize",
-        ok(data(LINK), body={}),
         ok(data(LINK), body={"scope": "read", "accessType": "online"}),
+        ok(data(LINK), body={}),
         ok(data(LINK), body={"scope": "edit"}),
         ok(data(LINK), body={"scope": ["openid", "calendar"]}),
         bad("scope must be one of", body={"scope": "all"}),
         bad("redirectUrl is not an address", body={"redirectUrl": "https://evil.example.com/"}),
+        bad(
+            "Google is not configured",
+            404,
+            "providerNotConfigured",
+            body={},
+            key=without_google,
+            providers=("google",),
+        ),
         no_user(body={}),
         may_not_write(body={}),
     ),
     *of(
         "GET /users/{userId}/oauth/{provider}/link",
-        ok(data(LINK)),
         ok(data(LINK), query={"scope": "free-busy"}),
+        ok(data(LINK)),
         bad("accessType must be one of", query={"accessType": "sometimes"}),
         no_user(),
         may_not_write(),
@@ -314,17 +392,40 @@ CONNECTIONS: tuple[Row, ...] = (
     *of(
         "POST /users/oauth/{provider}/verify",
         ok(data(DONE), body=CALLBACK | {"scope": ""}, given=consented),
-        bad("state is unknown, expired or already used", body=CALLBACK, given=user_gone),
-        bad("The code is no longer valid", body=CALLBACK, given=code_spoilt),
+        bad(
+            "state is unknown, expired or already used",
+            400,
+            "consentFailed",
+            body=CALLBACK,
+            given=user_gone,
+        ),
+        bad("The code is no longer valid", 400, "consentFailed", body=CALLBACK, given=code_spoilt),
+        bad("Another account was chosen", 400, "accountMismatch", body=CALLBACK, given=other_account),
+        bad(
+            "Access to calendars was not granted",
+            400,
+            "calendarAccessNotGranted",
+            body=CALLBACK,
+            given=no_calendar_access,
+        ),
         bad("code is required", body={"state": "x"}),
+        missing("User not found", body=CALLBACK, given=user_left),
         bad(
             "",
             429,
+            "rateLimited",
             shape=THROTTLED | PROVIDER_ERROR,
             body=CALLBACK,
             given=lambda w: token_down(w, status=429, retry_after=LATER),
         ),
-        bad("", 502, shape=PROVIDER_ERROR, body=CALLBACK, given=lambda w: token_down(w, status=503)),
+        bad(
+            "",
+            502,
+            "providerError",
+            shape=PROVIDER_ERROR,
+            body=CALLBACK,
+            given=lambda w: token_down(w, status=503),
+        ),
         may_not_write(body={"code": "x", "state": "x"}),
     ),
     *of(

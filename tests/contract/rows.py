@@ -10,11 +10,12 @@ from tests.contract.shapes import ERROR, FAILED_CALENDAR, REASON
 from tests.contract.world import World
 
 PROVIDERS = ("google", "microsoft")
-SCOPE_ERROR = {**ERROR, "operation": str, "validScopes": [str]}
+INVALID = {**ERROR, "param": str}
 THROTTLED = {**ERROR, "retryAfter": int}
-# A provider failed; where calendars are read, the answer names them.
+# A provider failed; where calendars are read or written, the answer names them.
 PROVIDER_ERROR = {**ERROR, "reason": REASON}
 UNREAD_ERROR = {**PROVIDER_ERROR, "failedCalendars": [FAILED_CALENDAR]}
+SCOPE_ERROR = {**UNREAD_ERROR, "operation": str, "validScopes": [str]}
 # A ``Retry-After`` beyond the deadline, so that calls are not retried and a row has no pauses.
 LATER = 60
 
@@ -24,7 +25,7 @@ class Row:
     """``given`` runs before the call; it may change the request through ``world.names``.
 
     ``providers`` are the providers to run the row with, each in its own world. ``key`` replaces the caller's
-    API key. ``media`` is the media type of the answer.
+    API key. ``media`` is the media type of the answer. ``code`` is that of an error in the envelope.
     """
 
     operation: str
@@ -39,6 +40,7 @@ class Row:
     key: Callable[[World], object] | None = None
     providers: tuple[str, ...] = ()
     media: str = "application/json"
+    code: str | None = None
 
     def __str__(self) -> str:
         return f"{self.operation} {self.status} {self.message or self.query or self.body or ''}"[:90].strip()
@@ -55,13 +57,42 @@ def ok(shape: Any, status: int = 200, **more: Any) -> Row:
     return Row("", status, shape, **more)
 
 
-def bad(message: str, status: int = 400, **more: Any) -> Row:
+def bad(message: str, status: int = 400, code: str = "validationFailed", **more: Any) -> Row:
     """An error answer; ``message`` is the start of its message."""
-    return Row("", status, more.pop("shape", ERROR), message=message, **more)
+    shape = more.pop("shape", INVALID if code == "validationFailed" else ERROR)
+    return Row("", status, shape, message=message, code=code, **more)
 
 
 def missing(message: str, **more: Any) -> Row:
-    return bad(message, 404, **more)
+    shape = UNREAD_ERROR if message == "Calendar not found" else ERROR
+    return bad(message, 404, MISSING[message], shape=shape, **more)
+
+
+# The codes of what is missing, by the message.
+MISSING = {
+    "User not found": "userNotFound",
+    "Organization not found": "organizationNotFound",
+    "OAuth connection not found": "connectionNotFound",
+    "User has no connected calendars": "noConnectedCalendars",
+    "Organization has no members": "organizationHasNoMembers",
+    "Calendar not found": "calendarNotFound",
+    "Event not found": "eventNotFound",
+    "User is not a member of": "memberNotFound",
+    "There is no grant": "grantNotFound",
+    "Webhook not found": "webhookNotFound",
+    "Delivery not found": "deliveryNotFound",
+}
+# The codes that tests show for every operation, by status.
+COMMON = {
+    400: "malformedBody",
+    401: "apiKeyInvalid",
+    409: "idempotencyKeyInUse",
+    413: "bodyTooLarge",
+    415: "unsupportedMediaType",
+    422: "idempotencyKeyReused",
+    429: "keyRateLimited",
+    503: "serviceUnavailable",
+}
 
 
 NOBODY = {"userId": "nobody"}
@@ -107,30 +138,35 @@ def bound(world: World) -> None:
 
 
 def may_not_write(**more: Any) -> Row:
-    return bad("This API key is read-only", 403, key=read_only, **more)
+    return bad("This API key is read-only", 403, "keyReadOnly", key=read_only, **more)
 
 
 def of_provider(**more: Any) -> list[Row]:
     """The answers of a single-user read when every account fails."""
     return [
-        ended(shape=UNREAD_ERROR, **more),
-        bad("calendar.", 403, shape=SCOPE_ERROR | UNREAD_ERROR, given=World.narrow, **more),
-        *provider_down(shape=UNREAD_ERROR, **more),
+        ended(**more),
+        too_narrow("calendar.", **more),
+        *provider_down(**more),
     ]
 
 
-def ended(shape: Any = PROVIDER_ERROR, **more: Any) -> Row:
+def ended(shape: Any = UNREAD_ERROR, **more: Any) -> Row:
     """The answer when the provider has revoked the grant."""
-    return bad("", 401, shape=shape, given=World.revoke, **more)
+    return bad("", 401, "authorizationInvalid", shape=shape, given=World.revoke, **more)
 
 
-def provider_down(shape: Any = PROVIDER_ERROR, *, creates: bool = False, **more: Any) -> list[Row]:
+def too_narrow(operation: str, **more: Any) -> Row:
+    """The answer when the grant does not allow the operation."""
+    return bad(operation, 403, "insufficientScopes", shape=SCOPE_ERROR, given=World.narrow, **more)
+
+
+def provider_down(shape: Any = UNREAD_ERROR, *, creates: bool = False, **more: Any) -> list[Row]:
     """Answers while the provider limits the rate, and while it is down; a create may have been executed."""
-    unclear = {"code": frozenset({"outcomeUnknown"})} if creates else {}
     return [
         bad(
             "",
             429,
+            "rateLimited",
             shape={**shape, "retryAfter": int},
             given=lambda w: w.strike(status=429, retry_after=LATER),
             **more,
@@ -138,7 +174,8 @@ def provider_down(shape: Any = PROVIDER_ERROR, *, creates: bool = False, **more:
         bad(
             "",
             502,
-            shape={**shape, **unclear},
+            "outcomeUnknown" if creates else "providerError",
+            shape=shape,
             given=lambda w: w.strike(status=503, retry_after=LATER),
             **more,
         ),

@@ -34,7 +34,13 @@ REASON = frozenset(
 ANSWERED = frozenset({"accepted", "declined", "needsAction", "tentative"})
 
 FAILED_CALENDAR = {"calendarId": str, "provider": PROVIDER, "reason": REASON, "message": str}
-FAILED_USER = {"customId": str, "reason": REASON, "message": str, "failedCalendars": [FAILED_CALENDAR]}
+FAILED_USER = {
+    "customId": str,
+    "userId": str,
+    "reason": REASON,
+    "message": str,
+    "failedCalendars": [FAILED_CALENDAR],
+}
 
 CONNECTION = {
     "provider": PROVIDER,
@@ -42,7 +48,7 @@ CONNECTION = {
     "alive": bool,
     "expiresAt": nullable(TIME),
     "scope": [str],
-    "type": frozenset({"oauth2"}),
+    "type": frozenset({"oauth2", "delegated"}),
     "accessToken": nullable(str),
     "refreshToken": nullable(str),
 }
@@ -55,9 +61,17 @@ ORGANIZATION = {
 WEBHOOK = {
     "id": re.compile(r"wh_[0-9a-f]{24}"),
     "url": str,
-    "events": [frozenset({"calendar.changed", "connection.expired", "connection.restored"})],
+    "events": [
+        frozenset(
+            {
+                *("calendar.changed", "connection.expired", "connection.restored"),
+                *("grant.expired", "grant.restored"),
+            }
+        )
+    ],
     "createdAt": TIME,
     "disabledAt": nullable(TIME),
+    "paused": bool,
 }
 DELIVERY = {
     "id": re.compile(r"msg_[0-9a-f]{32}"),
@@ -95,6 +109,18 @@ CALENDAR = {
     "timeZone": str,
     "original": nullable(dict),
 }
+ETAG = re.compile(r'W/"[!#-~]*"')
+# Where the event is, and what the provider gives with it.
+COPY = {
+    "id": str,
+    "calendarId": str,
+    "provider": PROVIDER,
+    "organizer": {"email": str, "self": bool, "name?": str},
+    "webLink": str,
+    "recurringEventId?": str,
+    "updatedAt": TIME,
+    "etag": ETAG,
+}
 WHAT = {
     "subject": str,
     "description": str,
@@ -103,12 +129,12 @@ WHAT = {
     "end": TIME,
     "allDay?": bool,
     "meetingUrl?": str,
+    "status": frozenset({"confirmed", "tentative"}),
+    "showAs": frozenset({"busy", "free"}),
 }
 EVENT = {
     **WHAT,
-    "id": str,
-    "calendarId": str,
-    "provider": PROVIDER,
+    **COPY,
     "metaId?": str,
     "attendees": [{"email": str, "self": bool, "responseStatus": ANSWERED, "original": nullable(dict)}],
     "original": nullable(dict),
@@ -118,7 +144,7 @@ UNIFIED = {
     "metaId": str,
     "attendees": [{"email": str, "self": bool, "originals": [dict]}],
     "originals": [dict],
-    "events": [{"id": str, "calendarId": str, "provider": PROVIDER}],
+    "events": [COPY],
 }
 PERIOD = {"start": TIME, "end": TIME}
 OPTIONS = {
@@ -126,6 +152,7 @@ OPTIONS = {
     "maxOverlaps": int,
     "padding": int,
     "slotDuration": int,
+    "timeZone": str,
     "earliestTimeEachDay?": CLOCK,
     "latestTimeEachDay?": CLOCK,
 }
@@ -177,6 +204,7 @@ ENTRY = Either(
             "userId": str,
             "status": frozenset({"error"}),
             "error": str,
+            "code": frozenset({"userNotFound", "noConnectedCalendars"}) | REASON,
             "reason?": REASON,
             "failedCalendars": [FAILED_CALENDAR],
         },
@@ -184,7 +212,7 @@ ENTRY = Either(
 )
 
 DONE = {"success": frozenset({True})}
-ERROR = {"data": None, "error": str}
+ERROR = {"data": None, "error": str, "code": str}
 
 
 def data(shape: Any, **beside: Any) -> dict[str, Any]:

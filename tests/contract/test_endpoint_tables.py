@@ -6,7 +6,10 @@ OpenAPI document that the service itself serves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+import secrets
+from collections import Counter
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -15,26 +18,41 @@ import pytest
 from sqlalchemy import update
 from werkzeug.test import TestResponse
 
+from app.openapi.examples import EXAMPLES, IDEMPOTENT, SHARED
 from store.sql.models import IdempotencyKey, now
 from tests.app.routes import METHODS
-from tests.contract import calendars, explain, records, webhooks
-from tests.contract.rows import THROTTLED, Row
+from tests.contract import calendars, examples, explain, grants, records, webhooks
+from tests.contract.rows import COMMON, THROTTLED, Row
 from tests.contract.shapes import ERROR, shape_errors
 from tests.contract.world import World
 
 pytestmark = pytest.mark.usefixtures("worker", "no_webhook_endpoints")
 
-ROWS = records.ROWS + calendars.ROWS + explain.ROWS + webhooks.ROWS
-CASES = [
-    pytest.param(row, provider, id=f"{row} {provider}" if len(row.providers) > 1 else str(row))
-    for row in ROWS
-    for provider in row.providers
-]
+ROWS = records.ROWS + grants.ROWS + calendars.ROWS + explain.ROWS + webhooks.ROWS
+
+
+def name_of(row: Row, provider: str) -> str:
+    return f"{row} {provider}" if len(row.providers) > 1 else str(row)
+
+
+def cases() -> Iterator[Any]:
+    """Each row with each of its providers, by a name of its own, which examples refer to."""
+    seen: Counter[str] = Counter()
+    for row in ROWS:
+        for provider in row.providers:
+            name = name_of(row, provider)
+            seen[name] += 1
+            yield pytest.param(row, provider, id=name if seen[name] == 1 else f"{name} ({seen[name]})")
+
+
+CASES = list(cases())
+NAMES_OF_CASES = [str(case.id) for case in CASES]
 # Statuses that no row shows: tests below cover them for every operation.
 EVERYWHERE = {413, 415, 429, 503}
+# Browsers come here, and no program: it is not in the document.
 CALLBACK = "GET /oauth/{provider}/callback"
-# Statuses that need two requests at the same time.
-UNSHOWN = {("POST /users/oauth/{provider}/verify", 404): "the user is deleted while the code is redeemed"}
+# Required by some queries, and ignored by the others.
+RANGE = calendars.RANGE | explain.MOMENT
 
 
 @pytest.fixture(scope="module")
@@ -54,16 +72,6 @@ def operations(document) -> dict[str, dict[str, Any]]:
     }
 
 
-@pytest.fixture
-def new_world(api, sandbox, new_api, new_user, new_organization, new_app) -> Callable[[str], World]:
-    def make(provider: str) -> World:
-        world = World(api, sandbox, provider, new_api, new_user, new_organization, new_app)
-        world.settle()
-        return world
-
-    return make
-
-
 def answer_to(world: World, row: Row) -> TestResponse:
     if "{eventId}" in row.operation:
         world.names["eventId"] = world.event_id()
@@ -79,36 +87,73 @@ def conforms(document: dict[str, Any], operation: dict[str, Any], answer: TestRe
     """Fail unless the document allows this status and body for the operation."""
     documented = operation["responses"].get(str(answer.status_code))
     assert documented is not None, f"{answer.status_code} is not documented: {answer.text}"
-    if "$ref" in documented:
-        documented = document["components"]["responses"][documented["$ref"].rpartition("/")[2]]
-    if not answer.data:
-        return
+    missing = required_headers(document, documented) - {name for name, _ in answer.headers}
+    assert not missing, f"headers are missing: {missing}"
     schema = documented["content"][answer.mimetype]["schema"]
-    body = answer.json if answer.is_json else answer.text
     whole = {"components": document["components"], **schema}
-    jsonschema.Draft202012Validator(whole).validate(body)
+    jsonschema.Draft202012Validator(whole).validate(answer.json)
+
+
+def required_headers(document: dict[str, Any], documented: dict[str, Any]) -> set[str]:
+    components = document["components"]["headers"]
+    return {name for name in documented["headers"] if components[name].get("required")}
+
+
+def retry_after(body: dict[str, Any]) -> str | None:
+    """The header that belongs to the seconds in the body."""
+    seconds = body.get("retryAfter")
+    return None if seconds is None else str(seconds)
 
 
 @pytest.mark.parametrize(("row", "provider"), CASES)
-def test_a_row_answers_as_the_contract_says(new_world, document, operations, row: Row, provider: str):
-    answer = answer_to(new_world(provider), row)
+def test_a_row_answers_as_the_contract_says(
+    request, new_world, document, operations, row: Row, provider: str
+):
+    world = new_world(provider)
+    answer = answer_to(world, row)
 
     assert answer.status_code == row.status, answer.text
     assert answer.mimetype == row.media
     assert answer.headers["X-Request-Id"]
-    conforms(document, operations[row.operation], answer)
+    if row.operation != CALLBACK:
+        conforms(document, operations[row.operation], answer)
+        sent = {"query": row.query, "headers": row.headers, "body": row.body}
+        given = {name: world.filled(value) for name, value in sent.items() if value not in ({}, None)}
+        case = request.node.callspec.id
+        examples.check_row(world, operations[row.operation]["operationId"], case, given, answer)
     if row.media != "application/json":
         return
     assert shape_errors(answer.json, row.shape) == []
     if row.status >= 400:
         sentence = answer.json if row.shape is str else answer.json["error"]
         assert sentence.startswith(row.message)
+        if row.code is not None:
+            assert answer.json["code"] == row.code, answer.text
+        if row.code == "validationFailed":
+            # The sentence begins with the field.
+            assert answer.json["param"] == re.sub(r"\[(\d+)\]", r".\1", sentence.split(" ")[0])
+        if row.shape is not str:
+            assert answer.headers.get("Retry-After") == retry_after(answer.json)
         if row.status == 429:
             assert answer.headers["Retry-After"] == "60"
 
 
 def test_every_operation_has_a_row_and_every_row_an_operation(operations):
-    assert {row.operation for row in ROWS} == operations.keys()
+    assert {row.operation for row in ROWS} == operations.keys() | {CALLBACK}
+
+
+@pytest.mark.skipif(examples.RECORDING, reason="the examples are being recorded")
+def test_every_example_was_recorded_from_a_row(operations):
+    rows = {
+        example["row"]
+        for operation_id, by_status in EXAMPLES.items()
+        if operation_id not in (SHARED, IDEMPOTENT)
+        for by_name in by_status.values()
+        for example in by_name.values()
+    }
+
+    assert rows <= set(NAMES_OF_CASES)
+    assert EXAMPLES.keys() == {each["operationId"] for each in operations.values()} | {SHARED, IDEMPOTENT}
 
 
 def promised(operations: dict[str, Any]) -> set[tuple[str, int]]:
@@ -122,8 +167,12 @@ def promised(operations: dict[str, Any]) -> set[tuple[str, int]]:
 
 
 def test_every_documented_status_is_shown_and_every_status_shown_is_documented(operations):
-    shown = {(row.operation, row.status) for row in ROWS if row.status not in EVERYWHERE} | UNSHOWN.keys()
-    shown |= {(name, 401) for name in operations.keys() - {CALLBACK}}
+    shown = {
+        (row.operation, row.status)
+        for row in ROWS
+        if row.status not in EVERYWHERE and row.operation != CALLBACK
+    }
+    shown |= {(name, 401) for name in operations}
     shown |= {(name, status) for name in creating(operations) for status in (409, 422)}
 
     assert sorted(promised(operations) - shown) == []
@@ -150,17 +199,30 @@ def first_success(name: str) -> Row:
     return next(row for row in ROWS if row.operation == name and row.status in (200, 201))
 
 
-def judged(document, operations, name: str, answer: TestResponse, status: int, shape: Any = ERROR) -> None:
+def judged(
+    document,
+    operations,
+    name: str,
+    answer: TestResponse,
+    status: int,
+    shape: Any = ERROR,
+) -> None:
     assert answer.status_code == status, (name, answer.text)
     conforms(document, operations[name], answer)
     assert shape_errors(answer.json, shape) == [], name
+    assert answer.json["code"] == COMMON[status], name
+    assert answer.headers.get("Retry-After") == retry_after(answer.json), name
+    if status != 400:
+        # An example of all operations, or of the ones that take an idempotency key.
+        group = IDEMPOTENT if status in (409, 422) else SHARED
+        examples.check(group, str(status), COMMON[status], {"answer": examples.normal(answer.json, {})})
 
 
 def test_nothing_is_answered_without_a_key(new_world, document, operations):
     world = new_world("google")
     world.api.key = "alm_unknown"
     world.names["eventId"] = "x"
-    for name in operations.keys() - {CALLBACK}:
+    for name in operations:
         answer = world.call(name, {}, None, {})
         judged(document, operations, name, answer, 401)
         assert answer.headers["WWW-Authenticate"] == "Bearer"
@@ -178,7 +240,8 @@ def test_a_body_that_cannot_be_read_is_refused_everywhere(new_world, document, o
             (413, {"data": b" " * 1_048_577, "content_type": "application/json"}),
             (415, {"data": b"{}", "content_type": "text/plain"}),
         ):
-            judged(document, operations, name, world.api.call(method, path, **sent), status)
+            answer = world.api.call(method, path, query_string=RANGE, **sent)
+            judged(document, operations, name, answer, status)
 
 
 def test_every_operation_is_503_while_our_own_stores_are_down(new_world, document, operations):
@@ -188,10 +251,10 @@ def test_every_operation_is_503_while_our_own_stores_are_down(new_world, documen
         database_url="postgresql+psycopg://127.0.0.1:1/none", redis_url="redis://127.0.0.1:1/0"
     )
     world.api = type(world.api)(broken.test_client(), world.api.key)
+    assert world.call(CALLBACK, {"state": "x"}, None, {}).status_code == 503
     for name in operations:
-        query = {"state": "x"} if name == CALLBACK else {}
-        answer = world.call(name, query, None, {})
-        judged(document, operations, name, answer, 503)
+        answer = world.call(name, {}, None, {})
+        judged(document, operations, name, answer, 503, THROTTLED)
         assert answer.headers["Retry-After"] == "1"
 
 
@@ -200,7 +263,7 @@ def test_every_operation_that_requires_a_key_is_429_beyond_its_limit(new_world, 
     world.names |= {"eventId": "x"}
     world.api = type(world.api)(world.new_app(rate_limit=1).test_client(), world.api.key)
     world.api.get("/organizations")
-    for name in operations.keys() - {CALLBACK}:
+    for name in operations:
         answer = world.call(name, {}, None, {})
         judged(document, operations, name, answer, 429, THROTTLED)
         assert answer.json["retryAfter"] == int(answer.headers["Retry-After"]) > 0
@@ -208,17 +271,20 @@ def test_every_operation_that_requires_a_key_is_429_beyond_its_limit(new_world, 
 
 
 def test_an_idempotency_key_of_another_request_is_422(new_world, document, operations):
-    assert len(creating(operations)) == 7
+    assert len(creating(operations)) == 9
     for number, name in enumerate(creating(operations)):
         world = new_world("google")
         key = {"Idempotency-Key": f"{number}"}
         row = first_success(name)
+        if row.given is not None:
+            row.given(world)
         first = world.call(name, row.query, row.body, key)
         assert first.status_code == row.status, (name, first.text)
         again = world.call(name, row.query, row.body, key)
         assert (again.status_code, again.json) == (row.status, first.json), name
         assert again.headers["Idempotency-Replayed"] == "true"
-        judged(document, operations, name, world.call(name, row.query, row.body | {"x": 1}, key), 422)
+        answer = world.call(name, row.query, row.body | {"x": 1}, key)
+        judged(document, operations, name, answer, 422)
 
 
 def test_an_idempotency_key_whose_request_is_under_way_is_409(new_world, document, operations, stores):
@@ -226,10 +292,22 @@ def test_an_idempotency_key_whose_request_is_under_way_is_409(new_world, documen
         world = new_world("google")
         key = {"Idempotency-Key": f"under-way-{number}"}
         row = first_success(name)
+        if row.given is not None:
+            row.given(world)
         world.call(name, row.query, row.body, key)
         with stores.database.writing() as session:
             begun = {"sealed_answer": None, "claimed_until": now() + timedelta(minutes=1)}
             session.execute(update(IdempotencyKey).values(**begun))
         answer = world.call(name, row.query, row.body, key)
-        judged(document, operations, name, answer, 409)
+        judged(document, operations, name, answer, 409, THROTTLED)
         assert answer.headers["Retry-After"] == "1"
+
+
+def test_an_error_of_our_own_is_500(new_world, document, operations):
+    world = new_world("google")
+    teller = world.new_api(shows_tokens=True)
+    teller.client = world.new_app(encryption_keys=(secrets.token_bytes(32),)).test_client()
+    answer = teller.get(f"/users/{world.names['userId']}/oauth/google", showToken="true")
+
+    assert answer.status_code == 500
+    examples.check(SHARED, "default", "internalError", {"answer": examples.normal(answer.json, {})})

@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
+from store.sql.models import WebhookEndpoint, now
+from tests.conftest import stores_of
 from tests.contract.records import NEXT
 from tests.contract.rows import Row, bad, may_not_write, missing, of, ok
-from tests.contract.shapes import DELIVERY, DONE, WEBHOOK, data
+from tests.contract.shapes import DELIVERY, DONE, TIME, WEBHOOK, data
 from tests.contract.world import World
 
 # No server listens on this port.
 URL = "http://127.0.0.1:9/hook"
 REGISTERED = WEBHOOK | {"secret": str}
+ROTATED = REGISTERED | {"previousSecretUntil": TIME}
+TEST = {"type": frozenset({"webhook.test"}), "timestamp": TIME, "data": {"webhookId": str}}
+TESTED = DELIVERY | {"payload": TEST}
 
 
 def registered(world: World) -> None:
     """``webhookId`` is an endpoint of the user's organization."""
     bound = world.new_api(organization=world.names["orgSlug"])
     world.names["webhookId"] = bound.post("/webhooks", {"url": URL}).json["data"]["id"]
+
+
+def crowded(world: World) -> None:
+    """The organization of the caller's key has as many endpoints as it may."""
+    world.api = world.new_api(organization=world.names["orgSlug"])
+    assert {world.api.post("/webhooks", {"url": URL}).status_code for _ in range(100)} == {201}
+
+
+def paused(world: World) -> None:
+    """It is paused."""
+    registered(world)
+    path = f"/webhooks/{world.names['webhookId']}"
+    assert world.api.call("PATCH", path, json={"paused": True}).status_code == 200
+
+
+def disabled(world: World) -> None:
+    """Its receiver has answered 410."""
+    registered(world)
+    stores = stores_of(world.api.client.application)
+    with stores.database.writing() as session:
+        session.get_one(WebhookEndpoint, world.names["webhookId"]).disabled_at = now()
 
 
 def delivered(world: World) -> None:
@@ -55,9 +81,53 @@ ROWS: tuple[Row, ...] = (
         bad("url must not hold a user or a password", body={"url": "http://ada:x@127.0.0.1:9/"}),
         bad("url must be an https URL", body={"url": URL}, key=strict),
         bad("url must not lead to a private", body={"url": "https://localhost/hook"}, key=strict),
-        bad("events must have 1 to 3 elements", body={"url": URL, "events": []}),
+        bad("events must have 1 to 5 elements", body={"url": URL, "events": []}),
         bad("events[0] must be one of", body={"url": URL, "events": ["user.deleted"]}),
+        bad("There are 100 webhooks already", 409, "tooManyWebhooks", body={"url": URL}, given=crowded),
         may_not_write(body={"url": URL}),
+    ),
+    *of(
+        "GET /webhooks/{webhookId}",
+        ok(data(WEBHOOK), given=registered),
+        bad("webhookId must match", names={"webhookId": "x"}),
+        missing("Webhook not found"),
+        missing("Webhook not found", given=another_organizations),
+    ),
+    *of(
+        "PATCH /webhooks/{webhookId}",
+        ok(
+            data(WEBHOOK),
+            body={"url": URL, "events": ["connection.expired"], "paused": True},
+            given=registered,
+        ),
+        ok(data(WEBHOOK), body={}, given=registered),
+        bad("url must be an https URL", body={"url": "mailto:ada@example.com"}, given=registered),
+        bad("paused must be true or false", body={"paused": "yes"}, given=registered),
+        bad("webhookId must match", names={"webhookId": "x"}, body={}),
+        missing("Webhook not found", body={}),
+        missing("Webhook not found", body={}, given=another_organizations),
+        may_not_write(body={}, given=registered),
+    ),
+    *of(
+        "POST /webhooks/{webhookId}/secret",
+        ok(data(ROTATED), body={"overlapSeconds": 3600}, given=registered),
+        ok(data(ROTATED), body={}, given=registered),
+        ok(data(ROTATED | {"previousSecretUntil": None}), body={"overlapSeconds": 0}, given=registered),
+        bad("overlapSeconds must be an integer", body={"overlapSeconds": "1"}, given=registered),
+        bad("webhookId must match", names={"webhookId": "x"}, body={}),
+        missing("Webhook not found", body={}),
+        missing("Webhook not found", body={}, given=another_organizations),
+        may_not_write(body={}, given=registered),
+    ),
+    *of(
+        "POST /webhooks/{webhookId}/test",
+        ok(data(TESTED), given=registered),
+        bad("The webhook is paused", 409, "webhookPaused", given=paused),
+        bad("The webhook is disabled", 409, "webhookDisabled", given=disabled),
+        bad("webhookId must match", names={"webhookId": "x"}),
+        missing("Webhook not found"),
+        missing("Webhook not found", given=another_organizations),
+        may_not_write(given=registered),
     ),
     *of(
         "DELETE /webhooks/{webhookId}",

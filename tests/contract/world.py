@@ -83,13 +83,13 @@ class World:
         path = f"/users/{self.names['userId']}/calendar/events/meta"
         assert self.api.post(path, EVENT | {"metaId": self.names["metaId"]}).status_code == 201
 
-    def consent(self, **options: str) -> dict[str, str]:
-        """The query of the callback after a user's consent."""
+    def consent(self, changed: dict[str, str] | None = None, **options: str) -> dict[str, str]:
+        """The query of the callback after a user's consent; ``changed`` replaces parameters of the link."""
         path = f"/users/{self.names['userId']}/oauth/{self.provider}/authorize"
         link = self.api.post(path, options).json["data"]["link"]
-        hint = {"login_hint": ADA[self.provider]}
-        landed = requests.get(link, params=hint, allow_redirects=False, timeout=10).headers["Location"]
-        return {name: values[-1] for name, values in parse_qs(urlsplit(landed).query).items()}
+        query = _query(link) | {"login_hint": ADA[self.provider]} | (changed or {})
+        page = requests.get(link.partition("?")[0], params=query, allow_redirects=False, timeout=10)
+        return _query(page.headers["Location"])
 
     def call(self, operation: str, query: Any, body: Any, headers: dict[str, str]) -> TestResponse:
         """Make a call; ``operation`` is a method and a path with names in braces, without ``/v1``."""
@@ -115,3 +115,7 @@ class World:
             # A user without accounts and without an organization.
             self.names[name] = self.new_user()
         return self.names[name]
+
+
+def _query(url: str) -> dict[str, str]:
+    return {name: values[-1] for name, values in parse_qs(urlsplit(url).query).items()}

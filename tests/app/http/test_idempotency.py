@@ -35,6 +35,7 @@ MAKES_NOTHING = {
     "push.google_push",
     "push.microsoft_push",
     "webhooks.Replay",
+    "webhooks.WebhookTest",
 }
 
 OTHER = "This Idempotency-Key was used with another request; each request needs a key of its own"
@@ -79,13 +80,20 @@ def test_every_creation_is_done_once_and_answered_alike(
 ):
     google, microsoft = (sandbox.account(each, f"ada@{each}.example") for each in ("google", "microsoft"))
     user, slug, eve = new_user(google, microsoft), new_organization(), new_user()
+    hook = api.post("/webhooks", {"url": "http://127.0.0.1:9/"}).json["data"]["id"]
+    domain = sandbox.domain("google", "acme.example")
+    grant = {"serviceAccountKey": domain.service_account_key, "subject": domain.subject}
+    assert api.put(f"/organizations/{slug}/grants/google", grant).status_code == 200
+    members = [{"userId": unique("member"), "email": "eve@acme.example"}]
     requests = {
         "users.Users": ("/users", {"id": unique("user")}),
         "organizations.Organizations": ("/organizations", {"slug": unique("org"), "name": "Acme"}),
+        "grants.GrantMembers": (f"/organizations/{slug}/grants/google/members", {"members": members}),
         "organizations.Members": (f"/organizations/{slug}/members", {"userIds": [user]}),
         "oauth.Connection": (f"/users/{eve}/oauth/google", {"accessToken": "planted", "scope": ["calendar"]}),
         "events.CalendarEvents": (f"/users/{user}/calendar/events/microsoft/primary", MEETING),
         "unified.UnifiedEvents": (f"/users/{user}/calendar/events/meta", MEETING),
+        "webhooks.WebhookSecret": (f"/webhooks/{hook}/secret", {}),
         "webhooks.Webhooks": ("/webhooks", {"url": "http://127.0.0.1:9/"}),
     }
     assert set(requests) == idempotent_endpoints(app)
@@ -96,7 +104,8 @@ def test_every_creation_is_done_once_and_answered_alike(
         assert (replayed(once), replayed(again)) == (False, True)
         assert (again.status_code, again.data) == (once.status_code, once.data)
         assert again.mimetype == once.mimetype == "application/json"
-    assert api.delete(f"/webhooks/{once.json['data']['id']}").status_code == 200
+    for each in (hook, once.json["data"]["id"]):
+        assert api.delete(f"/webhooks/{each}").status_code == 200
     calls = sandbox.requests().by_operation
     assert calls["google.events.insert"] == 1
     assert calls["microsoft.events.insert"] == 2
@@ -542,7 +551,7 @@ def test_the_document_tells_of_the_header_where_it_holds(app):
     found = 0
     for path, item in document["paths"].items():
         for method, operation in item.items():
-            if method not in ("get", "post", "put", "delete"):
+            if method not in ("get", "post", "put", "patch", "delete"):
                 continue
             headers = [each for each in operation.get("parameters", ()) if each["name"] == "Idempotency-Key"]
             creates = method == "post" and f"post{path}" not in NOT_CREATING
@@ -566,6 +575,7 @@ NOT_CREATING = {
     "post/v1/users/{userId}/scheduling/explain",
     "post/v1/users/scheduling",
     "post/v1/webhooks/{webhookId}/deliveries/{deliveryId}/replay",
+    "post/v1/webhooks/{webhookId}/test",
 }
 
 

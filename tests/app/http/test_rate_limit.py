@@ -45,7 +45,12 @@ def test_requests_over_the_limit_get_retry_after(limited):
     assert 0 < seconds <= 60
     assert refused.headers["Retry-After"] == refused.headers["RateLimit-Reset"] == str(seconds)
     sentence = f"This API key is limited to 3 requests a minute; try again in {seconds} s"
-    assert refused.json == {"data": None, "error": sentence, "retryAfter": seconds}
+    assert refused.json == {
+        "data": None,
+        "error": sentence,
+        "code": "keyRateLimited",
+        "retryAfter": seconds,
+    }
 
 
 def test_each_key_has_a_limit_of_its_own(limited, new_api):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import re
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,14 @@ import jsonschema
 import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31
 
+from app.http.error_codes import Code
 from app.http.route_facts import declared_facts
-from app.openapi.enums import WORDS
+from app.openapi.enums import MEANINGS, WORDS
+from app.schemas.webhooks import SENT_EVENTS
 from tests.app.routes import METHODS, facts_of, open_endpoints, routes
 
+# The document itself, and the page that shows it.
+OWN_PAGES = ("api-docs", "reference")
 ROOT = Path(__file__).parents[3]
 
 
@@ -78,11 +84,11 @@ def test_every_route_is_in_the_document_and_nothing_else(app, document):
         f"{method} {in_braces(rule.rule)}"
         for rule in app.url_map.iter_rules()
         # Providers have a contract of their own with "push".
-        if rule.rule.startswith("/v1/") and rule.endpoint.partition(".")[0] not in ("api-docs", "push")
+        if rule.rule.startswith("/v1/") and rule.endpoint.partition(".")[0] not in (*OWN_PAGES, "push")
         for method in rule.methods & set(METHODS)
     }
 
-    assert {name for name, _ in operations(document)} == served
+    assert {name for name, _ in operations(document)} == served - {"GET /v1/oauth/{provider}/callback"}
 
 
 def test_every_operation_has_what_a_reader_looks_for(document):
@@ -94,17 +100,12 @@ def test_every_operation_has_what_a_reader_looks_for(document):
         assert not operation["summary"].endswith("."), name
         assert set(operation["tags"]) <= tags, name
         assert operation["responses"].keys() >= {"503", "default"}, name
-        # One route is for browsers, which send no key and are answered with pages.
-        for_people = operation["operationId"] == "getCallback"
-        assert ("401" in operation["responses"]) != for_people, name
-        assert (operation.get("security") == []) == for_people, name
+        assert "401" in operation["responses"], name
+        assert "security" not in operation, name
         success = operation["responses"].get("200") or operation["responses"]["201"]
-        if for_people:
-            assert success["content"].keys() == {"text/html"}
-        else:
-            schema = success["content"]["application/json"]["schema"]
-            # The event list has two forms.
-            assert "$ref" in schema.get("anyOf", [schema])[0], name
+        schema = success["content"]["application/json"]["schema"]
+        # The event list has two forms.
+        assert "$ref" in schema.get("anyOf", [schema])[0], name
         if "requestBody" in operation:
             assert operation["requestBody"]["required"] is True, name
             assert operation["responses"].keys() >= {"400", "413", "415"}, name
@@ -113,29 +114,154 @@ def test_every_operation_has_what_a_reader_looks_for(document):
     assert len(ids) == len(set(ids))
 
 
-def test_every_error_has_the_envelope(document):
-    for response in document["components"]["responses"].values():
-        schema = response["content"]["application/json"]["schema"]
-        assert schema == {"$ref": "#/components/schemas/Error"}
-    error = document["components"]["schemas"]["Error"]
-    assert error["required"] == ["data", "error"]
-    assert error["properties"]["data"] == {"type": "null"}
+def errors_of(operation: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The error responses of an operation, by status."""
+    for status, response in operation["responses"].items():
+        if not status.startswith(("2", "3")):
+            yield status, response
 
 
-def test_every_operation_with_a_key_may_be_one_too_many(document):
-    refused = document["components"]["responses"]["Error429"]
-    assert refused["headers"].keys() == {
-        "Retry-After",
-        "RateLimit-Limit",
-        "RateLimit-Remaining",
-        "RateLimit-Reset",
-    }
+def test_every_error_has_the_envelope_with_a_code_of_its_operation(document):
+    schemas = document["components"]["schemas"]
     for name, operation in operations(document):
-        if operation.get("security") != []:
-            documented = operation["responses"]["429"]
-            # The list of events tells it by a bare string too, and in words of its own.
-            headers = refused["headers"] if "$ref" in documented else documented["headers"]
-            assert headers == refused["headers"], name
+        own = f"{operation['operationId'][0].upper()}{operation['operationId'][1:]}Error"
+        reference = {"$ref": f"#/components/schemas/{own}"}
+        for status, response in errors_of(operation):
+            if "application/json" in response["content"]:
+                schema = response["content"]["application/json"]["schema"]
+                # The event list has two forms.
+                assert schema.get("anyOf", [schema])[0] == reference, (name, status)
+        envelope, narrower = schemas[own]["allOf"]
+        assert envelope == {"$ref": "#/components/schemas/Error"}
+        assert narrower["properties"] == {"code": {"$ref": f"#/components/schemas/{own}Code"}}
+        assert set(schemas[f"{own}Code"]["enum"]) < set(schemas["ErrorCode"]["enum"]), name
+    error = schemas["Error"]
+    assert set(error["required"]) == {"data", "error", "code"}
+    assert error["properties"]["data"]["type"] == "null"
+
+
+def test_the_codes_of_an_operation_are_those_of_its_statuses(document):
+    schemas = document["components"]["schemas"]
+    for name, operation in operations(document):
+        enum = f"{operation['operationId'][0].upper()}{operation['operationId'][1:]}ErrorCode"
+        codes = {Code(word) for word in schemas[enum]["enum"]}
+        documented = dict(errors_of(operation))
+        for status, response in documented.items():
+            named = re.findall(r"`(\w+)`", response["description"].partition(" `code` is ")[2])
+            assert named == [code for code in Code if code in codes and str(code.status) == status], name
+        undocumented = {str(code.status) for code in codes} - documented.keys()
+        assert undocumented <= {"408", "500"}, name
+
+
+def test_every_code_is_one_of_an_operation_or_of_no_operation_at_all(document):
+    schemas = document["components"]["schemas"]
+    found = {word for name, each in schemas.items() if name.endswith("ErrorCode") for word in each["enum"]}
+    of_operations = {
+        word
+        for _, operation in operations(document)
+        for name in [f"{operation['operationId'][0].upper()}{operation['operationId'][1:]}ErrorCode"]
+        for word in schemas[name]["enum"]
+    }
+
+    assert found == set(Code)
+    assert found - of_operations == {
+        *("channelNotFound", "metricsForbidden", "metricsTokenInvalid"),
+        *("methodNotAllowed", "pathNotFound"),
+    }
+
+
+QUOTA = {"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}
+
+
+def test_every_answer_lists_the_headers_that_it_has(document):
+    for name, operation in operations(document):
+        for status, response in operation["responses"].items():
+            headers = response["headers"].keys()
+            success = status.startswith("2")
+            assert headers >= {"X-Request-Id", *QUOTA}, (name, status)
+            assert ("Link" in headers) != success, (name, status)
+            assert ("Retry-After" in headers) == retried(operation, status), (name, status)
+            cached = any(word in name for word in ("/busy", "/scheduling"))
+            assert ("Age" in headers) == (success and cached), (name, status)
+            secret = any(word in name for word in ("/webhooks", "/{userId}/oauth", "/grants")) and not any(
+                word in name for word in ("/link", "/authorize")
+            )
+            assert ("Cache-Control" in headers) == secret, (name, status)
+
+
+def retried(operation: dict[str, Any], status: str) -> bool:
+    takes_key = any(each["name"] == "Idempotency-Key" for each in operation.get("parameters", ()))
+    return status in ("429", "502", "503") or (status == "409" and takes_key)
+
+
+def test_requests_for_cached_data_take_cache_control(document):
+    taking = {
+        operation["operationId"]
+        for _, operation in operations(document)
+        if any(each["name"] == "Cache-Control" for each in operation.get("parameters", ()))
+    }
+    telling = {
+        operation["operationId"]
+        for _, operation in operations(document)
+        if "Age" in operation["responses"].get("200", {}).get("headers", {})
+    }
+
+    assert taking == telling | {"listEvents"}
+
+
+def test_the_old_form_of_the_event_list_is_deprecated(document):
+    deprecated = {
+        (name, parameter["name"])
+        for name, operation in operations(document)
+        for parameter in operation.get("parameters", ())
+        if parameter.get("deprecated")
+    }
+
+    route = "GET /v1/users/{userId}/calendar/events"
+    assert deprecated == {(route, name) for name in ("minDate", "maxDate", "timeZone")}
+
+
+def test_an_entry_of_several_users_is_chosen_by_its_status(document):
+    schemas = document["components"]["schemas"]
+    entry = schemas["UserEntry"]
+    mapping = entry["discriminator"]["mapping"]
+
+    assert entry["discriminator"]["propertyName"] == "status"
+    assert entry["oneOf"] == [{"$ref": reference} for reference in mapping.values()]
+    for word, reference in mapping.items():
+        chosen = schemas[reference.rpartition("/")[2]]
+        assert chosen["properties"]["status"]["const"] == word
+        assert "status" in chosen["required"]
+    assert "availableSlots" in schemas["SlotsEntry"]["required"]
+    assert "availableSlots" not in schemas["FailedEntry"]["properties"]
+
+
+def test_every_event_of_webhooks_has_its_request(document):
+    assert document["webhooks"].keys() == set(SENT_EVENTS)
+    for name, item in document["webhooks"].items():
+        request = item["post"]["requestBody"]["content"]["application/json"]
+        assert request["example"]["type"] == name
+        schema = {"components": document["components"], **request["schema"]}
+        jsonschema.Draft202012Validator(schema).validate(request["example"])
+        assert {each["name"] for each in item["post"]["parameters"]} == {
+            "webhook-id",
+            "webhook-timestamp",
+            "webhook-signature",
+        }
+
+
+def test_the_document_names_its_version_and_its_server(app, new_app):
+    client = app.test_client()
+    found = client.get("/v1/openapi.json", base_url="http://localhost:8080").json
+    assert found["info"]["version"] == metadata.version("almanac")
+    assert found["servers"][0]["url"] == "http://localhost:8080"
+    # A host in a request is not trusted.
+    found = client.get("/v1/openapi.json", base_url="https://evil.example").json
+    assert found["servers"][0]["url"] == "/"
+    public = new_app(public_url="https://almanac.example")
+    found = public.test_client().get("/v1/openapi.json", base_url="https://evil.example").json
+    assert found["servers"][0]["url"] == "https://almanac.example"
+    assert found["externalDocs"]["url"] == "https://almanac.example/docs"
 
 
 def test_path_parameters_tell_their_shape(document):
@@ -150,13 +276,15 @@ def test_path_parameters_tell_their_shape(document):
     assert shapes["provider"] == {"$ref": "#/components/schemas/Provider"}
 
 
-def test_bodies_may_hold_more_than_we_know_and_answers_do_not(document):
-    schemas = document["components"]["schemas"]
-    taken = {name for name in schemas if name.endswith("Body")} | {"Window", "WantedUser", "MeetingUrl"}
+def test_objects_are_open_for_additions(document):
+    def closed(node: Any) -> bool:
+        if isinstance(node, list):
+            return any(map(closed, node))
+        if not isinstance(node, dict):
+            return False
+        return node.get("additionalProperties") is False or any(map(closed, node.values()))
 
-    for name, schema in schemas.items():
-        if schema["type"] == "object":
-            assert ("additionalProperties" in schema) == (name not in taken), name
+    assert not closed(document)
 
 
 def test_every_closed_set_of_words_has_one_name(document):
@@ -170,19 +298,19 @@ def test_every_closed_set_of_words_has_one_name(document):
             for child in node:
                 yield from inline(child, path)
 
-    assert set(inline(document, "")) == {f"/components/schemas/{name}" for name in WORDS}
+    of_operations = {name for name in document["components"]["schemas"] if name.endswith("ErrorCode")}
+    names = WORDS.keys() | of_operations
+    assert set(inline(document, "")) == {f"/components/schemas/{name}" for name in names}
+    assert WORDS.keys() == MEANINGS.keys()
     sets = [frozenset(document["components"]["schemas"][name]["enum"]) for name in WORDS]
     assert len(sets) == len(set(sets))
 
 
 def test_operations_are_called_as_a_method_of_a_client_would_be(document):
-    verbs = "list|get|create|change|rename|delete|add|remove|store|post|replay"
+    verbs = "list|get|create|update|rename|delete|add|remove|store|replay|explain|verify|rotate|test|import"
     ids = {operation["operationId"] for _, operation in operations(document)}
 
-    assert {name for name in ids if not re.fullmatch(rf"(?:{verbs})[A-Z][A-Za-z]+", name)} == {
-        "authorize",
-        "verify",
-    }
+    assert [name for name in ids if not re.fullmatch(rf"(?:{verbs})[A-Z][A-Za-z]+", name)] == []
 
 
 def test_every_route_of_the_document_has_an_operation_id_of_its_own(app, document):
@@ -229,14 +357,24 @@ def test_the_page_takes_everything_from_our_own_host(app):
     assert page.status_code == 200
     assert page.mimetype == "text/html"
     sources = re.findall(r'(?:src|href)="([^"]+)"', page.text)
-    assert len(sources) >= 3
+    assert len(sources) >= 6
     assert "http" not in re.sub(r"https?://www\.w3\.org\S*", "", page.text)
+    assert {"/docs/", "/dashboard/"} <= set(sources)
     for source in sources:
-        assert source.startswith("/static/")
+        assert source.startswith(("/static/", "/dashboard/", "/docs/", "/v1/docs/"))
         with client.get(source) as answer:
-            assert answer.status_code == 200
-            assert len(answer.data) > 1000
+            assert answer.status_code in (200, 302, 303)
     assert '"/v1/openapi.json"' in page.text
+
+
+def test_the_renderer_is_sent_compressed_and_kept(app):
+    with app.test_client().get("/v1/docs/scalar.js") as answer:
+        script = gzip.decompress(answer.data)
+        assert answer.headers["Content-Encoding"] == "gzip"
+        assert answer.headers["Cache-Control"] == "max-age=31536000"
+        assert answer.mimetype == "text/javascript"
+    assert b"createApiReference" in script
+    assert len(answer.data) < len(script) // 3
 
 
 def test_every_route_but_the_open_ones_requires_a_key(app):
@@ -245,7 +383,8 @@ def test_every_route_but_the_open_ones_requires_a_key(app):
 
     assert {
         "api-docs.openapi_json",
-        "api-docs.openapi_swagger_ui",
+        "reference.page",
+        "reference.renderer",
         "authorization.Callback",
         # Proven by the secret of a channel, see test_push.
         "push.google_push",

@@ -45,6 +45,8 @@ WRITTEN = [("2026-12-03", "2026-12-05"), ("2026-12-03T09:00:00Z", "2026-12-03T17
 REFUSALS = [400, 401, 403, 404, 405, 409, 413, 415, 422]
 # Parts that take their operations in turn: processes that run the suite share them.
 SHARES = 12
+# Operations whose body has the URL of a webhook.
+WITH_URL = {"POST /v1/webhooks", "PATCH /v1/webhooks/{webhookId}"}
 NOBODY_LISTENS = "http://127.0.0.1:9/hook"
 MEETING = {"start": "2026-12-03T09:00:00Z", "end": "2026-12-03T10:00:00Z"}
 
@@ -58,6 +60,7 @@ class Real:
         self._api, self._new_user, self._new_organization = api, new_user, new_organization
         self._keys = itertools.count()
         self.organization = new_organization()
+        self._domains = {each: sandbox.domain(each, "acme.example") for each in ("google", "microsoft")}
         google = sandbox.account("google", "ada@example.com", events=[MEETING])
         microsoft = sandbox.account("microsoft", "ada@contoso.example", events=[MEETING])
         self.user = new_user(google, microsoft, slugs=(self.organization,))
@@ -74,10 +77,14 @@ class Real:
             case.path_parameters["userId"] = self.user if reads else self._new_user(*self._others)
         if "orgSlug" in case.path_parameters:
             case.path_parameters["orgSlug"] = self.organization if reads else self._new_organization()
-        if case.path.endswith(("/callback", "/verify")):
-            consented = self._consent(case.path_parameters["provider"])
-            (case.body if case.path.endswith("/verify") else case.query).update(consented)
+        if case.path_parameters.keys() >= {"orgSlug", "userId"}:
+            member = {"userIds": [case.path_parameters["userId"]]}
+            self._api.post(f"/organizations/{case.path_parameters['orgSlug']}/members", member)
+        if case.path.endswith("/verify"):
+            case.body.update(self._consent(case.path_parameters["provider"]))
         self._put_event_into(case, draw)
+        if "/grants/" in case.path:
+            self._put_grant_into(case)
         case.query.pop("cursor", None)
         if "start" in case.query:
             case.query["start"], case.query["end"] = draw(st.sampled_from(RANGES))
@@ -123,6 +130,26 @@ class Real:
             case.body["start"], case.body["end"] = draw(st.sampled_from(WRITTEN))
             # Google's own alphabet, which the document tells in words.
             case.body.pop("id", None)
+
+    def _put_grant_into(self, case: Case) -> None:
+        """A grant that a provider accepts, or one that is stored already."""
+        google, microsoft = self._domains["google"], self._domains["microsoft"]
+        accepted = {
+            "google": {"serviceAccountKey": google.service_account_key, "subject": google.subject},
+            "microsoft": {
+                "tenant": microsoft.tenant,
+                "clientId": microsoft.client_id,
+                "clientSecret": microsoft.client_secret,
+            },
+        }
+        if case.method == "PUT":
+            case.body = accepted[case.path.rpartition("/")[2]]
+            return
+        provider = case.path_parameters["provider"]
+        organization = case.path_parameters["orgSlug"]
+        self._api.put(f"/organizations/{organization}/grants/{provider}", accepted[provider])
+        if isinstance(case.body, dict) and "members" in case.body:
+            case.body["members"] = [{"userId": self._new_user(), "email": "ada@acme.example"}]
 
     def _consent(self, provider: str) -> dict[str, str]:
         """The query of the callback after a consent was granted."""
@@ -184,7 +211,7 @@ def keeps_its_promises(operation: APIOperation, key: str, real: Real, examples: 
     statuses = set()
 
     def holds(case: Case) -> None:
-        if case.meta.generation.mode is GenerationMode.POSITIVE and operation.label == "POST /v1/webhooks":
+        if case.meta.generation.mode is GenerationMode.POSITIVE and operation.label in WITH_URL:
             # Nothing is ever sent to addresses that a generator makes up.
             case.body["url"] = NOBODY_LISTENS
         # The client in the process reads no other encoding.

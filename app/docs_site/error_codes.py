@@ -1,0 +1,43 @@
+"""Writes the table of error codes into `docs/errors.md`: `python -m app.docs_site.error_codes`.
+
+The text around the table is written by hand, in that file.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from app.http.error_codes import Code
+
+DOCUMENT = Path(__file__).parents[2] / "docs/errors.md"
+HEADING = "## Codes\n"
+
+
+def document(text: str) -> str:
+    """The text of `docs/errors.md` with the table below the heading of the codes replaced.
+
+    :raise ValueError: if the heading has no table
+    """
+    # Up to the first line of the table, but not into the next section.
+    before = rf"(^{HEADING}(?:(?!##|\|).*\n)*)"
+    text, found = re.subn(
+        rf"{before}(?:\|.*\n)+", lambda match: match[1] + _table(), text, flags=re.MULTILINE
+    )
+    if found != 1:
+        raise ValueError("docs/errors.md must have one table below the heading Codes")
+    return text
+
+
+def _table() -> str:
+    rows = "".join(f"| `{code}` | {code.status} | {code.meaning} | {code.action} |\n" for code in Code)
+    return f"| code | status | meaning | what to do |\n|---|---|---|---|\n{rows}"
+
+
+def main() -> None:
+    """Write the file."""
+    DOCUMENT.write_text(document(DOCUMENT.read_text()))
+
+
+if __name__ == "__main__":
+    main()

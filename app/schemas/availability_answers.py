@@ -1,0 +1,218 @@
+"""Schemas of busy and scheduling responses."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields
+
+from app.http.responses import WholeBody
+from app.schemas.availability import ALIGNMENTS, WEEKDAYS, WINDOW_DAYS, WINDOW_END, WINDOW_START
+from app.schemas.errors import CODE, REASON, FailedCalendarSchema, FailedUserSchema
+from app.schemas.fields import OneOf, Timestamp, Word
+
+USER = {"description": "The id of the user.", "examples": ["ada"]}
+BUSY = {"description": "The busy periods, merged, clipped to the range, and by `start`."}
+SLOTS = {"description": "The available slots, by `start`."}
+OPTIONS = {"description": "The parameters that the slots were computed with."}
+FAILED_USERS = {
+    "description": "The members with a calendar that could not be read. They never appear as free. Empty "
+    "when everything was read."
+}
+FAILED_CALENDARS = {
+    "description": "The calendars that could not be read. They never appear as free. Empty when everything "
+    "was read."
+}
+
+
+class BusyPeriodSchema(Schema):
+    """A period of time, with an exclusive end."""
+
+    start = Timestamp(required=True, metadata={"description": "The first moment of the period."})
+    end = Timestamp(
+        required=True,
+        metadata={
+            "description": "The end of the period, which is not a part of it.",
+            "examples": ["2026-11-20T09:30:00.000Z"],
+        },
+    )
+
+
+class SlotSchema(BusyPeriodSchema):
+    """A free interval of exactly ``slotDuration``."""
+
+
+class MemberSlotSchema(SlotSchema):
+    """A slot of one member."""
+
+    userId = fields.String(required=True, metadata=USER)
+
+
+class OptionsSchema(Schema):
+    """The parameters that the slots were computed with."""
+
+    start = Timestamp(required=True, metadata={"description": "The first moment of the range."})
+    end = Timestamp(
+        required=True,
+        metadata={
+            "description": "The end of the range, which is not a part of it.",
+            "examples": ["2026-11-21T09:00:00.000Z"],
+        },
+    )
+    maxOverlaps = fields.Integer(
+        required=True, metadata={"description": "How many busy periods may overlap a free moment."}
+    )
+    padding = fields.Integer(
+        required=True, metadata={"description": "Minutes kept free before and after busy periods."}
+    )
+    slotDuration = fields.Integer(
+        required=True, metadata={"description": "How long a slot is, in minutes.", "examples": [30]}
+    )
+    timeZone = fields.String(
+        required=True,
+        metadata={
+            "description": "The zone in which local times of the request were read, an IANA name.",
+            "examples": ["Europe/Berlin"],
+        },
+    )
+    earliestTimeEachDay = fields.String(
+        metadata={
+            "description": "Local time at which the daily window opens, `HH:MM`; only when it was given.",
+            "examples": ["09:00"],
+        }
+    )
+    latestTimeEachDay = fields.String(
+        metadata={
+            "description": "Local time at which the daily window closes, `HH:MM`; only when it was given.",
+            "examples": ["17:00"],
+        }
+    )
+    slotStep = fields.Integer(
+        metadata={"description": "Minutes between the starts of slots; only when it was given."}
+    )
+    align = Word(ALIGNMENTS, metadata={"description": "Only when it was given as `clock`."})
+
+
+class UserSlotsSchema(Schema):
+    """Slots of one user."""
+
+    availableSlots = fields.List(fields.Nested(SlotSchema), required=True, metadata=SLOTS)
+    options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
+
+
+class UserSlotsAnswer(WholeBody):
+    """Slots of one user, and the calendars that could not be read."""
+
+    data = fields.Nested(UserSlotsSchema, required=True)
+    failedCalendars = fields.List(
+        fields.Nested(FailedCalendarSchema),
+        required=True,
+        metadata={"description": "Empty, unless `onFailure=partial` lets the request succeed without them."},
+    )
+
+
+class OrganizationSlotsSchema(Schema):
+    """Slots of all members."""
+
+    availableSlots = fields.List(
+        fields.Nested(MemberSlotSchema),
+        required=True,
+        metadata={"description": "The available slots of every member, by `start`, then by `userId`."},
+    )
+    options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
+
+
+class OrganizationSlotsAnswer(WholeBody):
+    """Slots of all members who could be read, and those who could not."""
+
+    data = fields.Nested(OrganizationSlotsSchema, required=True)
+    failedUsers = fields.List(fields.Nested(FailedUserSchema), required=True, metadata=FAILED_USERS)
+
+
+class WindowAnswerSchema(Schema):
+    """A weekly schedule window, as in the request."""
+
+    days = fields.List(Word(WEEKDAYS), required=True, metadata=WINDOW_DAYS)
+    start = fields.String(required=True, metadata=WINDOW_START | {"examples": ["09:00"]})
+    end = fields.String(required=True, metadata=WINDOW_END)
+
+
+class SlotsEntrySchema(Schema):
+    """One of several users, with slots."""
+
+    userId = fields.String(required=True, metadata=USER)
+    status = fields.String(required=True, metadata={"const": "ok", "description": "Always `ok`."})
+    availableSlots = fields.List(fields.Nested(SlotSchema), required=True, metadata=SLOTS)
+    options = fields.Nested(OptionsSchema, required=True, metadata=OPTIONS)
+    calendarIds = fields.List(
+        fields.String(),
+        required=True,
+        metadata={
+            "description": "The calendars that the slots were computed from.",
+            "examples": [["ada@example.com"]],
+        },
+    )
+    schedules = fields.List(
+        fields.Nested(WindowAnswerSchema),
+        required=True,
+        metadata={"description": "The schedules that applied to this user; empty when none did."},
+    )
+    failedCalendars = fields.List(
+        fields.Nested(FailedCalendarSchema),
+        required=True,
+        metadata={"description": "Empty: all calendars of this user were read."},
+    )
+
+
+class FailedEntrySchema(Schema):
+    """One of several users, with the reason why there are no slots."""
+
+    userId = fields.String(required=True, metadata=USER)
+    status = fields.String(required=True, metadata={"const": "error", "description": "Always `error`."})
+    error = fields.String(
+        required=True,
+        metadata={
+            "description": "One sentence that names what is wrong.",
+            "examples": ["User has no connected calendars"],
+        },
+    )
+    code = fields.String(required=True, metadata=CODE)
+    reason = fields.String(metadata=REASON)
+    failedCalendars = fields.List(
+        fields.Nested(FailedCalendarSchema),
+        required=True,
+        metadata={"description": "The calendars that could not be read; empty when the user has none."},
+    )
+
+
+class UsersSlotsAnswer(WholeBody):
+    """An entry for each user asked for, in the order of the request."""
+
+    data = fields.List(
+        OneOf(
+            "UserEntry",
+            "status",
+            {"ok": SlotsEntrySchema, "error": FailedEntrySchema},
+            meaning="One of several users: slots (`ok`), or why there are none (`error`).",
+        ),
+        required=True,
+        metadata={"description": "An entry for each user of the request, in the same order."},
+    )
+
+
+class UserBusyAnswer(WholeBody):
+    """Busy periods of one user, and the calendars that could not be read."""
+
+    data = fields.List(fields.Nested(BusyPeriodSchema), required=True, metadata=BUSY)
+    failedCalendars = fields.List(
+        fields.Nested(FailedCalendarSchema), required=True, metadata=FAILED_CALENDARS
+    )
+
+
+class OrganizationBusyAnswer(WholeBody):
+    """Busy periods of all members, and the members with a calendar that could not be read."""
+
+    data = fields.List(
+        fields.Nested(BusyPeriodSchema),
+        required=True,
+        metadata={"description": "The periods in which at least one member is busy, merged and by `start`."},
+    )
+    failedUsers = fields.List(fields.Nested(FailedUserSchema), required=True, metadata=FAILED_USERS)

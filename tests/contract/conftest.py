@@ -1,0 +1,27 @@
+"""The world that the contract's tests call the API in, and the examples that they record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.contract import examples
+from tests.contract.world import World
+
+
+@pytest.fixture
+def new_world(api, sandbox, new_api, new_user, new_organization, new_app) -> Callable[[str], World]:
+    """Make a world: ``new_world("google")``."""
+
+    def make(provider: str) -> World:
+        world = World(api, sandbox, provider, new_api, new_user, new_organization, new_app)
+        world.settle()
+        return world
+
+    return make
+
+
+def pytest_sessionfinish(exitstatus: int) -> None:
+    if examples.RECORDING and exitstatus == 0:
+        examples.keep()

@@ -1,0 +1,222 @@
+"""The rows of grants of organizations, of imports, and of delegated connections."""
+
+from __future__ import annotations
+
+from tests.conftest import stores_of
+from tests.contract.rows import (
+    LATER,
+    PROVIDER_ERROR,
+    THROTTLED,
+    Row,
+    apple,
+    bad,
+    bad_slug,
+    bound,
+    may_not_write,
+    missing,
+    no_organization,
+    of,
+    ok,
+    showing_tokens,
+)
+from tests.contract.shapes import CONNECTION, DONE, TIME, data
+from tests.contract.world import World
+
+GRANT = {"scope": [str], "alive": bool, "createdAt": TIME}
+GOOGLE_GRANT = GRANT | {
+    "provider": frozenset({"google"}),
+    "type": frozenset({"serviceAccount"}),
+    "email": str,
+    "serviceAccount": str,
+}
+MICROSOFT_GRANT = GRANT | {
+    "provider": frozenset({"microsoft"}),
+    "type": frozenset({"application"}),
+    "tenant": str,
+    "clientId?": str,
+}
+EITHER_GRANT = GRANT | {
+    "provider": frozenset({"google", "microsoft"}),
+    "type": frozenset({"serviceAccount", "application"}),
+    "email?": str,
+    "serviceAccount?": str,
+    "tenant?": str,
+    "clientId?": str,
+}
+DELEGATED_CONNECTION = CONNECTION | {
+    "type": frozenset({"delegated"}),
+    "expiresAt": None,
+    "accessToken": None,
+    "refreshToken": None,
+}
+KEY_FILE = {"type": "service_account", "client_email": "{robot}", "private_key": "{private_key}"}
+SERVICE_ACCOUNT = {"serviceAccountKey": KEY_FILE, "subject": "{subject}"}
+APPLICATION = {"tenant": "{tenant}", "clientId": "{clientId}", "clientSecret": "{clientSecret}"}
+IMPORTED = {"created": [str], "changed": [str], "unchanged": [str]}
+MEMBER = {"userId": "{new}", "email": "nova@acme.example"}
+IMPORT = {"members": [MEMBER, {"userId": "{userId}", "email": "ada@acme.example"}]}
+DELEGATED = {"type": "delegated", "email": "ada@acme.example", "organization": "{orgSlug}"}
+
+
+def domains(world: World) -> None:
+    """A Google domain and a Microsoft tenant whose administrators have authorized an application."""
+    google = world.sandbox.domain("google", "acme.example", ["ada@acme.example"])
+    microsoft = world.sandbox.domain("microsoft", "acme.example", ["ada@acme.example"])
+    world.names |= {
+        "robot": google.service_account_key["client_email"],
+        "private_key": google.service_account_key["private_key"],
+        "subject": google.subject,
+        "tenant": microsoft.tenant,
+        "clientId": microsoft.client_id,
+        "clientSecret": microsoft.client_secret,
+    }
+
+
+def granted(world: World) -> None:
+    """The organization has a grant with the provider of the row."""
+    domains(world)
+    body = SERVICE_ACCOUNT if world.provider == "google" else APPLICATION
+    path = f"/organizations/{world.names['orgSlug']}/grants/{world.provider}"
+    answer = world.api.put(path, world.filled(body))
+    assert answer.status_code == 200, answer.text
+
+
+def delegated(world: World) -> None:
+    """The user's connection is delegated."""
+    granted(world)
+    path = f"/users/{world.names['userId']}/oauth/{world.provider}"
+    assert world.api.post(path, world.filled(DELEGATED)).status_code == 201
+
+
+def own_registration(world: World) -> None:
+    """A tenant that has consented to the registration of the installation."""
+    domains(world)
+    there = stores_of(world.api.client.application).settings.providers
+    ours = {"clientId": there.microsoft_client_id, "clientSecret": there.microsoft_client_secret}
+    world.names["tenant"] = world.sandbox.domain("microsoft", "acme.example", **ours).tenant
+
+
+def withdrawn(world: World) -> None:
+    """The administrators have withdrawn what they authorized."""
+    domains(world)
+    world.sandbox.withdraw("acme.example")
+
+
+def token_down(world: World, provider: str, **fault: object) -> None:
+    domains(world)
+    world.sandbox.fault(operation=f"{provider}.token", **fault)  # type: ignore[arg-type]
+
+
+def checked(provider: str, body: object) -> list[Row]:
+    """The answers of a check that the provider refuses or does not answer."""
+    return [
+        bad("", 400, "grantRefused", body=body, given=withdrawn),
+        bad(
+            "",
+            429,
+            "rateLimited",
+            shape=THROTTLED | PROVIDER_ERROR,
+            body=body,
+            given=lambda w: token_down(w, provider, status=429, retry_after=LATER),
+        ),
+        bad(
+            "",
+            502,
+            "providerError",
+            shape=PROVIDER_ERROR,
+            body=body,
+            given=lambda w: token_down(w, provider, status=503, retry_after=LATER),
+        ),
+        no_organization(body=body, given=domains),
+        may_not_write(body=body, given=domains),
+    ]
+
+
+ROWS: tuple[Row, ...] = (
+    *of(
+        "GET /organizations/{orgSlug}/grants",
+        ok(data([GOOGLE_GRANT]), given=granted),
+        ok(data([])),
+        bad_slug(),
+        no_organization(),
+    ),
+    *of(
+        "PUT /organizations/{orgSlug}/grants/google",
+        ok(data(GOOGLE_GRANT), body=SERVICE_ACCOUNT, given=domains),
+        ok(data(GOOGLE_GRANT), body=SERVICE_ACCOUNT | {"scope": "free-busy"}, given=domains),
+        bad("subject is required", body={"serviceAccountKey": KEY_FILE}, given=domains),
+        bad(
+            "serviceAccountKey.type is not service_account",
+            body=SERVICE_ACCOUNT | {"serviceAccountKey": {"type": "authorized_user"}},
+            given=domains,
+        ),
+        *checked("google", SERVICE_ACCOUNT),
+    ),
+    *of(
+        "PUT /organizations/{orgSlug}/grants/microsoft",
+        ok(data(MICROSOFT_GRANT), body=APPLICATION, given=domains),
+        ok(data(MICROSOFT_GRANT), body={"tenant": "{tenant}"}, given=own_registration),
+        bad("tenant must be one tenant", body=APPLICATION | {"tenant": "common"}, given=domains),
+        bad(
+            "A grant without clientId and clientSecret needs",
+            403,
+            "keyBoundToOrganization",
+            body={"tenant": "{tenant}"},
+            given=domains,
+            key=bound,
+        ),
+        *checked("microsoft", APPLICATION),
+    ),
+    *of(
+        "GET /organizations/{orgSlug}/grants/{provider}",
+        ok(data(EITHER_GRANT), given=granted),
+        apple(),
+        no_organization(),
+        missing("There is no grant"),
+    ),
+    *of(
+        "DELETE /organizations/{orgSlug}/grants/{provider}",
+        ok(data(DONE), given=granted),
+        apple(),
+        no_organization(),
+        missing("There is no grant"),
+        may_not_write(),
+    ),
+    *of(
+        "POST /organizations/{orgSlug}/grants/{provider}/members",
+        ok(data(IMPORTED), body=IMPORT, given=granted),
+        bad("members[1].userId is the user of members[0]", body={"members": [MEMBER, MEMBER]}, given=granted),
+        bad("members is required", body={}, given=granted),
+        apple(body={"members": []}),
+        no_organization(body={"members": []}),
+        missing("There is no grant", body=IMPORT),
+        bad(
+            "members[1].userId: The user belongs to other organizations too",
+            403,
+            "userInOtherOrganizations",
+            shape={"data": None, "error": str, "code": str, "param": str},
+            body=IMPORT,
+            given=granted,
+            key=bound,
+        ),
+        may_not_write(body={"members": []}),
+    ),
+    *of(
+        "POST /users/{userId}/oauth/{provider}",
+        ok(data(DELEGATED_CONNECTION), 201, body=DELEGATED, given=granted),
+        bad("organization is required", body={"type": "delegated", "email": "ada@acme.example"}),
+        missing("There is no grant", body=DELEGATED),
+        missing("User is not a member of", body=DELEGATED, given=granted, names={"userId": "{lonely}"}),
+        missing("Organization not found", body=DELEGATED | {"organization": "nowhere"}),
+    ),
+    *of(
+        "GET /users/{userId}/oauth/{provider}/token",
+        bad(
+            "A delegated connection has no tokens",
+            409,
+            "connectionDelegated",
+            given=delegated,
+            key=showing_tokens,
+        ),
+    ),
+)
