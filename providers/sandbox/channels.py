@@ -78,6 +78,8 @@ class Channel:
     expires_at: float
     tell: Callable[[Channel, str, str], Message]
     resource: str = ""
+    # The client id of the application that opened it with its own permissions.
+    application: str = ""
     lifecycle_address: str = ""
     number: int = 0
     sent: int = 0

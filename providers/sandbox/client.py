@@ -45,6 +45,38 @@ class SandboxAccount:
 
 
 @dataclass(frozen=True, slots=True)
+class SandboxDomain:
+    """A domain, and the credentials of the application that its administrator has authorized.
+
+    ``subject`` and ``service_account_key`` are Google's; ``tenant``, ``client_id`` and ``client_secret`` are
+    Microsoft's.
+    """
+
+    provider: str
+    domain: str
+    members: list[str]
+    subject: str = ""
+    service_account_key: dict[str, str] = field(default_factory=dict, repr=False)
+    tenant: str = ""
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> SandboxDomain:
+        """From the answer of the control call."""
+        return cls(
+            provider=answer["provider"],
+            domain=answer["domain"],
+            members=[member["email"] for member in answer["members"]],
+            subject=answer.get("subject", ""),
+            service_account_key=answer.get("serviceAccountKey", {}),
+            tenant=answer.get("tenant", ""),
+            client_id=answer.get("clientId", ""),
+            client_secret=answer.get("clientSecret", ""),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Requests:
     """How often the providers were called: HTTP requests, and operations with the parts of batches.
 
@@ -137,6 +169,43 @@ class Sandbox:
         }
         return str(self._call("POST", "/shares", body)["calendarId"])
 
+    def domain(
+        self,
+        provider: str,
+        domain: str,
+        members: Iterable[str | Mapping[str, Any]] = (),
+        *,
+        sharing: str | None = None,
+        scope: str | Iterable[str] | None = None,
+        bulk: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> SandboxDomain:
+        """Create a domain with a grant to one application; see ``providers.sandbox.domains``.
+
+        A member is an address or the description of an account. ``more`` are fields of the control call.
+        """
+        body = {
+            "provider": provider,
+            "domain": domain,
+            "members": [_member(member) for member in members],
+            "sharing": sharing,
+            "scope": scope if scope is None or isinstance(scope, str) else list(scope),
+            "bulk": bulk,
+            **more,
+        }
+        return SandboxDomain.read(self._call("POST", "/domains", body))
+
+    def change_domain(
+        self, domain: str, *, members: Iterable[Mapping[str, Any]] | None = None, **fields: Any
+    ) -> None:
+        """Change a domain's ``sharing``, ``scope``, ``withdrawn`` or ``secretExpired``, or its members."""
+        body = fields if members is None else {**fields, "members": list(members)}
+        self._call("PATCH", f"/domains/{quote(domain, safe='')}", body)
+
+    def withdraw(self, domain: str) -> None:
+        """Withdraw the grant of a domain: its application gets no tokens, and those it has are invalid."""
+        self._call("DELETE", f"/domains/{quote(domain, safe='')}")
+
     def fault(
         self,
         *,
@@ -216,3 +285,7 @@ class Sandbox:
             raise requests.HTTPError(response.json()["error"], response=response)
         response.raise_for_status()
         return response.json() if response.content else None
+
+
+def _member(member: str | Mapping[str, Any]) -> dict[str, Any]:
+    return {"email": member} if isinstance(member, str) else dict(member)

@@ -18,8 +18,15 @@ them, ``"body": "lost"`` or ``"doubled"`` drops or repeats them.
 the account ``email`` (default: the main one) on the list of the account ``with`` (default role: ``writer``).
 201 ``{"calendarId"}``: the id on the second list. See ``shares``.
 
+``POST``, ``PATCH`` and ``DELETE`` of ``/sandbox/domains`` make a domain with a grant for the whole
+organization, change it and withdraw the grant. See ``domains``.
+
+``GET /sandbox/requests`` returns ``{"total", "byOperation", "struck"}``. A ``$batch`` is one in the total
+and one ``microsoft.batch``; its parts count by operation only. A freeBusy query counts once.
+
 Any client id and secret is accepted, unless it begins with ``wrong``: then it is rejected as unknown, and so
-is such a tenant at Microsoft. Secrets that begin with ``expired`` are rejected as expired.
+is such a tenant at Microsoft. Secrets that begin with ``expired`` are rejected as expired. Client credentials
+for the tenant of a domain must be those of the domain.
 """
 
 from __future__ import annotations
@@ -30,7 +37,7 @@ from typing import Any
 
 import orjson
 
-from providers.sandbox import bulk, pushing, seeds, shares
+from providers.sandbox import bulk, domains, pushing, seeds, shares
 from providers.sandbox.accounts import Account
 from providers.sandbox.exchange import Answer, Request
 from providers.sandbox.faults import Fault
@@ -62,6 +69,14 @@ def respond(world: World, request: Request) -> Answer:
                 return revoke(world, email)
             case "POST", ["shares"]:
                 return json_answer({"calendarId": shares.share(world, body(request)).id}, 201)
+            case "POST", ["domains"]:
+                return json_answer(domains.create(world, body(request), request.origin), 201)
+            case "PATCH", ["domains", name]:
+                domains.change(world, name, body(request), request.one("provider"))
+                return Answer(204)
+            case "DELETE", ["domains", name]:
+                domains.change(world, name, {"withdrawn": True}, request.one("provider"))
+                return Answer(204)
             case "POST", ["faults"]:
                 world.faults.post(fault(body(request)))
                 return json_answer({"faults": len(world.faults.posted)}, 201)
@@ -82,6 +97,8 @@ def respond(world: World, request: Request) -> Answer:
             case "DELETE", []:
                 world.forget()
                 return Answer(204)
+    except domains.UnknownDomain as error:
+        return problem(404, str(error))
     except seeds.Undescribed as error:
         return problem(400, str(error))
     return problem(404, f"No such call: {request.method} /{'/'.join(request.path)}")

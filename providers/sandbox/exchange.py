@@ -51,8 +51,9 @@ class Request:
 
     @property
     def origin(self) -> str:
-        """Scheme and host as the client sees them."""
-        return f"http://{self.headers.get('host', '127.0.0.1')}"
+        """Scheme and host as the client sees them, also through a proxy that adds TLS."""
+        scheme = self.headers.get("x-forwarded-proto", "http")
+        return f"{scheme}://{self.headers.get('host', '127.0.0.1')}"
 
 
 @dataclass

@@ -5,8 +5,9 @@ more specific than an address, then an operation, then a provider; then the late
 specific one with latency delays. So a general latency and one account's status combine.
 
 A part of a ``$batch`` is affected by faults that name its operation or its calendar; all others affect the
-whole batch. Google's freeBusy reports single calendars inside a 200: a fault that names a calendar becomes
-that calendar's error there, unless it names the operation and a status.
+whole batch. The parts of an application's batch belong to different mailboxes, so faults that name an address
+affect them too. Google's freeBusy reports single calendars inside a 200: a fault that names a calendar
+becomes that calendar's error there, unless it names the operation and a status.
 
 A delayed call reads or writes before it waits, so its answer may be outdated when it arrives. The same holds
 for a fault with a body and no status: the answer to a write is damaged, but the write was executed.
@@ -60,7 +61,15 @@ class Fault:
             and self.operation in (None, place.operation)
             and (self.email is None or self.email.lower() == place.email.lower())
             and (self.calendar is None or self.calendar in place.calendars)
-            and (not place.part or self.operation is not None or self.calendar is not None)
+            and (not place.part or self.names_a_part(place))
+        )
+
+    def names_a_part(self, place: Place) -> bool:
+        """Whether it applies to parts of a batch, and not to the whole."""
+        return (
+            self.operation is not None
+            or self.calendar is not None
+            or (self.email is not None and place.mailbox)
         )
 
     @property
@@ -84,6 +93,8 @@ class Place:
     email: str = ""
     calendars: frozenset[str] = frozenset()
     part: bool = False
+    # The path, and not the token, names the mailbox.
+    mailbox: bool = False
     # The answer reports errors of single calendars inside a 200.
     inside: bool = False
 

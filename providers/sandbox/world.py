@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from providers.sandbox.accounts import Access, Account, Grant, Provider
+from providers.sandbox.accounts import Access, Account, Domain, Grant, Provider
 from providers.sandbox.channels import Channels
 from providers.sandbox.consent import Codes
 from providers.sandbox.exchange import Request
@@ -34,6 +34,7 @@ class World:
 
     def _start(self) -> None:
         self.accounts: dict[tuple[Provider, str], Account] = {}
+        self.domains: dict[tuple[Provider, str], Domain] = {}
         self.access: dict[str, Access] = {}
         self.refresh: dict[str, Grant] = {}
         self.codes = Codes()
@@ -60,12 +61,22 @@ class World:
         """Add an account; it replaces one with the same address and revokes its grants."""
         known = self.account(account.provider, account.email)
         if known is not None:
-            known.revoke()
+            known.close()
         self.accounts[account.provider, account.email.lower()] = account
 
-    def consent(self, account: Account, scopes: tuple[str, ...], client_id: str) -> Grant:
-        """A new consent of an account to an application."""
-        grant = Grant(account, scopes, client_id)
+    def domain_of(self, account: Account) -> Domain | None:
+        """The domain that an account is a member of."""
+        return self.domains.get((account.provider, account.domain_name))
+
+    def members(self, domain: Domain) -> list[Account]:
+        """The accounts of a domain, in the order of their creation."""
+        return [account for account in self.accounts.values() if domain.has(account)]
+
+    def consent(
+        self, account: Account, scopes: tuple[str, ...], client_id: str, domain: Domain | None = None
+    ) -> Grant:
+        """A new consent of an account, or of its domain's administrator, to an application."""
+        grant = Grant(account, scopes, client_id, domain=domain)
         account.grants.append(grant)
         return grant
 
@@ -74,7 +85,11 @@ class World:
     ) -> str:
         """A new access token of a grant, for all of its scopes or some; it lives ``lifetime`` seconds."""
         token = ACCESS_LOOK[grant.account.provider] + secrets.token_urlsafe(24)
-        self.access[token] = Access(grant, scopes or grant.scopes, time.time() + lifetime)
+        return self.register(token, Access(grant, scopes or grant.scopes, time.time() + lifetime))
+
+    def register(self, token: str, access: Access) -> str:
+        """Accept a token from now on."""
+        self.access[token] = access
         return token
 
     def refresh_token(self, grant: Grant) -> str:
@@ -101,4 +116,4 @@ def bearer_token(request: Request) -> str:
 
 def is_live(access: Access) -> bool:
     """Whether a token is still valid."""
-    return access.grant.alive and time.time() < access.expires_at
+    return access.grant.is_valid and time.time() < access.expires_at

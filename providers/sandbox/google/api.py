@@ -119,7 +119,7 @@ def oauth_fault(fault: Fault | None, operation: str) -> Answer:
     if operation == "google.userinfo":
         return errors.dead_token() if status == 401 else errors.error(fault.reason or "", status=status)
     word = fault.reason or {400: "invalid_grant", 401: "invalid_client"}.get(status, "internal_failure")
-    return oauth.oauth_error(word, oauth.GONE if word == "invalid_grant" else "Unauthorized", status)
+    return errors.oauth_error(word, oauth.GONE if word == "invalid_grant" else "Unauthorized", status)
 
 
 def to_calendar(world: World, request: Request, known: Route, ids: list[str]) -> Answer:

@@ -80,6 +80,16 @@ def error(
     return Answer(status, document=body, headers={"Content-Type": JSON}, indent=True)
 
 
+def json_answer(document: dict[str, Any], status: int = 200) -> Answer:
+    """An answer of the OAuth server."""
+    return Answer(status, document=document, headers={"Content-Type": JSON}, indent=True)
+
+
+def oauth_error(word: str, description: str, status: int = 400) -> Answer:
+    """The error body of the token endpoint."""
+    return json_answer({"error": word, "error_description": description}, status)
+
+
 def refusal(reason: str, message: str = "", **more: Any) -> Refused:
     """The same, as an exception."""
     return Refused(error(reason, message, **more))

@@ -44,13 +44,13 @@ def query(call: Call) -> Answer:
     where = known_zone(requested.get("timeZone") or "UTC")
     ids = calendar_ids(requested)
     too_many = len(ids) > min(requested.get("calendarExpansionMax") or MOST_CALENDARS, MOST_CALENDARS)
-    answers = {}
+    answers: dict[str, Any] = {}
     for name in ids:
-        reason = "tooManyCalendarsRequested" if too_many else trouble(call, name)
-        if reason is None:
-            answers[name] = {"busy": periods(call.account, name, start, end, where)}
+        found = "tooManyCalendarsRequested" if too_many else readable(call, name)
+        if isinstance(found, str):
+            answers[name] = {"errors": [{"domain": "global", "reason": found}], "busy": []}
         else:
-            answers[name] = {"errors": [{"domain": "global", "reason": reason}], "busy": []}
+            answers[name] = {"busy": periods(*found, start, end, where)}
     return json_answer(
         {
             "kind": "calendar#freeBusy",
@@ -98,20 +98,32 @@ def window(requested: dict[str, Any]) -> tuple[int, int]:
     return start, end
 
 
-def trouble(call: Call, name: str) -> str | None:
-    """Google's reason why a calendar cannot be read."""
+def readable(call: Call, name: str) -> tuple[Account, Calendar] | str:
+    """A calendar and the account it belongs to, or Google's reason why it cannot be read."""
     if call.world.faults:
         here = place(call.world, call.account, "google", OPERATION, name, inside=True)
         if (fault := call.world.faults.strike_calendar(here)) is not None:
             return fault.reason or ("notFound" if fault.status in (403, 404) else "internalError")
-    calendar = call.account.calendar(name)
-    return "notFound" if calendar is None else calendar.error_reason
-
-
-def periods(account: Account, name: str, start: int, end: int, where: str) -> list[dict[str, str]]:
-    """The busy periods of a calendar, merged and clipped to the window."""
+    account = call.account
     calendar = account.calendar(name)
-    assert calendar is not None
+    if calendar is None and (colleague := sharing_colleague(call, name)) is not None:
+        account, calendar = colleague, colleague.primary
+    if calendar is None:
+        return "notFound"
+    return calendar.error_reason or (account, calendar)
+
+
+def sharing_colleague(call: Call, email: str) -> Account | None:
+    """The account of an address, if the caller's domain shares the free/busy of its members."""
+    domain = call.world.domain_of(call.account)
+    colleague = call.world.account("google", email)
+    if domain is None or colleague is None or not domain.has(colleague):
+        return None
+    return colleague if domain.shares(colleague) else None
+
+
+def periods(account: Account, calendar: Calendar, start: int, end: int, where: str) -> list[dict[str, str]]:
+    """The busy periods of a calendar, merged and clipped to the window."""
     starts, ends = busy(account, calendar, start, end)
     first, last = bisect_right(ends, start), bisect_left(starts, end)
     return [

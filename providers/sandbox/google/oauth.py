@@ -19,20 +19,12 @@ from providers.sandbox.consent import (
     subject,
 )
 from providers.sandbox.exchange import Answer, Request
-from providers.sandbox.google.errors import JSON, dead_token
+from providers.sandbox.google import service_accounts
+from providers.sandbox.google.errors import dead_token, json_answer, oauth_error
 from providers.sandbox.google.scopes import PREFIX, full_name
 from providers.sandbox.world import LIFETIME, World, bearer_token, is_live
 
 GONE = "Token has been expired or revoked."
-
-
-def json_answer(document: dict[str, Any], status: int = 200) -> Answer:
-    return Answer(status, document=document, headers={"Content-Type": JSON}, indent=True)
-
-
-def oauth_error(word: str, description: str, status: int = 400) -> Answer:
-    """The error body of the token endpoint."""
-    return json_answer({"error": word, "error_description": description}, status)
 
 
 def authorize(world: World, request: Request) -> Answer:
@@ -68,12 +60,14 @@ def token(world: World, request: Request) -> Answer:
             grant = world.refresh.get(form.get("refresh_token", ""))
             if grant is None or grant.account.provider != "google":
                 return oauth_error("invalid_grant", "Bad Request")
-            if not grant.alive:
+            if not grant.is_valid:
                 return oauth_error("invalid_grant", GONE)
             # The old refresh token stays valid, so no new one is issued.
             return json_answer(tokens(world, grant, form.get("client_id", "")))
         case "authorization_code":
             return redeem(world, form)
+        case service_accounts.GRANT_TYPE:
+            return service_accounts.token(world, request)
         case None:
             return oauth_error("invalid_request", "Required parameter is missing: grant_type")
         case other:
@@ -141,5 +135,7 @@ def owner(world: World, request: Request) -> Account | None:
             return grant.account
         if (access := world.access.get(value)) is not None:
             return access.grant.account
+    if (impersonated := service_accounts.subject_of(request)) is not None:
+        return world.account("google", impersonated)
     code = world.codes.open.get(request.form.get("code", ""))
     return code.account if code else world.account("google", request.one("login_hint"))

@@ -9,8 +9,10 @@ from providers.sandbox.calls import Call, place, replaces, spoilt
 from providers.sandbox.exchange import Answer, Refused, Request
 from providers.sandbox.faults import UNHARMED, Fault, Place
 from providers.sandbox.microsoft import (
+    applications,
     batch,
     changes,
+    entra,
     errors,
     events,
     mailbox,
@@ -88,7 +90,6 @@ ROUTES = Routes(
     route("GET", "me/calendars/{}/calendarView", VIEW, view.list_view, scopes=BASIC, calendar=0),
     route("POST", "me/calendar/getSchedule", SCHEDULE, schedule.get_schedule, scopes=BASIC, primary=True),
     route("POST", "me/calendars/{}/getSchedule", SCHEDULE, schedule.get_schedule, scopes=BASIC, calendar=0),
-    route("POST", "users/{}/calendar/getSchedule", SCHEDULE, schedule.get_schedule, scopes=BASIC),
     route("GET", "me/mailboxSettings", SETTINGS, mailbox.get_settings, scopes=scopes.SETTINGS),
     route("GET", "me/mailboxSettings/timeZone", SETTINGS, mailbox.get_time_zone, scopes=scopes.SETTINGS),
     *subscription_routes(),
@@ -106,6 +107,8 @@ def respond(world: World, request: Request) -> Answer:
             return to_oauth(world, request, "microsoft.authorize")
         case "POST", [_tenant, "oauth2", "v2.0", "token"]:
             return to_oauth(world, request, "microsoft.token")
+        case "GET", [tenant, "v2.0", ".well-known", "openid-configuration"]:
+            return oauth.configuration(request, tenant)
         case "POST", [version, "$batch"] if version == API:
             return errors.signed(request, to_batch(world, request))
         case _, [version, *_path] if version == API:
@@ -126,8 +129,8 @@ def oauth_fault(fault: Fault | None) -> Answer:
     """The identity platform's answer to a fault."""
     assert fault is not None
     word = fault.reason or {400: "invalid_grant", 401: "invalid_client"}.get(fault.status or 400, "")
-    number = oauth.NUMBERS.get(word, 90033 if not word else 70000)
-    return oauth.oauth_error(number, word=word, status=fault.status or 0)
+    number = entra.NUMBERS.get(word, 90033 if not word else 70000)
+    return entra.oauth_error(number, word=word, status=fault.status or 0)
 
 
 def to_batch(world: World, request: Request) -> Answer:
@@ -152,39 +155,52 @@ def part_of_batch(call: Call, request: Request) -> Answer:
 
 def to_graph(world: World, request: Request, access: Access | None, *, part: bool = False) -> Answer:
     """One call to Graph, by itself or in a batch."""
-    found = ROUTES.find(request.method, request.path[2:])
+    user, path = of_user(request.path[2:])
+    found = ROUTES.find(request.method, path)
     if found is None:
         return errors.signed(request, errors.error("BadRequest", "Resource not found for the segment."))
     known, ids = found
     world.count(known.operation)
     hit = UNHARMED
     if world.faults:
-        hit = world.faults.strike(place_of(world, owner(access), known, ids, part=part))
+        account = owner(access) or (world.account("microsoft", user) if user else None)
+        of_path = access is not None and access.grant.domain is not None
+        hit = world.faults.strike(place_of(world, account, known, ids, part=part, mailbox=of_path))
     if replaces(hit.fault):
         answer = fault_answer(hit.fault)
     elif access is None or not is_live(access):
         answer = refused_token(request)
+    elif access.grant.domain is not None and not user and known.path[0] == "me":
+        answer = errors.error("BadRequest", applications.ME)
     elif known.scopes.isdisjoint(short_names(access.scopes)):
         answer = errors.error("ErrorAccessDenied")
     else:
         try:
-            answer = known.handle(Call(world, request, access, part), *ids)
+            mine = applications.for_user(world, access, user) if user else access
+            answer = known.handle(Call(world, request, mine, part), *ids)
         except Refused as refused:
             answer = refused.answer
     return spoilt(errors.signed(request, answer), hit)
 
 
+def of_user(path: list[str]) -> tuple[str, list[str]]:
+    """The user of a path below ``users/{name}``, and the same path below ``me``."""
+    if len(path) >= 2 and path[0].lower() == "users":
+        return path[1], ["me", *path[2:]]
+    return "", path
+
+
 def owner(access: Access | None) -> Account | None:
-    """The account of a token."""
-    return access.grant.account if access else None
+    """The account of a token; an application has none."""
+    return access.grant.account if access and access.grant.domain is None else None
 
 
-def place_of(world: World, account: Account | None, known: Route, ids: list[str], *, part: bool) -> Place:
+def place_of(world: World, account: Account | None, known: Route, ids: list[str], **how: bool) -> Place:
     """The attributes of a Graph call that faults match."""
     named = ["primary"] if known.primary else []
     if known.calendar is not None:
         named = [ids[known.calendar]]
-    return place(world, account, "microsoft", known.operation, *named, part=part)
+    return place(world, account, "microsoft", known.operation, *named, **how)
 
 
 def refused_token(request: Request) -> Answer:

@@ -35,7 +35,7 @@ class Part:
 def run(call: Call, respond: Callable[[Call, Request], Answer]) -> Answer:
     """Run the parts in the order of their dependencies; the answer comes when the slowest is ready."""
     parts = {part.id.lower(): part for part in read(call)}
-    lanes = [0.0] * LANES
+    lanes: dict[str, list[float]] = {}
     waiting = list(parts.values())
     while waiting:
         runnable = next((part for part in waiting if all(parts[n].answer for n in part.needs)), None)
@@ -49,9 +49,10 @@ def run(call: Call, respond: Callable[[Call, Request], Answer]) -> Answer:
             )
             continue
         runnable.answer = respond(call, runnable.request)
-        lane = lanes.index(min(lanes))
-        began = max([lanes[lane], *(part.ready for part in needed)])
-        lanes[lane] = runnable.ready = began + runnable.answer.delay
+        own = lanes.setdefault(mailbox_of(runnable.request), [0.0] * LANES)
+        lane = own.index(min(own))
+        began = max([own[lane], *(part.ready for part in needed)])
+        own[lane] = runnable.ready = began + runnable.answer.delay
     answers = [answered(part) for part in parts.values()]
     # Answers may come in any order; this one always differs from that of the requests.
     shuffled = answers[1::2] + answers[::2][::-1]
@@ -63,6 +64,12 @@ def run(call: Call, respond: Callable[[Call, Request], Answer]) -> Answer:
         # An answer is truncated or lost as a whole.
         wreck=next((part.answer.wreck for part in parts.values() if part.answer and part.answer.wreck), None),
     )
+
+
+def mailbox_of(request: Request) -> str:
+    """The mailbox that a part reads; parts of one mailbox wait for each other."""
+    path = request.path[2:]
+    return path[1].lower() if len(path) > 1 and path[0].lower() == "users" else ""
 
 
 def read(call: Call) -> list[Part]:

@@ -102,11 +102,7 @@ def canonical(body: dict[str, Any]) -> str:
 
 def update(call: Call, *ids: str) -> Answer:
     """``PATCH …/events/{id}``: fields that are not sent stay unchanged."""
-    calendar, event = find(call, ids[-1], *ids[:-1])
-    writable(call, calendar)
-    expected = call.request.headers.get("if-match", "*")
-    if expected not in ("*", etag(event)):
-        raise refusal("ErrorIrresolvableConflict", status=412)
+    calendar, event = matched(call, *ids)
     changed = filled(call, event, posted(call))
     calendar.put(changed)
     return event_answer(call, calendar, changed)
@@ -117,8 +113,7 @@ def delete(call: Call, *ids: str) -> Answer:
 
     Deleting a series also deletes its changed and deleted occurrences.
     """
-    calendar, event = find(call, ids[-1], *ids[:-1])
-    writable(call, calendar)
+    calendar, event = matched(call, *ids)
     # Only an occurrence leaves a tombstone, because its series would restore it.
     if event.series is not None:
         calendar.put(dataclasses.replace(event, deleted=True))
@@ -127,6 +122,16 @@ def delete(call: Call, *ids: str) -> Answer:
     for event_id in [event.id, *changed]:
         calendar.drop(event_id)
     return Answer(204)
+
+
+def matched(call: Call, *ids: str) -> tuple[Calendar, Event]:
+    """The event and its calendar, if the caller may write there and the etag matches ``If-Match``."""
+    calendar, event = find(call, ids[-1], *ids[:-1])
+    writable(call, calendar)
+    expected = call.request.headers.get("if-match", "*")
+    if expected not in ("*", etag(event)):
+        raise refusal("ErrorIrresolvableConflict", status=412)
+    return calendar, event
 
 
 def writable(call: Call, calendar: Calendar) -> Calendar:

@@ -5,9 +5,6 @@ https://learn.microsoft.com/entra/identity-platform/v2-oauth2-auth-code-flow
 
 from __future__ import annotations
 
-import secrets
-import time
-import uuid
 from typing import Any
 
 from providers.sandbox import consent_page
@@ -22,95 +19,30 @@ from providers.sandbox.consent import (
     subject,
 )
 from providers.sandbox.exchange import Answer, Request
+from providers.sandbox.microsoft import applications
+from providers.sandbox.microsoft.entra import HEADERS, oauth_error
 from providers.sandbox.microsoft.mailbox import object_id
 from providers.sandbox.microsoft.scopes import OPENID, full_name, short_names
 from providers.sandbox.world import LIFETIME, World
 
-HEADERS = {"Content-Type": "application/json; charset=utf-8", "Cache-Control": "no-store, no-cache"}
 TENANT = "84bd8158-6d4d-4958-8b9f-9d6445542f95"
 
-# https://learn.microsoft.com/entra/identity-platform/reference-error-codes
-AADSTS: dict[int, tuple[int, str, str, str | None]] = {
-    50173: (
-        400,
-        "invalid_grant",
-        "The provided grant has expired due to it being revoked, a fresh auth token is needed. The user "
-        "might have changed or reset their password.",
-        "bad_token",
-    ),
-    54005: (
-        400,
-        "invalid_grant",
-        "OAuth2 Authorization code was already redeemed, please retry with a new valid code or use an "
-        "existing refresh token.",
-        None,
-    ),
-    65001: (
-        400,
-        "invalid_grant",
-        "The user or administrator has not consented to use the application. Send an interactive "
-        "authorization request for this user and resource.",
-        "consent_required",
-    ),
-    70000: (400, "invalid_grant", "Provided grant is invalid or malformed.", None),
-    70003: (400, "unsupported_grant_type", "The app requested an unsupported grant type.", None),
-    90002: (
-        400,
-        "invalid_tenant",
-        "Tenant not found. Check to make sure you have the correct tenant ID and are signing into the "
-        "correct cloud. Check with your subscription administrator, this may happen if there are no active "
-        "subscriptions for the tenant.",
-        None,
-    ),
-    90033: (503, "temporarily_unavailable", "A transient error has occurred. Please try again.", None),
-    900144: (
-        400,
-        "invalid_request",
-        "The request body must contain the following parameter: 'grant_type'.",
-        None,
-    ),
-    700016: (
-        400,
-        "unauthorized_client",
-        "Application was not found in the directory. This can happen if the application has not been "
-        "installed by the administrator of the tenant or consented to by any user in the tenant. You may "
-        "have sent your authentication request to the wrong tenant.",
-        None,
-    ),
-    7000215: (
-        401,
-        "invalid_client",
-        "Invalid client secret provided. Ensure the secret being sent in the request is the client secret "
-        "value, not the client secret ID, for a secret added to the app.",
-        None,
-    ),
-    7000222: (401, "invalid_client", "The provided client secret keys for app are expired.", None),
-    9002313: (400, "invalid_grant", "Invalid request. Request is malformed or invalid.", None),
-}
-# The AADSTS number for an error word of the protocol.
-NUMBERS = {word: number for number, (_, word, _, _) in reversed(AADSTS.items())}
-NUMBERS["invalid_grant"] = 50173
 
+def configuration(request: Request, tenant: str) -> Answer:
+    """The discovery document of OpenID Connect, which Microsoft's own client libraries read first.
 
-def oauth_error(number: int, *, word: str = "", status: int = 0) -> Answer:
-    """An error with all fields that Entra sends; clients should rely only on ``error``."""
-    usual_status, usual_word, text, suberror = AADSTS[number]
-    now = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime())
-    trace, correlation = str(uuid.uuid4()), str(uuid.uuid4())
+    https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc
+    """
+    endpoints = f"{request.origin}/microsoft/{tenant}/oauth2/v2.0"
     document = {
-        "error": word or usual_word,
-        "error_description": (
-            f"AADSTS{number}: {text} Trace ID: {trace} Correlation ID: {correlation} Timestamp: {now}"
-        ),
-        "error_codes": [number],
-        "timestamp": now,
-        "trace_id": trace,
-        "correlation_id": correlation,
-        "error_uri": f"https://login.microsoftonline.com/error?code={number}",
+        "issuer": f"https://login.microsoftonline.com/{tenant}/v2.0",
+        "authorization_endpoint": f"{endpoints}/authorize",
+        "token_endpoint": f"{endpoints}/token",
+        "response_types_supported": ["code"],
+        "subject_types_supported": ["pairwise"],
+        "id_token_signing_alg_values_supported": ["none"],
     }
-    if suberror:
-        document["suberror"] = suberror
-    return Answer(status or usual_status, document=document, headers=dict(HEADERS))
+    return Answer(200, document=document, headers=dict(HEADERS))
 
 
 def authorize(world: World, request: Request) -> Answer:
@@ -136,7 +68,7 @@ def token(world: World, request: Request) -> Answer:
         return oauth_error(refused)
     match form.get("grant_type"):
         case "client_credentials":
-            return Answer(200, document=app_token(), headers=dict(HEADERS))
+            return applications.token(world, request)
         case "refresh_token":
             return refreshed(world, form)
         case "authorization_code":
@@ -162,22 +94,12 @@ def refusal(request: Request) -> int | None:
     return 7000215 if secret.startswith(WRONG) else None
 
 
-def app_token() -> dict[str, Any]:
-    """A token of the application itself, which allows nothing here."""
-    return {
-        "token_type": "Bearer",
-        "expires_in": LIFETIME - 1,
-        "ext_expires_in": LIFETIME - 1,
-        "access_token": f"eyJ0eXAi{secrets.token_urlsafe(24)}",
-    }
-
-
 def refreshed(world: World, form: dict[str, str]) -> Answer:
     """A new access token and a new refresh token; the old one is not revoked."""
     grant = world.refresh.get(form.get("refresh_token", ""))
     if grant is None or grant.account.provider != "microsoft":
         return oauth_error(70000)
-    if not grant.alive:
+    if not grant.is_valid:
         return oauth_error(50173)
     scopes = narrowed(grant, form.get("scope", ""))
     if scopes is None:

@@ -11,6 +11,7 @@ from providers.sandbox.accounts import Account
 from providers.sandbox.calendars import Event
 from providers.sandbox.calls import Call
 from providers.sandbox.exchange import Answer
+from providers.sandbox.microsoft import applications
 from providers.sandbox.microsoft.errors import refusal
 from providers.sandbox.microsoft.mailbox import seen, working_hours
 from providers.sandbox.microsoft.pages import CONTEXT
@@ -82,6 +83,9 @@ def step(body: dict[str, Any], start: int, end: int) -> int:
 def schedule(call: Call, address: str, window: tuple[int, int, int], style: Rendering) -> dict[str, Any]:
     """One mailbox, or why it cannot be read."""
     account = call.world.account("microsoft", address)
+    domain = call.access.grant.domain
+    if domain is not None and account is not None and not applications.reads(domain, account):
+        account = None
     if account is None or account.primary is None:
         message = f"Unable to resolve e-mail address <{address}> to an Active Directory object."
         return {

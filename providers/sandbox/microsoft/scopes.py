@@ -1,4 +1,4 @@
-"""The delegated permissions that allow each call.
+"""The permissions, of users or of applications, that allow each call.
 
 https://learn.microsoft.com/graph/permissions-reference
 """
@@ -29,6 +29,6 @@ def full_name(scope: str) -> str:
 
 WRITE = short_names(("Calendars.ReadWrite", "Calendars.ReadWrite.Shared"))
 READ = WRITE | short_names(("Calendars.Read", "Calendars.Read.Shared"))
-READ_BASIC = READ | short_names(("Calendars.ReadBasic",))
+READ_BASIC = READ | short_names(("Calendars.ReadBasic", "Calendars.ReadBasic.All"))
 SETTINGS = short_names(("MailboxSettings.Read", "MailboxSettings.ReadWrite"))
 PROFILE = short_names(("User.Read", "User.ReadBasic.All", "User.Read.All", "User.ReadWrite"))

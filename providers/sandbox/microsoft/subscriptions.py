@@ -8,17 +8,20 @@ from __future__ import annotations
 import secrets
 import time
 import uuid
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 import orjson
 
+from providers.sandbox.accounts import Account
 from providers.sandbox.calendars import Calendar
 from providers.sandbox.calls import Call
 from providers.sandbox.channels import Channel, Message, post
 from providers.sandbox.exchange import Answer
 from providers.sandbox.json_validation import shape_error
+from providers.sandbox.microsoft import applications
 from providers.sandbox.microsoft.errors import refusal
 from providers.sandbox.microsoft.mailbox import object_id, seen
 from providers.sandbox.microsoft.pages import collection, entity
@@ -41,20 +44,21 @@ def create(call: Call) -> Answer:
             raise refusal("InvalidRequest", f"{name} is missing.")
     if len(body.get("clientState") or "") > LONGEST_STATE:
         raise refusal("InvalidRequest", "clientState is too long.")
-    calendar = watched(call, body["resource"])
+    account, calendar = watched(call, body["resource"])
     ends = end(call, body["expirationDateTime"])
     lifecycle = body.get("lifecycleNotificationUrl") or ""
     for address in dict.fromkeys((body["notificationUrl"], *([lifecycle] if lifecycle else []))):
         shake_hands(address)
     channel = Channel(
         str(uuid.uuid4()),
-        call.account,
+        account,
         calendar,
         body["notificationUrl"],
         body.get("clientState") or "",
         ends,
         changed,
         resource=body["resource"],
+        application=application_of(call),
         lifecycle_address=lifecycle,
     )
     call.world.channels.open(channel)
@@ -63,7 +67,7 @@ def create(call: Call) -> Answer:
 
 def list_all(call: Call) -> Answer:
     """``GET /subscriptions``"""
-    mine = [each for each in call.world.channels.by_id.values() if each.account is call.account]
+    mine = [each for each in call.world.channels.by_id.values() if is_own(call, each)]
     return collection(call.request, "subscriptions", [described(each) for each in mine if not gone(each)], "")
 
 
@@ -95,10 +99,24 @@ def gone(channel: Channel) -> bool:
     return time.time() >= channel.expires_at
 
 
+def application_of(call: Call) -> str:
+    """The client id of the application that calls with its own permissions; empty for a user's token."""
+    grant = call.access.grant
+    return grant.client_id if grant.domain is not None else ""
+
+
+def is_own(call: Call, channel: Channel) -> bool:
+    """Whether this caller opened the subscription: a user, or an application in this tenant."""
+    domain = call.access.grant.domain
+    if domain is not None:
+        return channel.application == domain.client_id and domain.has(channel.account)
+    return not channel.application and channel.account is call.account
+
+
 def find(call: Call, subscription: str) -> Channel:
     channel = call.world.channels.by_id.get(subscription)
     # A dropped subscription is unknown to Graph, without a notice.
-    if channel is None or channel.account is not call.account or channel.dropped or gone(channel):
+    if channel is None or not is_own(call, channel) or channel.dropped or gone(channel):
         raise refusal("ResourceNotFound", "The object was not found.")
     return channel
 
@@ -113,21 +131,28 @@ def posted(call: Call) -> dict[str, Any]:
     return body
 
 
-def watched(call: Call, resource: str) -> Calendar:
-    """The calendar of a resource.
+def watched(call: Call, resource: str) -> tuple[Account, Calendar]:
+    """The mailbox and the calendar of a resource.
 
-    :raise Refused: for a calendar of another user, which cannot be watched
+    :raise Refused: for a calendar that this caller cannot watch
     """
-    match resource.strip("/").split("/"):
-        case ["me", "events"] | ["me", "calendar", "events"]:
-            calendar = seen(call)
-        case ["me", "calendars", calendar_id, "events"]:
-            calendar = seen(call, unquote(calendar_id))
+    match [unquote(each) for each in resource.strip("/").split("/")]:
+        case ["users", user, *path]:
+            mailbox = replace(call, access=applications.for_user(call.world, call.access, user))
+        case ["me", *path] if call.access.grant.domain is None:
+            mailbox = call
+        case _:
+            raise refusal("InvalidRequest", "The resource cannot be subscribed to.")
+    match path:
+        case ["events"] | ["calendar", "events"]:
+            calendar = seen(mailbox)
+        case ["calendars", calendar_id, "events"]:
+            calendar = seen(mailbox, calendar_id)
         case _:
             raise refusal("InvalidRequest", "The resource cannot be subscribed to.")
     if calendar.access_role != "owner":
         raise refusal("ErrorAccessDenied")
-    return calendar
+    return mailbox.account, calendar
 
 
 def end(call: Call, text: str) -> float:

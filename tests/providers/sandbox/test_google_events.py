@@ -193,6 +193,10 @@ def test_a_stale_etag_is_refused(call: Caller) -> None:
     assert fresh.status_code == 200
     stale = call("PATCH", path, json={"summary": "B"}, headers={"If-Match": made["etag"]})
     assert reason(stale) == (412, "conditionNotMet")
+    assert reason(call("DELETE", path, headers={"If-Match": made["etag"]})) == (412, "conditionNotMet")
+    known = call("GET", path)
+    assert known.headers["ETag"] == known.json()["etag"] == fresh.json()["etag"]
+    assert call("DELETE", path, headers={"If-Match": known.headers["ETag"]}).status_code == 204
 
 
 @pytest.mark.parametrize(

@@ -265,7 +265,14 @@ def test_a_stale_etag_is_refused(call: Caller) -> None:
     path = f"me/events/{made['id']}"
     match = {"If-Match": made["@odata.etag"]}
     assert call("PATCH", path, json={"subject": "A"}, headers=match).status_code == 200
-    assert call("PATCH", path, json={"subject": "B"}, headers=match).status_code == 412
+    stale = [
+        call("PATCH", path, json={"subject": "B"}, headers=match),
+        call("DELETE", path, headers=match),
+    ]
+    for answer in stale:
+        assert (answer.status_code, answer.json()["error"]["code"]) == (412, "ErrorIrresolvableConflict")
+    fresh = {"If-Match": call.get(path)["@odata.etag"]}
+    assert call("DELETE", path, headers=fresh).status_code == 204
 
 
 @pytest.mark.parametrize(
