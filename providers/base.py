@@ -78,6 +78,7 @@ class Account:
     ``grace``: seconds by which the first call of an operation may exceed the deadline. The request has
     ended by then, but the answer fills the cache for later requests.
     ``request_id``: id of the API request that the calls are made for, None without one.
+    ``mailbox_path``: Graph's path of the mailbox; another one than the token's own for an organization grant.
     """
 
     email: str | None
@@ -86,6 +87,18 @@ class Account:
     traffic: Traffic | None = None
     grace: float = 0.0
     request_id: str | None = None
+    mailbox_path: str = "/me"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of an organization grant, in a call for several of them.
+
+    ``traffic`` receives what the provider answers about this member alone.
+    """
+
+    address: str
+    traffic: Traffic | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +174,19 @@ class Failed:
 Outcome = Read | Failed
 
 
+@dataclass(frozen=True, slots=True)
+class ReadAlone:
+    """A member whom a call for several members could not read, but a call for this member alone may.
+
+    ``failed`` is the failure to report when there is no time for that call.
+    """
+
+    failed: Failed
+
+
+MemberOutcome = Outcome | ReadAlone
+
+
 class CalendarProvider(Protocol):
     """Reads and writes the calendars of one provider.
 
@@ -169,6 +195,8 @@ class CalendarProvider(Protocol):
     """
 
     name: ProviderName
+    # The most members in one call of :meth:`busy_of_members`.
+    members_per_request: int
 
     def calendars(self, account: Account, *, deadline: float) -> list[Calendar]:
         """All calendars on the account's list, from every page."""
@@ -184,6 +212,16 @@ class CalendarProvider(Protocol):
         """The outcome for every requested calendar, over ``[start, end)`` in UTC milliseconds.
 
         Keys are ``calendar_ids`` as given (``primary`` answers under ``primary``).
+        """
+        ...
+
+    def busy_of_members(
+        self, account: Account, members: Sequence[Member], start: int, end: int, *, deadline: float
+    ) -> dict[str, MemberOutcome]:
+        """The main calendars of several members of one organization grant, by address, in one request.
+
+        ``account`` makes the request. No member waits for a retry that another one needs: the outcome of
+        such a member is ``ReadAlone``.
         """
         ...
 
@@ -221,11 +259,19 @@ class CalendarProvider(Protocol):
         ...
 
     def update_event(
-        self, account: Account, calendar_id: str, event_id: str, changes: Changes, *, deadline: float
+        self,
+        account: Account,
+        calendar_id: str,
+        event_id: str,
+        changes: Changes,
+        *,
+        etag: str | None = None,
+        deadline: float,
     ) -> Event:
-        """Write ``changes`` and nothing else; safe to repeat.
+        """Write ``changes`` and nothing else, only to an event with this ``etag`` if given; safe to repeat.
 
         :raise EventNotFound, EventRefused, EventUnreadable: as above
+        :raise EventChanged: when the event has another etag
         """
         ...
 
@@ -237,11 +283,15 @@ class CalendarProvider(Protocol):
         *,
         notify: bool | None,
         verified: bool = False,
+        etag: str | None = None,
         deadline: float,
     ) -> None:
-        """Delete an event. ``verified``: the caller has just found it in this calendar.
+        """Delete an event, only one with this ``etag`` if given.
+
+        ``verified``: the caller has just found it in this calendar; then there is no ``etag``.
 
         :raise EventNotFound: when the calendar has no such event, or it was deleted before
+        :raise EventChanged: when the event has another etag
         """
         ...
 

@@ -1,10 +1,12 @@
-"""Compares an event with the content that a create requests; pure functions.
+"""Compares an event with the content that a create or an update writes; pure functions.
 
 Providers normalize what is written: white space, fractions of a second, the account itself among the
 attendees. None of these counts as a difference.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from providers.events import Changes, Day, Event, When
 
@@ -16,19 +18,38 @@ def has_content(event: Event, content: Changes) -> bool:
 
     A location that was not sent, and the provider's own online meeting, are not compared.
     """
+    everything = replace(
+        content,
+        subject=content.subject or "",
+        description=content.description or "",
+        attendees=content.attendees or (),
+        meeting=False,
+        meta_id=None,
+    )
+    return has_changes(event, everything)
+
+
+def has_changes(event: Event, changes: Changes) -> bool:
+    """Whether the event has the value of every field that an update writes."""
     return (
-        _text(event.subject) == _text(content.subject)
-        and _text(event.description) == _text(content.description)
-        and (content.location is None or _text(content.location) == _text(event.location))
-        and content.meeting_url in (None, event.meeting_url)
-        and _guests(event) == {email.lower() for email in content.attendees or ()} - _own(event)
-        and _is_at(event, event.start, "start", content.start)
-        and _is_at(event, event.end, "end", content.end)
+        _is_text(event.subject, changes.subject)
+        and _is_text(event.description, changes.description)
+        and _is_text(event.location, changes.location)
+        and changes.meta_id in (None, event.meta_id)
+        and changes.meeting_url in (None, event.meeting_url)
+        and not (changes.meeting and event.meeting_url is None)
+        and _are_invited(event, changes.attendees)
+        and _is_at(event, event.start, "start", changes.start)
+        and _is_at(event, event.end, "end", changes.end)
     )
 
 
-def _text(value: str | None) -> str:
-    return " ".join((value or "").split())
+def _is_text(known: str, written: str | None) -> bool:
+    return written is None or known.split() == written.split()
+
+
+def _are_invited(event: Event, emails: tuple[str, ...] | None) -> bool:
+    return emails is None or _guests(event) == {email.lower() for email in emails} - _own(event)
 
 
 def _own(event: Event) -> set[str]:

@@ -27,6 +27,7 @@ class Problem(StrEnum):
     EVENT_EXISTS = "eventExists"
     EVENT_REFUSED = "eventRefused"
     EVENT_UNREADABLE = "eventUnreadable"
+    EVENT_CHANGED = "eventChanged"
     OUTCOME_UNKNOWN = "outcomeUnknown"
     OUT_OF_SERVICE = "outOfService"
 
@@ -135,6 +136,22 @@ class GrantGone(AuthorizationInvalid):
     """The grant itself has ended: the user has to connect the account again."""
 
 
+class GrantRefused(AuthorizationInvalid):
+    """The provider refuses an organization grant itself; the administrator has to correct it there."""
+
+
+class ClientRefused(GrantRefused):
+    """The provider refuses the client id or secret with which an organization grant is used."""
+
+
+class ClockRefused(GrantRefused):
+    """The clock of this host is wrong, so that the provider refuses what it signs; the grant is valid."""
+
+
+class SubjectRefused(AuthorizationInvalid):
+    """The organization grant is valid, but not for this account: it does not exist or is suspended."""
+
+
 class NotFound(ProviderError):
     """The calendar or event does not exist, or is invisible to the account."""
 
@@ -163,6 +180,12 @@ class EventUnreadable(ProviderError):
     """The provider executed the write, and its answer cannot be parsed as an event."""
 
     problem = Problem.EVENT_UNREADABLE
+
+
+class EventChanged(ProviderError):
+    """The event no longer has the etag that the write requires: another client has changed it."""
+
+    problem = Problem.EVENT_CHANGED
 
 
 class InvalidCalendarId(ProviderError):

@@ -21,6 +21,21 @@ class ResponseStatus(StrEnum):
     TENTATIVE = "tentative"
 
 
+class EventStatus(StrEnum):
+    """Whether an event takes place, in Google's words."""
+
+    CONFIRMED = "confirmed"
+    TENTATIVE = "tentative"
+    CANCELLED = "cancelled"
+
+
+class ShowAs(StrEnum):
+    """Whether the calendar's owner counts as busy during an event."""
+
+    BUSY = "busy"
+    FREE = "free"
+
+
 @dataclass(frozen=True, slots=True)
 class Attendee:
     """An invited person; ``is_self`` marks the account itself. ``email`` is empty when unknown."""
@@ -32,12 +47,24 @@ class Attendee:
 
 
 @dataclass(frozen=True, slots=True)
+class Organizer:
+    """The person or calendar that an event belongs to; ``email`` is empty when unknown, ``name`` None."""
+
+    email: str
+    is_self: bool
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """An event, or one occurrence of a series, over ``[start, end)`` in UTC milliseconds.
 
     An all-day event spans the local midnights of its calendar. Missing text is empty. ``meta_id`` links the
     copies of a unified event, ``meeting_url`` is the address of the online meeting, ``mark`` identifies the
     create request that made the event; None without. ``original`` is the provider's record, unchanged.
+
+    The fields after it are None when the provider does not give them. ``recurring_event_id`` is the id of the
+    series of an occurrence, ``updated_at`` is in UTC milliseconds, ``etag`` is in the form of ``etags.weak``.
     """
 
     id: str
@@ -54,6 +81,13 @@ class Event:
     mark: str | None
     attendees: tuple[Attendee, ...]
     original: dict[str, Any] = field(repr=False)
+    status: EventStatus | None = None
+    show_as: ShowAs | None = None
+    organizer: Organizer | None = None
+    web_link: str | None = None
+    recurring_event_id: str | None = None
+    updated_at: int | None = None
+    etag: str | None = None
 
 
 # Tagged, so that decoding JSON restores the right type.

@@ -194,7 +194,12 @@ def _allows(provider: ProviderName, granted: frozenset[str], operation: Operatio
 
 
 def _short(provider: ProviderName, scope: str) -> str:
-    """The scope in lower case without its URL prefix; Microsoft's "shared" scopes include the plain ones."""
+    """The scope in lower case without its URL prefix.
+
+    Microsoft's "shared" scopes include the plain ones. An application permission has the name of the
+    delegated one, except ``Calendars.ReadBasic.All``:
+    https://learn.microsoft.com/en-us/graph/permissions-reference#calendarsreadbasicall
+    """
     prefix = _GOOGLE_PREFIX if provider == GOOGLE else _MICROSOFT_PREFIX
     short = scope.lower().removeprefix(prefix)
-    return short.removesuffix(".shared") if provider == MICROSOFT else short
+    return short.removesuffix(".shared").removesuffix(".all") if provider == MICROSOFT else short

@@ -11,6 +11,7 @@ import orjson
 
 from providers.base import Account
 from providers.errors import EventNotFound, InvalidCalendarId
+from providers.etags import strong
 from providers.google.errors import PROVIDER, error_for, write_error_for
 from providers.google.pages import every_page
 from providers.google.parse_events import Reader
@@ -77,13 +78,13 @@ class GoogleCalendar:
     ) -> Json:
         """The answer to a write, ``{}`` when it is empty or unreadable.
 
-        ``match`` is the etag that the event must still have.
+        ``match`` is the etag that the event must still have; Google knows strong ones only.
 
         :raise Outdated: when the etag differs
         :raise EventExists, EventRefused, Deleted: see :func:`write_error_for`
         """
         content = None if body is None else orjson.dumps(body)
-        headers = {"If-Match": match} if match else {}
+        headers = {"If-Match": strong(match)} if match else {}
         call = self._call(method, path, query, content, answers=False, headers=headers)
         return send(call, write_error_for, deadline=self.deadline, bearer=self._bearer)
 

@@ -8,8 +8,19 @@ from urllib.parse import urlencode
 
 import orjson
 
-from providers.base import PRIMARY, Account, Calendar, Failed, MainCalendar, Outcome, Read
-from providers.errors import AuthorizationInvalid, ProviderError
+from providers.base import (
+    PRIMARY,
+    Account,
+    Calendar,
+    Failed,
+    MainCalendar,
+    Member,
+    MemberOutcome,
+    Outcome,
+    Read,
+    ReadAlone,
+)
+from providers.errors import AuthorizationInvalid, ProviderError, Reason
 from providers.events import Changes, Created, Draft, Event
 from providers.google import events, parse
 from providers.google.calendars import GoogleCalendar
@@ -35,6 +46,7 @@ class Google:
     """Google Calendar as a ``CalendarProvider``."""
 
     name = ProviderName.GOOGLE
+    members_per_request = CALENDARS_PER_QUERY
 
     def __init__(self, endpoints: GoogleEndpoints) -> None:
         self._api = endpoints.api.rstrip("/")
@@ -78,6 +90,17 @@ class Google:
             raise refused[0]
         return outcomes
 
+    def busy_of_members(
+        self, account: Account, members: Sequence[Member], start: int, end: int, *, deadline: float
+    ) -> dict[str, MemberOutcome]:
+        """The main calendars of several members, whose ids are their addresses, read by ``account``.
+
+        A member who does not share free/busy inside the domain is ``notFound`` to others, and may be read
+        alone: https://developers.google.com/workspace/calendar/api/v3/reference/freebusy/query
+        """
+        outcomes = self.busy(account, [each.address for each in members], start, end, deadline=deadline)
+        return {address: _of_member(each) for address, each in outcomes.items()}
+
     def events(
         self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float
     ) -> dict[str, tuple[Event, ...] | Failed]:
@@ -107,11 +130,18 @@ class Google:
         return events.create(self._calendar(account, calendar_id, Operation.INSERT_EVENT, deadline), draft)
 
     def update_event(
-        self, account: Account, calendar_id: str, event_id: str, changes: Changes, *, deadline: float
+        self,
+        account: Account,
+        calendar_id: str,
+        event_id: str,
+        changes: Changes,
+        *,
+        etag: str | None = None,
+        deadline: float,
     ) -> Event:
         """Write ``changes`` and nothing else."""
         calendar = self._calendar(account, calendar_id, Operation.UPDATE_EVENT, deadline)
-        return events.update(calendar, event_id, changes)
+        return events.update(calendar, event_id, changes, required=etag)
 
     def delete_event(
         self,
@@ -121,11 +151,12 @@ class Google:
         *,
         notify: bool | None,
         verified: bool = False,
+        etag: str | None = None,
         deadline: float,
     ) -> None:
         """Delete an event. Google finds only events of the calendar in the path."""
         calendar = self._calendar(account, calendar_id, Operation.DELETE_EVENT, deadline)
-        events.delete(calendar, event_id, notify=notify)
+        events.delete(calendar, event_id, notify=notify, required=etag)
 
     def _calendar(
         self,
@@ -171,6 +202,12 @@ class Google:
 def _chunks(calendar_ids: list[str]) -> Iterator[list[str]]:
     for first in range(0, len(calendar_ids), CALENDARS_PER_QUERY):
         yield calendar_ids[first : first + CALENDARS_PER_QUERY]
+
+
+def _of_member(outcome: Outcome) -> MemberOutcome:
+    if isinstance(outcome, Failed) and outcome.reason is Reason.NOT_FOUND:
+        return ReadAlone(outcome)
+    return outcome
 
 
 def _outcome(answers: Sequence[Json], calendar_id: str, start: int, end: int) -> Outcome:

@@ -9,6 +9,7 @@ import secrets
 import time
 from typing import cast
 
+from providers import etags
 from providers.create_outcomes import found_after_failure, insert_deadline
 from providers.errors import (
     EventExists,
@@ -25,7 +26,7 @@ from providers.google import parse_events, writing
 from providers.google.calendars import GoogleCalendar, zone_of
 from providers.google.errors import PROVIDER, Deleted, Outdated
 from providers.google.payloads import EventRecord
-from providers.http.json_validation import SHAPE_ERRORS
+from providers.http.json_validation import SHAPE_ERRORS, optional_text
 from providers.http.send import Json, unreadable
 from providers.timestamps import DAY, utc_text
 
@@ -112,30 +113,42 @@ def create(calendar: GoogleCalendar, draft: Draft) -> Created:
     return Created(_with_meeting(calendar, event) if draft.content.meeting else event, made=True)
 
 
-def update(calendar: GoogleCalendar, event_id: str, changes: Changes) -> Event:
-    """Write ``changes``. Where they depend on the event, require its etag, and retry when that differs."""
+def update(
+    calendar: GoogleCalendar, event_id: str, changes: Changes, *, required: str | None = None
+) -> Event:
+    """Write ``changes``; ``required`` is the etag that the event must have.
+
+    Without it, changes that depend on the event require the etag that was read, and are retried when another
+    client changes it in between.
+    """
     _load_zone(calendar, changes)
     path = calendar.event_path(event_id)
     for _ in range(TRIES):
         known = _known(calendar, event_id) if writing.needs_the_event(changes) else {}
         body = writing.changed(changes, known, secrets.token_hex(16))
         if not body:
-            return _parsed(calendar, known or _record(calendar, event_id))
+            return _unchanged(calendar, known or _record(calendar, event_id), required)
         query = writing.send_updates(changes.notify) | _CONFERENCE
         try:
-            answer = _patched(calendar, path, body, query, known.get("etag"))
-        except Outdated:
-            continue
+            answer = _patched(calendar, path, body, query, required or known.get("etag"))
+        except Outdated as conflict:
+            if required is None:
+                continue
+            return etags.after_refused_update(conflict, changes, PROVIDER, lambda: read(calendar, event_id))
         event = _written(calendar, answer)
         return _with_meeting(calendar, event) if changes.meeting else event
     raise _kept_changing(calendar)
 
 
-def delete(calendar: GoogleCalendar, event_id: str, *, notify: bool | None) -> None:
+def delete(
+    calendar: GoogleCalendar, event_id: str, *, notify: bool | None, required: str | None = None
+) -> None:
     """Delete an event. Google answers 410, not 404, for an event that was deleted before."""
     path = calendar.event_path(event_id)
     try:
-        calendar.write("DELETE", path, query=writing.send_updates(notify))
+        calendar.write("DELETE", path, query=writing.send_updates(notify), match=required)
+    except Outdated as conflict:
+        etags.after_refused_delete(conflict, PROVIDER, lambda: read(calendar, event_id))
     except (NotFound, InvalidCalendarId) as error:
         # The attempt before this one got no answer; it deleted the event.
         if not (error.repeated and isinstance(error, Deleted)):
@@ -186,6 +199,24 @@ def _parsed(calendar: GoogleCalendar, record: EventRecord) -> Event:
     return calendar.reader.event(cast("Json", record), zone)
 
 
+def _unchanged(calendar: GoogleCalendar, record: EventRecord, required: str | None) -> Event:
+    """The event of an update that has nothing to write.
+
+    :raise EventChanged: when it does not have the required etag
+    """
+    event = _parsed(calendar, record)
+    if not etags.has_etag(event.etag, required):
+        raise etags.changed(PROVIDER, calendar.operation)
+    return event
+
+
+def _etag(calendar: GoogleCalendar, record: EventRecord) -> str | None:
+    try:
+        return etags.weak(optional_text(record.get("etag")))
+    except SHAPE_ERRORS:
+        raise unreadable(PROVIDER, calendar.operation) from None
+
+
 def _property(calendar: GoogleCalendar, record: Json, name: str) -> str | None:
     try:
         return parse_events.private(cast("EventRecord", record), name)
@@ -210,9 +241,8 @@ def _existing(calendar: GoogleCalendar, draft: Draft, body: Json, query: dict[st
                 return Created(_with_meeting(calendar, created.event), created.made)
             if draft.id is not None:
                 raise _exists(calendar)
-            answer = calendar.write(
-                "PUT", path, writing.revived(body, known), query=query, match=known.get("etag")
-            )
+            match = _etag(calendar, known)
+            answer = calendar.write("PUT", path, writing.revived(body, known), query=query, match=match)
             return Created(_with_meeting(calendar, _written(calendar, answer)), made=True)
         except Outdated:
             continue

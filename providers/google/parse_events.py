@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import cast
 from zoneinfo import ZoneInfo
 
-from providers.events import Attendee, Event, ResponseStatus
+from providers import etags
+from providers.events import Attendee, Event, EventStatus, Organizer, ResponseStatus, ShowAs
 from providers.google.errors import PROVIDER
-from providers.google.payloads import EventAttendee, EventEdge, EventRecord
-from providers.http.json_validation import SHAPE_ERRORS, flag, identifier, original, text
+from providers.google.payloads import EventAttendee, EventEdge, EventOrganizer, EventRecord
+from providers.http.json_validation import SHAPE_ERRORS, flag, identifier, optional_text, original, text
 from providers.http.send import Json, unreadable
 from providers.names import ProviderName
 from providers.timestamps import instant, ordered, wall_instant
@@ -25,6 +26,7 @@ MEETING_URL = "meetingUrl"
 REQUEST = "almanacRequest"
 
 _ANSWERS = frozenset(ResponseStatus)
+_STATUSES = frozenset(EventStatus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +65,33 @@ class Reader:
             mark=private(record, REQUEST),
             attendees=tuple(self._attendee(each) for each in record.get("attendees") or ()),
             original=original(record),
+            status=_status(record),
+            show_as=_show_as(record),
+            organizer=self._organizer(record.get("organizer")),
+            web_link=optional_text(record.get("htmlLink")),
+            recurring_event_id=optional_text(record.get("recurringEventId")),
+            updated_at=instant(record["updated"]) if record.get("updated") else None,
+            etag=etags.weak(optional_text(record.get("etag"))),
         )
+
+    def _organizer(self, entry: EventOrganizer | None) -> Organizer | None:
+        # "organizer": {"email": "c_1a2b@group.calendar.google.com", "displayName": "Team", "self": true}
+        if not entry:
+            return None
+        email = text(entry.get("email"))
+        return Organizer(email, self._is_self(entry, email), optional_text(entry.get("displayName")))
+
+    def _is_self(self, entry: EventAttendee | EventOrganizer, email: str) -> bool:
+        own = bool(email) and email.lower() == (self.email or "").lower()
+        return flag(entry.get("self")) or own
 
     def _attendee(self, entry: EventAttendee) -> Attendee:
         # A guest known only by a profile has no address.
         email = text(entry.get("email", ""))
         answer = entry.get("responseStatus")
-        own = bool(email) and email.lower() == (self.email or "").lower()
         return Attendee(
             email=email,
-            is_self=flag(entry.get("self")) or own,
+            is_self=self._is_self(entry, email),
             response_status=ResponseStatus(answer) if answer in _ANSWERS else ResponseStatus.NEEDS_ACTION,
             original=cast("Json", entry),
         )
@@ -81,6 +100,19 @@ class Reader:
 def is_cancelled(record: EventRecord) -> bool:
     """Whether the event was deleted, or is an occurrence removed from its series."""
     return record.get("status") == "cancelled"
+
+
+def _status(record: EventRecord) -> EventStatus | None:
+    word = record.get("status")
+    return EventStatus(word) if word in _STATUSES else None
+
+
+def _show_as(record: EventRecord) -> ShowAs:
+    """Google leaves "opaque" out, which is the default.
+
+    https://developers.google.com/workspace/calendar/api/v3/reference/events#transparency
+    """
+    return ShowAs.FREE if record.get("transparency") == "transparent" else ShowAs.BUSY
 
 
 def is_all_day(record: EventRecord) -> bool:

@@ -59,6 +59,14 @@ class EventAttendee(TypedDict, total=False):
     responseStatus: str
 
 
+class EventOrganizer(TypedDict, total=False):
+    """A person, or the calendar itself: then ``email`` is its id and ``displayName`` its name."""
+
+    email: str
+    displayName: str
+    self: bool
+
+
 class EntryPoint(TypedDict, total=False):
     entryPointType: str
     uri: str
@@ -90,6 +98,11 @@ class EventRecord(TypedDict, total=False):
     status: str
     sequence: int
     created: str
+    updated: str
+    htmlLink: str
+    transparency: str
+    organizer: EventOrganizer
+    recurringEventId: str
     summary: str
     description: str
     location: str

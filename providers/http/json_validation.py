@@ -24,6 +24,11 @@ def text(value: object) -> str:
     return value
 
 
+def optional_text(value: object) -> str | None:
+    """A string, None for null or an empty one."""
+    return text(value) or None
+
+
 def identifier(value: object) -> str:
     """A string that is not empty."""
     if not text(value):

@@ -70,18 +70,25 @@ class Batches:
         tries = 0
         while parts:
             tries += 1
-            try:
-                replies = self._replies(parts)
-            except AuthorizationInvalid:
-                raise
-            except ProviderError as error:
-                if not self._answered:
-                    raise
-                return answers | {part.id: error for part in parts}
-            self._answered = True
+            replies = self._exchange(parts)
+            if isinstance(replies, ProviderError):
+                return answers | {part.id: replies for part in parts}
             answers |= {part.id: self._answer(replies.get(part.id)) for part in parts}
             parts = self._again(parts, replies, answers, tries)
         return answers
+
+    def _exchange(self, parts: Sequence[Part]) -> dict[str, Reply] | ProviderError:
+        """The replies to one batch, or its error; the error is raised if no batch was answered before."""
+        try:
+            replies = self._replies(parts)
+        except AuthorizationInvalid:
+            raise
+        except ProviderError as error:
+            if not self._answered:
+                raise
+            return error
+        self._answered = True
+        return replies
 
     def _again(
         self, parts: Sequence[Part], replies: dict[str, Reply], answers: dict[str, Answer], tries: int

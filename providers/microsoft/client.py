@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from providers.base import PRIMARY, Account, Calendar, Failed, MainCalendar, Outcome, Read
+from providers.base import (
+    PRIMARY,
+    Account,
+    Calendar,
+    Failed,
+    MainCalendar,
+    Member,
+    MemberOutcome,
+    Outcome,
+)
 from providers.errors import EventNotFound, ProviderError
 from providers.events import Changes, Created, Draft, Event
-from providers.microsoft import creation, events, parse
-from providers.microsoft.batch import Part
+from providers.microsoft import busy, creation, events, parse
+from providers.microsoft.batch import PARTS_PER_BATCH, Part
 from providers.microsoft.errors import PROVIDER
-from providers.microsoft.mailbox import SETTINGS, Mailbox, calendar_path, view_path
-from providers.microsoft.pages import Pages
+from providers.microsoft.mailbox import SETTINGS, Mailbox
 from providers.names import ProviderName
 from providers.oauth.endpoints import MicrosoftEndpoints
 from providers.scopes import Operation
-from providers.timestamps import DAY
 
-# Events on a page of calendarView: the maximum; the default is 10.
-# https://learn.microsoft.com/en-us/graph/api/calendar-list-calendarview
-EVENTS_PER_PAGE = 1000
 CALENDARS_PER_PAGE = 100
-
-_FIELDS = "start,end,showAs,isAllDay,isCancelled,responseStatus"
 
 # Id of the part for the calendar list; parts for single calendars have numbers.
 _CALENDARS = "calendars"
@@ -36,6 +38,7 @@ class Microsoft:
     """
 
     name = ProviderName.MICROSOFT
+    members_per_request = PARTS_PER_BATCH
 
     def __init__(self, endpoints: MicrosoftEndpoints) -> None:
         self._graph = endpoints.graph.rstrip("/")
@@ -44,7 +47,7 @@ class Microsoft:
         """Every calendar of the mailbox, with its zone: UTC when the zone is not readable or custom."""
         operation = Operation.LIST_CALENDARS
         mailbox = self._mailbox(account, operation, deadline)
-        parts = [Part(_CALENDARS, f"/me/calendars?$top={CALENDARS_PER_PAGE}"), *mailbox.settings()]
+        parts = [Part(_CALENDARS, f"{mailbox.path}/calendars?$top={CALENDARS_PER_PAGE}"), *mailbox.settings()]
         answers = mailbox.fetch(parts)
         listed = answers[_CALENDARS]
         if isinstance(listed, ProviderError):
@@ -60,25 +63,21 @@ class Microsoft:
         """The default calendar of the mailbox and its owner's address."""
         operation = Operation.LIST_CALENDARS
         mailbox = self._mailbox(account, operation, deadline)
-        return parse.main_calendar(mailbox.get(f"{calendar_path(PRIMARY)}?$select=id,owner"), operation)
+        path = f"{mailbox.calendar_path(PRIMARY)}?$select=id,owner"
+        return parse.main_calendar(mailbox.get(path), operation)
 
     def busy(
         self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float
     ) -> dict[str, Outcome]:
-        """The outcome for every calendar, each read as a part of a batch.
+        """The outcome for every calendar; see :func:`busy.of_calendars`."""
+        mailbox = self._mailbox(account, Operation.FREE_BUSY, deadline)
+        return busy.of_calendars(mailbox, calendar_ids, start, end)
 
-        The mailbox's zone is a part of the first batch. Without permission to read it, all-day events cover
-        their days in every zone; when reading it fails, only calendars with busy all-day events fail.
-        """
-        operation = Operation.FREE_BUSY
-        mailbox = self._mailbox(account, operation, deadline)
-        names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
-        # Graph selects all-day events as if their dates were in UTC. An event of the UTC days [d, e) is busy
-        # from d - 14 h to e + 12 h at most, so one more day on each side is enough.
-        views = [Part(number, _view(each, start - DAY, end + DAY)) for number, each in names.items()]
-        answers = mailbox.fetch([*mailbox.settings(), *views] if views else [])
-        zone = parse.mailbox_zone(answers.get(SETTINGS), operation)
-        return {each: _outcome(answers[number], zone, start, end) for number, each in names.items()}
+    def busy_of_members(
+        self, account: Account, members: Sequence[Member], start: int, end: int, *, deadline: float
+    ) -> dict[str, MemberOutcome]:
+        """The main calendars of several members; see :func:`busy.of_members`."""
+        return busy.of_members(self._graph, account, members, start, end, deadline=deadline)
 
     def events(
         self, account: Account, calendar_ids: Sequence[str], start: int, end: int, *, deadline: float
@@ -112,11 +111,18 @@ class Microsoft:
         return creation.create(mailbox, calendar_id, draft)
 
     def update_event(
-        self, account: Account, calendar_id: str, event_id: str, changes: Changes, *, deadline: float
+        self,
+        account: Account,
+        calendar_id: str,
+        event_id: str,
+        changes: Changes,
+        *,
+        etag: str | None = None,
+        deadline: float,
     ) -> Event:
         """Write ``changes``; a time without a zone keeps the event's own, UTC when that is unknown."""
         mailbox = self._mailbox(account, Operation.UPDATE_EVENT, deadline)
-        return events.update(mailbox, calendar_id, event_id, changes)
+        return events.update(mailbox, calendar_id, event_id, changes, required=etag)
 
     def delete_event(
         self,
@@ -126,25 +132,12 @@ class Microsoft:
         *,
         notify: bool | None,
         verified: bool = False,
+        etag: str | None = None,
         deadline: float,
     ) -> None:
         """Delete an event. Of a series: one occurrence by its own id, all by the id of the series."""
         mailbox = self._mailbox(account, Operation.DELETE_EVENT, deadline)
-        events.delete(mailbox, calendar_id, event_id, verified=verified)
+        events.delete(mailbox, calendar_id, event_id, verified=verified, required=etag)
 
     def _mailbox(self, account: Account, operation: Operation, deadline: float) -> Mailbox:
         return Mailbox(self._graph, account, operation, deadline=deadline)
-
-
-def _view(calendar_id: str, start: int, end: int) -> str:
-    return f"{view_path(calendar_id, start, end)}&$select={_FIELDS}&$top={EVENTS_PER_PAGE}"
-
-
-def _outcome(pages: Pages, zone: parse.Zone, start: int, end: int) -> Outcome:
-    if isinstance(pages, ProviderError):
-        return Failed.because(pages)
-    try:
-        found = parse.busy(pages, zone, Operation.FREE_BUSY)
-    except ProviderError as error:
-        return Failed.because(error)
-    return Read.of(found, start, end)

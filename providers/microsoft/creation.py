@@ -23,7 +23,7 @@ from providers.events import Created, Draft
 from providers.http.send import Json
 from providers.microsoft import event_calendar, events, properties, writing
 from providers.microsoft.errors import PROVIDER, DuplicateTransaction
-from providers.microsoft.mailbox import Mailbox, calendar_path
+from providers.microsoft.mailbox import Mailbox
 from providers.microsoft.payloads import GraphEvent
 
 # How often an event may be deleted and created again with one key while Graph remembers its transactionIds.
@@ -67,7 +67,7 @@ def _post(mailbox: Mailbox, calendar_id: str, body: Json) -> str:
 
     :raise DuplicateTransaction: when the transactionId was used for another body
     """
-    event_id = mailbox.write("POST", f"{calendar_path(calendar_id)}/events", body).get("id")
+    event_id = mailbox.write("POST", f"{mailbox.calendar_path(calendar_id)}/events", body).get("id")
     if not isinstance(event_id, str) or not event_id:
         raise events.unreadable_event(mailbox)
     return event_id
@@ -103,7 +103,7 @@ def _made_before(mailbox: Mailbox, calendar_id: str, event_id: str | None) -> Gr
     if event_id is None:
         raise _exists(mailbox)
     try:
-        found = mailbox.get(f"/me/events/{quote(event_id, safe='')}?{event_calendar.EXPAND}")
+        found = mailbox.get(f"{mailbox.path}/events/{quote(event_id, safe='')}?{event_calendar.EXPAND}")
     except (NotFound, InvalidCalendarId):
         return None
     known = cast("GraphEvent", found)

@@ -18,7 +18,7 @@ from providers.http.send import unreadable
 from providers.microsoft import parse, properties
 from providers.microsoft.batch import Part
 from providers.microsoft.errors import PROVIDER
-from providers.microsoft.mailbox import AS_TEXT, Mailbox, view_path
+from providers.microsoft.mailbox import AS_TEXT, Mailbox
 from providers.microsoft.payloads import GraphEvent
 from providers.timestamps import DAY
 
@@ -52,7 +52,7 @@ def lies_in(mailbox: Mailbox, calendar_id: str, record: GraphEvent) -> bool:
 
 def _ids_around(mailbox: Mailbox, calendar_id: str, start: int) -> set[str | None]:
     """The ids of a calendar's events within a day of ``start``, and of their series."""
-    window = view_path(calendar_id, start - DAY, start + DAY)
+    window = mailbox.view_path(calendar_id, start - DAY, start + DAY)
     part = Part("view", f"{window}&$select=id,seriesMasterId&$top={_IDS_PER_PAGE}", AS_TEXT)
     pages = mailbox.fetch([part])[part.id]
     if isinstance(pages, ProviderError):

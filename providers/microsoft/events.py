@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
+from providers import etags
 from providers.base import PRIMARY, Failed
 from providers.errors import (
     EventNotFound,
@@ -18,20 +19,12 @@ from providers.errors import (
     Unavailable,
 )
 from providers.events import Changes, Event, overlaps
-from providers.http.json_validation import SHAPE_ERRORS
+from providers.http.json_validation import SHAPE_ERRORS, optional_text
 from providers.http.send import Json, unreadable
 from providers.microsoft import event_calendar, parse, parse_events, properties, writing
 from providers.microsoft.batch import Part
 from providers.microsoft.errors import PROVIDER, Outdated
-from providers.microsoft.mailbox import (
-    AS_HTML,
-    AS_TEXT,
-    SETTINGS,
-    Mailbox,
-    calendar_path,
-    event_path,
-    view_path,
-)
+from providers.microsoft.mailbox import AS_HTML, AS_TEXT, SETTINGS, Mailbox
 from providers.microsoft.pages import Pages
 from providers.microsoft.parse_events import Reader
 from providers.microsoft.payloads import GraphEvent
@@ -49,7 +42,7 @@ def listed(
 ) -> dict[str, tuple[Event, ...] | Failed]:
     """The events of every calendar, each read as a part of a batch, together with the mailbox's zone."""
     names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
-    views = [Part(number, _view(each, start, end), AS_TEXT) for number, each in names.items()]
+    views = [Part(number, _view(mailbox, each, start, end), AS_TEXT) for number, each in names.items()]
     answers = mailbox.fetch([*mailbox.settings(), *views] if views else [])
     zone = parse_events.one_zone(parse.mailbox_zone(answers.get(SETTINGS), mailbox.operation))
     readers = {each: Reader(each, mailbox.email, zone, mailbox.operation) for each in names.values()}
@@ -69,7 +62,7 @@ def carrying(
 ) -> GraphEvent | None:
     """The oldest live event of a calendar with exactly this value of a property, by creation."""
     query = f"{properties.carrying(property_id, wanted)}&{properties.EXPAND}&$top={EVENTS_PER_PAGE}"
-    part = Part("found", f"{calendar_path(calendar_id)}/events?{query}", AS_TEXT)
+    part = Part("found", f"{mailbox.calendar_path(calendar_id)}/events?{query}", AS_TEXT)
     pages = mailbox.fetch([part])[part.id]
     if isinstance(pages, ProviderError):
         raise pages
@@ -82,34 +75,50 @@ def carrying(
         raise unreadable(PROVIDER, mailbox.operation) from None
 
 
-def update(mailbox: Mailbox, calendar_id: str, event_id: str, changes: Changes) -> Event:
-    """Write ``changes``.
+def update(
+    mailbox: Mailbox, calendar_id: str, event_id: str, changes: Changes, *, required: str | None = None
+) -> Event:
+    """Write ``changes``; ``required`` is the etag that the event must have.
 
     The event is read first: for the responses of attendees who remain, the block of an online meeting, and
-    its zone. The write requires its etag, and is retried when that differs.
+    its zone. The write requires the etag that was read. Without ``required`` it is retried when another
+    client changes the event in between.
     """
     midnights = day_zone(mailbox) if writing.has_days(changes) else "UTC"
     for _ in range(TRIES):
         known = record(mailbox, calendar_id, event_id, AS_TEXT if changes.description is None else AS_HTML)
+        _require_etag(mailbox, known, required)
         try:
             _patch(mailbox, calendar_id, event_id, known, changes, midnights)
-        except Outdated:
-            continue
+        except Outdated as conflict:
+            if required is None:
+                continue
+            return etags.after_refused_update(
+                conflict, changes, PROVIDER, lambda: read(mailbox, calendar_id, event_id)
+            )
         return read_back(mailbox, calendar_id, event_id)
     raise Unavailable(
         f"{PROVIDER} says that others are changing the event just now", operation=mailbox.operation
     )
 
 
-def delete(mailbox: Mailbox, calendar_id: str, event_id: str, *, verified: bool) -> None:
-    """Delete an event, even a cancelled one.
+def delete(
+    mailbox: Mailbox, calendar_id: str, event_id: str, *, verified: bool, required: str | None = None
+) -> None:
+    """Delete an event, even a cancelled one; ``required`` is the etag that the event must have.
 
-    ``verified``: the caller has just found the event in this calendar.
+    ``verified``: the caller has just found the event in this calendar. Graph does not document whether a
+    delete regards ``If-Match``, so the etag is compared here too.
     """
+    match = None
     if not verified:
-        in_calendar(mailbox, calendar_id, event_id)
+        known = in_calendar(mailbox, calendar_id, event_id)
+        _require_etag(mailbox, known, required)
+        match = None if required is None else known.get("@odata.etag")
     try:
-        mailbox.write("DELETE", event_path(calendar_id, event_id))
+        mailbox.write("DELETE", mailbox.event_path(calendar_id, event_id), match=match)
+    except Outdated as conflict:
+        etags.after_refused_delete(conflict, PROVIDER, lambda: read(mailbox, calendar_id, event_id))
     except (NotFound, InvalidCalendarId) as error:
         # The attempt before this one got no answer; it deleted the event.
         if not (error.repeated and isinstance(error, NotFound)):
@@ -133,7 +142,7 @@ def in_calendar(mailbox: Mailbox, calendar_id: str, event_id: str, prefer: str =
     :raise EventNotFound: when the calendar has no event with this id
     """
     try:
-        found = mailbox.get(f"{event_path(calendar_id, event_id)}?{event_calendar.EXPAND}", prefer)
+        found = mailbox.get(f"{mailbox.event_path(calendar_id, event_id)}?{event_calendar.EXPAND}", prefer)
     except (NotFound, InvalidCalendarId):
         raise missing(mailbox, calendar_id) from None
     event = cast("GraphEvent", found)
@@ -176,7 +185,7 @@ def missing(mailbox: Mailbox, calendar_id: str) -> EventNotFound:
     :raise NotFound, InvalidCalendarId: when the calendar does not exist
     """
     if calendar_id != PRIMARY:
-        mailbox.get(f"{calendar_path(calendar_id)}?$select=id")
+        mailbox.get(f"{mailbox.calendar_path(calendar_id)}?$select=id")
     return _not_found(mailbox)
 
 
@@ -184,6 +193,19 @@ def unreadable_event(mailbox: Mailbox) -> EventUnreadable:
     return EventUnreadable(
         f"{PROVIDER} has written the event, but it cannot be read back", operation=mailbox.operation
     )
+
+
+def _require_etag(mailbox: Mailbox, known: GraphEvent, required: str | None) -> None:
+    """Check the etag of an event that was read.
+
+    :raise EventChanged: when it is not the required one
+    """
+    try:
+        etag = etags.weak(optional_text(known.get("@odata.etag")))
+    except SHAPE_ERRORS:
+        raise unreadable(PROVIDER, mailbox.operation) from None
+    if not etags.has_etag(etag, required):
+        raise etags.changed(PROVIDER, mailbox.operation)
 
 
 def _not_found(mailbox: Mailbox) -> EventNotFound:
@@ -205,14 +227,15 @@ def _patch(
     if not body:
         return
     try:
-        mailbox.write("PATCH", event_path(calendar_id, event_id), body, match=known.get("@odata.etag"))
+        path = mailbox.event_path(calendar_id, event_id)
+        mailbox.write("PATCH", path, body, match=known.get("@odata.etag"))
     except (NotFound, InvalidCalendarId):
         raise missing(mailbox, calendar_id) from None
 
 
-def _view(calendar_id: str, start: int, end: int) -> str:
+def _view(mailbox: Mailbox, calendar_id: str, start: int, end: int) -> str:
     # Graph selects all-day events as if their dates were in UTC; other zones differ by a day at most.
-    window = view_path(calendar_id, start - DAY, end + DAY)
+    window = mailbox.view_path(calendar_id, start - DAY, end + DAY)
     return f"{window}&{properties.EXPAND}&$top={EVENTS_PER_PAGE}"
 
 

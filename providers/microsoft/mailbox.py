@@ -23,7 +23,7 @@ from providers.timestamps import utc_text
 
 # Id of the part for the mailbox's zone; parts for calendars have numbers.
 SETTINGS = "settings"
-_SETTINGS_PATH = "/me/mailboxSettings"
+_SETTINGS_PATH = "/mailboxSettings"
 
 # Other event ids change when an event moves: https://learn.microsoft.com/en-us/graph/outlook-immutable-id
 _IMMUTABLE = 'IdType="ImmutableId"'
@@ -40,6 +40,7 @@ class Mailbox:
     def __init__(self, graph: str, account: Account, operation: Operation, *, deadline: float) -> None:
         require(ProviderName.MICROSOFT, account.scopes, operation)
         self.email = account.email
+        self.path = account.mailbox_path
         self.operation = operation
         self._graph = graph
         self.deadline = deadline
@@ -80,7 +81,7 @@ class Mailbox:
 
     def settings(self) -> list[Part]:
         """The part for the mailbox's zone; empty without permission to read it."""
-        return [Part(SETTINGS, _SETTINGS_PATH)] if self._tells_zone else []
+        return [Part(SETTINGS, settings_path(self.path))] if self._tells_zone else []
 
     @cached_property
     def zone(self) -> parse.Zone:
@@ -88,10 +89,22 @@ class Mailbox:
         if not self._tells_zone:
             return None
         try:
-            pages: Pages = [self.get(_SETTINGS_PATH)]
+            pages: Pages = [self.get(settings_path(self.path))]
         except ProviderError as error:
             pages = error
         return parse.mailbox_zone(pages, self.operation)
+
+    def calendar_path(self, calendar_id: str) -> str:
+        """The path of a calendar of this mailbox."""
+        return calendar_path(self.path, calendar_id)
+
+    def event_path(self, calendar_id: str, event_id: str) -> str:
+        """The path of an event in a calendar."""
+        return f"{self.calendar_path(calendar_id)}/events/{quote(event_id, safe='')}"
+
+    def view_path(self, calendar_id: str, start: int, end: int) -> str:
+        """The path of a calendar's events in a window; see :func:`view_path`."""
+        return view_path(self.path, calendar_id, start, end)
 
     def _call(
         self,
@@ -108,18 +121,28 @@ class Mailbox:
         )
 
 
-def calendar_path(calendar_id: str) -> str:
-    return "/me/calendar" if calendar_id == PRIMARY else f"/me/calendars/{quote(calendar_id, safe='')}"
+def user_path(address: str) -> str:
+    """The path of a user's mailbox, for an application that reads the mailboxes of its tenant.
+
+    https://learn.microsoft.com/en-us/graph/api/user-get
+    """
+    return f"/users/{quote(address, safe='@')}"
 
 
-def event_path(calendar_id: str, event_id: str) -> str:
-    return f"{calendar_path(calendar_id)}/events/{quote(event_id, safe='')}"
+def settings_path(mailbox_path: str) -> str:
+    return mailbox_path + _SETTINGS_PATH
 
 
-def view_path(calendar_id: str, start: int, end: int) -> str:
+def calendar_path(mailbox_path: str, calendar_id: str) -> str:
+    if calendar_id == PRIMARY:
+        return f"{mailbox_path}/calendar"
+    return f"{mailbox_path}/calendars/{quote(calendar_id, safe='')}"
+
+
+def view_path(mailbox_path: str, calendar_id: str, start: int, end: int) -> str:
     """The path of a calendar's events from ``start`` to ``end``: series expanded, all-day events by UTC days.
 
     https://learn.microsoft.com/en-us/graph/api/calendar-list-calendarview
     """
     window = f"startDateTime={utc_text(start)}&endDateTime={utc_text(end)}"
-    return f"{calendar_path(calendar_id)}/calendarView?{window}"
+    return f"{calendar_path(mailbox_path, calendar_id)}/calendarView?{window}"

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
+from providers import etags
 from providers.errors import ProviderError
-from providers.events import Attendee, Event, ResponseStatus
-from providers.http.json_validation import SHAPE_ERRORS, flag, identifier, original, text
+from providers.events import Attendee, Event, EventStatus, Organizer, ResponseStatus, ShowAs
+from providers.http.json_validation import SHAPE_ERRORS, flag, identifier, optional_text, original, text
 from providers.http.send import Json, unreadable
 from providers.microsoft import body, parse, properties
 from providers.microsoft.errors import PROVIDER
@@ -81,17 +82,54 @@ class Reader:
             mark=properties.value(record, properties.REQUEST),
             attendees=tuple(self._attendee(each, record) for each in record.get("attendees") or ()),
             original=original(record),
+            status=_status(record),
+            show_as=_show_as(record),
+            organizer=self._organizer(record),
+            web_link=optional_text(record.get("webLink")),
+            recurring_event_id=optional_text(record.get("seriesMasterId")),
+            updated_at=instant(updated) if (updated := record.get("lastModifiedDateTime")) else None,
+            etag=etags.weak(optional_text(record.get("@odata.etag"))),
         )
+
+    def _organizer(self, record: GraphEvent) -> Organizer | None:
+        # "organizer": {"emailAddress": {"name": "Samantha Booth", "address": "samanthab@adatum.example"}}
+        entry = (record.get("organizer") or {}).get("emailAddress")
+        if not entry:
+            return None
+        email = text(entry.get("address"))
+        is_self = flag(record.get("isOrganizer")) or self._is_own(email)
+        return Organizer(email, is_self, optional_text(entry.get("name")))
+
+    def _is_own(self, email: str) -> bool:
+        return bool(self.email) and email.lower() == (self.email or "").lower()
 
     def _attendee(self, entry: GraphAttendee, record: GraphEvent) -> Attendee:
         email = address(entry)
-        is_self = bool(self.email) and email.lower() == (self.email or "").lower()
+        is_self = self._is_own(email)
         response = (entry.get("status") or {}).get("response")
         if is_self and response in (None, "none"):
             # The account's own response is on the event; its attendee entry may be outdated.
             response = (record.get("responseStatus") or {}).get("response")
         status = _RESPONSES.get(response or "", ResponseStatus.NEEDS_ACTION)
         return Attendee(email, is_self, status, cast("Json", entry))
+
+
+def _status(record: GraphEvent) -> EventStatus | None:
+    """Graph has no field for it: an event is cancelled by its organizer, or shown as tentative."""
+    if flag(record.get("isCancelled")):
+        return EventStatus.CANCELLED
+    shown = record.get("showAs")
+    if shown is None:
+        return None
+    return EventStatus.TENTATIVE if shown == "tentative" else EventStatus.CONFIRMED
+
+
+def _show_as(record: GraphEvent) -> ShowAs | None:
+    """The same words are busy as for busy periods."""
+    shown = record.get("showAs")
+    if shown is None:
+        return None
+    return ShowAs.FREE if shown in parse.NOT_BUSY else ShowAs.BUSY
 
 
 def one_zone(zone: parse.Zone) -> str | ProviderError:

@@ -62,6 +62,10 @@ class GraphAttendee(TypedDict, total=False):
     type: str
 
 
+class GraphOrganizer(TypedDict, total=False):
+    emailAddress: EmailAddress | None
+
+
 class OnlineMeeting(TypedDict, total=False):
     joinUrl: str | None
 
@@ -77,6 +81,10 @@ GraphEvent = TypedDict(
         "@odata.etag": str,
         "id": str,
         "createdDateTime": str,
+        "lastModifiedDateTime": str | None,
+        "webLink": str | None,
+        "organizer": GraphOrganizer | None,
+        "isOrganizer": bool,
         "start": DateTimeTimeZone,
         "end": DateTimeTimeZone,
         "originalStartTimeZone": str | None,

@@ -53,7 +53,7 @@ class MicrosoftSubscriptions:
             "changeType": "created,updated,deleted",
             "notificationUrl": wanted.address,
             "lifecycleNotificationUrl": wanted.address,
-            "resource": _resource(calendar_id),
+            "resource": _resource(account, calendar_id),
             "expirationDateTime": _end(),
             "clientState": f"{wanted.id}{_BETWEEN}{wanted.secret.reveal}",
         }
@@ -112,8 +112,9 @@ def notifications(body: Any) -> Iterator[Notification]:
         yield Notification(channel, secret, _LIFECYCLE.get(str(entry.get("lifecycleEvent")), News.CHANGED))
 
 
-def _resource(calendar_id: str) -> str:
-    return "me/events" if calendar_id == PRIMARY else f"me/calendars/{calendar_id}/events"
+def _resource(account: Account, calendar_id: str) -> str:
+    mailbox = account.mailbox_path.removeprefix("/")
+    return f"{mailbox}/events" if calendar_id == PRIMARY else f"{mailbox}/calendars/{calendar_id}/events"
 
 
 def _path(subscription: str) -> str:

@@ -45,6 +45,27 @@ class Consented:
     claims: Json = field(repr=False)
 
 
+def token_grant(title: str, answer: Json, operation: str) -> Grant:
+    """The tokens in the answer of a token endpoint.
+
+    :raise Unavailable: when it cannot be parsed
+    """
+    access, refresh, scope = (answer.get(each) for each in ("access_token", "refresh_token", "scope"))
+    if not isinstance(access, str) or not access:
+        raise unreadable(title, operation)
+    try:
+        life = timedelta(seconds=int(answer.get("expires_in", DEFAULT_LIFE)))
+        expires_at = datetime.now(UTC) + life
+    except (TypeError, ValueError, OverflowError):
+        raise unreadable(title, operation) from None
+    return Grant(
+        access_token=Token(access),
+        refresh_token=Token(refresh) if isinstance(refresh, str) and refresh else None,
+        expires_at=expires_at,
+        scope=tuple(scope.split()) if isinstance(scope, str) else None,
+    )
+
+
 class OAuth(ABC):
     """The common part of both OAuth servers; ``title`` is the provider's name for people."""
 
@@ -58,6 +79,11 @@ class OAuth(ABC):
     def client_id(self) -> str:
         """The OAuth client id; empty when not configured."""
         return self._client.id
+
+    @property
+    def client(self) -> Client:
+        """The OAuth client."""
+        return self._client
 
     @abstractmethod
     def link(self, request: ConsentRequest) -> str:
@@ -76,7 +102,7 @@ class OAuth(ABC):
         """
         form = {"code": code, "code_verifier": verifier, "redirect_uri": redirect_uri}
         answer = self._ask_for_tokens(REDEEM, "authorization_code", form, deadline, repeatable=False)
-        grant = self._grant(answer, REDEEM)
+        grant = token_grant(self.title, answer, REDEEM)
         return Consented(grant, identity.claims(answer.get("id_token"), self._client.id))
 
     @abstractmethod
@@ -92,7 +118,8 @@ class OAuth(ABC):
         :raise Unavailable: when the same call may succeed later
         """
         form = {"refresh_token": refresh_token.reveal}
-        return self._grant(self._ask_for_tokens(REFRESH, "refresh_token", form, deadline), REFRESH)
+        answer = self._ask_for_tokens(REFRESH, "refresh_token", form, deadline)
+        return token_grant(self.title, answer, REFRESH)
 
     @abstractmethod
     def revoke(self, token: Token, *, deadline: float) -> None:
@@ -146,22 +173,6 @@ class OAuth(ABC):
             repeatable=repeatable,
         )
         return send(call, read_error, deadline=deadline)
-
-    def _grant(self, answer: Json, operation: str) -> Grant:
-        access, refresh, scope = (answer.get(each) for each in ("access_token", "refresh_token", "scope"))
-        if not isinstance(access, str) or not access:
-            raise unreadable(self.title, operation)
-        try:
-            life = timedelta(seconds=int(answer.get("expires_in", DEFAULT_LIFE)))
-            expires_at = datetime.now(UTC) + life
-        except (TypeError, ValueError, OverflowError):
-            raise unreadable(self.title, operation) from None
-        return Grant(
-            access_token=Token(access),
-            refresh_token=Token(refresh) if isinstance(refresh, str) and refresh else None,
-            expires_at=expires_at,
-            scope=tuple(scope.split()) if isinstance(scope, str) else None,
-        )
 
 
 class GoogleOAuth(OAuth):

@@ -55,13 +55,23 @@ class Calls:
         made = draft(content, key, **more)
         return self.provider.create_event(self.account, calendar, made, deadline=self.deadline)
 
-    def update(self, event_id: str, calendar: str = "primary", **changes: Any) -> Event:
+    def update(
+        self, event_id: str, calendar: str = "primary", etag: str | None = None, **changes: Any
+    ) -> Event:
         return self.provider.update_event(
-            self.account, calendar, event_id, Changes(**changes), deadline=self.deadline
+            self.account, calendar, event_id, Changes(**changes), etag=etag, deadline=self.deadline
         )
 
-    def delete(self, event_id: str, calendar: str = "primary", notify: bool | None = None) -> None:
-        self.provider.delete_event(self.account, calendar, event_id, notify=notify, deadline=self.deadline)
+    def delete(
+        self,
+        event_id: str,
+        calendar: str = "primary",
+        notify: bool | None = None,
+        etag: str | None = None,
+    ) -> None:
+        self.provider.delete_event(
+            self.account, calendar, event_id, notify=notify, etag=etag, deadline=self.deadline
+        )
 
 
 def bare(event: Event) -> Event:

@@ -7,6 +7,7 @@ import time
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from providers.contents import has_changes
 from providers.events import Changes, Draft
 from tests.providers.changes import MAILBOX, SECOND, assert_is, days, merged, texts, times
 
@@ -30,6 +31,7 @@ def test_what_is_written_is_read(sandbox, google, connect, content, when, change
         written = merged(written, sent | moved)
         found = google.update_event(account, "primary", event.id, update, deadline=deadline)
         assert_is(found, written, MEET)
+        assert has_changes(found, update)
     found = google.event(account, "primary", event.id, deadline=deadline)
     assert_is(found, written, MEET)
     if meta_id := written.get("meta_id"):

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from providers.errors import ProviderError, Unavailable
-from providers.events import Event, ResponseStatus
+from providers.events import Event, EventStatus, Organizer, ResponseStatus, ShowAs
 from providers.google import parse_events
 from providers.google.parse_events import Reader
 from providers.timestamps import instant
@@ -78,7 +78,54 @@ def test_an_event_as_google_tells_it():
         mark="f.0",
         attendees=event.attendees,
         original=REVIEW,
+        status=EventStatus.CONFIRMED,
+        show_as=ShowAs.BUSY,
+        organizer=Organizer("ada@example.com", is_self=True),
+        web_link="https://www.google.com/calendar/event?eid=N2MxZjBh",
+        recurring_event_id=None,
+        updated_at=instant("2026-12-02T08:00:00.123Z"),
+        etag='W/"3529324800000000"',
     )
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "name", "parsed"),
+    [
+        ("status", "tentative", "status", EventStatus.TENTATIVE),
+        ("status", "cancelled", "status", EventStatus.CANCELLED),
+        ("status", "notYetInvented", "status", None),
+        ("status", ..., "status", None),
+        ("transparency", "transparent", "show_as", ShowAs.FREE),
+        ("transparency", "opaque", "show_as", ShowAs.BUSY),
+        ("organizer", ..., "organizer", None),
+        ("organizer", {"id": "1"}, "organizer", Organizer("", is_self=False)),
+        ("organizer", {"email": "ADA@example.com"}, "organizer", Organizer("ADA@example.com", is_self=True)),
+        (
+            "organizer",
+            {"email": "c_1@group.calendar.google.com", "displayName": "Team"},
+            "organizer",
+            Organizer("c_1@group.calendar.google.com", is_self=False, name="Team"),
+        ),
+        ("htmlLink", ..., "web_link", None),
+        ("recurringEventId", "weekly0001", "recurring_event_id", "weekly0001"),
+        ("updated", ..., "updated_at", None),
+        ("etag", ..., "etag", None),
+        ("etag", 'no "tag"', "etag", None),
+        ("etag", '"a\r\nSet-Cookie: b"', "etag", None),
+    ],
+)
+def test_what_a_scheduler_needs_is_there_when_google_gives_it(field, value, name, parsed):
+    assert getattr(read(**{field: value}), name) == parsed
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"updated": "yesterday"}, {"updated": 5}, {"etag": 5}, {"organizer": "ada"}, {"htmlLink": ["x"]}],
+    ids=str,
+)
+def test_a_field_of_another_type_makes_an_event_unreadable(wrong):
+    with pytest.raises(Unavailable):
+        read(**wrong)
 
 
 def test_a_record_is_checked_once_however_many_attendees_it_has(monkeypatch):

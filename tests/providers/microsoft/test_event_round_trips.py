@@ -8,6 +8,7 @@ from dataclasses import fields
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from providers.contents import has_changes
 from providers.events import Changes, Draft
 from tests.providers.changes import MAILBOX, assert_is, days, merged, texts, times
 
@@ -32,6 +33,7 @@ def test_what_is_written_is_read(sandbox, microsoft, connect, content, when, cha
         written = merged(written, sent | moved)
         found = microsoft.update_event(account, "primary", event.id, update, deadline=deadline)
         assert_is(found, written, TEAMS)
+        assert has_changes(found, update)
     found = microsoft.event(account, "primary", event.id, deadline=deadline)
     assert_is(found, written, TEAMS)
 

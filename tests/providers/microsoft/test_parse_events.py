@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from providers.errors import ProviderError, Unavailable
-from providers.events import Event, ResponseStatus
+from providers.events import Event, EventStatus, Organizer, ResponseStatus, ShowAs
 from providers.microsoft import parse, parse_events, properties
 from providers.microsoft.parse_events import Reader
 from providers.timestamps import DAY, instant
@@ -21,6 +21,14 @@ LUNCH: dict[str, Any] = {
     "@odata.etag": 'W/"/IUUrIl3PkG1JCSsPfU+8wAAGXjEpA=="',
     "id": "AAMkAGViNDU7zAAAAA7zAAAZb2ckAAA=",
     "createdDateTime": "2019-02-28T21:17:57.56197Z",
+    "lastModifiedDateTime": "2019-02-28T21:17:59.044919Z",
+    "webLink": "https://outlook.office365.com/owa/?itemid=AAMkAGVi",
+    "organizer": {
+        "emailAddress": {"name": "Samantha Booth", "address": "samanthab@contoso.onmicrosoft.com"},
+    },
+    "isOrganizer": True,
+    "seriesMasterId": None,
+    "showAs": "busy",
     "originalStartTimeZone": "Pacific Standard Time",
     "subject": "Let's go for lunch",
     "bodyPreview": "Does mid month work for you?",
@@ -75,7 +83,69 @@ def test_an_event_as_graph_tells_it():
         mark=None,
         attendees=event.attendees,
         original=LUNCH,
+        status=EventStatus.CONFIRMED,
+        show_as=ShowAs.BUSY,
+        organizer=Organizer("samanthab@contoso.onmicrosoft.com", is_self=True, name="Samantha Booth"),
+        web_link="https://outlook.office365.com/owa/?itemid=AAMkAGVi",
+        recurring_event_id=None,
+        updated_at=instant("2019-02-28T21:17:59.044Z"),
+        etag='W/"/IUUrIl3PkG1JCSsPfU+8wAAGXjEpA=="',
     )
+
+
+def organized_by(**entry: Any) -> dict[str, Any]:
+    return {"emailAddress": entry}
+
+
+@pytest.mark.parametrize(
+    ("fields", "name", "parsed"),
+    [
+        ({"isCancelled": True}, "status", EventStatus.CANCELLED),
+        ({"showAs": "tentative"}, "status", EventStatus.TENTATIVE),
+        ({"showAs": ...}, "status", None),
+        *(({"showAs": each}, "show_as", ShowAs.FREE) for each in ("free", "workingElsewhere")),
+        *(
+            ({"showAs": each}, "show_as", ShowAs.BUSY)
+            for each in ("busy", "oof", "tentative", "unknown", "notYetInvented")
+        ),
+        ({"showAs": None}, "show_as", None),
+        ({"organizer": None}, "organizer", None),
+        ({"organizer": {"emailAddress": None}}, "organizer", None),
+        (
+            {"organizer": organized_by(address="AdeleV@contoso.OnMicrosoft.com"), "isOrganizer": False},
+            "organizer",
+            Organizer("AdeleV@contoso.OnMicrosoft.com", is_self=True),
+        ),
+        (
+            {"organizer": organized_by(name="Bob", address="bob@x.org"), "isOrganizer": False},
+            "organizer",
+            Organizer("bob@x.org", is_self=False, name="Bob"),
+        ),
+        ({"webLink": None}, "web_link", None),
+        ({"seriesMasterId": "AAMkSeries"}, "recurring_event_id", "AAMkSeries"),
+        ({"lastModifiedDateTime": None}, "updated_at", None),
+        ({"@odata.etag": ...}, "etag", None),
+    ],
+    ids=str,
+)
+def test_what_a_scheduler_needs_is_there_when_graph_gives_it(fields, name, parsed):
+    assert getattr(read(**fields), name) == parsed
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"lastModifiedDateTime": "yesterday"},
+        {"@odata.etag": 5},
+        {"organizer": "Bob"},
+        {"isOrganizer": "yes"},
+        {"webLink": 7},
+    ],
+    ids=str,
+)
+def test_a_field_of_another_type_makes_an_event_unreadable(wrong):
+    with pytest.raises(Unavailable):
+        read(**wrong)
 
 
 @pytest.mark.parametrize("nothing", [None, ...])

@@ -1,0 +1,118 @@
+"""Busy periods, from calendarView: of several calendars of a mailbox, or of several members' mailboxes.
+
+https://learn.microsoft.com/en-us/graph/api/calendar-list-calendarview
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from providers.base import PRIMARY, Account, Failed, Member, MemberOutcome, Outcome, Read, ReadAlone
+from providers.errors import ProviderError
+from providers.http.send import Bearer
+from providers.microsoft import parse
+from providers.microsoft.batch import Part
+from providers.microsoft.mailbox import SETTINGS, Mailbox, settings_path, user_path, view_path
+from providers.microsoft.member_batches import MemberBatches
+from providers.microsoft.pages import Pages, every_page
+from providers.names import ProviderName
+from providers.scopes import Operation, has_scope, require
+from providers.timestamps import DAY
+
+# Events on a page: the maximum; the default is 10.
+EVENTS_PER_PAGE = 1000
+
+_FIELDS = "start,end,showAs,isAllDay,isCancelled,responseStatus"
+
+
+class _ZoneNeeded(ProviderError):
+    """A mailbox has a busy all-day event, and its zone was not read."""
+
+
+def of_calendars(mailbox: Mailbox, calendar_ids: Sequence[str], start: int, end: int) -> dict[str, Outcome]:
+    """The outcome for every calendar, each read as a part of a batch.
+
+    The mailbox's zone is a part of the first batch. Without permission to read it, all-day events cover
+    their days in every zone; when reading it fails, only calendars with busy all-day events fail.
+    """
+    names = {str(number): each for number, each in enumerate(dict.fromkeys(calendar_ids))}
+    views = [Part(number, _view(mailbox.path, each, start, end)) for number, each in names.items()]
+    answers = mailbox.fetch([*mailbox.settings(), *views] if views else [])
+    zone = parse.mailbox_zone(answers.get(SETTINGS), mailbox.operation)
+    return {each: _outcome(answers[number], zone, start, end) for number, each in names.items()}
+
+
+def of_members(
+    graph: str, account: Account, members: Sequence[Member], start: int, end: int, *, deadline: float
+) -> dict[str, MemberOutcome]:
+    """The main calendars of several members by address, each read as a part of one batch.
+
+    A second batch reads the zones of those mailboxes that have busy all-day events.
+    """
+    operation = Operation.FREE_BUSY
+    require(ProviderName.MICROSOFT, account.scopes, operation)
+    unique = {each.address: each for each in members}.values()
+    by_id = {str(number): each for number, each in enumerate(unique)}
+    batches = MemberBatches(
+        graph,
+        Bearer.of(account),
+        operation,
+        traffic={number: each.traffic for number, each in by_id.items()},
+        deadline=deadline,
+    )
+    views = every_page(
+        batches,
+        [Part(number, _view(user_path(each.address), PRIMARY, start, end)) for number, each in by_id.items()],
+    )
+    zones: Mapping[str, Pages] = {}
+    if has_scope(ProviderName.MICROSOFT, account.scopes, "MailboxSettings.Read"):
+        needed = [number for number, pages in views.items() if _needs_zone(pages)]
+        parts = [Part(number, settings_path(user_path(by_id[number].address))) for number in needed]
+        zones = every_page(batches, parts)
+    return {
+        each.address: _member_outcome(views[number], zones.get(number), start, end)
+        for number, each in by_id.items()
+    }
+
+
+def _view(mailbox_path: str, calendar_id: str, start: int, end: int) -> str:
+    # Graph selects all-day events as if their dates were in UTC. An event of the UTC days [d, e) is busy
+    # from d - 14 h to e + 12 h at most, so one more day on each side is enough.
+    window = view_path(mailbox_path, calendar_id, start - DAY, end + DAY)
+    return f"{window}&$select={_FIELDS}&$top={EVENTS_PER_PAGE}"
+
+
+def _outcome(pages: Pages, zone: parse.Zone, start: int, end: int) -> Outcome:
+    try:
+        return _read(pages, zone, start, end)
+    except ProviderError as error:
+        return Failed.because(error)
+
+
+def _member_outcome(pages: Pages, settings: Pages | None, start: int, end: int) -> MemberOutcome:
+    """As for one mailbox; a failure that a retry may overcome is left to a call for this member alone."""
+    try:
+        return _read(pages, parse.mailbox_zone(settings, Operation.FREE_BUSY), start, end)
+    except ProviderError as error:
+        failed = Failed.because(error)
+        return ReadAlone(failed) if error.retryable else failed
+
+
+def _read(pages: Pages, zone: parse.Zone, start: int, end: int) -> Read:
+    if isinstance(pages, ProviderError):
+        raise pages
+    return Read.of(parse.busy(pages, zone, Operation.FREE_BUSY), start, end)
+
+
+def _needs_zone(pages: Pages) -> bool:
+    """Whether the mailbox has a busy all-day event."""
+    if isinstance(pages, ProviderError):
+        return False
+    try:
+        parse.busy(pages, _ZoneNeeded("The zone of the mailbox was not read"), Operation.FREE_BUSY)
+    except _ZoneNeeded:
+        return True
+    except ProviderError:
+        # The outcome of the member is this failure.
+        return False
+    return False

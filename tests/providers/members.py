@@ -1,0 +1,85 @@
+"""Members of an organization grant in the sandbox, read as the adapters read them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from providers.base import Account, CalendarProvider, Member, MemberOutcome, Token
+from providers.errors import ProviderError
+from providers.oauth.endpoints import Client
+from providers.oauth.organization_grants import ServiceAccountKey, google_token, microsoft_token
+from providers.sandbox.client import SandboxDomain
+from providers.timestamps import instant
+from tests.providers.addresses import google_at, microsoft_at
+
+START = instant("2026-12-03T00:00:00Z")
+END = instant("2026-12-04T00:00:00Z")
+SCOPES = frozenset({"https://www.googleapis.com/auth/calendar.readonly"})
+PERMISSIONS = frozenset({"Calendars.ReadBasic.All", "MailboxSettings.Read"})
+
+
+@dataclass
+class Reports:
+    """A ``Traffic`` that keeps what is reported."""
+
+    answers: int = 0
+    failures: list[ProviderError] = field(default_factory=list)
+
+    def answered(self) -> None:
+        self.answers += 1
+
+    def failed(self, error: ProviderError, pause: float, *, given_up: bool) -> float | None:
+        self.failures.append(error)
+        return pause
+
+
+class GrantTokens:
+    """Tokens of a grant, requested again when rejected."""
+
+    def __init__(self, url: str, domain: SandboxDomain, subject: str) -> None:
+        self.url, self.domain, self.subject = url, domain, subject
+        self.requests = 0
+        self.token: Token | None = None
+
+    def access_token(self, *, deadline: float) -> Token:
+        self.token = self.token or self.fetch(deadline)
+        return self.token
+
+    def renewed(self, rejected: Token, *, deadline: float) -> Token:
+        self.token = self.fetch(deadline)
+        return self.token
+
+    def fetch(self, deadline: float) -> Token:
+        self.requests += 1
+        if self.domain.provider == "google":
+            key = ServiceAccountKey.parse(self.domain.service_account_key)
+            at = google_at(f"{self.url}/google")
+            return google_token(at, key, self.subject, SCOPES, deadline=deadline).access_token
+        client = Client(self.domain.client_id, Token(self.domain.client_secret))
+        at_microsoft = microsoft_at(f"{self.url}/microsoft")
+        return microsoft_token(at_microsoft, self.domain.tenant, client, deadline=deadline).access_token
+
+
+def account_of(
+    url: str, domain: SandboxDomain, subject: str | None = None, path: str = "/me", **more: Any
+) -> Account:
+    """The account that makes the calls of a grant; Google's is a subject."""
+    tokens = GrantTokens(url, domain, subject or domain.subject)
+    scopes = more.pop("scopes", SCOPES if domain.provider == "google" else PERMISSIONS)
+    return Account(subject, scopes, tokens, mailbox_path=path, **more)
+
+
+def read(
+    provider: CalendarProvider,
+    account: Account,
+    addresses: Sequence[str | Member],
+    start: int = START,
+    end: int = END,
+    left: float = 5.0,
+) -> dict[str, MemberOutcome]:
+    """The outcome of every address."""
+    members = [each if isinstance(each, Member) else Member(each) for each in addresses]
+    return provider.busy_of_members(account, members, start, end, deadline=time.monotonic() + left)
