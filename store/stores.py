@@ -24,6 +24,8 @@ from store.metrics.counters import Counters
 from store.metrics.flusher import Flusher
 from store.metrics.key_usage import KeyUsage
 from store.security.crypto import Keyring
+from store.security.grant_tokens import GrantTokens
+from store.security.grant_trials import GrantTrials
 from store.security.oauth_states import OAuthStates
 from store.security.registration_trials import RegistrationTrials
 from store.sql.after_commit import Tell
@@ -208,3 +210,13 @@ class Stores:
     def registration_trials(self) -> RegistrationTrials:
         """Client registrations that a worker is to try before they are saved."""
         return RegistrationTrials(self.redis, self.keyring)
+
+    @property
+    def grant_tokens(self) -> GrantTokens:
+        """Access tokens of organization grants."""
+        return GrantTokens(self.redis, self.keyring)
+
+    @cached_property
+    def grant_trials(self) -> GrantTrials:
+        """Grants of organizations that a worker is to try before they are saved."""
+        return GrantTrials(self.redis, self.keyring)

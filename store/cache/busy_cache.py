@@ -1,10 +1,8 @@
 """The busy cache: busy periods as providers answered them, in Redis by calendar and time bucket.
 
-Requests ask for arbitrary ranges, so time is divided into buckets of a fixed length, counted from 1970.
-A bucket is one Redis key that holds int64 pairs: first ``(FORMAT, time of the read)``, then one
-``(start, end)`` for each busy period in it, all in UTC milliseconds. A period that crosses a border is stored
-in both buckets; merging joins it again. A key that exists was read: an empty bucket means "read, no busy
-periods", a missing one means "not read".
+Requests ask for arbitrary ranges, so time is divided into buckets of a fixed length, counted from 1970. A
+bucket is one Redis key (``store.cache.busy_buckets``). A key that exists was read: an empty bucket means
+"read, no busy periods", a missing one means "not read".
 
 Each connection has a generation, a random name. A worker looks it up before it calls the provider, and its
 result is stored only if the connection still has that generation. An invalidation replaces the generation and
@@ -24,30 +22,28 @@ a watch replaces the generation, so only results that were read under the watch 
 from __future__ import annotations
 
 import secrets
-import struct
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from redis import Redis
 from redis.client import Pipeline
 
-from scheduling.intervals import Groups, Intervals, Times
+from scheduling.intervals import Intervals
+from store.cache.busy_buckets import (
+    FORMAT,
+    HEAD,
+    ROW_BYTES,
+    BucketLoad,
+    CachedBusy,
+    CalendarKey,
+    bucket_prefix,
+    clipped,
+)
 from store.cache.cache_tags import Tags
 from store.cache.fast_redis import FastRedis
 from store.lua import Script, named
-
-# 1: buckets of releases without reader sets. They count as missing.
-FORMAT = 2
-HEAD = struct.Struct("<qq")
-ROW_BYTES = HEAD.size
-
-# Later than any read.
-NEVER = 2**62
 
 # Longer than any read from a provider takes. After it expires, the next read sets a new one.
 GENERATION_SECONDS = 86_400
@@ -64,15 +60,6 @@ _INVALIDATE = Script("cache/scripts/invalidate.lua")
 _WATCH = Script("cache/scripts/watch.lua")
 _EMPTY = Script("cache/scripts/empty.lua")
 
-Rows = npt.NDArray[np.int64]
-
-
-class CalendarKey(NamedTuple):
-    """A calendar of a connection, by the id that is used in calls to the provider."""
-
-    connection: str
-    calendar: str
-
 
 class BusyRead(NamedTuple):
     """The busy periods of a calendar, sorted and merged, over a range whose edges are bucket borders.
@@ -86,22 +73,6 @@ class BusyRead(NamedTuple):
     end: int
     read_at: int
     generation: bytes
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CachedBusy:
-    """The cached busy periods of some calendars over a range.
-
-    ``busy`` has the periods of each calendar, sorted; they may touch at bucket borders. ``missing`` has, by
-    the calendar's index, the smallest range of whole buckets that covers the missing ones; ``busy`` then has
-    nothing in that range. ``read_at`` has, for each calendar, when its oldest cached part was read, or
-    ``NEVER`` if there is none. ``beside`` is the other value that was loaded in the same round trip.
-    """
-
-    busy: Groups
-    missing: Mapping[int, tuple[int, int]]
-    read_at: Times
-    beside: bytes | None
 
 
 class BusyCache:
@@ -154,48 +125,22 @@ class BusyCache:
 
         Buckets that were read before ``newer_than`` count as missing.
         """
-        numbers = range(*(edge // self._bucket for edge in self.hull(start, end)))
-        names = [f"{prefix}{number}" for prefix in map(_prefix, keys) for number in numbers]
-        wanted = [*(names if self._ttl else ()), *([beside] if beside else ())]
-        values = self._fast_redis.mget(wanted) if wanted else []
-        value = values.pop() if beside else None
-        return self._read(values or [None] * len(names), len(keys), numbers, newer_than, value)
+        load = self.bucket_load(keys, start, end, newer_than=newer_than, beside=beside)
+        names = load.names()
+        return load.join(self._fast_redis.mget(names) if names else ())
 
-    def _read(
+    def bucket_load(
         self,
-        values: Sequence[bytes | None],
-        keys: int,
-        numbers: range,
-        newer_than: int | None,
-        beside: bytes | None,
-    ) -> CachedBusy:
-        """Join the bytes of all buckets; only their headers are parsed."""
-        width = len(numbers)
-        moments = [_read_at(value, newer_than) for value in values]
-        missing: dict[int, tuple[int, int]] = {}
-        if None in moments:
-            for key in range(keys):
-                places = range(key * width, (key + 1) * width)
-                if gaps := [place for place in places if moments[place] is None]:
-                    first, last = (numbers[gap - places[0]] for gap in (gaps[0], gaps[-1]))
-                    missing[key] = first * self._bucket, (last + 1) * self._bucket
-                    # One provider call reads the whole range, so its newer result replaces buckets inside.
-                    moments[gaps[0] : gaps[-1] + 1] = [None] * (gaps[-1] + 1 - gaps[0])
-        parts = [
-            b"" if value is None or moment is None else value[ROW_BYTES:]
-            for value, moment in zip(values, moments, strict=True)
-        ]
-        rows: Rows = np.frombuffer(b"".join(parts), dtype="<i8").reshape(-1, 2)
-        # Offsets in bytes at which each calendar's rows begin, and the end of the last one's.
-        borders = [0, *accumulate(map(len, parts))][::width]
-        read_at = [NEVER if moment is None else moment for moment in moments]
-        oldest = [min(read_at[first : first + width]) for first in range(0, len(read_at), width)]
-        return CachedBusy(
-            Groups(rows[:, 0], rows[:, 1], np.array(borders, np.int64) // ROW_BYTES),
-            missing,
-            np.array(oldest, np.int64),
-            beside,
-        )
+        keys: Sequence[CalendarKey],
+        start: int,
+        end: int,
+        *,
+        newer_than: int | None = None,
+        beside: str | None = None,
+    ) -> BucketLoad:
+        """What ``load`` reads, for callers that read Redis themselves."""
+        numbers = range(*(edge // self._bucket for edge in self.hull(start, end)))
+        return BucketLoad(keys, numbers, self._bucket, newer_than, beside, cached=self._ttl > 0)
 
     def generations(self, connection_ids: Iterable[str]) -> dict[str, bytes]:
         """The generation of each connection, in one round trip; look it up before calling the provider."""
@@ -275,13 +220,8 @@ class BusyCache:
         ``unwatch`` is a channel that no longer works: if it is the one in the calendar's watch, that ends.
         """
         names = [generation_key(key.connection), index_key(key.connection), watch_name(key)]
-        arguments = _with_new_generation(prefix=_prefix(key), unwatch=unwatch)
+        arguments = _with_new_generation(prefix=bucket_prefix(key), unwatch=unwatch)
         _EMPTY.run(self._redis, names, arguments)
-
-
-def _prefix(key: CalendarKey) -> str:
-    """The prefix of the names of a calendar's buckets; the bucket's number follows."""
-    return f"busy:{key.connection}:{key.calendar}:"
 
 
 def _with_new_generation(**arguments: object) -> bytes:
@@ -299,7 +239,7 @@ class _Batch:
     def add(self, read: BusyRead, bucket: int) -> None:
         """Divide a calendar into buckets of this length."""
         key, busy = read.key, read.busy
-        prefix = _prefix(key)
+        prefix = bucket_prefix(key)
         rows = np.empty((len(busy), 2), "<i8")
         rows[:, 0], rows[:, 1] = busy.starts, busy.ends
         packed, starts, ends = rows.tobytes(), busy.starts.tolist(), busy.ends.tolist()
@@ -309,7 +249,7 @@ class _Batch:
             # Merged periods are sorted by start and by end, so those of a bucket are one slice.
             first, last = bisect_right(ends, border), bisect_left(starts, border + bucket)
             within = packed[first * ROW_BYTES : last * ROW_BYTES]
-            self._values.append(head + _clipped(within, border, border + bucket))
+            self._values.append(head + clipped(within, border, border + bucket))
         self.keys += generation_key(key.connection), index_key(key.connection), watch_name(key)
         self.keys += [f"{prefix}{border // bucket}" for border in borders]
         self._reads.append((read.generation.decode(), len(borders)))
@@ -354,23 +294,3 @@ def watch_name(key: CalendarKey) -> str:
 def index_key(connection_id: str) -> str:
     """The name of the set of a connection's cached buckets, all of which an invalidation deletes."""
     return f"busy-of:{connection_id}"
-
-
-def _read_at(value: bytes | None, newer_than: int | None) -> int | None:
-    """When a bucket was read; None when it is missing, of another format or too old."""
-    if not value or len(value) % ROW_BYTES:
-        return None
-    form, moment = HEAD.unpack_from(value)
-    return None if form != FORMAT or (newer_than is not None and moment < newer_than) else moment
-
-
-def _clipped(rows: bytes, opening: int, closing: int) -> bytes:
-    """Sorted periods cut to a bucket: only the first and the last can reach beyond it."""
-    if not rows:
-        return rows
-    clipped = bytearray(rows)
-    start, end = HEAD.unpack_from(clipped)
-    HEAD.pack_into(clipped, 0, max(start, opening), end)
-    start, end = HEAD.unpack_from(clipped, len(clipped) - ROW_BYTES)
-    HEAD.pack_into(clipped, len(clipped) - ROW_BYTES, start, min(end, closing))
-    return bytes(clipped)

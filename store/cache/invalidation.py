@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_buckets import CalendarKey
 from store.cache.cache_tags import GOOGLE, PRIMARY, Identified, change_tags, write_tags
 from store.stores import Stores
 

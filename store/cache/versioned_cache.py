@@ -50,6 +50,12 @@ class CachedVersion:
             MOST_CACHED, LONGEST_SECONDS, getsizeof=lambda known: known[1]
         )
 
+    def get(self, key: Hashable) -> Any:
+        """The cached result under this version; None if there is none."""
+        with self._lock:
+            known = self._known.get(key)
+        return None if known is None else known[0]
+
     def get_or_load(
         self, key: Hashable, load: Callable[[], Value], weight: Callable[[Value], int] = lambda _: 1
     ) -> Value:
@@ -57,10 +63,9 @@ class CachedVersion:
 
         ``weight`` is the number of connections in a result.
         """
-        with self._lock:
-            known = self._known.get(key)
+        known = self.get(key)
         if known is not None:
-            return cast(Value, known[0])
+            return cast(Value, known)
         value = load()
         if value is not None and (size := weight(value)) <= MOST_CACHED:
             with self._lock:

@@ -10,7 +10,8 @@ from typing import cast
 
 from redis import Redis
 
-from store.cache.busy_cache import CalendarKey, watch_name
+from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import watch_name
 
 # A calendar that no request has read for this long is no longer watched.
 USED_SECONDS = 7 * 86_400

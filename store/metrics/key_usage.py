@@ -27,6 +27,8 @@ class KeyUsage:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = threading.Lock()
+        # Held during a flush, so that no flush returns while another one is still writing.
+        self._flushing = threading.Lock()
         # Times not written yet, and times of the writes of the last minute, by key id.
         self._used: dict[int, float] = {}
         self._written: dict[int, float] = {}
@@ -39,9 +41,11 @@ class KeyUsage:
     def flush(self, *, now: float | None = None) -> None:
         """Write the uses that are due. If the database fails, they are kept for the next flush."""
         now = time.time() if now is None else now
-        used = self._due(now)
-        if not used:
-            return
+        with self._flushing:
+            if used := self._due(now):
+                self._write(used, now)
+
+    def _write(self, used: dict[int, float], now: float) -> None:
         try:
             with self._database.writing() as session:
                 moments = {key_id: datetime.fromtimestamp(at, UTC) for key_id, at in used.items()}

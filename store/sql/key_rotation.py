@@ -12,8 +12,21 @@ from sqlalchemy.orm import InstrumentedAttribute
 from store.security.crypto import PREFIX_BYTES, Keyring, Undecipherable
 from store.sql.cache_invalidation import UNCACHED
 from store.sql.database import Database
-from store.sql.models import Base, IdempotencyKey, OAuthConnection, ProviderClient, WebhookEndpoint
-from store.sql.queries import connections, idempotency, provider_clients, webhooks
+from store.sql.models import (
+    Base,
+    IdempotencyKey,
+    OAuthConnection,
+    OrganizationGrant,
+    ProviderClient,
+    WebhookEndpoint,
+)
+from store.sql.queries import (
+    connections,
+    idempotency,
+    organization_grants,
+    provider_clients,
+    webhook_secrets,
+)
 
 # Rows of one transaction: SQLite allows one writer at a time, and requests write too.
 BATCH = 100
@@ -42,8 +55,12 @@ EVERY = (
         OAuthConnection.sealed_refresh_token,
         lambda id: connections.associated_data(id, "refresh"),
     ),
+    SealedColumn(OrganizationGrant, OrganizationGrant.sealed_secret, organization_grants.associated_data),
     SealedColumn(ProviderClient, ProviderClient.sealed_secret, provider_clients.associated_data),
-    SealedColumn(WebhookEndpoint, WebhookEndpoint.sealed_secret, webhooks.associated_data),
+    SealedColumn(WebhookEndpoint, WebhookEndpoint.sealed_secret, webhook_secrets.associated_data),
+    SealedColumn(
+        WebhookEndpoint, WebhookEndpoint.sealed_previous_secret, webhook_secrets.previous_associated_data
+    ),
     SealedColumn(IdempotencyKey, IdempotencyKey.sealed_answer, idempotency.associated_data),
 )
 

@@ -16,8 +16,9 @@ from sqlalchemy import (
     TypeDecorator,
     UniqueConstraint,
     false,
+    select,
 )
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
+from sqlalchemy.orm import DeclarativeBase, Mapped, column_property, mapped_column, relationship
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -113,8 +114,38 @@ class Organization(Base):
     )
 
 
+class OrganizationGrant(Base):
+    """An administrator's grant for a whole domain (Google) or tenant (Microsoft).
+
+    ``subject`` is the account that Google free/busy is read as, ``client_email`` the service account.
+    ``client_id`` is the application of Microsoft; None is the installation's registration. ``sealed_secret``
+    is encrypted and bound to ``id``: the key file of the service account or the application's secret; None
+    is the installation's secret.
+    """
+
+    __tablename__ = "organization_grants"
+    __table_args__ = (UniqueConstraint("organization_id", "provider"),)
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    organization_id: Mapped[int] = mapped_column(ForeignKey("organizations.id", ondelete="CASCADE"))
+    provider: Mapped[str] = mapped_column(String(16))
+    subject: Mapped[str | None] = mapped_column(String(320))
+    client_email: Mapped[str | None] = mapped_column(String(320))
+    tenant: Mapped[str | None] = mapped_column(String(256))
+    client_id: Mapped[str | None] = mapped_column(String(512))
+    sealed_secret: Mapped[bytes | None] = mapped_column(LargeBinary)
+    scope: Mapped[list[str]] = mapped_column(JSON)
+    alive: Mapped[bool] = mapped_column(default=True)
+    # When the provider refused the grant, and its message; None while the grant is alive.
+    ended_at: Mapped[datetime | None]
+    ended_because: Mapped[str | None] = mapped_column(String(300))
+    created_at: Mapped[datetime] = mapped_column(default=now)
+
+
 class OAuthConnection(Base):
     """A user's connection with one provider account. Tokens are encrypted, bound to ``id`` and column.
+
+    A delegated connection has a ``grant_id`` and no tokens: it is read by an organization's grant.
 
     ``id`` is random and never reused, so that nothing cached for a replaced connection is taken for its
     successor's. ``account_id`` is the provider's own id of the account (``sub`` at Google, the user's ``id``
@@ -130,7 +161,8 @@ class OAuthConnection(Base):
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     provider: Mapped[str] = mapped_column(String(16))
     email: Mapped[str | None] = mapped_column(String(320))
-    sealed_access_token: Mapped[bytes] = mapped_column(LargeBinary)
+    # None for a delegated connection only.
+    sealed_access_token: Mapped[bytes | None] = mapped_column(LargeBinary)
     sealed_refresh_token: Mapped[bytes | None] = mapped_column(LargeBinary)
     expires_at: Mapped[datetime | None] = mapped_column(index=True)
     scope: Mapped[list[str]] = mapped_column(JSON)
@@ -143,6 +175,19 @@ class OAuthConnection(Base):
     ended_at: Mapped[datetime | None]
     ended_because: Mapped[str | None] = mapped_column(String(300))
     created_at: Mapped[datetime] = mapped_column(default=now)
+    grant_id: Mapped[str | None] = mapped_column(
+        ForeignKey("organization_grants.id", ondelete="CASCADE"), index=True
+    )
+
+    # Loaded with the row; a join would break ``FOR UPDATE`` of PostgreSQL.
+    grant_alive: Mapped[bool | None] = column_property(
+        select(OrganizationGrant.alive).where(OrganizationGrant.id == grant_id).scalar_subquery()
+    )
+
+    @property
+    def usable(self) -> bool:
+        """Whether the connection is alive, and the organization's grant of a delegated connection too."""
+        return self.alive and (self.grant_id is None or self.grant_alive is True)
 
 
 class Channel(Base):
@@ -228,8 +273,9 @@ class AuditRecord(Base):
 class WebhookEndpoint(Base):
     """A URL that receives webhook events: those of one organization's users, or of all users.
 
-    ``sealed_secret`` is encrypted and bound to ``id``. ``disabled_at``: when the endpoint answered that it is
-    gone for good; nothing is sent there since.
+    ``sealed_secret`` is encrypted and bound to ``id``; ``sealed_previous_secret`` is the one before, which
+    signs too until ``overlap_until``. ``disabled_at``: when the endpoint answered that it is gone for
+    good; nothing is recorded for it since. ``paused_at``: since when its deliveries wait.
     """
 
     __tablename__ = "webhook_endpoints"
@@ -241,8 +287,11 @@ class WebhookEndpoint(Base):
     url: Mapped[str] = mapped_column(String(2048))
     events: Mapped[list[str]] = mapped_column(JSON)
     sealed_secret: Mapped[bytes] = mapped_column(LargeBinary)
+    sealed_previous_secret: Mapped[bytes | None] = mapped_column(LargeBinary)
+    overlap_until: Mapped[datetime | None]
     created_at: Mapped[datetime] = mapped_column(default=now)
     disabled_at: Mapped[datetime | None]
+    paused_at: Mapped[datetime | None]
 
 
 class WebhookDelivery(Base):
@@ -251,6 +300,7 @@ class WebhookDelivery(Base):
     ``id`` is the ``webhook-id`` of every attempt, and sorts by age. The delivery is pending while
     ``next_attempt_at`` is set. ``claimed_until`` is the lease of the worker that sends it. ``topic`` is set
     while it is pending and not being sent: a later event of the same topic is then merged into it.
+    ``user_id`` is None for a test event.
     """
 
     __tablename__ = "webhook_deliveries"
@@ -258,7 +308,7 @@ class WebhookDelivery(Base):
 
     id: Mapped[str] = mapped_column(String(40), primary_key=True)
     endpoint_id: Mapped[str] = mapped_column(ForeignKey("webhook_endpoints.id", ondelete="CASCADE"))
-    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
     topic: Mapped[str | None] = mapped_column(String(64))
     event: Mapped[str] = mapped_column(String(32))
     payload: Mapped[dict[str, Any]] = mapped_column(JSON)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, delete, exists, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_buckets import CalendarKey
 from store.sql.models import Channel, OAuthConnection, now
 
 # A channel is renewed when a quarter of its life is left.
@@ -131,6 +131,12 @@ def with_accounts(session: Session, ids: Collection[str]) -> dict[str, ChannelWi
 def of_connections(session: Session, connection_ids: Collection[str]) -> Sequence[Channel]:
     """The channels of some connections."""
     return session.scalars(select(Channel).where(Channel.connection_id.in_(connection_ids))).all()
+
+
+def of_grant(session: Session, grant_id: str) -> Sequence[str]:
+    """The delegated connections of an organization's grant that have channels."""
+    query = select(Channel.connection_id).join(OAuthConnection, OAuthConnection.id == Channel.connection_id)
+    return session.scalars(query.where(OAuthConnection.grant_id == grant_id).distinct()).all()
 
 
 def due(session: Session, *, limit: int) -> Sequence[Channel]:

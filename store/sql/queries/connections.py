@@ -6,12 +6,13 @@ import secrets
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVarTuple, cast
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     CursorResult,
+    Delete,
     Row,
     Select,
     Update,
@@ -22,15 +23,18 @@ from sqlalchemy import (
     literal,
     or_,
     select,
+    true,
     update,
 )
 from sqlalchemy.orm import Session
 
 from store.security.crypto import Keyring, Undecipherable
 from store.sql.cache_invalidation import UNCACHED
-from store.sql.models import Membership, OAuthConnection, User, UtcDateTime, now
+from store.sql.models import Membership, OAuthConnection, OrganizationGrant, User, UtcDateTime, now
 from store.sql.queries import webhooks
 from store.sql.queries.webhooks import Event
+
+_Ts = TypeVarTuple("_Ts")
 
 # Length of the column for the reason why a grant ended.
 BECAUSE_LENGTH = 300
@@ -41,7 +45,11 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class ConnectionRef:
-    """A connection without its tokens: enough to choose what to read and to report failures."""
+    """A connection without its tokens: enough to choose what to read and to report failures.
+
+    ``grant`` is the id of the organization's grant by which a delegated connection is read. Such a connection
+    is alive only while the grant is.
+    """
 
     id: str
     user: str
@@ -52,6 +60,7 @@ class ConnectionRef:
     account_id: str | None = None
     main_calendar_id: str | None = None
     mailbox: str | None = None
+    grant: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +73,16 @@ class Tokens:
 
 
 class SealedConnection(NamedTuple):
-    """The columns that a worker needs. Loading ORM objects would take three times as long."""
+    """The columns that a worker needs. Loading ORM objects would take three times as long.
+
+    ``grant`` and ``alive`` as in ``ConnectionRef``.
+    """
 
     id: str
     provider: str
     email: str | None
     scope: list[str]
-    sealed_access_token: bytes
+    sealed_access_token: bytes | None
     sealed_refresh_token: bytes | None
     expires_at: datetime | None
     alive: bool
@@ -78,21 +90,26 @@ class SealedConnection(NamedTuple):
     main_calendar_id: str | None
     mailbox: str | None
     obtained: bool
+    grant: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A connection with decrypted tokens, for a provider call. It exists in workers only."""
+    """A connection with decrypted tokens, for a provider call. It exists in workers only.
+
+    A delegated connection has a ``grant``, the id of the organization's grant, and no ``tokens``.
+    """
 
     id: str
     provider: str
     email: str | None
     scope: frozenset[str]
-    tokens: Tokens
+    tokens: Tokens | None
     account_id: str | None = None
     main_calendar_id: str | None = None
     mailbox: str | None = None
     obtained: bool = False
+    grant: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +131,7 @@ class RemovedConnection(NamedTuple):
     account_id: str | None
     alive: bool
     obtained: bool
-    sealed_access_token: bytes
+    sealed_access_token: bytes | None
     sealed_refresh_token: bytes | None
 
     @property
@@ -150,8 +167,11 @@ def of_user(session: Session, custom_id: str, *, within: int | None) -> list[Con
 def of_users(
     session: Session, custom_ids: Collection[str], *, within: int | None
 ) -> dict[str, list[ConnectionRef]]:
-    """The connections of each user that exists, in one statement."""
-    query = _refs().where(User.custom_id.in_(custom_ids))
+    """The connections of each user that exists, in one statement.
+
+    ``within`` limits to members of one organization. A connection by the grant of another one is then absent.
+    """
+    query = _refs(within).where(User.custom_id.in_(custom_ids))
     if within is not None:
         query = query.join(Membership, Membership.user_id == User.id).where(
             Membership.organization_id == within
@@ -159,10 +179,12 @@ def of_users(
     return _by_user(session, query)
 
 
-def of_members(session: Session, organization_id: int) -> dict[str, list[ConnectionRef]]:
+def of_members(
+    session: Session, organization_id: int, *, within: int | None = None
+) -> dict[str, list[ConnectionRef]]:
     """The connections of every member, in one statement; a member without any has an empty list."""
     query = (
-        _refs()
+        _refs(within)
         .join(Membership, Membership.user_id == User.id)
         .where(Membership.organization_id == organization_id)
     )
@@ -186,8 +208,11 @@ def sealed(session: Session | Connection, ids: Collection[str]) -> dict[str, Sea
 
 
 def opens(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
-    """Try to decrypt the newest and oldest connections; returns how many were tried and how many failed."""
-    by_age = select(*(getattr(OAuthConnection, name) for name in SealedConnection._fields))
+    """Try to decrypt the newest and oldest connections; returns how many were tried and how many failed.
+
+    Delegated connections have no tokens to decrypt.
+    """
+    by_age = _sealed_columns().where(OAuthConnection.grant_id.is_(None))
     ends = (OAuthConnection.created_at.desc(), OAuthConnection.created_at)
     tried = {row.id: row for end in ends for row in session.execute(by_age.order_by(end).limit(most // 2))}
     closed = 0
@@ -207,29 +232,38 @@ def revocable_token(removed: RemovedConnection, keyring: Keyring) -> str:
     # Either token revokes the grant; a refresh token is still valid when the access token has expired.
     if removed.sealed_refresh_token is not None:
         return keyring.decrypt(removed.sealed_refresh_token, associated_data(removed.id, "refresh"))
+    if removed.sealed_access_token is None:
+        raise ValueError("a delegated connection has no token of its own")
     return keyring.decrypt(removed.sealed_access_token, associated_data(removed.id, "access"))
 
 
 def open_credentials(row: SealedConnection | OAuthConnection, keyring: Keyring) -> Credentials:
-    """Decrypt a connection's tokens for a provider call.
+    """Decrypt a connection's tokens for a provider call; a delegated connection has none.
 
     :raise Undecipherable: when its key is no longer on the ring
     """
-    refresh = row.sealed_refresh_token
     return Credentials(
         id=row.id,
         provider=row.provider,
         email=row.email,
         scope=frozenset(row.scope),
-        tokens=Tokens(
-            access_token=keyring.decrypt(row.sealed_access_token, associated_data(row.id, "access")),
-            refresh_token=keyring.decrypt(refresh, associated_data(row.id, "refresh")) if refresh else None,
-            expires_at=row.expires_at,
-        ),
+        tokens=_open_tokens(row, keyring),
         account_id=row.account_id,
         main_calendar_id=row.main_calendar_id,
         mailbox=row.mailbox,
         obtained=row.obtained,
+        grant=row.grant if isinstance(row, SealedConnection) else row.grant_id,
+    )
+
+
+def _open_tokens(row: SealedConnection | OAuthConnection, keyring: Keyring) -> Tokens | None:
+    access, refresh = row.sealed_access_token, row.sealed_refresh_token
+    if access is None:
+        return None
+    return Tokens(
+        access_token=keyring.decrypt(access, associated_data(row.id, "access")),
+        refresh_token=keyring.decrypt(refresh, associated_data(row.id, "refresh")) if refresh else None,
+        expires_at=row.expires_at,
     )
 
 
@@ -312,17 +346,21 @@ def main_calendars(session: Session, ids: Collection[str]) -> dict[str, str]:
 def mark_dead(session: Session, connection_id: str, because: str) -> None:
     """Mark a connection whose grant is gone. The event is recorded once, until the connection is alive again.
 
+    A delegated connection is not marked: it ends with the grant of its organization.
+
     ``because`` is shown to people: a sentence without tokens or addresses, truncated to 300 characters.
     """
-    living = update(OAuthConnection).where(OAuthConnection.id == connection_id, OAuthConnection.alive)
+    living = update(OAuthConnection).where(
+        OAuthConnection.id == connection_id, OAuthConnection.alive, OAuthConnection.grant_id.is_(None)
+    )
     dead = {"alive": False, "ended_at": now(), "ended_because": because[:BECAUSE_LENGTH]}
     if _changes(session, living.values(dead)):
         webhooks.record(session, Event.CONNECTION_EXPIRED, connection_id)
 
 
-def remove(session: Session, ids: Collection[str]) -> None:
-    """Delete connections and their tokens."""
-    session.execute(delete(OAuthConnection).where(OAuthConnection.id.in_(ids)))
+def remove(session: Session, ids: Collection[str]) -> list[RemovedConnection]:
+    """Delete connections and their tokens; returns the data to revoke their grants."""
+    return _removed(session, delete(OAuthConnection).where(OAuthConnection.id.in_(ids)))
 
 
 def remove_of_user(session: Session, user_id: int, provider: str | None = None) -> list[RemovedConnection]:
@@ -330,12 +368,16 @@ def remove_of_user(session: Session, user_id: int, provider: str | None = None) 
     gone = delete(OAuthConnection).where(OAuthConnection.user_id == user_id)
     if provider is not None:
         gone = gone.where(OAuthConnection.provider == provider)
+    return _removed(session, gone)
+
+
+def _removed(session: Session, gone: Delete) -> list[RemovedConnection]:
     columns = (getattr(OAuthConnection, name) for name in RemovedConnection._fields)
     return [RemovedConnection(*row) for row in session.execute(gone.returning(*columns))]
 
 
 def uses_account(session: Session, account: ProviderAccount, *, or_user: int) -> bool:
-    """Whether a live connection uses a provider account.
+    """Whether a live connection uses the grant of a provider account. Delegated connections use another one.
 
     Accounts are compared by id, or by address if one id is unknown. A connection of ``or_user`` with neither
     counts as using it.
@@ -351,7 +393,10 @@ def uses_account(session: Session, account: ProviderAccount, *, or_user: int) ->
         unknown = OAuthConnection.account_id.is_(None)
         same.append(by_address if account.id is None else and_(unknown, by_address))
     query = select(OAuthConnection.id).where(
-        OAuthConnection.provider == account.provider, OAuthConnection.alive, or_(*same)
+        OAuthConnection.provider == account.provider,
+        OAuthConnection.alive,
+        OAuthConnection.grant_id.is_(None),
+        or_(*same),
     )
     return session.scalars(query.limit(1)).first() is not None
 
@@ -379,9 +424,9 @@ def expiring(
 
 
 def counts(session: Session) -> dict[str, Standing]:
-    """The connections of each provider that has any."""
-    query = select(OAuthConnection.provider, OAuthConnection.alive, func.count()).group_by(
-        OAuthConnection.provider, OAuthConnection.alive
+    """The connections of each provider that has any. A delegated one is alive while its grant is, too."""
+    query = _with_grant(select(OAuthConnection.provider, _ALIVE, func.count())).group_by(
+        OAuthConnection.provider, _ALIVE
     )
     found: dict[str, Standing] = {}
     for provider, alive, count in session.execute(query):
@@ -399,7 +444,8 @@ def dead(
 ) -> list[Ended]:
     """Ended connections, the latest first, beginning after ``after``: ``(ended_at, id)`` of the previous one.
 
-    ``within`` limits to one organization's members.
+    ``within`` limits to one organization's members. Delegated connections whose grant has ended are absent:
+    the organization's grant has to be replaced, and not each of them.
     """
     query = (
         select(
@@ -428,10 +474,25 @@ def dead(
 
 _ENDED_AT = func.coalesce(OAuthConnection.ended_at, literal(LONG_AGO, UtcDateTime()))
 
+# Whether a connection is alive, and its organization's grant if it has one. Needs ``_with_grant``.
+_ALIVE = and_(OAuthConnection.alive, func.coalesce(OrganizationGrant.alive, true()))
+
+
+def _with_grant(query: Select[*_Ts]) -> Select[*_Ts]:
+    """The query, joined with the organization's grant of each connection that has one."""
+    return query.join(OrganizationGrant, OrganizationGrant.id == OAuthConnection.grant_id, isouter=True)
+
+
+def _sealed_columns() -> Select[*tuple[Any, ...]]:
+    named: dict[str, Any] = {"alive": _ALIVE.label("alive"), "grant": OAuthConnection.grant_id.label("grant")}
+    columns: list[Any] = [
+        named.get(name, getattr(OAuthConnection, name, None)) for name in SealedConnection._fields
+    ]
+    return _with_grant(select(*columns).select_from(OAuthConnection))
+
+
 # Built once, because workers use it often.
-_SEALED = select(*(getattr(OAuthConnection, name) for name in SealedConnection._fields)).where(
-    OAuthConnection.id.in_(bindparam("ids", expanding=True))
-)
+_SEALED = _sealed_columns().where(OAuthConnection.id.in_(bindparam("ids", expanding=True)))
 
 
 def _changes(session: Session, statement: Update) -> bool:
@@ -439,11 +500,16 @@ def _changes(session: Session, statement: Update) -> bool:
     return bool(cast(CursorResult[Any], session.execute(statement)).rowcount)
 
 
-_Refs = Select[str, str, str, str | None, list[str], bool, str | None, str | None, str | None]
-_RefRow = Row[str, str, str, str | None, list[str], bool, str | None, str | None, str | None]
+_Refs = Select[str, str, str, str | None, list[str], bool, str | None, str | None, str | None, str | None]
+_RefRow = Row[str, str, str, str | None, list[str], bool, str | None, str | None, str | None, str | None]
 
 
-def _refs() -> _Refs:
+def _refs(within: int | None) -> _Refs:
+    """Users with their connections. ``within``: without connections by the grant of another organization."""
+    of_user = OAuthConnection.user_id == User.id
+    if within is not None:
+        own = select(OrganizationGrant.id).where(OrganizationGrant.organization_id == within)
+        of_user = and_(of_user, or_(OAuthConnection.grant_id.is_(None), OAuthConnection.grant_id.in_(own)))
     return (
         select(
             User.custom_id,
@@ -451,12 +517,14 @@ def _refs() -> _Refs:
             OAuthConnection.provider,
             OAuthConnection.email,
             OAuthConnection.scope,
-            OAuthConnection.alive,
+            _ALIVE.label("alive"),
             OAuthConnection.account_id,
             OAuthConnection.main_calendar_id,
             OAuthConnection.mailbox,
+            OAuthConnection.grant_id,
         )
-        .join(OAuthConnection, OAuthConnection.user_id == User.id, isouter=True)
+        .join(OAuthConnection, of_user, isouter=True)
+        .join(OrganizationGrant, OrganizationGrant.id == OAuthConnection.grant_id, isouter=True)
         .order_by(User.custom_id, OAuthConnection.provider)
     )
 
@@ -486,6 +554,7 @@ def _ref(
         row.account_id,
         row.main_calendar_id,
         row.mailbox,
+        row.grant_id,
     )
 
 

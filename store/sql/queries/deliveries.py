@@ -33,6 +33,8 @@ class Claimed:
     # The path may contain a secret of the receiver.
     url: str = field(repr=False)
     sealed_secret: bytes = field(repr=False)
+    # The secret before the last rotation, while it signs too.
+    sealed_previous_secret: bytes | None = field(repr=False)
     payload: dict[str, Any]
     # This attempt included.
     attempts: int
@@ -49,11 +51,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A delivery with the URL of its endpoint and the user that its event is about."""
+    """A delivery with the URL of its endpoint and the user that its event is about; None for a test event."""
 
     delivery: WebhookDelivery
     url: str = field(repr=False)
-    user: str
+    user: str | None
 
 
 class Counts(NamedTuple):
@@ -96,8 +98,16 @@ def claim(session: Session, endpoint_id: str, *, until: datetime) -> Claimed | N
         _give_up_strangers(session, endpoint_id, moment)
         return None
     endpoint = session.get_one(WebhookEndpoint, endpoint_id)
+    overlap_ends = endpoint.overlap_until
     return Claimed(
-        row.id, endpoint_id, endpoint.url, endpoint.sealed_secret, row.payload, row.attempts, until
+        row.id,
+        endpoint_id,
+        endpoint.url,
+        endpoint.sealed_secret,
+        endpoint.sealed_previous_secret if overlap_ends is not None and overlap_ends > moment else None,
+        row.payload,
+        row.attempts,
+        until,
     )
 
 
@@ -152,17 +162,17 @@ def gone(session: Session, claimed: Claimed, answer: Answer) -> None:
 
 def has_due(session: Session, endpoint_id: str) -> bool:
     """Whether a delivery to an endpoint is due now."""
-    query = _of_enabled().where(WebhookDelivery.endpoint_id == endpoint_id, _due(now())).limit(1)
+    query = _with_endpoint().where(WebhookDelivery.endpoint_id == endpoint_id, _due(now())).limit(1)
     return session.scalars(query).first() is not None
 
 
 def endpoints_due(session: Session, *, limit: int) -> Sequence[str]:
-    """Endpoints with deliveries that are due now, in random order.
+    """Endpoints with deliveries that are due now, in random order; paused and disabled ones are left out.
 
     If there are more than ``limit``, each call returns others, so that busy endpoints do not starve the rest.
     """
     query = (
-        _of_enabled()
+        _with_endpoint()
         .where(_due(now()))
         .group_by(WebhookDelivery.endpoint_id)
         .order_by(func.random())
@@ -200,7 +210,7 @@ def recent(
     query = (
         select(WebhookDelivery, WebhookEndpoint.url, User.custom_id)
         .join(WebhookEndpoint, WebhookEndpoint.id == WebhookDelivery.endpoint_id)
-        .join(User, User.id == WebhookDelivery.user_id)
+        .join(User, User.id == WebhookDelivery.user_id, isouter=True)
         .order_by(WebhookDelivery.id.desc())
     )
     if status is not None:
@@ -224,9 +234,9 @@ def counts(session: Session, endpoint_ids: Collection[str]) -> dict[str, Counts]
 
 
 def waiting(session: Session) -> int:
-    """The number of pending deliveries of all endpoints that are not disabled."""
-    enabled = select(WebhookEndpoint.id).where(WebhookEndpoint.disabled_at.is_(None))
-    query = select(func.count()).where(_IS["pending"], WebhookDelivery.endpoint_id.in_(enabled))
+    """The number of pending deliveries of all endpoints that are neither disabled nor paused."""
+    receiving = select(WebhookEndpoint.id).where(_RECEIVES)
+    query = select(func.count()).where(_IS["pending"], WebhookDelivery.endpoint_id.in_(receiving))
     return session.scalar(query) or 0
 
 
@@ -279,18 +289,22 @@ _IS: dict[str, ColumnElement[bool]] = {
 }
 
 
-def _of_enabled() -> Any:
+# Whether deliveries are sent to an endpoint.
+_RECEIVES = and_(WebhookEndpoint.disabled_at.is_(None), WebhookEndpoint.paused_at.is_(None))
+
+
+def _with_endpoint() -> Any:
     return select(WebhookDelivery.endpoint_id).join(
         WebhookEndpoint, WebhookEndpoint.id == WebhookDelivery.endpoint_id
     )
 
 
 def _due(moment: datetime) -> ColumnElement[bool]:
-    return and_(_waits(moment), WebhookEndpoint.disabled_at.is_(None))
+    return and_(_waits(moment), _RECEIVES)
 
 
 def _theirs() -> ColumnElement[bool]:
-    """Whether the user of a delivery is still in the endpoint's scope."""
+    """Whether the user of a delivery is still in the endpoint's scope; a test event has no user."""
     member = (
         exists()
         .correlate(WebhookDelivery, WebhookEndpoint)
@@ -299,7 +313,7 @@ def _theirs() -> ColumnElement[bool]:
             Membership.user_id == WebhookDelivery.user_id,
         )
     )
-    return or_(WebhookEndpoint.organization_id.is_(None), member)
+    return or_(WebhookEndpoint.organization_id.is_(None), WebhookDelivery.user_id.is_(None), member)
 
 
 def _give_up_strangers(session: Session, endpoint_id: str, moment: datetime) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Select, delete, func, or_, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session, subqueryload
 
-from store.sql.models import Membership, OAuthConnection, Organization, User
+from store.sql.models import Membership, OAuthConnection, Organization, OrganizationGrant, User
 
 # INSERT ... ON CONFLICT is specific to a dialect; SQLite and PostgreSQL use the same syntax.
 _INSERT: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
@@ -173,23 +173,31 @@ def of_user(session: Session, user_id: int) -> Sequence[Organization]:
     return session.scalars(query.where(Membership.user_id == user_id).order_by(Organization.slug)).all()
 
 
-def add_members(session: Session, organization_id: int, user_ids: Collection[int]) -> int:
-    """Add members; returns how many were not members before."""
+def add_members(session: Session, organization_id: int, user_ids: Collection[int]) -> set[int]:
+    """Add members; returns those who were not members before."""
     if not user_ids:
-        return 0
+        return set()
     rows = [{"organization_id": organization_id, "user_id": user_id} for user_id in set(user_ids)]
     insert = _INSERT[session.get_bind().dialect.name](Membership)
     added = session.scalars(insert.on_conflict_do_nothing().returning(Membership.user_id), rows)
-    return len(added.all())
+    return set(added)
 
 
-def remove_members(session: Session, organization_id: int, user_ids: Collection[int]) -> None:
-    """Remove members; users who are not members are ignored."""
-    session.execute(
-        delete(Membership).where(
-            Membership.organization_id == organization_id, Membership.user_id.in_(user_ids)
-        )
+def of_users(session: Session, user_ids: Collection[int]) -> dict[int, set[int]]:
+    """The ids of the organizations that each of these users is a member of; users without any are absent."""
+    query = select(Membership.user_id, Membership.organization_id).where(Membership.user_id.in_(user_ids))
+    found: dict[int, set[int]] = defaultdict(set)
+    for user_id, organization_id in session.execute(query):
+        found[user_id].add(organization_id)
+    return found
+
+
+def remove_members(session: Session, organization_id: int, user_ids: Collection[int]) -> set[int]:
+    """Remove members; returns those who were members before."""
+    removed = delete(Membership).where(
+        Membership.organization_id == organization_id, Membership.user_id.in_(user_ids)
     )
+    return set(session.scalars(removed.returning(Membership.user_id)))
 
 
 def remove(session: Session, organization_id: int) -> None:
@@ -209,7 +217,11 @@ def _summaries() -> Select[int, str, str | None, datetime, int, int]:
         select(func.count())
         .select_from(Membership)
         .join(OAuthConnection, OAuthConnection.user_id == Membership.user_id)
-        .where(Membership.organization_id == Organization.id, OAuthConnection.alive.is_(False))
+        .join(OrganizationGrant, OrganizationGrant.id == OAuthConnection.grant_id, isouter=True)
+        .where(
+            Membership.organization_id == Organization.id,
+            or_(OAuthConnection.alive.is_(False), OrganizationGrant.alive.is_(False)),
+        )
     )
     return select(
         Organization.id,

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, delete, func, or_, select
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session, subqueryload
 
 from store.sql.models import Membership, OAuthConnection, Organization, User
 from store.sql.queries import organizations
 from store.sql.queries.organizations import Preview
+
+# INSERT ... ON CONFLICT is specific to a dialect; SQLite and PostgreSQL use the same syntax.
+_INSERT: Mapping[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
 
 RELATIONS = ("oauthConnections", "organizations")
 
@@ -110,6 +114,22 @@ def ids(
             Membership.organization_id == within
         )
     return {row.custom_id: row.id for row in session.execute(query)}
+
+
+def add_missing(session: Session, custom_ids: Collection[str]) -> tuple[dict[str, int], set[int]]:
+    """The internal id of each user, and the ids of those that did not exist before, which are created.
+
+    The users are locked until the commit.
+    """
+    rows = [{"custom_id": each} for each in sorted(set(custom_ids))]
+    added: set[int] = set()
+    if rows:
+        insert = _INSERT[session.get_bind().dialect.name](User).on_conflict_do_nothing()
+        added = set(session.scalars(insert.returning(User.id), rows))
+    # By id: concurrent imports lock them in one order.
+    locked = select(User.custom_id, User.id).where(User.custom_id.in_(custom_ids)).order_by(User.id)
+    found = {row.custom_id: row.id for row in session.execute(locked.with_for_update(of=User))}
+    return found, added
 
 
 def organization_ids(session: Session, user_id: int) -> set[int]:

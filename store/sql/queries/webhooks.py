@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -16,7 +15,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from scheduling.json_render import timestamp
-from store.security.crypto import Keyring, Undecipherable
+from store.security.crypto import Keyring
 from store.sql import after_commit
 from store.sql.models import (
     Membership,
@@ -27,14 +26,16 @@ from store.sql.models import (
     WebhookEndpoint,
     now,
 )
-
-SECRET_BYTES = 24
+from store.sql.queries import webhook_secrets
 
 # Limit for each organization, and for endpoints of all organizations: an event is recorded for each endpoint.
 MOST_ENDPOINTS = 100
 
 # Shortest interval between attempts for a calendar that changes continuously while its receiver fails.
 SOON = timedelta(seconds=60)
+
+# The type of an event that a client requests; it is about no user, and no endpoint subscribes to it.
+TEST_EVENT = "webhook.test"
 
 # Both providers accept this alias for the main calendar.
 MAIN = "primary"
@@ -59,6 +60,8 @@ class Event(StrEnum):
     CALENDAR_CHANGED = "calendar.changed"
     CONNECTION_EXPIRED = "connection.expired"
     CONNECTION_RESTORED = "connection.restored"
+    GRANT_EXPIRED = "grant.expired"
+    GRANT_RESTORED = "grant.restored"
 
 
 def create(
@@ -72,39 +75,18 @@ def create(
     beside = select(func.count()).where(WebhookEndpoint.organization_id.is_not_distinct_from(within))
     if session.scalars(beside).one() >= MOST_ENDPOINTS:
         raise TooMany
-    secret = "whsec_" + b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
+    secret = webhook_secrets.new_secret()
     endpoint_id = f"wh_{secrets.token_hex(12)}"
     row = WebhookEndpoint(
         id=endpoint_id,
         organization_id=within,
         url=url,
         events=list(events),
-        sealed_secret=keyring.encrypt(secret, associated_data(endpoint_id)),
+        sealed_secret=keyring.encrypt(secret, webhook_secrets.associated_data(endpoint_id)),
     )
     session.add(row)
     session.flush()
     return row, secret
-
-
-def open_secret(endpoint_id: str, sealed: bytes, keyring: Keyring) -> str:
-    """The secret that signs the deliveries to an endpoint.
-
-    :raise Undecipherable: when its key is no longer on the ring
-    """
-    return keyring.decrypt(sealed, associated_data(endpoint_id))
-
-
-def opens(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
-    """Try to decrypt secrets of endpoints; returns how many were tried and how many failed."""
-    some = select(WebhookEndpoint.id, WebhookEndpoint.sealed_secret).limit(most)
-    rows = session.execute(some.order_by(WebhookEndpoint.created_at)).all()
-    closed = 0
-    for endpoint_id, sealed in rows:
-        try:
-            open_secret(endpoint_id, sealed, keyring)
-        except Undecipherable:
-            closed += 1
-    return len(rows), closed
 
 
 def page(
@@ -152,26 +134,33 @@ def record(session: Session, event: Event, connection_id: str, *, calendar_id: s
     is recorded, because the receiver reads the current state anyway. The recorded one is sent within
     ``SOON``, even if its next attempt was due later.
     """
-    listeners = _listeners(session, event, connection_id)
+    record_all(session, event, [connection_id], calendar_id=calendar_id)
+
+
+def record_all(
+    session: Session, event: Event, connection_ids: Collection[str], *, calendar_id: str | None = None
+) -> None:
+    """Record an event of each of some connections as ``record`` does, in two statements."""
+    listeners = _listeners(session, event, connection_ids) if connection_ids else []
     if not listeners:
         return
-    connection = listeners[0]
-    data = {"userId": connection.custom_id, "provider": connection.provider}
-    if calendar_id is not None:
-        data["calendarId"] = _calendar_name(connection, calendar_id)
     moment = time.time_ns() // 1_000_000
-    payload = {"type": event.value, "timestamp": timestamp(moment), "data": data}
-    rows = [
-        {
-            "id": f"msg_{moment:012x}{secrets.token_hex(10)}",
-            "endpoint_id": listener.endpoint_id,
-            "user_id": connection.user_id,
-            "topic": topic(payload),
-            "event": event.value,
-            "payload": payload,
-        }
-        for listener in listeners
-    ]
+    rows = []
+    for listener in listeners:
+        data = {"userId": listener.custom_id, "provider": listener.provider}
+        if calendar_id is not None:
+            data["calendarId"] = _calendar_name(listener, calendar_id)
+        payload = {"type": event.value, "timestamp": timestamp(moment), "data": data}
+        rows.append(
+            {
+                "id": _delivery_id(moment),
+                "endpoint_id": listener.endpoint_id,
+                "user_id": listener.user_id,
+                "topic": topic(payload),
+                "event": event.value,
+                "payload": payload,
+            }
+        )
     insert = _INSERT[session.get_bind().dialect.name](WebhookDelivery)
     soon = now() + SOON
     once = insert.on_conflict_do_update(
@@ -181,6 +170,58 @@ def record(session: Session, event: Event, connection_id: str, *, calendar_id: s
         where=WebhookDelivery.next_attempt_at > soon,
     )
     after_commit.note(session, session.scalars(once.returning(WebhookDelivery.endpoint_id), rows))
+
+
+def record_grant(session: Session, event: Event, organization_id: int, provider: str) -> None:
+    """Record one event of an organization's grant, for every subscribed endpoint that may receive it.
+
+    It is sent after the commit. Its data name the organization, and none of its members.
+    """
+    query = (
+        select(WebhookEndpoint.id, WebhookEndpoint.events, Organization.slug)
+        .join(
+            Organization,
+            or_(
+                WebhookEndpoint.organization_id.is_(None), WebhookEndpoint.organization_id == Organization.id
+            ),
+        )
+        .where(Organization.id == organization_id, WebhookEndpoint.disabled_at.is_(None))
+        .order_by(WebhookEndpoint.id)
+    )
+    listeners = [row for row in session.execute(query) if event in row.events]
+    moment = time.time_ns() // 1_000_000
+    for listener in listeners:
+        data = {"organization": listener.slug, "provider": provider}
+        payload = {"type": event.value, "timestamp": timestamp(moment), "data": data}
+        row = WebhookDelivery(
+            id=_delivery_id(moment), endpoint_id=listener.id, event=event.value, payload=payload
+        )
+        session.add(row)
+    session.flush()
+    after_commit.note(session, [listener.id for listener in listeners])
+
+
+def record_test(session: Session, endpoint_id: str) -> WebhookDelivery:
+    """Record a test event for one endpoint, whatever it subscribes to; it is sent after the commit."""
+    moment = time.time_ns() // 1_000_000
+    payload = {"type": TEST_EVENT, "timestamp": timestamp(moment), "data": {"webhookId": endpoint_id}}
+    row = WebhookDelivery(id=_delivery_id(moment), endpoint_id=endpoint_id, event=TEST_EVENT, payload=payload)
+    session.add(row)
+    session.flush()
+    after_commit.note(session, [endpoint_id])
+    return row
+
+
+def _delivery_id(moment: int) -> str:
+    """A random id that sorts by time."""
+    return f"msg_{moment:012x}{secrets.token_hex(10)}"
+
+
+def resume(session: Session, row: WebhookEndpoint) -> None:
+    """End the pause of an endpoint, or enable it; its pending deliveries are sent after the commit."""
+    row.paused_at = row.disabled_at = None
+    session.flush()
+    after_commit.note(session, [row.id])
 
 
 def topic(payload: Mapping[str, Any]) -> str | None:
@@ -195,8 +236,8 @@ def topic(payload: Mapping[str, Any]) -> str | None:
 _Listener = Row[int, str, str, str | None, str | None, str, list[str]]
 
 
-def _listeners(session: Session, event: Event, connection_id: str) -> list[_Listener]:
-    """The endpoints that are subscribed to an event of a connection, each with the connection's user."""
+def _listeners(session: Session, event: Event, connection_ids: Collection[str]) -> list[_Listener]:
+    """The endpoints that are subscribed to an event of some connections, each with a connection's user."""
     theirs = select(Membership.organization_id).where(Membership.user_id == User.id).correlate(User)
     query = (
         select(
@@ -214,9 +255,9 @@ def _listeners(session: Session, event: Event, connection_id: str) -> list[_List
             WebhookEndpoint,
             or_(WebhookEndpoint.organization_id.is_(None), WebhookEndpoint.organization_id.in_(theirs)),
         )
-        .where(OAuthConnection.id == connection_id, WebhookEndpoint.disabled_at.is_(None))
+        .where(OAuthConnection.id.in_(connection_ids), WebhookEndpoint.disabled_at.is_(None))
         # One order for row locks, so that concurrent recordings do not deadlock.
-        .order_by(WebhookEndpoint.id)
+        .order_by(WebhookEndpoint.id, OAuthConnection.id)
     )
     return [row for row in session.execute(query) if event in row.events]
 
@@ -237,8 +278,3 @@ def _calendar_name(connection: _Listener, calendar_id: str) -> str:
 def _endpoints(within: int | None) -> Select[WebhookEndpoint]:
     query = select(WebhookEndpoint)
     return query if within is None else query.where(WebhookEndpoint.organization_id == within)
-
-
-def associated_data(endpoint_id: str) -> str:
-    """The associated data of an encrypted secret."""
-    return f"webhook_endpoints/{endpoint_id}/secret"

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from redis import Redis
 
 from scheduling.intervals import Intervals, clip, merge
-from store.cache.busy_cache import INDEX_MARGIN, NEVER, BusyCache, BusyRead, CalendarKey
+from store.cache.busy_buckets import NEVER, CalendarKey
+from store.cache.busy_cache import INDEX_MARGIN, BusyCache, BusyRead
 from store.cache.fast_redis import FastRedis
 from store.stores import Stores
 

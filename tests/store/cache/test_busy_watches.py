@@ -6,7 +6,8 @@ import pytest
 from redis import Redis
 
 from scheduling.intervals import Intervals
-from store.cache.busy_cache import BusyCache, BusyRead, CalendarKey, watch_name
+from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import BusyCache, BusyRead, watch_name
 from store.cache.fast_redis import FastRedis
 from store.coordination.channel_usage import ROUND
 from store.stores import Stores

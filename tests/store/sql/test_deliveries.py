@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from store.sql.models import WebhookEndpoint
-from store.sql.queries import deliveries
+from store.sql.queries import deliveries, webhooks
 from store.sql.queries.deliveries import Answer
 from store.sql.queries.webhooks import Event
 from tests.store.webhook_world import WebhookWorld
@@ -200,3 +200,57 @@ def test_what_is_old_is_purged_unless_it_still_waits(world, endpoint, recorded):
 def test_a_claim_shows_no_secret(world, endpoint, recorded):
     recorded()
     assert "sealed" not in repr(world.claim(endpoint))
+
+
+# --- paused endpoints and test events
+
+
+def paused(world, endpoint):
+    with world.database.writing() as session:
+        session.get_one(WebhookEndpoint, endpoint).paused_at = datetime.now(UTC)
+
+
+def test_nothing_of_a_paused_endpoint_is_due(world, endpoint, recorded):
+    recorded()
+    paused(world, endpoint)
+    (while_paused,) = recorded()
+    assert (world.claim(endpoint), due(world, endpoint)) == (None, [])
+    with world.database.reading() as session:
+        assert deliveries.waiting(session) == 0
+    world.reported.clear()
+    with world.database.writing() as session:
+        webhooks.resume(session, session.get_one(WebhookEndpoint, endpoint))
+    assert world.reported == [{endpoint}]
+    assert due(world, endpoint) == [endpoint]
+    assert {world.claim(endpoint).id, world.claim(endpoint).id} >= {while_paused}
+
+
+def test_a_pause_ends_a_batch_after_the_current_attempt(world, endpoint, recorded):
+    recorded(2)
+    claimed = world.claim(endpoint)
+    paused(world, endpoint)
+    world.succeed(claimed)
+    assert world.claim(endpoint) is None
+
+
+def test_a_replay_waits_for_a_paused_endpoint(world, endpoint, recorded):
+    (delivery,) = recorded()
+    world.succeed(world.claim(endpoint))
+    paused(world, endpoint)
+    with world.database.writing() as session:
+        deliveries.replay(session, endpoint, delivery)
+    assert (world.claim(endpoint), deliveries.status(world.row(delivery))) == (None, "pending")
+
+
+def test_a_test_event_is_of_no_user_and_shown_in_every_log(world):
+    own = world.organization("own")
+    for endpoint in (world.endpoint(), world.endpoint(within=own)):
+        with world.database.writing() as session:
+            sent = webhooks.record_test(session, endpoint)
+        assert world.claim(endpoint).id == sent.id
+        with world.database.reading() as session:
+            assert [row.id for row in deliveries.page(session, endpoint)] == [sent.id]
+            (logged,) = deliveries.recent(session, endpoint_id=endpoint)
+        assert (logged.delivery.id, logged.user) == (sent.id, None)
+        with world.database.writing() as session:
+            assert deliveries.replay(session, endpoint, sent.id) is not None

@@ -10,9 +10,18 @@ from sqlalchemy import LargeBinary, select, update
 
 from store.security.crypto import Keyring
 from store.sql import key_rotation
-from store.sql.models import Base, IdempotencyKey, OAuthConnection, now
-from store.sql.queries import api_keys, connections, idempotency, provider_clients, webhooks
+from store.sql.models import Base, IdempotencyKey, OAuthConnection, Organization, WebhookEndpoint, now
+from store.sql.queries import (
+    api_keys,
+    connections,
+    idempotency,
+    organization_grants,
+    provider_clients,
+    webhook_secrets,
+    webhooks,
+)
 from store.sql.queries.connections import Tokens
+from store.sql.queries.organization_grants import NewGrant
 from store.sql.queries.provider_clients import StoredClient
 from tests import people
 
@@ -72,6 +81,11 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
     with fresh_database.writing() as session:
         provider_clients.save(session, old, "google", StoredClient("id", "client-secret", None))
         endpoint, secret = webhooks.create(session, old, url="https://a.example", events=[], within=None)
+        rotated = webhook_secrets.rotate(session, old, endpoint, overlap=timedelta(days=1))
+        session.add(Organization(id=1, slug="acme"))
+        session.flush()
+        grant = NewGrant("google", "admin@acme.example", "robot", None, None, "key file", ["calendar"])
+        saved = organization_grants.save(session, old, 1, grant)
         api_keys.create(session, prefix="alm_", name="caller")
         key = {"api_key_id": 1, "digest": "d", "fingerprint": "f"}
         claim = idempotency.claim(session, old, **key, until=now() + timedelta(minutes=1))
@@ -81,8 +95,10 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
     assert run(fresh_database, both) == {
         "oauth_connections.sealed_access_token": (5, 0),
         "oauth_connections.sealed_refresh_token": (4, 0),
+        "organization_grants.sealed_secret": (1, 0),
         "provider_clients.sealed_secret": (1, 0),
         "webhook_endpoints.sealed_secret": (1, 0),
+        "webhook_endpoints.sealed_previous_secret": (1, 0),
         "idempotency_keys.sealed_answer": (1, 0),
     }
 
@@ -91,9 +107,12 @@ def test_everything_opens_with_the_new_key_alone(fresh_database, connected, both
     with fresh_database.writing() as session:
         row = provider_clients.load(session)["google"]
         assert provider_clients.open_client(row, new).secret == "client-secret"
-        assert webhooks.opens(session, new, 10) == (1, 0)
-        (sealed,) = session.scalars(select(webhooks.WebhookEndpoint.sealed_secret))
-        assert webhooks.open_secret(endpoint.id, sealed, new) == secret
+        sealed = organization_grants.sealed(session, [saved.id])[saved.id]
+        assert organization_grants.open_credentials(sealed, new).secret == "key file"
+        assert webhook_secrets.opens(session, new, 10) == (1, 0)
+        (row,) = session.scalars(select(WebhookEndpoint))
+        assert webhook_secrets.open_secret(endpoint.id, row.sealed_secret, new) == rotated
+        assert webhook_secrets.open_previous(endpoint.id, row.sealed_previous_secret, new) == secret
         kept = idempotency.claim(session, new, **key, until=now())
         assert kept == idempotency.Answered("the answer")
     # Nothing is done twice.

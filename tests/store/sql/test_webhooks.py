@@ -13,7 +13,7 @@ from sqlalchemy import select
 from store.security.crypto import Undecipherable
 from store.sql.database import Database
 from store.sql.models import OAuthConnection, Organization, User, WebhookDelivery, WebhookEndpoint, now
-from store.sql.queries import connections, deliveries, organizations, webhooks
+from store.sql.queries import connections, deliveries, organizations, webhook_secrets, webhooks
 from store.sql.queries.connections import Tokens
 from store.sql.queries.webhooks import Event
 from tests.store.webhook_world import WebhookWorld
@@ -256,12 +256,12 @@ def test_a_secret_opens_for_its_own_endpoint_alone(world):
     endpoint = world.endpoint()
     with world.database.reading() as session:
         row = session.get_one(WebhookEndpoint, endpoint)
-    secret = webhooks.open_secret(endpoint, row.sealed_secret, world.keyring)
+    secret = webhook_secrets.open_secret(endpoint, row.sealed_secret, world.keyring)
     assert secret == world.secrets[endpoint]
     assert secret.startswith("whsec_")
     assert secret.encode() not in row.sealed_secret
     with pytest.raises(Undecipherable):
-        webhooks.open_secret("wh_other", row.sealed_secret, world.keyring)
+        webhook_secrets.open_secret("wh_other", row.sealed_secret, world.keyring)
 
 
 def test_an_endpoint_goes_with_its_log_and_its_organization(world):

@@ -1,0 +1,144 @@
+"""Buckets of the busy cache: their names, their bytes, and how loaded ones are joined to busy periods.
+
+A bucket is one Redis key that holds int64 pairs: first ``(FORMAT, time of the read)``, then one
+``(start, end)`` for each busy period in it, all in UTC milliseconds. A period that crosses a border is stored
+in both buckets; merging joins it again.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduling.intervals import Groups, Times
+
+# 1: buckets of releases without reader sets. They count as missing.
+FORMAT = 2
+HEAD = struct.Struct("<qq")
+ROW_BYTES = HEAD.size
+
+# Later than any read.
+NEVER = 2**62
+
+Rows = npt.NDArray[np.int64]
+
+
+class CalendarKey(NamedTuple):
+    """A calendar of a connection, by the id that is used in calls to the provider."""
+
+    connection: str
+    calendar: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CachedBusy:
+    """The cached busy periods of some calendars over a range.
+
+    ``busy`` has the periods of each calendar, sorted; they may touch at bucket borders. ``missing`` has, by
+    the calendar's index, the smallest range of whole buckets that covers the missing ones; ``busy`` then has
+    nothing in that range. ``read_at`` has, for each calendar, when its oldest cached part was read, or
+    ``NEVER`` if there is none. ``beside`` is the other value that was loaded in the same round trip.
+    """
+
+    busy: Groups
+    missing: Mapping[int, tuple[int, int]]
+    read_at: Times
+    beside: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class BucketLoad:
+    """A load of some calendars: the names of the Redis keys to read, and the join of their values.
+
+    ``numbers`` are those of the buckets, each ``length`` milliseconds long. Buckets that were read before
+    ``newer_than`` count as missing. ``beside`` is another Redis key, read in the same round trip. Without
+    ``cached``, all buckets count as missing, and none is read.
+    """
+
+    keys: Sequence[CalendarKey]
+    numbers: range
+    length: int
+    newer_than: int | None
+    beside: str | None
+    cached: bool
+
+    def names(self) -> list[str]:
+        """The Redis keys to read."""
+        found: list[str] = []
+        if self.cached:
+            found = [
+                f"{prefix}{number}" for prefix in map(bucket_prefix, self.keys) for number in self.numbers
+            ]
+        if self.beside is not None:
+            found.append(self.beside)
+        return found
+
+    def join(self, values: Sequence[bytes | None]) -> CachedBusy:
+        """The busy periods in the values of ``names``. Of each bucket, only the head is parsed."""
+        beside = None if self.beside is None else values[-1]
+        width = len(self.numbers)
+        count = len(self.keys) * width
+        buckets = values[:count] if self.cached else [None] * count
+        moments = [_read_at(value, self.newer_than) for value in buckets]
+        missing = self._without_gaps(moments) if None in moments else {}
+        parts = [
+            b"" if value is None or moment is None else value[ROW_BYTES:]
+            for value, moment in zip(buckets, moments, strict=True)
+        ]
+        rows: Rows = np.frombuffer(b"".join(parts), dtype="<i8").reshape(-1, 2)
+        # Offsets in bytes at which each calendar's rows begin, and the end of the last one's.
+        borders = [0, *accumulate(map(len, parts))][::width]
+        read_at = [NEVER if moment is None else moment for moment in moments]
+        oldest = [min(read_at[first : first + width]) for first in range(0, len(read_at), width)]
+        return CachedBusy(
+            Groups(rows[:, 0], rows[:, 1], np.array(borders, np.int64) // ROW_BYTES),
+            missing,
+            np.array(oldest, np.int64),
+            beside,
+        )
+
+    def _without_gaps(self, moments: list[int | None]) -> dict[int, tuple[int, int]]:
+        """The missing range of each calendar that has one; clears the moments inside it.
+
+        One provider call reads the whole range, so its newer result replaces buckets inside.
+        """
+        missing: dict[int, tuple[int, int]] = {}
+        width = len(self.numbers)
+        for key in range(len(self.keys)):
+            places = range(key * width, (key + 1) * width)
+            if gaps := [place for place in places if moments[place] is None]:
+                first, last = (self.numbers[gap - places[0]] for gap in (gaps[0], gaps[-1]))
+                missing[key] = first * self.length, (last + 1) * self.length
+                moments[gaps[0] : gaps[-1] + 1] = [None] * (gaps[-1] + 1 - gaps[0])
+        return missing
+
+
+def bucket_prefix(key: CalendarKey) -> str:
+    """The prefix of the names of a calendar's buckets; the bucket's number follows."""
+    return f"busy:{key.connection}:{key.calendar}:"
+
+
+def clipped(rows: bytes, opening: int, closing: int) -> bytes:
+    """Sorted periods cut to a bucket: only the first and the last can reach beyond it."""
+    if not rows:
+        return rows
+    cut = bytearray(rows)
+    start, end = HEAD.unpack_from(cut)
+    HEAD.pack_into(cut, 0, max(start, opening), end)
+    start, end = HEAD.unpack_from(cut, len(cut) - ROW_BYTES)
+    HEAD.pack_into(cut, len(cut) - ROW_BYTES, start, min(end, closing))
+    return bytes(cut)
+
+
+def _read_at(value: bytes | None, newer_than: int | None) -> int | None:
+    """When a bucket was read; None when it is missing, of another format or too old."""
+    if not value or len(value) % ROW_BYTES:
+        return None
+    form, moment = HEAD.unpack_from(value)
+    return None if form != FORMAT or (newer_than is not None and moment < newer_than) else moment

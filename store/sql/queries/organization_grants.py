@@ -1,0 +1,334 @@
+"""Grants of whole organizations: a Google service account or a Microsoft application."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, NamedTuple, cast
+
+from sqlalchemy import Connection, CursorResult, delete, func, insert, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from store.security.crypto import Keyring, Undecipherable
+from store.sql.models import OAuthConnection, Organization, OrganizationGrant, now
+from store.sql.queries import connections, webhooks
+from store.sql.queries.connections import BECAUSE_LENGTH, RemovedConnection
+from store.sql.queries.webhooks import Event
+
+_INSERT: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
+
+
+class SealedGrant(NamedTuple):
+    """The columns that a worker needs; the secret is encrypted."""
+
+    id: str
+    organization_id: int
+    provider: str
+    subject: str | None
+    client_email: str | None
+    tenant: str | None
+    client_id: str | None
+    sealed_secret: bytes | None
+    scope: list[str]
+    alive: bool
+
+    def __repr__(self) -> str:
+        return f"<SealedGrant {self.id} of {self.provider}>"
+
+
+@dataclass(frozen=True, slots=True)
+class GrantCredentials:
+    """A grant with its decrypted secret: Google's key file as JSON text, or Microsoft's client secret."""
+
+    id: str
+    organization_id: int
+    provider: str
+    subject: str | None
+    client_email: str | None
+    tenant: str | None
+    client_id: str | None
+    secret: str | None = field(repr=False)
+    scope: frozenset[str]
+    alive: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NewGrant:
+    """A grant to store; the fields are those of ``GrantCredentials``."""
+
+    provider: str
+    subject: str | None
+    client_email: str | None
+    tenant: str | None
+    client_id: str | None
+    secret: str | None = field(repr=False)
+    scope: Sequence[str]
+
+    def with_scope(self, scope: Sequence[str]) -> NewGrant:
+        """The same grant with another scope."""
+        return replace(self, scope=scope)
+
+
+class Standing(NamedTuple):
+    """The connection that a user has before it is delegated."""
+
+    id: str
+    user_id: int
+    grant_id: str | None
+    email: str | None
+    alive: bool
+
+    def delegates(self, grant_id: str, email: str) -> bool:
+        """Whether it is alive, and delegated for this address by this grant."""
+        same = self.email is not None and self.email.lower() == email.lower()
+        return self.alive and self.grant_id == grant_id and same
+
+
+class GrantSummary(NamedTuple):
+    """A grant as it is shown: without its secret."""
+
+    id: str
+    provider: str
+    subject: str | None
+    client_email: str | None
+    tenant: str | None
+    client_id: str | None
+    scope: list[str]
+    alive: bool
+    ended_at: datetime | None
+    ended_because: str | None
+    created_at: datetime
+
+
+@dataclass(slots=True)
+class Delegations:
+    """The users that were given delegated connections, by what that changed, and what was replaced."""
+
+    created: set[int] = field(default_factory=set)
+    changed: set[int] = field(default_factory=set)
+    unchanged: set[int] = field(default_factory=set)
+    replaced: list[RemovedConnection] = field(default_factory=list)
+
+
+def sealed(session: Session | Connection, ids: Collection[str]) -> dict[str, SealedGrant]:
+    """Grants with encrypted secrets, in one statement; deleted ones are absent."""
+    query = select(*_columns(SealedGrant)).where(OrganizationGrant.id.in_(ids))
+    return {row.id: SealedGrant(*row) for row in session.execute(query)}
+
+
+def open_credentials(row: SealedGrant, keyring: Keyring) -> GrantCredentials:
+    """Decrypt the secret of a grant.
+
+    :raise Undecipherable: when its key is no longer on the ring
+    """
+    secret = None
+    if row.sealed_secret is not None:
+        secret = keyring.decrypt(row.sealed_secret, associated_data(row.id))
+    return GrantCredentials(
+        id=row.id,
+        organization_id=row.organization_id,
+        provider=row.provider,
+        subject=row.subject,
+        client_email=row.client_email,
+        tenant=row.tenant,
+        client_id=row.client_id,
+        secret=secret,
+        scope=frozenset(row.scope),
+        alive=row.alive,
+    )
+
+
+def of_organization(
+    session: Session, organization_id: int, provider: str | None = None, *, keep: bool = False
+) -> list[GrantSummary]:
+    """The grants of an organization, by provider; that of ``provider`` alone, if it is given.
+
+    ``keep`` locks them against deletion until the commit.
+    """
+    query = select(*_columns(GrantSummary)).where(OrganizationGrant.organization_id == organization_id)
+    if provider is not None:
+        query = query.where(OrganizationGrant.provider == provider)
+    if keep:
+        query = query.with_for_update(read=True, key_share=True)
+    return [GrantSummary(*row) for row in session.execute(query.order_by(OrganizationGrant.provider))]
+
+
+def delegated(session: Session, organization_id: int) -> dict[str, int]:
+    """The number of delegated connections of each grant of an organization; grants without any are absent."""
+    query = (
+        select(OAuthConnection.grant_id, func.count())
+        .join(OrganizationGrant, OrganizationGrant.id == OAuthConnection.grant_id)
+        .where(OrganizationGrant.organization_id == organization_id)
+        .group_by(OAuthConnection.grant_id)
+    )
+    return {grant_id: number for grant_id, number in session.execute(query) if grant_id is not None}
+
+
+def owners(session: Session, ids: Collection[str]) -> dict[str, str]:
+    """The slug of the organization of each of these grants."""
+    query = (
+        select(OrganizationGrant.id, Organization.slug)
+        .join(Organization, Organization.id == OrganizationGrant.organization_id)
+        .where(OrganizationGrant.id.in_(ids))
+    )
+    return {row.id: row.slug for row in session.execute(query)}
+
+
+def save(session: Session, keyring: Keyring, organization_id: int, grant: NewGrant) -> GrantSummary:
+    """Store a grant, alive; one with the same provider is replaced and keeps its delegated connections."""
+    older = session.execute(
+        # A concurrent replacement waits here, then replaces this one. The organization's row exists.
+        select(Organization.id, OrganizationGrant.id, OrganizationGrant.alive)
+        .join(
+            OrganizationGrant,
+            (OrganizationGrant.organization_id == Organization.id)
+            & (OrganizationGrant.provider == grant.provider),
+            isouter=True,
+        )
+        .where(Organization.id == organization_id)
+        .with_for_update(of=Organization)
+    ).one()
+    grant_id = older[1] or secrets.token_hex(16)
+    secret = grant.secret and keyring.encrypt(grant.secret, associated_data(grant_id))
+    values = {
+        "subject": grant.subject,
+        "client_email": grant.client_email,
+        "tenant": grant.tenant,
+        "client_id": grant.client_id,
+        "sealed_secret": secret,
+        "scope": list(grant.scope),
+        "alive": True,
+        "ended_at": None,
+        "ended_because": None,
+    }
+    upsert = _INSERT[session.get_bind().dialect.name](OrganizationGrant).values(
+        id=grant_id, organization_id=organization_id, provider=grant.provider, created_at=now(), **values
+    )
+    unique = [OrganizationGrant.organization_id, OrganizationGrant.provider]
+    session.execute(upsert.on_conflict_do_update(index_elements=unique, set_=values))
+    if older[2] is False:
+        webhooks.record_grant(session, Event.GRANT_RESTORED, organization_id, grant.provider)
+    (stored,) = of_organization(session, organization_id, grant.provider)
+    theirs = update(OAuthConnection).where(OAuthConnection.grant_id == stored.id)
+    alive = {"alive": True, "ended_at": None, "ended_because": None}
+    session.execute(theirs.values(scope=list(grant.scope), **alive))
+    return stored
+
+
+def remove(session: Session, organization_id: int, provider: str) -> list[str] | None:
+    """Delete a grant with its delegated connections; returns their ids, or None when there is no grant."""
+    # Locked first: a concurrent import makes its connections before, or finds no grant.
+    query = select(OrganizationGrant.id).where(
+        OrganizationGrant.organization_id == organization_id, OrganizationGrant.provider == provider
+    )
+    grant_id = session.scalars(query.with_for_update()).one_or_none()
+    if grant_id is None:
+        return None
+    gone = delete(OAuthConnection).where(OAuthConnection.grant_id == grant_id)
+    ids = list(session.scalars(gone.returning(OAuthConnection.id)))
+    session.execute(delete(OrganizationGrant).where(OrganizationGrant.id == grant_id))
+    return ids
+
+
+def standing(session: Session, provider: str, user_ids: Collection[int]) -> dict[int, Standing]:
+    """The connections that these users have with a provider, in one statement."""
+    query = select(
+        OAuthConnection.id,
+        OAuthConnection.user_id,
+        OAuthConnection.grant_id,
+        OAuthConnection.email,
+        OAuthConnection.alive,
+    ).where(OAuthConnection.provider == provider, OAuthConnection.user_id.in_(user_ids))
+    return {row.user_id: Standing(*row) for row in session.execute(query)}
+
+
+def delegate(session: Session, grant: GrantSummary, emails: Mapping[int, str]) -> Delegations:
+    """Give each user a delegated connection, replacing any other with the provider; at most eight statements.
+
+    A connection that is alive, and delegated for the same address by the same grant, is unchanged. The caller
+    has locked the users.
+    """
+    before = standing(session, grant.provider, emails)
+    done = Delegations()
+    for user_id, email in emails.items():
+        old = before.get(user_id)
+        if old is None:
+            done.created.add(user_id)
+        elif old.delegates(grant.id, email):
+            done.unchanged.add(user_id)
+        else:
+            done.changed.add(user_id)
+    done.replaced = connections.remove(session, [before[each].id for each in done.changed])
+    rows = [
+        {
+            "id": secrets.token_hex(16),
+            "user_id": user_id,
+            "provider": grant.provider,
+            "email": emails[user_id],
+            "scope": grant.scope,
+            "grant_id": grant.id,
+        }
+        for user_id in sorted(done.created | done.changed)
+    ]
+    if rows:
+        session.execute(insert(OAuthConnection), rows)
+    dead = {each.user_id for each in done.replaced if not each.alive}
+    restored = [str(row["id"]) for row in rows if row["user_id"] in dead]
+    webhooks.record_all(session, Event.CONNECTION_RESTORED, restored)
+    return done
+
+
+def leave(session: Session, organization_id: int, user_ids: Collection[int]) -> list[str]:
+    """Delete the connections of users by an organization's grants; returns their ids."""
+    own = select(OrganizationGrant.id).where(OrganizationGrant.organization_id == organization_id)
+    gone = delete(OAuthConnection).where(
+        OAuthConnection.user_id.in_(user_ids), OAuthConnection.grant_id.in_(own)
+    )
+    return list(session.scalars(gone.returning(OAuthConnection.id)))
+
+
+def mark_dead(session: Session, grant_id: str, because: str) -> None:
+    """Mark a grant that its provider has refused. One event is recorded, until the grant is alive again.
+
+    ``because`` is shown to people: a sentence without tokens or addresses, truncated to 300 characters.
+    """
+    living = update(OrganizationGrant).where(OrganizationGrant.id == grant_id, OrganizationGrant.alive)
+    dead = {"alive": False, "ended_at": now(), "ended_because": because[:BECAUSE_LENGTH]}
+    if not cast(CursorResult[Any], session.execute(living.values(dead))).rowcount:
+        return
+    row = session.execute(
+        select(OrganizationGrant.organization_id, OrganizationGrant.provider).where(
+            OrganizationGrant.id == grant_id
+        )
+    ).one()
+    webhooks.record_grant(session, Event.GRANT_EXPIRED, row.organization_id, row.provider)
+
+
+def opens(session: Session, keyring: Keyring, most: int) -> tuple[int, int]:
+    """Try to decrypt the oldest secrets of grants; returns how many were tried and how many failed."""
+    query = (
+        select(*_columns(SealedGrant))
+        .where(OrganizationGrant.sealed_secret.is_not(None))
+        .order_by(OrganizationGrant.created_at)
+        .limit(most)
+    )
+    rows = [SealedGrant(*row) for row in session.execute(query)]
+    closed = 0
+    for row in rows:
+        try:
+            open_credentials(row, keyring)
+        except Undecipherable:
+            closed += 1
+    return len(rows), closed
+
+
+def associated_data(grant_id: str) -> str:
+    """The associated data of an encrypted secret."""
+    return f"organization_grants/{grant_id}/secret"
+
+
+def _columns(of: type[SealedGrant] | type[GrantSummary]) -> list[Any]:
+    return [getattr(OrganizationGrant, name) for name in of._fields]
