@@ -8,7 +8,7 @@ from typing import Any
 
 from celery import shared_task
 
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_buckets import CalendarKey
 from workers.execution import reads, writes
 from workers.fanout.codec import work_list
 from workers.fanout.drain import Drain

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from providers.base import Account, CalendarProvider
+from providers.base import Account, CalendarProvider, TokenSource
 from providers.errors import GrantGone, ProviderError
+from providers.microsoft.mailbox import user_path
 from providers.names import ProviderName
 from store.coordination.circuit_breaker import CircuitKey, Family
 from store.sql.queries import connections
 from store.sql.queries.connections import Credentials
 from workers.execution.call_policy import AccountTraffic
+from workers.execution.organization_grants import OrganizationTokens
 from workers.execution.tokens import ConnectionTokens
 from workers.runtime import Runtime
 from workers.telemetry import request_ids
@@ -29,10 +31,18 @@ def open_account(
 ) -> tuple[CalendarProvider, Account]:
     """The adapter for a connection, and the account to pass to it, for one family of calls."""
     provider = runtime.providers[ProviderName(credentials.provider)]
-    tokens = ConnectionTokens(runtime.stores, provider.oauth, credentials)
     traffic = traffic_of(runtime, credentials, family)
     asking = request_ids.current.get()
-    return provider.calendars, Account(credentials.email, credentials.scope, tokens, traffic, grace, asking)
+    tokens: TokenSource
+    path = "/me"
+    if credentials.grant is None:
+        tokens = ConnectionTokens(runtime.stores, provider.oauth, credentials)
+    else:
+        tokens = OrganizationTokens.of_connection(runtime, credentials)
+        # Microsoft's token is for the whole tenant, so the path names the mailbox. Google ignores it.
+        path = user_path(credentials.email or "")
+    account = Account(credentials.email, credentials.scope, tokens, traffic, grace, asking, path)
+    return provider.calendars, account
 
 
 def traffic_of(runtime: Runtime, credentials: Credentials, family: Family) -> AccountTraffic:

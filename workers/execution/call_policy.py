@@ -18,9 +18,10 @@ from providers.errors import (
     Unavailable,
 )
 from providers.google import errors as google
-from providers.google.client import CALENDARS_PER_QUERY, RANGE_PER_QUERY
+from providers.google.client import CALENDARS_PER_QUERY, RANGE_PER_QUERY, Google
 from providers.http.send import late
 from providers.microsoft import errors as microsoft
+from providers.microsoft.client import Microsoft
 from providers.names import ProviderName
 from providers.scopes import Operation, allows
 from store.coordination.circuit_breaker import CircuitBreakers, CircuitKey, Family
@@ -42,6 +43,13 @@ from workers.fanout.jobs import (
 TITLES: dict[str, str] = {
     ProviderName.GOOGLE: google.PROVIDER,
     ProviderName.MICROSOFT: microsoft.PROVIDER,
+}
+
+
+# The most members of an organization grant whose main calendars one request reads.
+MEMBERS: dict[str, int] = {
+    ProviderName.GOOGLE: Google.members_per_request,
+    ProviderName.MICROSOFT: Microsoft.members_per_request,
 }
 
 
@@ -120,8 +128,12 @@ def acquire_request(job: Job, row: SealedConnection, lease: str) -> AcquireReque
     cost = calls(ProviderName(row.provider), job)
     if not cost:
         return None
-    if row.main_calendar_id is None and allows(
-        ProviderName(row.provider), row.scope, Operation.LIST_CALENDARS
+    # The main calendar of a delegated connection is read by its address, without its id.
+    by_address = row.grant is not None and isinstance(job, ReadBusy) and job.main_only
+    if (
+        row.main_calendar_id is None
+        and not by_address
+        and allows(ProviderName(row.provider), row.scope, Operation.LIST_CALENDARS)
     ):
         # One more call, which reads the id of the main calendar.
         cost += 1

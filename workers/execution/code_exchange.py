@@ -174,8 +174,9 @@ def _refresh_token_so_far(
     if row.account_id is not None and account.id is not None and row.account_id != account.id:
         return None, True
     try:
-        kept = connections.open_credentials(row, runtime.stores.keyring).tokens.refresh_token
+        tokens = connections.open_credentials(row, runtime.stores.keyring).tokens
     except Undecipherable:
         log.warning("a stored refresh token cannot be opened", extra={"connection": row.id})
         return None, True
+    kept = None if tokens is None else tokens.refresh_token
     return kept, kept is None or row.obtained

@@ -40,12 +40,12 @@ def clean_up(
     The caller has committed the removal. A worker passes each revocation to ``revoke_unused``; the web tier,
     which calls no provider, sends a ``Revoke`` job. Without ``revoke`` the grants stay valid.
     """
-    _forget_cached(stores, [each.id for each in removed])
+    forget_cached(stores, [each.id for each in removed])
     due = (_revocation_of(stores, each) for each in removed if revoke)
     return [each for each in due if each is not None]
 
 
-def _forget_cached(stores: Stores, connection_ids: Sequence[str]) -> None:
+def forget_cached(stores: Stores, connection_ids: Sequence[str]) -> None:
     """Drop everything that is cached for removed connections.
 
     Their ids are never used again: what stays in a Redis that is down is never read.
@@ -61,9 +61,15 @@ def _forget_cached(stores: Stores, connection_ids: Sequence[str]) -> None:
 def _revocation_of(stores: Stores, removed: RemovedConnection) -> PendingRevocation | None:
     """The revocation of a removed connection's grant; None for a grant that the service must not revoke.
 
-    Tokens that a caller posted are the caller's. A dead grant is gone at the provider.
+    Tokens that a caller posted are the caller's. A dead grant is gone at the provider. A delegated connection
+    is read by the grant of an organization, which an administrator withdraws at the provider.
     """
-    if not removed.obtained or not removed.alive or removed.provider not in REVOCABLE:
+    if (
+        removed.sealed_access_token is None
+        or not removed.obtained
+        or not removed.alive
+        or removed.provider not in REVOCABLE
+    ):
         return None
     try:
         token = connections.revocable_token(removed, stores.keyring)

@@ -15,7 +15,7 @@ from providers.base import PRIMARY, Account, Calendar, CalendarProvider, MainCal
 from providers.errors import AuthorizationInvalid, ProviderError
 from providers.names import ProviderName
 from providers.scopes import Operation, allows
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_buckets import CalendarKey
 from store.cache.cache_tags import Tags, owner_of, read_tags
 from store.cache.calendar_lists import ListedCalendar
 from store.sql.queries import connections
@@ -99,9 +99,12 @@ def owners(
 def known_tags(
     of: SealedConnection | Credentials, calendars: Sequence[str]
 ) -> Mapping[CalendarKey, Tags] | None:
-    """The cache tags of calendars if they are known without a look-up, else None."""
+    """The cache tags of calendars if they are known without a look-up, else None.
+
+    The provider reads a delegated connection by its address, so the address identifies the mailbox.
+    """
     main = of.main_calendar_id
-    if main is None:
+    if main is None and (of.grant is None or tuple(calendars) != (PRIMARY,)):
         return None
     if of.provider != ProviderName.GOOGLE and any(each not in (PRIMARY, main) for each in calendars):
         # Another mailbox may own such a calendar.

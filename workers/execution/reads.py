@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from providers.base import Account, Calendar, CalendarProvider, Failed, Outcome
 from providers.errors import AuthorizationInvalid, ProviderError
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_buckets import CalendarKey
 from store.cache.cache_tags import Tags
 from store.cache.calendar_lists import ListedCalendar
 from store.coordination.circuit_breaker import Family

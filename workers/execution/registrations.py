@@ -91,6 +91,14 @@ class Registrations:
         tenant = client.tenant or self._microsoft.tenant
         return MicrosoftOAuth(replace(self._microsoft, tenant=tenant), ours)
 
+    def google_endpoints(self) -> GoogleEndpoints:
+        """Google's addresses."""
+        return self._google
+
+    def microsoft_endpoints(self) -> MicrosoftEndpoints:
+        """Microsoft's addresses, with the tenant of the settings."""
+        return self._microsoft
+
     def _look(self) -> None:
         try:
             self.current()

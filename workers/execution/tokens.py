@@ -28,6 +28,8 @@ class ConnectionTokens:
         self._stores = stores
         self._oauth = oauth
         self._id = credentials.id
+        if credentials.tokens is None:
+            raise ValueError("a delegated connection has no tokens of its own")
         self._tokens = credentials.tokens
 
     def access_token(self, *, deadline: float) -> Token:
@@ -62,7 +64,10 @@ class ConnectionTokens:
             row = connections.sealed(session, [self._id]).get(self._id)
         if row is None:
             raise AuthorizationInvalid("The connection was removed")
-        return connections.open_credentials(row, self._stores.keyring).tokens
+        tokens = connections.open_credentials(row, self._stores.keyring).tokens
+        if tokens is None:
+            raise AuthorizationInvalid("The connection was replaced")
+        return tokens
 
     def _refresh(self, deadline: float) -> None:
         old = self._tokens.refresh_token
@@ -84,6 +89,9 @@ def freshen(runtime: Runtime, credentials: Credentials, deadline: float) -> None
     :raise ProviderError: if it has expired and cannot be refreshed
     """
     tokens = credentials.tokens
+    if tokens is None:
+        # A delegated connection, whose tokens are those of the organization's grant.
+        return
     if tokens.refresh_token is None and tokens.expires_at and tokens.expires_at <= datetime.now(UTC):
         raise AuthorizationInvalid(ENDED)
     oauth = runtime.providers[ProviderName(credentials.provider)].oauth

@@ -16,7 +16,7 @@ from providers.names import ProviderName
 from store.cache.cache_tags import Tags, write_tags
 from store.coordination.circuit_breaker import Family
 from store.sql.queries.connections import Credentials
-from workers.execution import identity
+from workers.execution import grant_check, identity
 from workers.execution.account_context import mark_dead_on_revoked_grant, open_account, traffic_of
 from workers.execution.code_exchange import exchange
 from workers.execution.disconnect import revoke
@@ -24,6 +24,7 @@ from workers.execution.registration_trial import check
 from workers.execution.tokens import freshen
 from workers.fanout import failures
 from workers.fanout.jobs import (
+    CheckGrant,
     CheckRegistration,
     CreateEvent,
     DeleteEvent,
@@ -50,6 +51,8 @@ def perform(runtime: Runtime, job: Job, credentials: Credentials | None, deadlin
         return revoke(runtime, job, deadline)
     if isinstance(job, CheckRegistration):
         return check(runtime, job, deadline)
+    if isinstance(job, CheckGrant):
+        return grant_check.check(runtime, job, deadline)
     if credentials is None:
         raise TypeError(f"{job!r} is not a write")
     try:
@@ -142,7 +145,9 @@ def _update(provider: CalendarProvider, account: Account, job: UpdateEvent, dead
     if job.by_meta:
         event_id = provider.find_event(account, job.calendar, job.event, deadline=deadline).id
     try:
-        return provider.update_event(account, job.calendar, event_id, job.changes, deadline=deadline)
+        return provider.update_event(
+            account, job.calendar, event_id, job.changes, etag=job.etag, deadline=deadline
+        )
     except EventRefused as refused:
         if job.changes.has_one_edge:
             refused.message = _fault(provider, account, job, event_id, deadline) or refused.message
@@ -169,5 +174,11 @@ def _delete(provider: CalendarProvider, account: Account, job: DeleteEvent, dead
             raise EventNotFound("The event is another request's")
         event_id = found.id
     provider.delete_event(
-        account, job.calendar, event_id, notify=job.notify, verified=job.by_meta, deadline=deadline
+        account,
+        job.calendar,
+        event_id,
+        notify=job.notify,
+        verified=job.by_meta,
+        etag=job.etag,
+        deadline=deadline,
     )

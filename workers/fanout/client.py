@@ -21,14 +21,15 @@ from store.coordination.single_flight import ClaimState, SingleFlight
 from store.metrics.counters import Counters
 from store.stores import LONGEST_POP
 from workers.celery_app import Almanac
+from workers.fanout import bundles
 from workers.fanout.admission import Admission
 from workers.fanout.codec import (
     LEFTOVER_SECONDS,
     NUMBER,
     DecodeError,
-    address,
+    Packed,
+    addresses,
     numbered,
-    pack_job,
     unpack_reply,
 )
 from workers.fanout.failures import BROKEN
@@ -137,7 +138,7 @@ class Fanout:
         """Send the jobs that no other request has in flight."""
         if request.shared is None:
             request.sent.update(request.jobs)
-            self._send(request, [pack_job(*numbered) for numbered in request.jobs.items()])
+            self._send(request, [Packed(*each) for each in request.jobs.items()])
         else:
             self._claim(request, request.jobs, request.shared, request.reply_list)
 
@@ -155,7 +156,7 @@ class Fanout:
             waiting=request.flights,
         )
         led = [value.decode() for state, value in claims if state is ClaimState.LEADER]
-        sending: list[bytes] = []
+        sending: list[Packed] = []
         try:
             for (number, job), (state, value) in zip(jobs.items(), claims, strict=True):
                 if state is ClaimState.COMPLETED:
@@ -163,32 +164,33 @@ class Fanout:
                 elif state is ClaimState.BYPASS:
                     request.flights.pop(number, None)
                     request.sent.add(number)
-                    sending.append(pack_job(number, job))
+                    sending.append(Packed(number, job))
                 else:
                     flight = request.flights[number] = value.decode()
                     if state is ClaimState.LEADER:
                         request.sent.add(number)
-                        sending.append(pack_job(number, job, flight))
+                        sending.append(Packed(number, job, flight))
             self._send(request, sending)
         except BaseException:
             # Followers must not wait for jobs that were not sent.
             self._flights.abandon(led)
             raise
 
-    def _send(self, request: PendingRequest, jobs: Sequence[bytes]) -> None:
+    def _send(self, request: PendingRequest, jobs: Sequence[Packed]) -> None:
         if not jobs:
             return
+        work = bundles.elements(jobs)
         left = request.left
         with self._redis.pipeline(transaction=False) as pipe:
-            pipe.rpush(request.work_list, *jobs)
+            pipe.rpush(request.work_list, *work)
             pipe.expire(request.work_list, int(left) + LEFTOVER_SECONDS)
             pipe.execute()
-        tasks = min(self._tasks, -(-len(jobs) // JOBS_PER_TASK))
+        tasks = min(self._tasks, -(-len(work) // JOBS_PER_TASK))
         arguments = {
             "fanout": request.name,
             "deadline": time.time() + left * WORKERS_SHARE,
             # An equal share for each task, so that the first one leaves jobs to processes with free threads.
-            "most": -(-len(jobs) // tasks),
+            "most": -(-len(work) // tasks),
         }
         name = DRAIN[request.queue]
         with self._celery.producer_pool.acquire(block=True) as producer:
@@ -230,8 +232,8 @@ class Fanout:
             self._admission.leave(pipe, request.queue, request.name)
             dropped = results.pick(pipe.execute())["dropped"]
         # Other requests may follow jobs that no worker has taken.
-        addresses = [address(data) for data in dropped]
-        self._flights.abandon([each.flight for each in addresses if each and each.flight])
+        left = [each for data in dropped for each in addresses(data)]
+        self._flights.abandon([each.flight for each in left if each.flight])
         if unanswered := request.unanswered_flights():
             self._flights.leave(request.reply_list, unanswered)
 

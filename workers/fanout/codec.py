@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
@@ -17,7 +19,7 @@ from providers.events import Event
 from providers.oauth.registration_probe import Finding
 from scheduling.intervals import Intervals
 from store.cache.calendar_lists import ListedCalendar
-from workers.fanout.jobs import Job, Reply
+from workers.fanout.jobs import GrantCheck, Job, Reply
 
 NUMBER = struct.Struct("<I")
 
@@ -29,6 +31,9 @@ LEFTOVER_SECONDS = 60
 
 # Bytes of a start or an end.
 TIME_BYTES = 8
+
+# A bundle has at least one job.
+SEVERAL = msgspec.Meta(min_length=1)
 
 Number = Annotated[int, msgspec.Meta(ge=0, lt=2 ** (8 * NUMBER.size))]
 
@@ -64,13 +69,20 @@ class _Body(msgspec.Struct, array_like=True, frozen=True):
     events: dict[str, tuple[Event, ...] | Failed]
     made: bool
     finding: Finding | None
+    checked: GrantCheck | None
     # Periods of all calendars. A missing one must not become free time.
     periods: int
 
 
 _encoder = msgspec.msgpack.Encoder()
 _jobs = msgspec.msgpack.Decoder(Packed)
+_bundles: msgspec.msgpack.Decoder[tuple[Packed, ...]] = msgspec.msgpack.Decoder(
+    Annotated[tuple[Packed, ...], SEVERAL]
+)
 _addresses = msgspec.msgpack.Decoder(Address)
+_bundled_addresses: msgspec.msgpack.Decoder[tuple[Address, ...]] = msgspec.msgpack.Decoder(
+    Annotated[tuple[Address, ...], SEVERAL]
+)
 _bodies = msgspec.msgpack.Decoder(_Body)
 
 
@@ -89,23 +101,31 @@ def pack_job(number: int, job: Job, flight: str | None = None) -> bytes:
     return _encoder.encode(Packed(number, job, flight))
 
 
-def unpack_job(data: bytes) -> Packed:
-    """Decode the result of ``pack_job``.
+def pack_jobs(jobs: Sequence[Packed]) -> bytes:
+    """Encode a bundle of jobs: the jobs that one request to a provider can answer."""
+    return _encoder.encode(jobs)
+
+
+def unpack_jobs(data: bytes) -> tuple[Packed, ...]:
+    """Decode the result of ``pack_job`` or ``pack_jobs``.
 
     :raise DecodeError: for any other input
     """
+    with suppress(msgspec.DecodeError, ValueError):
+        return (_jobs.decode(data),)
     try:
-        return _jobs.decode(data)
+        return _bundles.decode(data)
     except (msgspec.DecodeError, ValueError) as error:
         raise DecodeError("not a job") from error
 
 
-def address(data: bytes) -> Address | None:
-    """The address of a job of any kind; None if it cannot be decoded."""
-    try:
-        return _addresses.decode(data)
-    except (msgspec.DecodeError, ValueError):
-        return None
+def addresses(data: bytes) -> tuple[Address, ...]:
+    """The addresses of one job or a bundle, of any kind; none if they cannot be decoded."""
+    with suppress(msgspec.DecodeError, ValueError):
+        return (_addresses.decode(data),)
+    with suppress(msgspec.DecodeError, ValueError):
+        return _bundled_addresses.decode(data)
+    return ()
 
 
 def same_read(job: Job) -> str:
@@ -153,6 +173,7 @@ def pack_body(reply: Reply) -> bytes:
         dict(reply.events),
         reply.made,
         reply.finding,
+        reply.checked,
         periods,
     )
     return _encoder.encode(body)
@@ -180,6 +201,7 @@ def unpack_body(data: bytes | memoryview) -> Reply:
         body.events,
         body.made,
         body.finding,
+        body.checked,
     )
     if sum(len(busy) for _, busy in reply.read()) != body.periods:
         raise DecodeError("not all periods of a reply")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import cast
 
@@ -13,17 +13,17 @@ from redis.exceptions import RedisError
 
 from providers.base import Failed
 from providers.errors import Reason
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_buckets import CalendarKey
 from workers.execution.reads import continues_past_deadline
-from workers.fanout import failures
+from workers.fanout import bundles, failures
 from workers.fanout.codec import work_list
-from workers.fanout.drain_state import DrainJobs, FinishedJob, TakenJob
+from workers.fanout.drain_state import DrainJobs, FinishedJob, TakenJob, Work
 from workers.fanout.finishing import Finisher
 from workers.fanout.handover import HandOver, Mover
 from workers.fanout.intake import Intake
 from workers.fanout.named_results import NamedResults
 from workers.fanout.performing import Perform, Performer
-from workers.fanout.permits import Permits
+from workers.fanout.permits import Clearance, Permits
 from workers.fanout.pool import PoolShare
 from workers.runtime import Runtime
 
@@ -37,7 +37,7 @@ BATCH = 32
 # would wait here while another process has free places.
 PROCESSES_BESIDE = 4
 
-# While this many jobs are in flight, results are collected for GATHER seconds and handled in one turn. Two
+# While this many jobs are in flight, results are collected for GATHER seconds and handled in one turn. Three
 # round trips and a statement for each finished read would cost as much time as the reads themselves.
 MANY = 16
 GATHER = 0.006
@@ -58,6 +58,9 @@ GONE = Failed(Reason.NOT_FOUND, "The connection was removed")
 
 class Drain:
     """One task's share of a fan-out: requests places for ``most`` jobs, as long as there are any.
+
+    It is one loop. Each turn reports the jobs that have finished and takes as many new ones in the same round
+    trip, has the new ones admitted (permits), and begins to read those in threads of the pool.
 
     ``deadline`` is a moment of ``time.monotonic()``. The jobs are on the list ``work``, by default that of
     the request. ``others`` hands jobs over to other workers; without it all jobs are performed here.
@@ -80,7 +83,7 @@ class Drain:
         self._deadline = deadline
         # The moment at which the drain reports a timeout for reads that continue.
         self._overdue = deadline + max(0.0, deadline - time.monotonic()) * GRACE_SHARE
-        self._share: PoolShare[FinishedJob] = runtime.pool.share()
+        self._share: PoolShare[list[FinishedJob]] = runtime.pool.share()
         self._jobs = DrainJobs()
         # The length of the list when it was last read, and whether it was empty or the deadline has passed.
         self._left = 0
@@ -112,18 +115,18 @@ class Drain:
                 if self._is_over(now):
                     return
                 gather = GATHER if len(self._jobs.in_flight) >= MANY else 0.0
-                finished, granted = self._share.wait(self._next_turn(now), gather=gather)
-                self._turn(finished, granted)
+                ended, granted = self._share.wait(self._next_turn(now), gather=gather)
+                self._turn([job for work in ended for job in work], granted)
         finally:
             self._share.close()
 
     def _turn(self, finished: Sequence[FinishedJob], granted: int) -> None:
         """Report finished jobs, and begin others in the places that were granted."""
         taken = self._jobs.next(granted, time.monotonic())
-        self._exchange(finished, granted - len(taken))
+        self._report_and_take(finished, granted - len(taken))
         self._mover.move_blocked(self._jobs)
         taken += self._jobs.next(granted - len(taken), time.monotonic())
-        started = self._start(taken + self._prefetchable(), granted)
+        started = self._admit_and_begin(taken + self._prefetchable(), granted)
         self._share.give_back(granted - started)
 
     def _apply_deadline(self, now: float) -> None:
@@ -141,7 +144,7 @@ class Drain:
         """How many places the drain can use."""
         if not self._exhausted:
             return self._most
-        return self._share.prefetched + len(self._jobs.ahead) + self._jobs.due(now)
+        return self._share.prefetched + self._jobs.places(now)
 
     def _is_over(self, now: float) -> bool:
         """Whether no job is left, and nothing must be sent."""
@@ -159,13 +162,14 @@ class Drain:
             moments.append(due)
         return min((moment for moment in moments if moment > now), default=None)
 
-    def _exchange(self, finished: Sequence[FinishedJob], places: int) -> None:
+    def _report_and_take(self, finished: Sequence[FinishedJob], places: int) -> None:
         """Fill the caches, push replies and take jobs for the free places, in one round trip."""
         room = self._room(places)
         with self._runtime.stores.redis.pipeline(transaction=False) as pipe:
             named = NamedResults(pipe)
+            moved = self._mover.taken_over(finished)
             for each in finished:
-                self._finish(pipe, each)
+                self._finish(pipe, each, moved)
             self._finisher.send(pipe)
             if room:
                 pipe.lpop(self._work_list, room)
@@ -184,12 +188,18 @@ class Drain:
             self._exhausted = not self._left
             self._intake.take(cast(list[bytes], taken["popped"] or []))
 
-    def _finish(self, pipe: Pipeline, done: FinishedJob) -> None:
+    def _finish(self, pipe: Pipeline, done: FinishedJob, moved: Collection[int]) -> None:
         """Queue the results of a job on ``pipe``, unless another worker replies for it."""
-        del self._jobs.in_flight[done.taken.id]
-        self._permits.release(pipe, done.taken)
-        if not self._mover.takes_over(done):
+        taken = done.taken
+        del self._jobs.in_flight[taken.id]
+        self._permits.release(pipe, taken)
+        if taken.id in moved:
+            return
+        if done.alone is None:
             self._finisher.finish(done)
+        else:
+            bundles.leave(taken, done.alone)
+            self._jobs.wait(taken, time.monotonic())
 
     def _room(self, places: int) -> int:
         """How many jobs to take: one for each place, and some ahead while the list is long."""
@@ -208,17 +218,20 @@ class Drain:
             return 0
         return max(0, BATCH - len(self._jobs.ahead))
 
-    def _prefetchable(self) -> list[TakenJob]:
-        """Jobs to prefetch for places that become free before the next turn."""
-        ahead = self._jobs.ahead
+    def _prefetchable(self) -> list[Work]:
+        """Work to prefetch for places that become free before the next turn."""
         if len(self._jobs.in_flight) < MANY or time.monotonic() >= self._deadline:
             return []
-        room = min(PREFETCH - self._share.prefetched, len(ahead))
+        room = PREFETCH - self._share.prefetched
+        found: list[Work] = []
         # The drain can answer at the deadline only for reads that continue past it.
-        return [ahead.popleft() for _ in range(room) if continues_past_deadline(ahead[0].job)]
+        while len(found) < room and self._jobs.ahead and continues_past_deadline(self._jobs.ahead[0].job):
+            found += self._jobs.next_ahead(1)
+        return found
 
-    def _start(self, taken: Sequence[TakenJob], places: int) -> int:
-        """Begin the jobs that have a permit, and prefetch those without a place; returns how many began."""
+    def _admit_and_begin(self, works: Sequence[Work], places: int) -> int:
+        """Begin the work that has a permit, and prefetch what has no place; returns how much began."""
+        taken = [each for work in works for each in work]
         if not taken:
             return 0
         try:
@@ -230,21 +243,30 @@ class Drain:
                 self._finisher.give_up(each, failures.because(error))
             return 0
         started = 0
-        for each in taken:
-            if each.job.connection is not None and each.row is None:
-                self._finisher.give_up(each, GONE)
+        for work in works:
+            admitted = [each for each in work if self._admits(each, clearance)]
+            if not admitted:
                 continue
-            match self._permits.apply(each, clearance.permit(each)):
-                case Failed() as failed:
-                    self._finisher.give_up(each, failed)
-                case float(when):
-                    self._jobs.wait(each, when)
-                case None:
-                    self._jobs.in_flight[each.id] = each
-                    work = partial(self._performer.run, each)
-                    if started < places:
-                        self._share.run(work)
-                        started += 1
-                    else:
-                        self._share.prefetch(work)
+            self._jobs.in_flight |= {each.id: each for each in admitted}
+            if started < places:
+                self._share.run(partial(self._performer.run, admitted))
+                started += 1
+            else:
+                self._share.prefetch(partial(self._performer.run, admitted))
         return started
+
+    def _admits(self, taken: TakenJob, clearance: Clearance) -> bool:
+        """Whether a job may begin. If not, it waits, or its failure is reported."""
+        if taken.job.connection is not None and taken.row is None:
+            self._finisher.give_up(taken, GONE)
+            return False
+        match self._permits.apply(taken, clearance):
+            case Failed() as failed:
+                self._finisher.give_up(taken, failed)
+            case float(when):
+                if bundles.waits_alone(taken):
+                    bundles.leave(taken)
+                self._jobs.wait(taken, when)
+            case None:
+                return True
+        return False

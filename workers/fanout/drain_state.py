@@ -11,7 +11,7 @@ from typing import NamedTuple
 from providers.base import Failed
 from store.coordination.provider_rate_limiter import AcquireRequest
 from store.sql.queries.connections import SealedConnection
-from workers.fanout.codec import pack_job
+from workers.fanout.codec import Packed
 from workers.fanout.failures import BROKEN
 from workers.fanout.jobs import Job, Reply
 
@@ -30,6 +30,10 @@ class TakenJob:
     flight: str | None = None
     row: SealedConnection | None = None
     ask: AcquireRequest | None = None
+    # The name of its lease at the rate limiter.
+    lease: str = ""
+    # The id of the first job of its bundle, None for a job that is performed alone.
+    bundle: int | None = None
     # That of the connection's cache, looked up before the job began.
     generation: bytes = b""
     # The failure that is reported if the job gets no permit before the deadline.
@@ -47,9 +51,13 @@ class TakenJob:
         return None if self.row is None else self.row.provider
 
     @property
-    def message(self) -> bytes:
-        """The job as it was encoded on the list."""
-        return pack_job(self.number, self.job, self.flight)
+    def packed(self) -> Packed:
+        """The job as it was on the list."""
+        return Packed(self.number, self.job, self.flight)
+
+
+# What one place performs: one job, or the jobs of a bundle.
+Work = list[TakenJob]
 
 
 class WaitingJob(NamedTuple):
@@ -63,13 +71,15 @@ class WaitingJob(NamedTuple):
 class FinishedJob(NamedTuple):
     """A job that has ended. ``body`` is its encoded reply.
 
-    ``move``: the job has failed in such a way that another worker may perform it.
+    ``move``: the job has failed in such a way that another worker may perform it. ``alone``: the job leaves
+    its bundle and is performed again, with this failure if there is no time for that.
     """
 
     taken: TakenJob
     reply: Reply
     body: bytes
     move: bool = False
+    alone: Failed | None = None
 
 
 class DrainJobs:
@@ -95,22 +105,42 @@ class DrainJobs:
         """The moment at which the first waiting job may try again."""
         return self._waiting[0].when if self._waiting else None
 
-    def due(self, now: float) -> int:
-        """How many waiting jobs may try again now."""
-        return sum(each.when <= now for each in self._waiting)
+    def places(self, now: float) -> int:
+        """How many places the jobs ahead need, and the waiting jobs that may try again now."""
+        due = [each.taken for each in self._waiting if each.when <= now]
+        ready = [*self.ahead, *due]
+        bundles = {each.bundle for each in ready if each.bundle is not None}
+        return len(bundles) + sum(each.bundle is None for each in ready)
 
     def wait(self, taken: TakenJob, when: float) -> None:
         """Have a job try again at ``when``."""
         heapq.heappush(self._waiting, WaitingJob(when, taken.id, taken))
 
-    def next(self, places: int, now: float) -> list[TakenJob]:
-        """Take out jobs for this many places: first the due ones, then jobs taken ahead."""
-        taken: list[TakenJob] = []
+    def next(self, places: int, now: float) -> list[Work]:
+        """Take out work for this many places: first the due jobs, then jobs taken ahead."""
+        taken: list[Work] = []
         while self._waiting and len(taken) < places and self._waiting[0].when <= now:
-            taken.append(heapq.heappop(self._waiting).taken)
+            taken.append(self._next_due())
+        return taken + self.next_ahead(places - len(taken))
+
+    def next_ahead(self, places: int) -> list[Work]:
+        """Take out work for this many places, of the jobs taken ahead; a bundle is in a row there."""
+        taken: list[Work] = []
         while self.ahead and len(taken) < places:
-            taken.append(self.ahead.popleft())
+            work = [self.ahead.popleft()]
+            while self.ahead and work[0].bundle is not None and self.ahead[0].bundle == work[0].bundle:
+                work.append(self.ahead.popleft())
+            taken.append(work)
         return taken
+
+    def _next_due(self) -> Work:
+        """Take out the first waiting job, with all of its bundle: they wait for one permit."""
+        first = heapq.heappop(self._waiting).taken
+        if first.bundle is None:
+            return [first]
+        others = [each for each in self.waiting if each.bundle == first.bundle]
+        self.remove({each.id for each in others})
+        return [first, *sorted(others, key=lambda each: each.id)]
 
     def drop_waiting(self) -> list[TakenJob]:
         """Take out all jobs that wait for a permit."""
@@ -127,4 +157,5 @@ class DrainJobs:
         """Remove jobs that have not begun."""
         self.ahead = deque(each for each in self.ahead if each.id not in ids)
         self._waiting = [each for each in self._waiting if each.id not in ids]
+        heapq.heapify(self._waiting)
         heapq.heapify(self._waiting)

@@ -9,13 +9,14 @@ from redis.client import Pipeline
 
 from providers.base import Failed
 from providers.errors import Reason
-from store.cache.busy_cache import BusyRead, CalendarKey
+from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import BusyRead
 from store.cache.calendar_lists import CalendarList
 from store.coordination.single_flight import Completion
 from workers.execution import call_policy
 from workers.execution.reads import continues_past_deadline
 from workers.fanout import failures
-from workers.fanout.codec import LEFTOVER_SECONDS, address, numbered, pack_body, pack_reply, reply_list
+from workers.fanout.codec import LEFTOVER_SECONDS, addresses, numbered, pack_body, pack_reply, reply_list
 from workers.fanout.drain_state import FinishedJob, TakenJob
 from workers.fanout.failures import BROKEN
 from workers.fanout.held_flights import HeldFlights
@@ -59,8 +60,8 @@ class Finisher:
             self.flights.abandon([taken.flight])
 
     def reject(self, data: bytes) -> None:
-        """Reply for a job that cannot be decoded."""
-        if to := address(data):
+        """Reply for a job, or a bundle, that cannot be decoded."""
+        for to in addresses(data):
             self._replies.append(pack_reply(to.number, Reply(failed=BROKEN)))
             self.flights.abandon([to.flight])
 

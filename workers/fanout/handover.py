@@ -18,6 +18,7 @@ from kombu.exceptions import OperationalError
 from redis import Redis
 from redis.exceptions import RedisError
 
+from workers.fanout import bundles
 from workers.fanout.codec import work_list
 from workers.fanout.drain_state import DrainJobs, FinishedJob, TakenJob
 from workers.fanout.egress import Egress
@@ -150,14 +151,15 @@ class Mover:
         for each in reads:
             each.handed = each.id in moved
 
-    def takes_over(self, done: FinishedJob) -> bool:
-        """Whether another worker replies for a failed job. Hands the job over if that is still to be done."""
-        if done.reply.whole():
-            return False
-        if done.taken.handed or (done.move and self._move([done.taken])):
-            self._flights.release(done.taken.flight)
-            return True
-        return False
+    def taken_over(self, finished: Sequence[FinishedJob]) -> set[int]:
+        """The ids of the failed jobs for which another worker replies. Hands over those still to be moved."""
+        failed = [each for each in finished if not each.reply.whole()]
+        moved = {each.taken.id for each in failed if each.taken.handed}
+        moved |= self._move([each.taken for each in failed if each.move and not each.taken.handed])
+        for each in failed:
+            if each.taken.id in moved:
+                self._flights.release(each.taken.flight)
+        return moved
 
     def _move(self, jobs: Sequence[TakenJob]) -> set[int]:
         """Hand jobs over, to one worker for each provider; returns the ids of the jobs handed over."""
@@ -166,7 +168,8 @@ class Mover:
         for each in jobs:
             by_provider.setdefault(each.provider, []).append(each)
         for provider, some in by_provider.items():
-            if self._others is not None and self._others.hand_over(provider, [each.message for each in some]):
+            work = bundles.elements(each.packed for each in some)
+            if self._others is not None and self._others.hand_over(provider, work):
                 moved.update(each.id for each in some)
                 for each in some:
                     self._flights.release(each.flight)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from store.sql.queries import connections
 from workers.execution import call_policy, reads
-from workers.fanout import failures
-from workers.fanout.codec import DecodeError, Packed, unpack_job
+from workers.fanout import bundles, failures
+from workers.fanout.codec import DecodeError, Packed, unpack_jobs
 from workers.fanout.drain_state import DrainJobs, TakenJob
 from workers.fanout.finishing import Finisher
 from workers.fanout.jobs import ReadBusy
@@ -30,28 +30,33 @@ class Intake:
 
     def take(self, messages: Sequence[bytes]) -> None:
         """Prepare the jobs in these messages from the list."""
-        packed = [job for data in messages if (job := self._decode(data))]
-        taken = [TakenJob(next(self._ids), each.number, each.job, each.flight) for each in packed]
+        elements = [
+            [TakenJob(next(self._ids), each.number, each.job, each.flight) for each in self._decode(data)]
+            for data in messages
+        ]
+        taken = [each for element in elements for each in element]
         self._finisher.flights.take(each.flight for each in taken)
         try:
             self._load(taken)
             self._begin(taken)
+            for element in elements:
+                bundles.prepare(element)
         except Exception as error:
             # Any error: the jobs are no longer on the list, so they must be answered.
             log.exception("jobs could not be prepared")
             for each in taken:
                 self._finisher.give_up(each, failures.because(error))
         else:
-            self._jobs.ahead += taken
+            self._jobs.ahead += sorted(taken, key=bundles.position)
 
-    def _decode(self, data: bytes) -> Packed | None:
-        """A job. None for one that cannot be decoded, as from a web server of another version."""
+    def _decode(self, data: bytes) -> Sequence[Packed]:
+        """One job or a bundle; none for what cannot be decoded, as from a web server of another version."""
         try:
-            return unpack_job(data)
+            return unpack_jobs(data)
         except DecodeError:
             log.exception("a job cannot be decoded")
         self._finisher.reject(data)
-        return None
+        return ()
 
     def _load(self, taken: Sequence[TakenJob]) -> None:
         """Load the connections of these jobs in one statement."""
@@ -63,8 +68,8 @@ class Intake:
         for each in taken:
             each.row = rows.get(each.job.connection or "")
             if each.row is not None:
-                lease = each.flight or f"{self._fanout}:{each.number}"
-                each.ask = call_policy.acquire_request(each.job, each.row, lease)
+                each.lease = each.flight or f"{self._fanout}:{each.number}"
+                each.ask = call_policy.acquire_request(each.job, each.row, each.lease)
 
     def _begin(self, taken: Sequence[TakenJob]) -> None:
         """Begin the reads of busy periods in the cache, in one round trip."""

@@ -4,26 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 import msgspec
 
-from providers.base import Calendar, Failed, Outcome, Read
+from providers.base import PRIMARY, Calendar, Failed, Outcome, Read
 from providers.events import Changes, Draft, Event
 from providers.oauth.registration_probe import Finding
 from scheduling.intervals import Intervals
 from store.cache.calendar_lists import ListedCalendar
 
 
+class GrantRef(msgspec.Struct, frozen=True, array_like=True):
+    """The organization grant by which a connection is read."""
+
+    id: str
+    provider: str
+
+
 class ReadBusy(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """Read the busy periods of some calendars of one connection over ``[start, end)``, in milliseconds.
 
-    ``calendars`` None means every calendar on the account's list.
+    ``calendars`` None means every calendar on the account's list. ``grant`` is that of a delegated
+    connection: reads of one grant can be bundled (``workers.fanout.bundles``).
     """
 
     connection: str
     calendars: tuple[str, ...] | None
     start: int
     end: int
+    grant: GrantRef | None = None
+
+    @property
+    def main_only(self) -> bool:
+        """Whether it reads the main calendar and no other."""
+        return self.calendars == (PRIMARY,)
 
 
 class ListCalendars(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
@@ -65,17 +80,21 @@ class CreateEvent(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 
 
 class UpdateEvent(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """Change one event; ``by_meta`` as in :class:`GetEvent`."""
+    """Change one event; ``by_meta`` as in :class:`GetEvent`. It must have this ``etag``, if there is one."""
 
     connection: str
     calendar: str
     event: str
     changes: Changes
     by_meta: bool = False
+    etag: str | None = None
 
 
 class DeleteEvent(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
-    """Delete one event; ``by_meta`` as in :class:`GetEvent`, and then only the one of ``mark``, if given."""
+    """Delete one event; ``by_meta`` as in :class:`GetEvent`, and then only the one of ``mark``, if given.
+
+    The event must have this ``etag``, if there is one; not with ``by_meta``.
+    """
 
     connection: str
     calendar: str
@@ -83,6 +102,7 @@ class DeleteEvent(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     notify: bool | None = None
     by_meta: bool = False
     mark: str | None = None
+    etag: str | None = None
 
 
 class FreshToken(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
@@ -118,6 +138,25 @@ class CheckRegistration(msgspec.Struct, frozen=True, tag=True, omit_defaults=Tru
     connection: None = None
 
 
+class CheckGrant(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
+    """Test the grant of an organization at its provider; it is stored encrypted under this id."""
+
+    proposal: str
+    connection: None = None
+
+
+class GrantCheck(msgspec.Struct, frozen=True, array_like=True):
+    """The result of ``CheckGrant``: the scope that the provider names, or why it refuses the grant.
+
+    ``refused`` is the part of the grant at fault; None when the provider accepts it. ``message`` says what
+    the administrator does. ``scope`` is None when the provider does not name it.
+    """
+
+    scope: tuple[str, ...] | None = None
+    refused: Literal["grant", "client", "subject"] | None = None
+    message: str = ""
+
+
 CalendarRead = ReadBusy | ListCalendars | ShowCalendars | ReadEvents | GetEvent
 EventWrite = CreateEvent | UpdateEvent | DeleteEvent
 Job = (
@@ -134,6 +173,7 @@ Job = (
     | StopChannels
     | ExchangeCode
     | CheckRegistration
+    | CheckGrant
 )
 
 
@@ -143,7 +183,8 @@ class Reply:
 
     ``listed`` is the account's calendar list if the job had to read it. ``read_at`` is the time, in
     milliseconds, before the provider was called. ``events`` has the calendar ids of the job as keys; ``made``
-    is whether this job has created the event in it. ``finding`` is the result of ``CheckRegistration``.
+    is whether this job has created the event in it. ``finding`` is the result of ``CheckRegistration``,
+    ``checked`` that of ``CheckGrant``.
     """
 
     read_at: int = 0
@@ -154,6 +195,7 @@ class Reply:
     events: Mapping[str, tuple[Event, ...] | Failed] = field(default_factory=dict)
     made: bool = False
     finding: Finding | None = None
+    checked: GrantCheck | None = None
 
     def whole(self) -> bool:
         """Whether nothing has failed."""

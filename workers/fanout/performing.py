@@ -1,4 +1,4 @@
-"""Performs one job of a drain in a thread of the pool."""
+"""Performs one job of a drain, or the jobs of a bundle, in a thread of the pool."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import logging
 import time
 from collections.abc import Callable
 
-from providers.base import Failed
+from providers.base import Failed, ReadAlone
 from providers.errors import Reason
 from store.sql.queries import connections
 from store.sql.queries.connections import Credentials
+from workers.execution import member_reads
+from workers.execution.member_reads import MemberRead
 from workers.fanout import failures
 from workers.fanout.codec import pack_body
-from workers.fanout.drain_state import FinishedJob, TakenJob
+from workers.fanout.drain_state import FinishedJob, TakenJob, Work
 from workers.fanout.egress import Attempt
 from workers.fanout.handover import Mover
-from workers.fanout.jobs import CalendarRead, Job, Reply
+from workers.fanout.jobs import CalendarRead, Job, ReadBusy, Reply
 from workers.runtime import Runtime
 from workers.telemetry import metrics, tracing
 
@@ -36,23 +38,18 @@ class Performer:
         self._deadline = deadline
         self._mover = mover
 
-    def run(self, taken: TakenJob) -> FinishedJob:
-        """Perform a job. Every exception becomes a failed reply, so that each job is answered."""
-        if self._mover.must_move(taken):
-            reply = Reply(failed=ISOLATED)
-            return FinishedJob(taken, reply, pack_body(reply), move=True)
-        move = False
+    def run(self, work: Work) -> list[FinishedJob]:
+        """Perform a job or a bundle. An exception becomes failed replies, so that each job is answered."""
+        if self._mover.must_move(work[0]):
+            return [_failed(each, ISOLATED, move=True) for each in work]
         try:
-            reply, move = self._attempt(taken)
-            body = pack_body(reply)
+            return [self._attempt(work[0])] if len(work) == 1 else self._attempt_together(work)
         except Exception as error:
-            log.exception("a job failed unexpectedly", extra={"connection": taken.job.connection})
-            reply = Reply(failed=failures.because(error))
-            body = pack_body(reply)
-        return FinishedJob(taken, reply, body, move)
+            log.exception("a job failed unexpectedly", extra={"connection": work[0].job.connection})
+            return [_failed(each, failures.because(error)) for each in work]
 
-    def _attempt(self, taken: TakenJob) -> tuple[Reply, bool]:
-        """The reply to a job, and whether another worker may perform it instead."""
+    def _attempt(self, taken: TakenJob) -> FinishedJob:
+        """Perform one job."""
         stores = self._runtime.stores
         attempt = Attempt(movable=self._mover.enabled and taken.provider is not None)
         credentials = None
@@ -66,7 +63,37 @@ class Performer:
         move = attempt.movable and _may_repeat(taken.job, reply, attempt)
         if not move:
             metrics.done(stores.counters, taken.job, taken.row, reply, time.monotonic() - began)
-        return reply, move
+        return FinishedJob(taken, reply, pack_body(reply), move)
+
+    def _attempt_together(self, work: Work) -> list[FinishedJob]:
+        """Perform the jobs of a bundle with one request."""
+        stores = self._runtime.stores
+        attempt = Attempt(movable=self._mover.enabled)
+        reads = [
+            MemberRead(each.job, connections.open_credentials(each.row, stores.keyring))
+            for each in work
+            if isinstance(each.job, ReadBusy) and each.row is not None
+        ]
+        began = time.monotonic()
+        performing = self._runtime.egress.performing(work[0].provider, attempt)
+        with tracing.bundle(work[0].provider, len(work)), performing:
+            results = member_reads.perform(self._runtime, reads, self._deadline)
+        took = time.monotonic() - began
+        finished: list[FinishedJob] = []
+        for taken, result in zip(work, results, strict=True):
+            if isinstance(result, ReadAlone):
+                finished.append(_failed(taken, result.failed)._replace(alone=result.failed))
+                continue
+            move = attempt.movable and _may_repeat(taken.job, result, attempt)
+            if not move:
+                metrics.done(stores.counters, taken.job, taken.row, result, took)
+            finished.append(FinishedJob(taken, result, pack_body(result), move))
+        return finished
+
+
+def _failed(taken: TakenJob, failed: Failed, *, move: bool = False) -> FinishedJob:
+    reply = Reply(failed=failed)
+    return FinishedJob(taken, reply, pack_body(reply), move)
 
 
 def _may_repeat(job: Job, reply: Reply, attempt: Attempt) -> bool:

@@ -9,7 +9,13 @@ from dataclasses import dataclass, replace
 from redis.client import Pipeline
 
 from providers.base import Failed
-from store.coordination.provider_rate_limiter import GO, Permit, ProviderRateLimiter, WaitReason
+from store.coordination.provider_rate_limiter import (
+    GO,
+    AcquireRequest,
+    Permit,
+    ProviderRateLimiter,
+    WaitReason,
+)
 from workers.execution import call_policy
 from workers.fanout.drain_state import TakenJob
 from workers.fanout.failures import BROKEN
@@ -22,13 +28,14 @@ LEASE_MARGIN = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Clearance:
-    """The permits of some jobs by id."""
+    """The permits of some jobs, by their requests, and when they were given (``time.monotonic()``)."""
 
-    permits: Mapping[int, Permit]
+    permits: Mapping[AcquireRequest, Permit]
+    at: float
 
     def permit(self, taken: TakenJob) -> Permit:
         """The permit of a job. Jobs that the rate limiter does not concern may begin at once."""
-        return self.permits.get(taken.id, GO)
+        return GO if taken.ask is None else self.permits[taken.ask]
 
 
 class Permits:
@@ -41,8 +48,8 @@ class Permits:
     def request(self, taken: Sequence[TakenJob]) -> Clearance:
         """Request permits and renew the flights of these jobs, in one round trip."""
         stores = self._runtime.stores
-        by_job = {each.id: each.ask for each in taken if each.ask is not None}
-        requests = list(by_job.values())
+        # The jobs of a bundle may share a request.
+        requests = list(dict.fromkeys(each.ask for each in taken if each.ask is not None))
         flights = [each.flight for each in taken if each.flight is not None]
         left = self._deadline - time.monotonic()
         with stores.redis.pipeline(transaction=False) as pipe:
@@ -55,10 +62,11 @@ class Permits:
                 results.name("permits")
             named = results.pick(pipe.execute(raise_on_error=False))
         permits = ProviderRateLimiter.permits(named["permits"], requests) if requests else []
-        return Clearance(dict(zip(by_job, permits, strict=True)))
+        return Clearance(dict(zip(requests, permits, strict=True)), time.monotonic())
 
-    def apply(self, taken: TakenJob, permit: Permit) -> Failed | float | None:
+    def apply(self, taken: TakenJob, clearance: Clearance) -> Failed | float | None:
         """Record a permit. Returns None if the job may begin, the moment to try again, or its failure."""
+        permit = clearance.permit(taken)
         if taken.ask is not None and permit.paid:
             taken.ask = replace(taken.ask, calls=0)
         if not permit.wait:
@@ -70,7 +78,7 @@ class Permits:
             return call_policy.refused(taken.row, permit)
         if taken.row is not None and (taken.failed is BROKEN or permit.why is not WaitReason.MAILBOX):
             taken.failed = call_policy.throttled(taken.row, permit)
-        when = time.monotonic() + permit.wait
+        when = clearance.at + permit.wait
         return when if when < self._deadline else taken.failed
 
     def release(self, pipe: Pipeline, taken: TakenJob) -> None:

@@ -74,6 +74,13 @@ def job(job: Job, row: SealedConnection | None) -> Opened:
     return span(type(job).__name__, attributes=attributes)
 
 
+def bundle(provider: str | None, members: int) -> Opened:
+    """The span of a bundle: reads of several members of an organization grant."""
+    if _tracer is None:
+        return _OFF
+    return span("ReadBusy", attributes={"almanac.provider": provider or "", "almanac.members": members})
+
+
 def failed(span: Span | None, failure: Failed | None) -> None:
     """Mark a span with the reason of an expected failure."""
     if span is not None and failure is not None:

@@ -52,6 +52,8 @@ def _renew(runtime: Runtime, row: OAuthConnection) -> bool:
     deadline = time.monotonic() + SECONDS_FOR_EACH
     try:
         credentials = connections.open_credentials(row, runtime.stores.keyring)
+        if credentials.tokens is None:
+            return False
         _, account = open_account(runtime, credentials, Family.BUSY)
         with mark_dead_on_revoked_grant(runtime, row.id):
             account.tokens.renewed(Token(credentials.tokens.access_token), deadline=deadline)

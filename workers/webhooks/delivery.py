@@ -17,7 +17,7 @@ from standardwebhooks import Webhook
 
 from store.coordination.locks import LockTimeout, round_lock
 from store.security.crypto import Undecipherable
-from store.sql.queries import deliveries, webhooks
+from store.sql.queries import deliveries, webhook_secrets, webhooks
 from store.sql.queries.deliveries import Answer, Claimed
 from store.sql.queries.webhooks import Event
 from store.stores import Stores
@@ -75,7 +75,9 @@ def deliver(runtime: Runtime, endpoint_id: str) -> None:
 
 
 def purge(runtime: Runtime) -> int:
-    """Delete what is too old for the delivery log; returns how many."""
+    """Delete expired secrets, and deliveries that are too old for the log; returns how many deliveries."""
+    with runtime.stores.database.writing() as session:
+        webhook_secrets.forget_expired(session)
     return batches.purge(runtime, deliveries.purge)
 
 
@@ -132,15 +134,32 @@ def _attempt(runtime: Runtime, claimed: Claimed) -> Answer:
 
 
 def _signed(runtime: Runtime, claimed: Claimed, body: bytes) -> dict[str, str]:
-    """The headers of one attempt. Each attempt has a new signature, because receivers refuse old ones."""
-    secret = webhooks.open_secret(claimed.endpoint_id, claimed.sealed_secret, runtime.stores.keyring)
+    """The headers of one attempt. Each attempt has a new signature, because receivers refuse old ones.
+
+    After a rotation of the secret there are two, separated by a space; receivers accept either.
+    """
     moment = datetime.now(UTC)
+    signatures = [
+        Webhook(secret).sign(claimed.id, moment, body.decode()) for secret in _secrets(runtime, claimed)
+    ]
     return {
         "Content-Type": "application/json",
         "webhook-id": claimed.id,
         "webhook-timestamp": str(int(moment.timestamp())),
-        "webhook-signature": Webhook(secret).sign(claimed.id, moment, body.decode()),
+        "webhook-signature": " ".join(signatures),
     }
+
+
+def _secrets(runtime: Runtime, claimed: Claimed) -> list[str]:
+    """The secrets to sign with, the current one first.
+
+    :raise Undecipherable: when the key of one is no longer on the ring
+    """
+    endpoint_id, keyring = claimed.endpoint_id, runtime.stores.keyring
+    found = [webhook_secrets.open_secret(endpoint_id, claimed.sealed_secret, keyring)]
+    if claimed.sealed_previous_secret is not None:
+        found.append(webhook_secrets.open_previous(endpoint_id, claimed.sealed_previous_secret, keyring))
+    return found
 
 
 def _settle(runtime: Runtime, claimed: Claimed, answer: Answer) -> None:

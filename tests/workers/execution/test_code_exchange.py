@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError
 from providers.base import Token
 from providers.errors import Reason
 from providers.names import ProviderName
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_buckets import CalendarKey
 from store.security.oauth_states import CODE_SECONDS, PendingConsent, PendingExchange
 from store.sql.models import ApiKey, OAuthConnection, Organization, User
 from store.sql.queries import api_keys, connections, organizations

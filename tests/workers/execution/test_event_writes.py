@@ -11,9 +11,10 @@ from providers.events import Changes, Draft, Moment
 from store.cache.cache_tags import Tags
 from tests.workers.conftest import put_work, replies, run_drain
 from workers.execution import writes
-from workers.fanout.jobs import CreateEvent, DeleteEvent
+from workers.fanout.jobs import CreateEvent, DeleteEvent, UpdateEvent
 
 WHEN = Moment(1_796_288_400_000, "UTC")
+OTHER_ETAG = 'W/"0"'
 DRAFT = Draft(Changes(subject="New", start=WHEN, end=WHEN), "0" * 64, "0" * 64)
 
 
@@ -25,7 +26,7 @@ def written(runtime, connected, sandbox):
     def write(job, **fields):
         put_work(runtime, "f", [job(connection, "primary", **fields)])
         run_drain(runtime, "f", writes.perform, seconds=5)
-        ((_, reply),) = replies(runtime, "f")
+        *_, (_, reply) = replies(runtime, "f")
         return reply.failed
 
     return write
@@ -51,3 +52,29 @@ def test_a_refused_write_invalidates_its_own_connection_alone(runtime, sandbox, 
 
     assert failed.reason is Reason.NOT_FOUND
     assert invalidated == [(Tags(), 1)]
+
+
+@pytest.fixture
+def invalidated(runtime, written, monkeypatch):
+    """The invalidations after the creation of an event: whether they have cache tags."""
+    assert written(CreateEvent, draft=DRAFT) is None
+    found = []
+    monkeypatch.setattr(runtime.stores.busy, "invalidate", lambda tags, ids: found.append(tags != Tags()))
+    return found
+
+
+@pytest.mark.parametrize("job", [UpdateEvent, DeleteEvent])
+def test_a_write_that_requires_another_etag_invalidates_its_own_connection_alone(written, invalidated, job):
+    changes = {"changes": Changes(subject="x")} if job is UpdateEvent else {}
+    failed = written(job, event=DRAFT.key, etag=OTHER_ETAG, **changes)
+
+    assert (failed.problem, failed.repeated) == (Problem.EVENT_CHANGED, False)
+    assert invalidated == [False]
+
+
+def test_a_conflict_that_may_be_our_own_write_invalidates_every_connection(sandbox, written, invalidated):
+    sandbox.fault(operation="google.events.patch", status=503, times=1)
+    failed = written(UpdateEvent, event=DRAFT.key, etag=OTHER_ETAG, changes=Changes(subject="x"))
+
+    assert (failed.problem, failed.repeated) == (Problem.EVENT_CHANGED, True)
+    assert invalidated == [True]

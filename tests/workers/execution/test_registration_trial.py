@@ -10,7 +10,7 @@ import pytest
 from providers.oauth.registration_probe import Verdict
 from store.security.registration_trials import RegistrationTrial
 from workers.execution.writes import perform
-from workers.fanout.codec import pack_job, pack_reply, unpack_job, unpack_reply
+from workers.fanout.codec import pack_job, pack_reply, unpack_jobs, unpack_reply
 from workers.fanout.jobs import CheckRegistration, Reply
 from workers.runtime import Runtime
 
@@ -86,6 +86,6 @@ def test_a_job_holds_an_id_and_neither_it_nor_the_reply_nor_a_log_the_secret(san
 
     reply = perform(runtime, job, None, time.monotonic() + 5)
 
-    assert unpack_job(pack_job(0, job)).job == job
+    assert unpack_jobs(pack_job(0, job))[0].job == job
     assert "planted" not in f"{pack_job(0, job)} {job!r} {reply!r} {pack_reply(0, reply)} {caplog.text}"
     assert "a registration with google is right" in caplog.text

@@ -8,12 +8,23 @@ from hypothesis import strategies as st
 
 from providers.base import Calendar, Failed, Read
 from providers.errors import Problem, Reason
-from providers.events import Attendee, Changes, Day, Draft, Event, Moment, ResponseStatus
+from providers.events import (
+    Attendee,
+    Changes,
+    Day,
+    Draft,
+    Event,
+    EventStatus,
+    Moment,
+    Organizer,
+    ResponseStatus,
+    ShowAs,
+)
 from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding, Verdict
 from scheduling.intervals import Intervals
 from store.cache.calendar_lists import ListedCalendar
-from workers.fanout.codec import Packed, pack_job, pack_reply, unpack_job, unpack_reply
+from workers.fanout.codec import Packed, pack_job, pack_reply, unpack_jobs, unpack_reply
 from workers.fanout.jobs import (
     CheckRegistration,
     CreateEvent,
@@ -56,8 +67,12 @@ jobs = st.one_of(
     st.builds(ReadBusy, names, st.none() | st.lists(names, max_size=5).map(tuple), moments, moments),
     st.builds(ReadEvents, names, st.lists(names, max_size=5).map(tuple), moments, moments),
     st.builds(CreateEvent, names, names, drafts),
-    st.builds(UpdateEvent, names, names, names, changes, st.booleans()),
-    st.builds(DeleteEvent, names, names, names, st.none() | st.booleans(), st.booleans(), st.none() | names),
+    st.builds(UpdateEvent, names, names, names, changes, st.booleans(), st.none() | names),
+    st.builds(
+        DeleteEvent,
+        *(names, names, names, st.none() | st.booleans(), st.booleans(), st.none() | names),
+        st.none() | names,
+    ),
     st.builds(GetEvent, names, names, names, st.booleans()),
     *(
         st.builds(kind, names)
@@ -87,6 +102,13 @@ events = st.builds(
     mark=st.none() | names,
     attendees=st.lists(attendees, max_size=2).map(tuple),
     original=records,
+    status=st.none() | st.sampled_from(EventStatus),
+    show_as=st.none() | st.sampled_from(ShowAs),
+    organizer=st.none() | st.builds(Organizer, names, st.booleans(), st.none() | names),
+    web_link=st.none() | names,
+    recurring_event_id=st.none() | names,
+    updated_at=st.none() | moments,
+    etag=st.none() | names,
 )
 intervals = st.lists(st.tuples(moments, moments), max_size=6).map(Intervals.of)
 answers = st.builds(
@@ -104,8 +126,8 @@ answers = st.builds(
 
 @given(numbers, jobs)
 def test_a_job_comes_back_as_it_was(number, job):
-    assert unpack_job(pack_job(number, job)) == Packed(number, job)
-    assert unpack_job(pack_job(number, job, "1")) == Packed(number, job, "1")
+    assert unpack_jobs(pack_job(number, job)) == (Packed(number, job),)
+    assert unpack_jobs(pack_job(number, job, "1")) == (Packed(number, job, "1"),)
 
 
 @given(numbers, answers)

@@ -14,7 +14,7 @@ from redis.exceptions import RedisError
 from providers.base import Calendar, Failed
 from providers.errors import Reason
 from providers.names import ProviderName
-from store.cache.busy_cache import CalendarKey
+from store.cache.busy_buckets import CalendarKey
 from store.cache.calendar_lists import CalendarList, ListedCalendar
 from store.config.settings import Settings
 from store.coordination.single_flight import ReadKey, flight_key

@@ -14,12 +14,15 @@ from providers.errors import NoAnswer
 from providers.events import Changes, Draft, Moment
 from store.coordination.circuit_breaker import CircuitKey, Family
 from store.coordination.heartbeats import WORKERS
+from store.security.grant_tokens import TokenOwner
 from tests.faults import proxy
 from tests.installation.processes import free_port
 from tests.waiting import until
 from tests.workers.conftest import DAY, put_work, replies
+from tests.workers.delegated import delegate
 from workers.execution import reads, writes
-from workers.fanout.codec import work_list
+from workers.fanout.bundles import elements
+from workers.fanout.codec import Packed, work_list
 from workers.fanout.drain import Drain
 from workers.fanout.egress import QUIET_SECONDS, Attempt, Egress
 from workers.fanout.handover import HandOver, own_queue
@@ -289,3 +292,43 @@ def test_a_read_that_hangs_continues_elsewhere_and_sends_no_second_reply(here, t
     draining.join(timeout=30)
     answered(there, 1)
     assert not here.stores.redis.keys("circuit:*")
+
+
+@pytest.fixture
+def members(sandbox, here, unique):
+    """Three members of an organization grant, whose token is cached."""
+    domain = sandbox.domain("google", "example.com", [f"m{n}@example.com" for n in range(3)])
+    of = delegate(here, domain, [f"m{n}@example.com" for n in range(3)], unique("org"))
+    here.stores.grant_tokens.save(TokenOwner(of.grant.id), "token", 3600)
+    return of
+
+
+@pytest.mark.parametrize("cut", ["before", "during"])
+def test_a_bundle_is_handed_over_whole(here, there, way, celery, provider, members, cut):
+    if cut == "before":
+        way.hang()
+        cut_off(here)
+        until(lambda: here.egress.isolated("google"))
+    else:
+        way.refuse()
+    jobs = map(Packed, range(3), members.jobs())
+    here.stores.redis.rpush(work_list("f"), *elements(jobs))
+    drain(here, celery, reads.perform)
+    assert replies(here, "f") == []
+    handed = take_over(there, celery, reads.perform)
+    assert len(handed) == 1
+    answered(there, 3)
+    assert len(provider.asked) == 1
+    assert not here.stores.redis.keys("circuit:*")
+
+
+def test_a_bundle_that_hangs_continues_elsewhere(here, there, way, celery, provider, members):
+    way.hang()
+    here.stores.redis.rpush(work_list("f"), *elements(map(Packed, range(3), members.jobs())))
+    draining = threading.Thread(target=drain, args=(here, celery, reads.perform), kwargs={"seconds": 5.0})
+    draining.start()
+    until(lambda: here.pool.used)
+    assert len(take_over(there, celery, reads.perform)) == 1
+    answered(there, 3)
+    draining.join(timeout=30)
+    answered(there, 3)

@@ -12,7 +12,8 @@ from sqlalchemy import select, update
 from providers.base import Failed
 from providers.errors import Reason
 from scheduling.intervals import Intervals
-from store.cache.busy_cache import BusyRead, CalendarKey
+from store.cache.busy_buckets import CalendarKey
+from store.cache.busy_cache import BusyRead
 from store.coordination.locks import round_lock
 from store.sql.models import Channel, now
 from store.sql.queries import channels

@@ -1,0 +1,50 @@
+"""Tests the grant of an organization with its provider before it is saved."""
+
+from __future__ import annotations
+
+import logging
+
+from providers.base import Failed, Grant
+from providers.errors import ClientRefused, GrantRefused, ProviderError, Reason, SubjectRefused
+from providers.names import ProviderName
+from store.security.grant_trials import GrantTrial
+from workers.execution import grant_tokens
+from workers.fanout.jobs import CheckGrant, GrantCheck, Reply
+from workers.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+LOST = Failed(Reason.PROVIDER_ERROR, "The grant was lost on the way to a worker; send it again")
+
+
+def check(runtime: Runtime, job: CheckGrant, deadline: float) -> Reply:
+    """Request a token by the grant that is stored under the job's id."""
+    proposal = runtime.stores.grant_trials.receive(job.proposal)
+    if proposal is None:
+        return Reply(failed=LOST)
+    try:
+        grant = _token(runtime, proposal, deadline)
+    except (GrantRefused, SubjectRefused) as error:
+        log.info("a grant is refused by %s: %s", proposal.provider, error.message)
+        return Reply(checked=_refused(error))
+    except ProviderError as error:
+        return Reply(failed=Failed.because(error))
+    return Reply(checked=GrantCheck(scope=grant.scope))
+
+
+def _token(runtime: Runtime, proposal: GrantTrial, deadline: float) -> Grant:
+    if proposal.provider == ProviderName.GOOGLE:
+        return grant_tokens.by_service_account(
+            runtime, proposal.secret or "", proposal.subject or "", proposal.scope, deadline=deadline
+        )
+    return grant_tokens.by_application(
+        runtime, proposal.tenant or "", proposal.client_id, proposal.secret, deadline=deadline
+    )
+
+
+def _refused(error: GrantRefused | SubjectRefused) -> GrantCheck:
+    if isinstance(error, SubjectRefused):
+        return GrantCheck(refused="subject", message=error.message)
+    if isinstance(error, ClientRefused):
+        return GrantCheck(refused="client", message=error.message)
+    return GrantCheck(refused="grant", message=error.message)

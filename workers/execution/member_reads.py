@@ -1,0 +1,90 @@
+"""Reads the main calendars of several members of one organization grant in one request."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from providers.base import PRIMARY, Account, Failed, Member, MemberOutcome, ReadAlone, Traffic
+from providers.errors import ProviderError, SubjectRefused
+from providers.names import ProviderName
+from store.coordination.circuit_breaker import Family
+from store.sql.queries.connections import Credentials
+from workers.execution.account_context import traffic_of
+from workers.execution.organization_grants import OrganizationTokens
+from workers.fanout.jobs import ReadBusy, Reply
+from workers.runtime import Runtime
+from workers.telemetry import request_ids
+
+log = logging.getLogger(__name__)
+
+
+class MemberRead(NamedTuple):
+    """A job of a bundle, and its delegated connection."""
+
+    job: ReadBusy
+    credentials: Credentials
+
+
+class EveryMember:
+    """The ``Traffic`` of a request for several mailboxes, each of which has limits of its own."""
+
+    def __init__(self, members: Sequence[Traffic]) -> None:
+        self._members = members
+
+    def answered(self) -> None:
+        """Report an answer about every member."""
+        for each in self._members:
+            each.answered()
+
+    def failed(self, error: ProviderError, pause: float, *, given_up: bool) -> float | None:
+        """Report a failed request for every member; the longest pause, None if any must not be called."""
+        pauses = [each.failed(error, pause, given_up=given_up) for each in self._members]
+        known = [each for each in pauses if each is not None]
+        return max(known) if len(known) == len(pauses) else None
+
+
+def perform(runtime: Runtime, reads: Sequence[MemberRead], deadline: float) -> list[Reply | ReadAlone]:
+    """The reply to each read, in order; ``ReadAlone`` for a member who must be read alone.
+
+    The reads have one grant and one range. An expected failure is in the replies, never raised. The cache
+    tags of every read must have been recorded (:func:`workers.execution.reads.begin`).
+    """
+    job, first = reads[0]
+    provider = runtime.providers[ProviderName(first.provider)].calendars
+    members = [
+        Member(each.credentials.email or "", traffic_of(runtime, each.credentials, Family.BUSY))
+        for each in reads
+    ]
+    read_at = time.time_ns() // 1_000_000
+    try:
+        account = _account(runtime, first, members)
+        outcomes = provider.busy_of_members(account, members, job.start, job.end, deadline=deadline)
+    except SubjectRefused as error:
+        # The members can be read as themselves: the grant is valid.
+        log.warning("the account that reads for a whole grant is refused: %s", error.message)
+        return [ReadAlone(Failed.because(error))] * len(reads)
+    except ProviderError as error:
+        log.info("provider failure: %s", error.reason, extra={"grant": first.grant, "why": error.message})
+        return [Reply(read_at, failed=Failed.because(error))] * len(reads)
+    return [_reply(read_at, outcomes[each.address]) for each in members]
+
+
+def _account(runtime: Runtime, first: Credentials, members: Sequence[Member]) -> Account:
+    """The account that makes the request: Google's reads for all members, Microsoft's is the application."""
+    grant = first.grant or ""
+    traffic: Traffic
+    if first.provider == ProviderName.GOOGLE:
+        # The rate limit and circuit breaker of the grant: no member's own account is used.
+        traffic = traffic_of(runtime, replace(first, id=grant), Family.BUSY)
+    else:
+        traffic = EveryMember([each.traffic for each in members if each.traffic is not None])
+    tokens = OrganizationTokens(runtime, grant, None)
+    return Account(None, first.scope, tokens, traffic, runtime.grace, request_ids.current.get())
+
+
+def _reply(read_at: int, outcome: MemberOutcome) -> Reply | ReadAlone:
+    return outcome if isinstance(outcome, ReadAlone) else Reply(read_at, outcomes={PRIMARY: outcome})

@@ -1,0 +1,98 @@
+"""Bundles: reads of several members of one organization grant, which one request to the provider answers.
+
+The web tier puts the jobs of a bundle into one element of the work list. A worker performs them together,
+in one place of its pool. Each job keeps its own flight, cache, reply and metrics. A job leaves its bundle
+when it has to wait by itself, or when the provider answers for the others only. It is then performed alone.
+
+At Google a bundle is one call, made by the account that reads for the whole grant: its jobs share one permit,
+and they wait together. At Microsoft each mailbox has limits of its own, so each job has its own permit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+from providers.base import Failed
+from providers.names import ProviderName
+from store.coordination.circuit_breaker import Family
+from store.coordination.provider_rate_limiter import AcquireRequest
+from workers.execution import call_policy
+from workers.fanout.codec import Packed, pack_job, pack_jobs
+from workers.fanout.drain_state import TakenJob
+from workers.fanout.jobs import Job, ReadBusy
+
+
+def elements(jobs: Iterable[Packed]) -> list[bytes]:
+    """The elements of a work list for these jobs: bundles, and single jobs."""
+    groups: dict[Hashable, list[list[Packed]]] = {}
+    for each in jobs:
+        size, key = _size_and_key(each)
+        chunks = groups.setdefault(key, [[]])
+        if len(chunks[-1]) == size:
+            chunks.append([])
+        chunks[-1].append(each)
+    return [_element(chunk) for chunks in groups.values() for chunk in chunks]
+
+
+def prepare(element: Sequence[TakenJob]) -> None:
+    """Decide which jobs of one element are performed together, once their connections are loaded."""
+    together = [each for each in element if _belongs(each)]
+    if len(together) < 2:
+        return
+    first = together[0]
+    shared = _shared_permit(first)
+    for each in together:
+        each.bundle = first.id
+        if shared is not None:
+            each.ask = shared
+
+
+def position(taken: TakenJob) -> int:
+    """A sort key by which the jobs of a bundle are in a row."""
+    return taken.id if taken.bundle is None else taken.bundle
+
+
+def leave(taken: TakenJob, failed: Failed | None = None) -> None:
+    """Have a job performed alone. ``failed`` is its failure if there is no time for that."""
+    if taken.bundle is None:
+        return
+    taken.bundle = None
+    if failed is not None:
+        taken.failed = failed
+        if taken.row is not None:
+            taken.ask = call_policy.acquire_request(taken.job, taken.row, taken.lease)
+
+
+def waits_alone(taken: TakenJob) -> bool:
+    """Whether a job without a permit leaves its bundle: its permit is not that of the others."""
+    return taken.bundle is not None and taken.provider != ProviderName.GOOGLE
+
+
+def _size_and_key(packed: Packed) -> tuple[int, Hashable]:
+    """How many jobs fit into the element of this one, and what they have in common."""
+    job: Job = packed.job
+    if not isinstance(job, ReadBusy) or job.grant is None or not job.main_only:
+        return 1, (packed.number, packed.flight)
+    return call_policy.MEMBERS[job.grant.provider], (job.grant.id, job.start, job.end)
+
+
+def _element(jobs: Sequence[Packed]) -> bytes:
+    if len(jobs) == 1:
+        return pack_job(jobs[0].number, jobs[0].job, jobs[0].flight)
+    return pack_jobs(jobs)
+
+
+def _belongs(taken: TakenJob) -> bool:
+    """Whether the connection is still delegated by the grant for which the web tier made the bundle."""
+    job, row = taken.job, taken.row
+    if not isinstance(job, ReadBusy) or job.grant is None or row is None:
+        return False
+    return row.grant == job.grant.id and bool(row.email) and job.main_only
+
+
+def _shared_permit(first: TakenJob) -> AcquireRequest | None:
+    """The permit of a whole bundle at Google; None at Microsoft."""
+    if first.row is None or first.row.grant is None or first.provider != ProviderName.GOOGLE:
+        return None
+    cost = call_policy.calls(ProviderName.GOOGLE, first.job)
+    return AcquireRequest(first.row.provider, first.row.grant, cost, None, first.lease, Family.BUSY)
