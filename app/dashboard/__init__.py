@@ -31,13 +31,15 @@ def install(app: Flask, settings: Settings) -> None:
     )
     from app.dashboard.explorer import explanation
     from app.dashboard.explorer import pages as explorer
+    from app.dashboard.grants import importing
+    from app.dashboard.grants import pages as grants
     from app.dashboard.sign_in import account
     from app.dashboard.sign_in import pages as sign_in
 
     cookies.install(app, settings)
     csrf.init_app(app)
     errors.claim_unknown_paths(app)
-    people = (keys, organizations, members, users, user_calendars, connecting)
+    people = (keys, organizations, members, grants, importing, users, user_calendars, connecting)
     operation = (overview, providers, webhooks, deliveries, activity, audit_log)
     for pages in (account, sign_in, explorer, explanation, *people, *operation):
         assert pages.blp is blp

@@ -16,8 +16,8 @@ from app.dashboard.connection_badge import LEVELS
 from app.dashboard.sign_in import sessions
 from app.dashboard.users import known
 from app.http.auth import caller
-from app.http.base_url import base_url
 from app.http.errors import Invalid
+from app.http.hosts import base_url
 from app.schemas.authorization import AuthorizeBody
 from app.schemas.fields import Word
 from app.services import services
@@ -100,7 +100,7 @@ def connected(number: int, provider: str) -> ResponseReturnValue:
         return failed("That user was deleted meanwhile.", "users")
     title = connection_badge.title(provider)
     says_connected = request.args.get("connected") == "true"
-    if says_connected and row is not None and row.alive and now() - row.created_at < JUST_NOW:
+    if says_connected and row is not None and row.usable and now() - row.created_at < JUST_NOW:
         return done(
             f"{row.email or 'The account'} is connected with {title}. "
             f"{connection_badge.access(row) or SOME_ACCESS}.",
@@ -117,13 +117,12 @@ def connected(number: int, provider: str) -> ResponseReturnValue:
 @blp.post("/users/<custom_id>/disconnect/<any(google, microsoft):provider>")
 def disconnect(custom_id: str, provider: str) -> ResponseReturnValue:
     """Delete a connection; its grant is revoked under the rules of the API."""
-    known(custom_id)
+    delegated = any(each.grant_id for each in known(custom_id).connections if each.provider == provider)
     title = connection_badge.title(provider)
     if not forget_connections(caller(), custom_id, provider):
         return failed(f"{title} was already disconnected.", "user", custom_id=custom_id)
-    return done(
-        f"{title} is disconnected: its tokens and cached data are deleted.", "user", custom_id=custom_id
-    )
+    gone = "cached data is" if delegated else "tokens and cached data are"
+    return done(f"{title} is disconnected: its {gone} deleted.", "user", custom_id=custom_id)
 
 
 def _failure(title: str, provider: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from app.accounts import oauth_result_page
 from providers.names import ProviderName
 from providers.scopes import Level, Operation, allows
@@ -34,7 +36,7 @@ def title(provider: str) -> str:
 
 def health(connection: OAuthConnection) -> str:
     """``ENDED``, ``RUN_OUT``, ``NO_CALENDARS`` or ``CONNECTED``."""
-    if not connection.alive:
+    if not connection.usable:
         return ENDED
     ends = connection.expires_at
     if connection.sealed_refresh_token is None and ends is not None and ends <= now():
@@ -44,7 +46,12 @@ def health(connection: OAuthConnection) -> str:
 
 def access(connection: OAuthConnection) -> str | None:
     """The granted access, in words; None when it reaches no calendar."""
-    return oauth_result_page.access(ProviderName(connection.provider), connection.scope)
+    return access_of(connection.provider, connection.scope)
+
+
+def access_of(provider: str, scopes: Iterable[str]) -> str | None:
+    """The access that scopes grant, in words; None when they reach no calendar."""
+    return oauth_result_page.access(ProviderName(provider), scopes)
 
 
 def level(connection: OAuthConnection) -> Level:

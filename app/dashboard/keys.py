@@ -15,6 +15,7 @@ from app.dashboard.blueprint import blp, done, failed, page
 from app.dashboard.identifiers import Slug
 from app.dashboard.pagination import LONGEST_CHOICE, ResultPage, number_before
 from app.dashboard.sign_in import sessions
+from app.http.error_codes import Code
 from app.http.errors import NotFound
 from app.schemas.fields import Text, Word
 from app.schemas.timestamps import LAST_YEAR
@@ -176,7 +177,7 @@ def _form(form: forms.Form, status: int = 200) -> ResponseReturnValue:
 def _organization_id(session: Session, slug: str) -> int:
     found = organizations.ids(session, [slug], within=None)
     if slug not in found:
-        raise NotFound("Organization not found")
+        raise NotFound("Organization not found", Code.ORGANIZATION_NOT_FOUND)
     return found[slug]
 
 

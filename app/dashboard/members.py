@@ -15,9 +15,10 @@ from app.dashboard.identifiers import UserId
 from app.dashboard.organizations import one
 from app.dashboard.sign_in import sessions
 from app.http.auth import caller
+from app.http.error_codes import Code
 from app.http.errors import NotFound
 from app.schemas.fields import USER_ID
-from app.schemas.records import MOST_AT_ONCE
+from app.schemas.paging import MOST_AT_ONCE
 from app.services import services
 from store.sql.queries import audit, users
 
@@ -58,7 +59,7 @@ def add_members(slug: str) -> ResponseReturnValue:
             if unknown := [each for each in user_ids if each not in known]:
                 form.refuse("userIds", _unknown(unknown))
             else:
-                added = organizations.add_members(session, caller(), slug, user_ids)
+                added = len(organizations.add_members(session, caller(), slug, user_ids).changed)
                 audit.record(
                     session, actor=sessions.actor(), action="addMembers", subject=f"{added} to {slug}"
                 )
@@ -74,7 +75,7 @@ def remove_member(slug: str) -> ResponseReturnValue:
     """End a membership; the user stays."""
     custom_id = request.form.get("userId", "")
     if not USER_ID.fullmatch(custom_id):
-        raise NotFound("User not found")
+        raise NotFound("User not found", Code.USER_NOT_FOUND)
     with services().stores.database.writing() as session:
         organizations.remove_members(session, caller(), slug, [custom_id])
         audit.record(

@@ -12,10 +12,12 @@ from sqlalchemy.orm import Session
 from app.accounts import organizations as accounts
 from app.dashboard import connection_badge, forms
 from app.dashboard.blueprint import blp, done, page
+from app.dashboard.grants.cards import cards
 from app.dashboard.identifiers import Slug
 from app.dashboard.pagination import ResultPage, after, searched
 from app.dashboard.sign_in import sessions
 from app.http.auth import caller
+from app.http.error_codes import Code
 from app.http.errors import Conflict, NotFound
 from app.schemas.fields import SLUG, Text
 from app.services import services
@@ -105,6 +107,7 @@ def one(
     with services().stores.database.reading() as session:
         found = known(session, slug)
         members = users.search(session, searched(), within=found.id, after=after(), limit=ResultPage.FETCHED)
+        grants = cards(session, found.id)
         return page(
             "organization.html",
             status,
@@ -112,6 +115,9 @@ def one(
             change=forms.blank(name=found.name or "", slug=found.slug) if change is None else change,
             adding=adding,
             members=ResultPage.of(members),
+            grants=grants,
+            grant_ids=[each.grant.id for each in grants if each.grant is not None],
+            delegated=sum(each.members for each in grants),
             ended=connections.dead(session, within=found.id, limit=MOST_NAMED),
             keys=api_keys.count(session, found.id),
             webhooks=webhooks.count(session, found.id),
@@ -128,7 +134,7 @@ def known(session: Session, slug: str) -> Summary:
     # An address can hold text that the database rejects.
     found = stored.summary(session, slug) if SLUG.fullmatch(slug) else None
     if found is None:
-        raise NotFound("Organization not found")
+        raise NotFound("Organization not found", Code.ORGANIZATION_NOT_FOUND)
     return found
 
 

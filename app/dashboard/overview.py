@@ -14,7 +14,7 @@ from app.accounts import oauth_clients
 from app.accounts.oauth_clients import Registration
 from app.dashboard.blueprint import blp, page
 from app.dashboard.providers import badge_of
-from app.http.base_url import base_url
+from app.http.hosts import base_url
 from app.observability import health
 from app.observability.metrics import CIRCUIT_KEYS
 from app.services import services

@@ -9,12 +9,11 @@ from flask.typing import ResponseReturnValue
 from marshmallow import fields
 
 from app.accounts import oauth_clients
-from app.accounts.oauth_clients import FieldRefused, Registration, Source
+from app.accounts.oauth_clients import CannotChange, FieldRefused, Registration, Source
 from app.dashboard import forms
 from app.dashboard.blueprint import blp, done, failed, page, warned
 from app.dashboard.sign_in import sessions
-from app.http.base_url import base_url
-from app.http.errors import Conflict, NotFound
+from app.http.hosts import base_url
 from app.services import services
 from providers.names import ProviderName
 from providers.oauth.registration_probe import Finding, Verdict
@@ -80,8 +79,8 @@ def save_registration(provider: str) -> ResponseReturnValue:
     form = forms.read(RegistrationForm)
     try:
         finding = _check_and_save(name, form)
-    except Conflict as error:
-        return failed(f"{error.error}.", "settings")
+    except CannotChange as error:
+        return failed(f"{error}.", "settings")
     if finding is None:
         return _cards({name: form}, 400)
     report = done if finding.verdict is Verdict.RIGHT else warned
@@ -93,8 +92,8 @@ def remove_registration(provider: str) -> ResponseReturnValue:
     """Remove a stored registration."""
     try:
         oauth_clients.remove(ProviderName(provider), actor=sessions.actor())
-    except NotFound as error:
-        return failed(f"{error.error}.", "settings")
+    except CannotChange as error:
+        return failed(f"{error}.", "settings")
     return done("The registration is removed. Connected accounts work until they need it.", "settings")
 
 

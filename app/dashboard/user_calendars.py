@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -26,6 +26,7 @@ from providers.base import Calendar
 from providers.errors import Reason
 from providers.events import Event
 from scheduling.windows import DAY, zone_exists
+from store.sql.models import User
 
 DAYS = 7
 MOST_EVENTS = 100
@@ -35,6 +36,7 @@ ROLES = {
     "reader": "read events",
     "freeBusyReader": "free and busy times",
 }
+_STORE_GRANT_AGAIN = "Enter the grant of the organization again, on the organization's page."
 _SIGN_IN_AGAIN = "Connect the account again, above."
 _TRY_AGAIN = "Reload the page in a moment."
 _ASK = "Ask the administrator of that account for the reason."
@@ -75,7 +77,7 @@ class Entry:
 @blp.get("/users/<custom_id>/calendars")
 def user_calendars(custom_id: str) -> ResponseReturnValue:
     """The calendars of a user's accounts."""
-    known(custom_id)
+    row = known(custom_id)
     found = calendars.find(connections.of_user(authentication(), custom_id, {"provider": ()}))
     return page(
         "user_calendars.html",
@@ -84,14 +86,14 @@ def user_calendars(custom_id: str) -> ResponseReturnValue:
         failed=_failed_calendars(found.failures),
         roles=ROLES,
         title=connection_badge.title,
-        what_to_do=WHAT_TO_DO.__getitem__,
+        what_to_do=_what_to_do(row),
     )
 
 
 @blp.get("/users/<custom_id>/events")
 def user_events(custom_id: str) -> ResponseReturnValue:
     """The events of the next days in a user's calendars."""
-    known(custom_id)
+    row = known(custom_id)
     refs = connections.of_user(authentication(), custom_id, {"provider": ()})
     listed = calendars.find(refs)
     start = int(time.time() * 1000)
@@ -106,8 +108,20 @@ def user_events(custom_id: str) -> ResponseReturnValue:
         failed=_failed_calendars(found.failures),
         zones=sorted({str(entry.start.tzinfo) for entry in entries}),
         title=connection_badge.title,
-        what_to_do=WHAT_TO_DO.__getitem__,
+        what_to_do=_what_to_do(row),
     )
+
+
+def _what_to_do(user: User) -> Callable[[str, Reason], str]:
+    """What to do when an account of a user, by its provider, could not be read for a reason."""
+    delegated = {each.provider for each in user.connections if each.grant_id is not None}
+
+    def advice(provider: str, reason: Reason) -> str:
+        if provider in delegated and reason in (Reason.AUTHORIZATION_INVALID, Reason.INSUFFICIENT_SCOPES):
+            return _STORE_GRANT_AGAIN
+        return WHAT_TO_DO[reason]
+
+    return advice
 
 
 def _entries(events: Iterable[tuple[str, Event]], listed: Iterable[Calendar]) -> list[Entry]:

@@ -13,12 +13,13 @@ from app.dashboard.identifiers import Slug, UserId
 from app.dashboard.pagination import LONGEST_CHOICE, ResultPage, after, searched
 from app.dashboard.sign_in import sessions
 from app.http.auth import caller
+from app.http.error_codes import Code
 from app.http.errors import Conflict, NotFound
 from app.schemas.fields import USER_ID
 from app.services import services
 from providers.names import ProviderName
 from store.sql.models import User
-from store.sql.queries import audit, organizations
+from store.sql.queries import audit, organization_grants, organizations
 from store.sql.queries import users as stored
 
 
@@ -108,7 +109,7 @@ def known(custom_id: str) -> User:
             row = stored.load(session, custom_id, within=None, include=["oauthConnections"])
         if row is not None:
             return row
-    raise NotFound("User not found")
+    raise NotFound("User not found", Code.USER_NOT_FOUND)
 
 
 def _list(form: forms.Form, status: int = 200) -> ResponseReturnValue:
@@ -130,12 +131,16 @@ def _one(custom_id: str, form: forms.Form, status: int = 200) -> ResponseReturnV
     row = known(custom_id)
     with services().stores.database.reading() as session:
         memberships = organizations.of_user(session, row.id)
+        granting = organization_grants.owners(
+            session, [each.grant_id for each in row.connections if each.grant_id]
+        )
     return page(
         "user.html",
         status,
         form=form,
         user=row,
         organizations=memberships,
+        granting=granting,
         connections={each.provider: each for each in row.connections},
         providers=oauth_flow.providers(),
         names=list(ProviderName),

@@ -24,6 +24,8 @@ EVENT_DESCRIPTIONS = {
     stored.Event.CALENDAR_CHANGED: "An event in a calendar was created, changed or deleted.",
     stored.Event.CONNECTION_EXPIRED: "A user's grant has ended at the provider: the user must connect again.",
     stored.Event.CONNECTION_RESTORED: "A connection that had ended works again.",
+    stored.Event.GRANT_EXPIRED: "A provider refuses an organization's grant: its members cannot be read.",
+    stored.Event.GRANT_RESTORED: "The grant of an organization that had ended works again.",
 }
 
 SENT_BEFORE = (

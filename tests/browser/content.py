@@ -31,12 +31,14 @@ from store.sql.queries import (
     connections,
     dashboard_sessions,
     deliveries,
+    organization_grants,
     organizations,
     users,
     webhooks,
 )
 from store.sql.queries.connections import Tokens
 from store.sql.queries.deliveries import Answer
+from store.sql.queries.organization_grants import NewGrant
 from store.stores import Stores
 from tests import people
 
@@ -51,6 +53,27 @@ ADDRESSES = ('"<i>x</i>"@example.com', "שלום@example.com", "a" * 60 + "@exam
 UNREAD, UNREAD_MAIL = "<i>unread</i>", '"<b>unread</b>"@example.com'
 # The user whose calendars and events have these names, and the user whose only calendar cannot be read.
 COLLECTOR, UNREADABLE = "odd.calendars", "odd.unreadable"
+
+# The users who are read by a grant, and by one that has ended.
+DELEGATED, UNDELEGATED = "odd.delegated", "odd.undelegated"
+GOOGLE_GRANT = NewGrant(
+    provider="google",
+    subject=ADDRESSES[0],
+    client_email="almanac@acme-calendars.iam.gserviceaccount.com",
+    tenant=None,
+    client_id=None,
+    secret="{}",
+    scope=["https://www.googleapis.com/auth/calendar"],
+)
+MICROSOFT_GRANT = NewGrant(
+    provider="microsoft",
+    subject=None,
+    client_email=None,
+    tenant="3aa9e1e8-3e55-4d5c-9d57-0f5c9b8f9a10",
+    client_id=None,
+    secret=None,
+    scope=["Calendars.ReadWrite", "MailboxSettings.Read"],
+)
 
 # Tables to empty afterwards. Deletes cascade to the other tables, except the audit log, which is kept.
 KEYS = (
@@ -75,6 +98,7 @@ def fill(stores: Stores, sandbox_url: str, *, administrator: str) -> Mapping[str
         odd = [_somebody(session, stores, n, company) for n in range(len(NAMES))]
         _calendars(session, stores, sandbox_url)
         slug = _organizations(session, odd)
+        _grants(session, stores, company)
         _keys(session, company)
         endpoint = _webhooks(session, stores, company)
         mine = _administrators(session, administrator)
@@ -187,6 +211,23 @@ def _organizations(session: Session, people: Sequence[int]) -> str:
         session.flush()
         organizations.add_members(session, row.id, people)
     return demo.SLUG
+
+
+def _grants(session: Session, stores: Stores, company: int) -> None:
+    """Grants of the demo organization and of one with difficult names; that of Microsoft has ended."""
+    odd = organizations.ids(session, ["odd-0"], within=None)["odd-0"]
+    for organization in (company, odd):
+        if organization_grants.of_organization(session, organization):
+            continue
+        google = organization_grants.save(session, stores.keyring, organization, GOOGLE_GRANT)
+        microsoft = organization_grants.save(session, stores.keyring, organization, MICROSOFT_GRANT)
+        organization_grants.mark_dead(session, microsoft.id, f"Microsoft says: {HTML} {LONG}")
+    rows = {name: User(custom_id=name) for name in (DELEGATED, UNDELEGATED)}
+    session.add_all(rows.values())
+    session.flush()
+    organizations.add_members(session, odd, [each.id for each in rows.values()])
+    organization_grants.delegate(session, google, {rows[DELEGATED].id: str(ADDRESSES[0])})
+    organization_grants.delegate(session, microsoft, {rows[UNDELEGATED].id: str(ADDRESSES[1])})
 
 
 def _keys(session: Session, company: int) -> None:

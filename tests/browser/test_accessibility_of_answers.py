@@ -7,11 +7,13 @@ import pytest
 from app.cli import demo
 from tests import services
 from tests.browser import window
+from tests.browser.content import DELEGATED, UNDELEGATED
 from tests.browser.keyboard import Keyboard
 from tests.browser.visitor import Pointer
 
 PERSON = demo.PEOPLE[0].id
 REFUSED = "Please correct the highlighted fields."
+WRONG = "Nothing was stored: 1 line is wrong. Correct the list and check it again."
 
 # Pages and the action on each; signed in, except for the sign-in page.
 DEEDS = {
@@ -42,6 +44,33 @@ DEEDS = {
             .sees_notice(REFUSED)
         ),
     ),
+    "grant-refused": (
+        "/organizations/odd-0/grants/google",
+        lambda visitor: (
+            visitor.write("Or its content", "{")
+            .write("Subject", "ada")
+            .use("Test and store")
+            .sees_notice(REFUSED)
+        ),
+    ),
+    "import-preview": (
+        "/organizations/odd-0/grants/google/members",
+        lambda visitor: (
+            visitor.write("Members", f"{DELEGATED},x@example.com\nada-x,ada@example.com")
+            .use("Check the list")
+            .at("Check the import")
+        ),
+    ),
+    "import-refused": (
+        "/organizations/odd-0/grants/google/members",
+        lambda visitor: (
+            visitor.write("Members", "ada-x,ada@example.com\nada-x,x")
+            .use("Check the list")
+            .sees_notice(WRONG)
+        ),
+    ),
+    "delegated": (f"/users/{DELEGATED}", lambda visitor: visitor.at(DELEGATED)),
+    "undelegated": (f"/users/{UNDELEGATED}", lambda visitor: visitor.at(UNDELEGATED)),
     "question": ("/keys", lambda visitor: visitor.use("Revoke", near="reads")),
     "stranger": (
         "/sign-in",

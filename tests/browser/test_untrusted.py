@@ -29,6 +29,7 @@ from tests.dashboard.routes import path
 
 MAILS = tuple(filter(None, ADDRESSES[1:]))
 ENDED = f"Google says: {HTML} {LONG}"
+GRANT_ENDED = f"Microsoft says: {HTML} {LONG}"
 RULES = every_rule()
 
 
@@ -63,10 +64,12 @@ PAGES: Mapping[str, Untrusted] = {
     "explorer_events": Untrusted(NAMES, query=at_nine),
     "explorer_grid": Untrusted((f"{UNREAD_MAIL} (Google)",), query=lambda: {"users": UNREADABLE}),
     "explorer_why": Untrusted((str(ADDRESSES[0]),), query=at_nine),
+    "grant": Untrusted((HTML, str(ADDRESSES[0])), {"slug": "odd-0"}),
+    "grant_members": NOTHING,
     "keys": Untrusted(NAMES),
     "new_key": NOTHING,
     "new_webhook": NOTHING,
-    "organization": Untrusted((HTML, *MAILS), {"slug": "odd-0"}),
+    "organization": Untrusted((HTML, *MAILS, str(ADDRESSES[0]), GRANT_ENDED), {"slug": "odd-0"}),
     "organizations": Untrusted(NAMES),
     "overview": Untrusted((ENDED,)),
     "overview_health": NOTHING,

@@ -17,7 +17,7 @@ from app.availability.result import BusyResult
 from app.availability.selection import CalendarRequest, CalendarSelector
 from app.dashboard.explorer.form import MOST_SHOWN, Question
 from app.http.auth import authentication
-from app.http.errors import NotFound
+from app.http.errors import Invalid
 from app.services import services
 from scheduling.intervals import Groups, Intervals
 from scheduling.layers import Layers, layers
@@ -61,7 +61,8 @@ class ExplorerData:
 def load(question: Question, *, fresh: bool = False) -> ExplorerData:
     """Look up the busy time of all users of a question; ``fresh`` reads every calendar from its provider.
 
-    :raise NotFound: for an unknown organization, or without organization and users
+    :raise NotFound: for an unknown organization
+    :raise Invalid: without organization and users
     """
     began = time.perf_counter()
     people, hidden = _people(question)
@@ -92,7 +93,7 @@ def _people(question: Question) -> tuple[dict[str, Sequence[ConnectionRef] | Non
         first = dict(list(members.items())[:MOST_SHOWN])
         return dict(first), len(members) - len(first)
     if not question.users:
-        raise NotFound("Choose an organization, or name users")
+        raise Invalid("Choose an organization, or name users", param="organization")
     with services().stores.database.reading() as session:
         known = connections.of_users(session, question.users, within=None)
     return {user: known.get(user) for user in question.users}, 0

@@ -119,9 +119,9 @@ def _moment(question: Question, sent: Mapping[str, str]) -> int:
         if typed and (at is None or _minute(question, at) != typed):
             return timestamps.parse(typed).milliseconds(question.zone)
     except (timestamps.NotATimestamp, ValueError) as error:
-        raise Invalid("The moment must be a date and a time") from error
+        raise Invalid("The moment must be a date and a time", param="moment") from error
     if at is None:
-        raise Invalid("The moment must be a date and a time")
+        raise Invalid("The moment must be a date and a time", param="moment")
     return at
 
 

@@ -155,7 +155,7 @@ def today(sent: Mapping[str, str]) -> date:
 def read(sent: MultiDict[str, str], today: date) -> Question:
     """Parse a query string.
 
-    :raise Invalid: naming the field
+    :raise ApiError: naming the field, or for a range with too many slots
     """
     values = {name: value for name, value in sent.items() if value.strip()}
     form = _load(ExplorerForm, values)
@@ -186,7 +186,8 @@ def read(sent: MultiDict[str, str], today: date) -> Question:
 
 def _check_days_exist(query: Mapping[str, Any], zone: ZoneInfo) -> None:
     if query["start"].milliseconds(zone) == query["end"].milliseconds(zone):
-        raise Invalid(f"First day must be one that {zone} has: its clocks left this one out")
+        sentence = f"First day must be one that {zone} has: its clocks left this one out"
+        raise Invalid(sentence, param="day")
 
 
 def _arguments(values: Mapping[str, str], form: Mapping[str, Any], first: date) -> dict[str, str]:
@@ -229,7 +230,7 @@ def _load(schema: type[Schema], values: Mapping[str, Any], of: str = "") -> dict
             messages = next(iter(messages.values() if isinstance(messages, dict) else messages))
         messages = messages.replace("earliestTimeEachDay", "its start")
         label = f"{of} {name}" if of else _LABELS.get(name, name)
-        raise Invalid(f"{label} {messages}") from error
+        raise Invalid(f"{label} {messages}", param=name) from error
     return loaded
 
 

@@ -16,7 +16,7 @@ from limits.storage import RedisStorage
 from limits.strategies import MovingWindowRateLimiter
 
 from app.dashboard.sign_in import known_browsers
-from app.http import proxies
+from app.http import hosts
 from app.services import services
 from store.stores import Stores
 
@@ -121,7 +121,7 @@ def _counted(name: str) -> list[tuple[RateLimitItem, tuple[str, ...]]]:
 
 def _warn_of_undeclared_proxy() -> None:
     """Log a hint if clients may share the limited address because a proxy is not configured."""
-    if services().settings.trusted_proxies or not proxies.forwarded():
+    if services().settings.trusted_proxies or not hosts.forwarded():
         return
     log.warning(
         "sign-ins arrive through a proxy, and ALMANAC_TRUSTED_PROXIES is 0: all clients behind it count as "

@@ -10,7 +10,7 @@ import pytest
 from werkzeug.datastructures import MultiDict
 
 from app.dashboard.explorer import form
-from app.http.errors import Invalid
+from app.http.errors import ApiError
 from scheduling.json_render import timestamp
 from scheduling.windows import DAY, EVERY_DAY, MINUTE, Window
 from tests.app.days import meeting
@@ -170,7 +170,7 @@ BAD = [
 
 @pytest.mark.parametrize(("sent", "sentence"), BAD)
 def test_a_bad_value_is_named_with_its_field(read, sent, sentence):
-    with pytest.raises(Invalid) as refused:
+    with pytest.raises(ApiError) as refused:
         read(**sent)
 
     assert refused.value.error.startswith(sentence)

@@ -1,0 +1,127 @@
+"""The forms for a grant of each provider. Secrets leave the form as soon as it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from flask import request
+from marshmallow import fields, pre_load
+
+from app.accounts.organization_grants import KEY_FILE
+from app.dashboard import connection_badge, forms
+from app.dashboard.connection_badge import LEVELS
+from app.http.error_codes import Code
+from app.http.errors import ApiError
+from app.schemas.connections import Address
+from app.schemas.fields import Word
+from app.schemas.organization_grants import MicrosoftGrantBody
+from providers.names import ProviderName
+from providers.scopes import Level, expand_levels
+from store.sql.queries.organization_grants import GrantSummary
+
+# The names of fields, at the start of their errors.
+LABELS = {
+    "key": "Key file",
+    "subject": "Subject",
+    "scope": "Access",
+    "tenant": "Tenant",
+    "clientId": "Client ID",
+    "clientSecret": "Client secret",
+}
+# The field that a provider's refusal is shown beside when it concerns none of the others.
+REFUSED_BESIDE = {ProviderName.GOOGLE: "key", ProviderName.MICROSOFT: "tenant"}
+
+NO_JSON = "is no JSON: paste or choose the whole file, as Google offers it for download"
+TOGETHER = "is required: enter the client ID together with its secret, or neither"
+NOT_REGISTERED = "is required: this installation has no registration with Microsoft of its own"
+TRY_AGAIN = "Try again in a moment"
+
+
+class _Trimmed(forms.Body):
+    @pre_load
+    def _trim(self, data: Mapping[str, str], **_: Any) -> dict[str, str]:
+        """Remove surrounding spaces, which often come with copied text."""
+        return {name: value.strip() for name, value in data.items()}
+
+
+class GoogleForm(_Trimmed):
+    """The account to read as, and the access that the administrator has authorized."""
+
+    subject = Address(required=True)
+    scope = Word(tuple(LEVELS), required=True)
+    key = fields.String(load_default=None)
+
+
+class MicrosoftForm(_Trimmed, MicrosoftGrantBody):
+    """A tenant, and its application unless that is the installation's."""
+
+
+def read_google() -> forms.Form:
+    """The form for a grant of Google; ``data["key"]`` is the parsed key file."""
+    form = forms.read(GoogleForm)
+    pasted = form.values.pop("key", "")
+    upload = request.files.get("keyFile")
+    content = upload.read() if upload is not None and upload.filename else pasted.encode()
+    form.data["key"] = _key(form, content)
+    _name_fields(form)
+    return form
+
+
+def read_microsoft(*, registered: bool) -> forms.Form:
+    """The form for a grant of Microsoft; ``registered`` is whether the installation has a registration."""
+    form = forms.read(MicrosoftForm)
+    has_secret = form.values.pop("clientSecret", None) is not None
+    if ("clientId" in form.values) != has_secret:
+        form.refuse("clientId" if has_secret else "clientSecret", TOGETHER)
+    elif not has_secret and not registered:
+        form.refuse("clientId", NOT_REGISTERED)
+    _name_fields(form)
+    return form
+
+
+def stored(provider: ProviderName, grant: GrantSummary | None) -> forms.Form:
+    """The form with what is stored, without secrets."""
+    if grant is None:
+        return forms.blank(scope=Level.WRITE)
+    values = {"subject": grant.subject, "tenant": grant.tenant, "clientId": grant.client_id}
+    level = next((each for each in LEVELS if set(expand_levels(provider, [each])) == set(grant.scope)), None)
+    return forms.blank(
+        scope=level or Level.WRITE, **{name: value for name, value in values.items() if value is not None}
+    )
+
+
+def refuse(form: forms.Form, provider: ProviderName, error: ApiError) -> None:
+    """Show the answer of the API's function in the form: beside the field that it concerns, or above."""
+    title = connection_badge.title(provider)
+    if error.code is Code.GRANT_REFUSED:
+        form.refuse(error.param or REFUSED_BESIDE[provider], error.error)
+        form.refuse("", f"Nothing was stored: {title} refuses the grant.")
+    elif error.code is Code.VALIDATION_FAILED and error.param is not None:
+        name, _, rest = error.param.partition(".")
+        field = "key" if name == KEY_FILE else name
+        sentence = error.error.removeprefix(f"{name}.").removeprefix(name).strip()
+        form.refuse(field, f"{LABELS[field]}{':' if rest else ''} {sentence}")
+    else:
+        form.refuse("", f"Nothing was stored. {error.error}. {TRY_AGAIN}.")
+
+
+def _key(form: forms.Form, content: bytes) -> dict[str, Any] | None:
+    """The key file as an object; None, with an error in the form, if it is none."""
+    if not content.strip():
+        form.refuse("key", "is required, also when another field is changed")
+        return None
+    try:
+        key = orjson.loads(content.decode("utf-8-sig"))
+    except ValueError:
+        key = None
+    if not isinstance(key, dict):
+        form.refuse("key", NO_JSON)
+        return None
+    return key
+
+
+def _name_fields(form: forms.Form) -> None:
+    """Begin each error with the name of its field."""
+    form.errors = {name: f"{LABELS.get(name, '')} {error}".strip() for name, error in form.errors.items()}

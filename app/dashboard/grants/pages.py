@@ -1,0 +1,126 @@
+"""Entering, replacing and removing an organization's grant."""
+
+from __future__ import annotations
+
+from flask.typing import ResponseReturnValue
+
+from app.accounts import oauth_flow
+from app.accounts import organization_grants as accounts
+from app.dashboard import connection_badge
+from app.dashboard.blueprint import blp, done, failed, page
+from app.dashboard.connection_badge import LEVELS
+from app.dashboard.forms import Form
+from app.dashboard.grants import forms
+from app.dashboard.organizations import known
+from app.http.auth import caller
+from app.http.error_codes import Code
+from app.http.errors import ApiError, NotFound
+from app.services import services
+from providers.names import ProviderName
+from providers.scopes import expand_levels
+from store.sql.queries import organization_grants as queries
+from store.sql.queries.organization_grants import GrantSummary
+
+# The administrator does this before the form can be filled in.
+STEPS = {
+    ProviderName.GOOGLE: (
+        "In the Google Cloud console, enable the Google Calendar API, make a service account, and add a key "
+        "of the type JSON to it. Google downloads the key file.",
+        "In the Google Admin console, under Domain-wide delegation, add the client ID of the service account "
+        "with exactly the scopes of the chosen access. They are listed below.",
+        "Choose the subject: an active account of the domain that sees the free and busy times of its "
+        "colleagues. Members have addresses in the domain of the subject.",
+    ),
+    ProviderName.MICROSOFT: (
+        "In the Microsoft Entra admin center, register an application, or use the registration of this "
+        "installation.",
+        "Add application permissions of Microsoft Graph: MailboxSettings.Read, and Calendars.ReadBasic.All, "
+        "Calendars.Read or Calendars.ReadWrite. Then grant admin consent.",
+        "For an application of your own, make a client secret and copy its Value, not its Secret ID.",
+    ),
+}
+
+
+@blp.get("/organizations/<slug>/grants/<any(google, microsoft):provider>")
+def grant(slug: str, provider: str) -> ResponseReturnValue:
+    """The form to enter a grant, or to replace the one that is stored."""
+    return _form(slug, ProviderName(provider))
+
+
+@blp.post("/organizations/<slug>/grants/<any(google, microsoft):provider>")
+def store_grant(slug: str, provider: str) -> ResponseReturnValue:
+    """Check a grant with its provider, and store it unless the provider refuses it."""
+    name = ProviderName(provider)
+    with services().stores.database.reading() as session:
+        known(session, slug)
+    form = (
+        forms.read_google() if name is ProviderName.GOOGLE else forms.read_microsoft(registered=_registered())
+    )
+    status = 400
+    if form:
+        try:
+            stored = _store(slug, name, form)
+        except NotFound:
+            raise
+        except ApiError as error:
+            forms.refuse(form, name, error)
+            status = error.status
+        else:
+            title, access = connection_badge.title(provider), connection_badge.access_of(name, stored.scope)
+            sentence = (
+                f"{title} accepts the grant, and it is stored. Access: {access}. Import its members next."
+            )
+            return done(sentence, "organization", slug=slug)
+    return _form(slug, name, form, status)
+
+
+@blp.post("/organizations/<slug>/grants/<any(google, microsoft):provider>/remove")
+def remove_grant(slug: str, provider: str) -> ResponseReturnValue:
+    """Delete a grant with its delegated connections."""
+    with services().stores.database.reading() as session:
+        known(session, slug)
+    title = connection_badge.title(provider)
+    try:
+        accounts.remove(caller(), slug, provider)
+    except NotFound as error:
+        if error.code is not Code.GRANT_NOT_FOUND:
+            raise
+        return failed(f"The grant of {title} was already removed.", "organization", slug=slug)
+    return done(
+        f"The grant of {title} is removed, with its delegated connections. Its authorization at {title} is "
+        "still there: remove it in the console.",
+        "organization",
+        slug=slug,
+    )
+
+
+def _registered() -> bool:
+    """Whether the installation has a registration with Microsoft, which a tenant may consent to."""
+    return oauth_flow.providers()[ProviderName.MICROSOFT].configured
+
+
+def _store(slug: str, provider: ProviderName, form: Form) -> GrantSummary:
+    sent = form.data
+    if provider is ProviderName.GOOGLE:
+        return accounts.store_google(caller(), slug, sent["key"], sent["subject"], sent["scope"])
+    return accounts.store_microsoft(caller(), slug, sent["tenant"], sent["clientId"], sent["clientSecret"])
+
+
+def _form(
+    slug: str, provider: ProviderName, sent: Form | None = None, status: int = 200
+) -> ResponseReturnValue:
+    with services().stores.database.reading() as session:
+        found = known(session, slug)
+        stored = next(iter(queries.of_organization(session, found.id, provider)), None)
+    return page(
+        "grant.html",
+        status,
+        organization=found,
+        provider=provider,
+        title=connection_badge.title(provider),
+        stored=stored,
+        form=forms.stored(provider, stored) if sent is None else sent,
+        steps=STEPS[provider],
+        levels={each: (words, expand_levels(provider, [each])) for each, words in LEVELS.items()},
+        registered=_registered(),
+    )
